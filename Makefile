@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+# `make help` lists the targets. Quiet unless V=1; SAN=address,undefined or SAN=thread builds with
+# sanitizers into a folder of its own.
+
+VERSION := 0.1.0
+BUILD   := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+comma   := ,
+PREFIX  ?= /usr/local
+CC      ?= gcc
+CLANG   ?= clang
+Q       := $(if $(V),,@)
+SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
+
+WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion $(if $(CI),-Werror)
+CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
+CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARNINGS) \
+            $(if $(SAN),-fsanitize=$(SAN))
+LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
+PACKAGES := libevent libevent_pthreads libcyaml jansson gsl sqlite3 libmemcached libbpf libzstd
+LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
+
+# What the program is made of, floor by floor; two sources are programs of their own.
+folders  := base workloads loadgen profiler shim analysis analysis/report experiments
+preload  := $(wildcard shim/preload*.c)
+programs := workloads/labserver.c
+sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))
+objects  := $(sources:%.c=$(BUILD)/%.o)
+library  := $(BUILD)/libtaillight.a
+bpf      := $(wildcard profiler/bpf/*.bpf.c)
+skeletons := $(bpf:profiler/bpf/%.bpf.c=$(BUILD)/profiler/bpf/%.skel.h)
+tests    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
+benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
+fuzzers  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/fuzz_*.c))
+
+.PHONY: all deps deps-check demo check check-long bench fuzz install help clean format
+.DELETE_ON_ERROR:
+
+all: $(BUILD)/taillight $(if $(preload),$(BUILD)/libtaillight-shim.so) \
+     $(if $(wildcard $(programs)),$(BUILD)/labserver)
+
+help:
+	@echo 'all         build $(BUILD)/taillight, $(BUILD)/libtaillight-shim.so, $(BUILD)/labserver'
+	@echo 'deps        install what building and running needs (Debian packages; sudo when not root)'
+	@echo 'demo        deps, build, run the quickstart, print the verdict and the report'"'"'s path'
+	@echo 'check       deps, build, run the tests (under 10 minutes); TAILLIGHT_NO_SKIP=1 forbids skips'
+	@echo 'check-long  the tests that take longer'
+	@echo 'bench       the benchmarks, all or BENCH=name; tables, and $(BUILD)/bench/<name>.json'
+	@echo 'fuzz        each fuzz target for FUZZ_SECONDS (30)'
+	@echo 'install     into PREFIX ($(PREFIX))'
+	@echo 'V=1 shows commands; SAN=address,undefined or SAN=thread builds with sanitizers'
+
+# --- the program -----------------------------------------------------------------------------
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(Q),@echo '  CC    $<')
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(library): $(objects)
+	$(if $(Q),@echo '  AR    $@')
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/taillight: $(BUILD)/taillight.o $(library)
+	$(if $(Q),@echo '  LD    $@')
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# --- the shim: lives in other people's processes, so it links nothing but libc -----------------
+
+$(BUILD)/libtaillight-shim.so: $(preload) $(wildcard shim/*.h base/*.h)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo '  LD    $@')
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=%,$(CFLAGS)) -fPIC -shared -Wl,-z,defs \
+	    -o $@ $(preload) -ldl
+
+$(BUILD)/labserver: $(BUILD)/workloads/labserver.o $(library)
+	$(if $(Q),@echo '  LD    $@')
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# --- BPF ---------------------------------------------------------------------------------------
+
+$(BUILD)/%.bpf.o: %.bpf.c profiler/event_log.h
+	@mkdir -p $(@D)
+	$(if $(Q),@echo '  BPF   $<')
+	$(Q)$(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -I. -c $< -o $@
+
+$(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
+	$(if $(Q),@echo '  SKEL  $@')
+	$(Q)bpftool gen skeleton $< > $@
+
+$(filter $(BUILD)/profiler/%,$(objects)): $(skeletons)
+
+# --- tests -------------------------------------------------------------------------------------
+
+$(BUILD)/tests/%: tests/%.c $(library)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo '  TEST  $@')
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(library) $(LDLIBS) -lcmocka
+
+# --- what it needs -----------------------------------------------------------------------------
+
+debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev zlib1g-dev \
+          libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
+          libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
+debian_check := libcmocka-dev chromium sqlite3
+
+# Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
+define install_debian
+	$(Q)missing=$$(for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	if [ -n "$$missing" ]; then echo "  DEPS  $$missing" | tr '\n' ' '; echo; \
+	    $(SUDO) apt-get update -qq && \
+	    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+endef
+
+deps:
+	$(call install_debian,$(debian))
+
+deps-check: deps
+	$(call install_debian,$(debian_check))
+
+check: deps-check
+	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)tests/run_tests.sh $(BUILD)
+
+.PHONY: tests-built
+tests-built: $(tests) $(benches)
+
+check-long: deps-check
+	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)TAILLIGHT_LONG=1 tests/run_tests.sh $(BUILD)
+
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(BUILD)/taillight run experiments/quickstart.yaml
+
+bench:
+	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)tests/run_benches.sh $(BUILD) $(BENCH)
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	rm -rf build build-*
+
+-include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d)

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// Why the slow requests were slow: for each message of a slice, how much longer than the reference
+// it took, and which causes explain how many nanoseconds of that (NSight §4.2, §5.2; design §12).
+#ifndef ANALYSIS_DIAGNOSIS_H
+#define ANALYSIS_DIAGNOSIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/lifetime.h"
+#include "analysis/span.h"
+#include "base/array.h"
+#include "base/error.h"
+
+// Which messages to explain.
+struct diagnosis_slice {
+    double low, high;       // quantiles of latency among the window's messages, e.g. 0.99 and 1
+    double min_latency_ns;  // and no faster than this (0: no bound)
+    int64_t from_ns, to_ns; // window of intended times, host time; from == to: the whole run
+};
+
+// "p99-100", "p20-p30", ">500us", "99.9-100".
+int diagnosis_slice_parse(const char *text, struct diagnosis_slice *out, struct error *err);
+
+enum cause_class {
+    CAUSE_CONTEXT,     // phase 1: a task, irq or softirq that is not part of a normal lifetime
+    CAUSE_GAP,         // phase 2: the core idled: wake-up latency, interrupt delivery
+    CAUSE_BLOCKING,    // phase 4: other messages ahead: head-of-line blocking, queueing
+    CAUSE_STAGE,       // a stage without spans was longer: client, network
+    CAUSE_UNEXPLAINED, // longer, in an expected context: located, not explained
+};
+
+struct cause {
+    char name[64]; // "yes", "wake-up latency", "head-of-line blocking"
+    enum core_role role;
+    enum cause_class class;
+    bool explains;     // false: does not count towards coverage
+    uint64_t messages; // of the slice that it slowed
+    double total_ns;
+    double median_ns;                      // over the messages it slowed
+    double p25_ns, p75_ns, min_ns, max_ns; // the same, for the box plot
+};
+struct cause_array ARRAY_OF(struct cause);
+
+// How much one cause added to one message.
+struct attribution {
+    uint64_t lifetime; // index into the lifetimes
+    uint32_t cause;    // index into causes
+    float ns;
+};
+struct attribution_array ARRAY_OF(struct attribution);
+
+struct diagnosed_message {
+    uint64_t lifetime;
+    double deviation_ns; // latency minus the reference's median
+    double explained_ns; // by causes that explain; never more than the deviation
+};
+struct diagnosed_array ARRAY_OF(struct diagnosed_message);
+
+struct diagnosis {
+    struct diagnosis_slice slice;
+    uint64_t candidates;                   // messages with a whole lifetime in the window
+    uint64_t left_out[LIFETIME_STATES];    // messages of the window without one, by reason
+    uint64_t reference_count;              // messages around the median that say what is normal
+    double reference_latency_ns;           // their median
+    double slice_low_ns, slice_high_ns;    // latency range of the slice
+    double granularity_ns;                 // smaller differences were ignored
+    struct diagnosed_array messages;       // slowest first
+    struct cause_array causes;             // largest total first
+    struct attribution_array attributions; // grouped by message, in the order of `messages`
+    double coverage_median, coverage_min, coverage_total; // NAN when there is nothing to explain
+    bool not_available; // below the stated completeness: no verdict
+    char reason[200];   // why
+};
+
+struct diagnosis_input {
+    const struct lifetime *lifetimes; // of the whole run
+    size_t lifetime_count;
+    const struct host_timeline *server;  // NULL: nothing was captured
+    const uint32_t *application_threads; // threads of the server under test, ascending
+    size_t application_thread_count;
+    double granularity_ns;
+};
+
+int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+             struct diagnosis *out, struct error *err);
+void diagnosis_free(struct diagnosis *diagnosis);
+
+#endif

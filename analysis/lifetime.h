@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//
+// A request's life: its stamps in order, on both hosts, in the host time of the server; and the
+// stages between neighbouring stamps (design §4, §11; NSight §4.1).
+#ifndef ANALYSIS_LIFETIME_H
+#define ANALYSIS_LIFETIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+
+enum stamp_kind {
+    STAMP_INTENDED,    // the schedule wanted it sent
+    STAMP_SEND,        // the client called send
+    STAMP_CLIENT_TX,   // it left the client's stack (kernel or NIC)
+    STAMP_NIC,         // M(n): the segment with its last byte reached the server
+    STAMP_HANDOFF,     // M(h): the kernel handed it to the application's socket
+    STAMP_APPLICATION, // M(a): a receive call returned its last byte
+    STAMP_REPLY,       // the application called send with the reply's last byte
+    STAMP_SERVER_TX,   // that byte left the server's stack
+    STAMP_CLIENT_RX,   // it reached the client's stack
+    STAMP_REPLY_READ,  // the client's receive call returned it
+    STAMP_KINDS
+};
+
+// A stage ends at the stamp of the same position: stage[STAMP_NIC] is what lies before M(n).
+// STAMP_INTENDED ends none. Where a stamp could not be taken at all, its stage merges into the
+// next one that has a stamp and reads 0 (struct lifetime.merged).
+enum { STAGES = STAMP_KINDS };
+
+// Names as the user sees them: "intended", "M(n)"; "client queue", "R core", "A core", ...
+const char *stamp_name(enum stamp_kind kind);
+const char *stage_name(enum stamp_kind ends_at);
+
+// Where the work of a stage happens.
+enum core_role { ROLE_CLIENT, ROLE_NETWORK, ROLE_R, ROLE_A, ROLES };
+enum core_role stage_role(enum stamp_kind ends_at);
+const char *role_name(enum core_role role); // "client", "network", "R", "A"
+
+enum lifetime_state {
+    LIFETIME_WHOLE = 0,     // all of intended, send, M(n), M(h), M(a), reply, reply read
+    LIFETIME_UNANSWERED,    // never sent, timed out or lost: no lifetime, latency +infinity
+    LIFETIME_NO_CONNECTION, // the server's logs do not know its connection
+    LIFETIME_NO_NIC,        // joined, but this stamp is missing
+    LIFETIME_NO_HANDOFF,
+    LIFETIME_NO_APPLICATION,
+    LIFETIME_NO_REPLY,
+    LIFETIME_STATES
+};
+const char *lifetime_state_name(enum lifetime_state state); // "no M(n) stamp", ...
+
+enum { NO_CORE = 0xffff };
+
+struct lifetime {
+    uint64_t request;                 // index in the sample log
+    int64_t stamp_ns[STAMP_KINDS];    // host time; meaningful where present
+    uint16_t stamp_core[STAMP_KINDS]; // NO_CORE where unknown
+    uint16_t present;                 // bit per stamp_kind
+    uint16_t merged;                  // bit per stage that reads 0 for want of a stamp
+    uint16_t disordered;              // bit per stamp that lies before its predecessor by more than
+                                      // the clock error; the stage reads 0
+    uint8_t state;                    // enum lifetime_state
+    uint8_t status;                   // enum sample_status
+    uint16_t operation;
+    uint32_t connection; // index into the client's connection table
+    uint32_t thread;     // the server thread that received it, 0 unknown
+    uint32_t batch;      // that thread's epoll_wait return, 0 unknown
+    uint16_t batch_position;
+    double latency_ns;             // intended to reply read; +infinity when unanswered
+    double uncorrected_latency_ns; // send to reply read; NAN when unsent
+    double stage_ns[STAGES];       // add up to latency_ns
+};
+
+struct lifetime_array ARRAY_OF(struct lifetime);
+
+static inline bool lifetime_has(const struct lifetime *life, enum stamp_kind kind)
+{
+    return (life->present >> kind & 1) != 0;
+}
+
+#endif

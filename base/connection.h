@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// Who talks to whom: one side's view of a transport connection. Client samples, shim messages and
+// kernel events each keep such a table beside their records (`connections.tlog` format, one
+// table per log); the join matches a client's entry with the server's by the mirrored 5-tuple.
+#ifndef BASE_CONNECTION_H
+#define BASE_CONNECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum connection_protocol { CONNECTION_TCP = 6, CONNECTION_UDP = 17 }; // IANA protocol numbers
+
+struct connection {
+    uint32_t id;          // what the records of the same log call it; unique within that log
+    uint8_t protocol;     // enum connection_protocol
+    uint8_t reserved[3];  // zero
+    uint64_t cookie;      // SO_COOKIE, 0 where unknown; unique within a boot and network namespace
+    uint8_t local[16];    // IPv6, or IPv4 mapped (::ffff:a.b.c.d), network byte order
+    uint8_t peer[16];     // the same
+    uint16_t local_port;  // host byte order
+    uint16_t peer_port;   // host byte order
+    uint32_t process;     // owner's pid, 0 where unknown
+    uint64_t opened_time; // when this side saw it open, in the log's own clock; 0: before the log
+};
+_Static_assert(sizeof(struct connection) == 64, "the log format is fixed");
+
+// True when b is the other end of a.
+static inline bool connection_mirrors(const struct connection *a, const struct connection *b)
+{
+    return a->protocol == b->protocol && a->local_port == b->peer_port &&
+           a->peer_port == b->local_port && memcmp(a->local, b->peer, 16) == 0 &&
+           memcmp(a->peer, b->local, 16) == 0;
+}
+
+#endif

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// Log files: a 128-byte header and then records of one fixed size, little-endian, as they lie in
+// memory. Every log of a run has this shape; who writes a kind of record owns its struct.
+//
+// A file is written under "<path>.partial" and gets its name only when it is complete, so a
+// killed writer never leaves something that looks whole. A reader maps the file, checks the
+// header against the file's length, and trusts nothing else in it.
+#ifndef BASE_LOG_FILE_H
+#define BASE_LOG_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+enum log_kind {
+    LOG_CONNECTIONS = 1, // struct connection   (base/connection.h)
+    LOG_SAMPLES = 2,     // struct sample       (loadgen/sample_log.h)
+    LOG_CALLS = 3,       // struct call         (shim/message_log.h)
+    LOG_EVENTS = 4,      // struct event        (profiler/event_log.h)
+    LOG_CLOCK = 5,       // struct clock_reading (profiler/clock_log.h)
+};
+
+struct log_header {
+    char magic[8];         // "TAILLOG" and NUL
+    uint32_t kind;         // enum log_kind
+    uint32_t version;      // of the record's layout
+    uint32_t header_bytes; // sizeof(struct log_header)
+    uint32_t record_bytes;
+    uint64_t records;     // how many follow
+    uint64_t dropped;     // how many the writer lost, by its own count
+    char boot_id[40];     // /proc/sys/kernel/random/boot_id of the host that wrote it
+    uint8_t reserved[48]; // zero
+};
+_Static_assert(sizeof(struct log_header) == 128, "the log format is fixed");
+
+struct log_writer {
+    FILE *file;
+    struct log_header header;
+    char path[512];
+    char partial[520];
+};
+
+// Creates "<path>.partial". On success the writer must be closed or discarded.
+int log_writer_open(struct log_writer *writer, const char *path, enum log_kind kind,
+                    uint32_t version, size_t record_bytes, struct error *err);
+
+// Appends `count` records. A full disk is an error here or at close.
+int log_writer_append(struct log_writer *writer, const void *records, size_t count,
+                      struct error *err);
+
+// Writes the header with the final counts, syncs and renames to the real name. On failure the
+// partial file is removed.
+int log_writer_close(struct log_writer *writer, uint64_t dropped, struct error *err);
+
+// Throws the partial file away. Harmless on a closed writer.
+void log_writer_discard(struct log_writer *writer);
+
+// One call for a log that is whole in memory.
+int log_write(const char *path, enum log_kind kind, uint32_t version, size_t record_bytes,
+              const void *records, size_t count, uint64_t dropped, struct error *err);
+
+struct log_reader {
+    const void *records; // of header.record_bytes each, valid until close
+    size_t count;
+    struct log_header header;
+    void *mapping;
+    size_t mapping_bytes;
+};
+
+// Maps a finished log. Anything but a log of this kind, version and record size is ERROR_INPUT
+// with the path and the reason.
+int log_reader_open(struct log_reader *reader, const char *path, enum log_kind kind,
+                    uint32_t version, size_t record_bytes, struct error *err);
+void log_reader_close(struct log_reader *reader);
+
+// Reads this host's boot id; an empty string where /proc does not tell.
+void log_boot_id(char out[40]);
+
+#endif

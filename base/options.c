@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "base/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+void options_print_help(const struct command_usage *usage)
+{
+    printf("usage: taillight %s %s\n\n%s\n", usage->name, usage->arguments, usage->summary);
+    if (usage->details)
+        printf("\n%s\n", usage->details);
+    printf("\nOptions:\n");
+    for (const struct option_spec *o = usage->options; o->name; o++) {
+        char left[64], letter[8] = "    ";
+        if (o->letter)
+            snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->argument ? " " : "",
+                 o->argument ? o->argument : "");
+        printf("  %-30s %s\n", left, o->help);
+    }
+    printf("  %-30s %s\n", "    --help", "print this and exit");
+}
+
+static int option_store(const struct option_spec *option, const char *text, void *values,
+                        struct error *err)
+{
+    char *at = (char *)values + option->offset;
+    int result = 0;
+    switch (option->type) {
+    case OPTION_TYPE_FLAG:
+        *(bool *)at = true;
+        return 0;
+    case OPTION_TYPE_STRING:
+        *(const char **)at = text;
+        return 0;
+    case OPTION_TYPE_COUNT:
+        result = units_parse_count(text, (uint64_t *)(void *)at, err);
+        break;
+    case OPTION_TYPE_NUMBER:
+        result = units_parse_number(text, (double *)(void *)at, err);
+        break;
+    case OPTION_TYPE_DURATION:
+        result = units_parse_duration_ns(text, (uint64_t *)(void *)at, err);
+        break;
+    case OPTION_TYPE_BYTES:
+        result = units_parse_bytes(text, (uint64_t *)(void *)at, err);
+        break;
+    case OPTION_TYPE_CORES:
+        result = units_parse_cores(text, (cpu_set_t *)(void *)at, err);
+        break;
+    case OPTION_TYPE_END:
+        break;
+    }
+    return result < 0 ? error_prefix(err, "--%s", option->name) : 0;
+}
+
+static const struct option_spec *option_find(const struct option_spec *options, const char *name,
+                                             size_t name_bytes)
+{
+    for (; options->name; options++) {
+        if (name_bytes == 1 && options->letter == name[0])
+            return options;
+        if (strlen(options->name) == name_bytes && strncmp(options->name, name, name_bytes) == 0)
+            return options;
+    }
+    return NULL;
+}
+
+int options_parse(const struct command_usage *usage, int argc, char **argv, void *values,
+                  int *positional, bool *help, struct error *err)
+{
+    int kept = 1;
+    *help = false;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (strcmp(word, "--") == 0) {
+            while (++i < argc)
+                argv[kept++] = argv[i];
+            break;
+        }
+        if (word[0] != '-' || word[1] == '\0') {
+            argv[kept++] = argv[i];
+            continue;
+        }
+        bool is_long = word[1] == '-';
+        const char *name = word + (is_long ? 2 : 1);
+        size_t name_bytes = strcspn(name, "=");
+        if (is_long && strcmp(name, "help") == 0) {
+            options_print_help(usage);
+            *help = true;
+            return 0;
+        }
+        const struct option_spec *option = NULL;
+        if (is_long ? name_bytes > 1 : name_bytes == 1)
+            option = option_find(usage->options, name, name_bytes);
+        if (!option)
+            return error_set(err, ERROR_INPUT, "%s: unknown option; see taillight %s --help", word,
+                             usage->name);
+        const char *text = name[name_bytes] == '=' ? name + name_bytes + 1 : NULL;
+        if (option->type == OPTION_TYPE_FLAG) {
+            if (text)
+                return error_set(err, ERROR_INPUT, "--%s takes no value", option->name);
+        } else if (!text) {
+            if (i + 1 >= argc)
+                return error_set(err, ERROR_INPUT, "--%s needs a value: %s", option->name,
+                                 option->argument);
+            text = argv[++i];
+        }
+        int result = option_store(option, text, values, err);
+        if (result < 0)
+            return result;
+    }
+    *positional = kept - 1;
+    return 0;
+}

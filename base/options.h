@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// Command-line options as a table bound to a struct. One table makes the parsing, the --help text
+// and the options section of the man page.
+//
+//     static const struct option_spec options[] = {
+//         OPTION_COUNT("connections", 'c', "N", struct load_options, connections, "TCP
+//         connections"), OPTION_FLAG("json", 0, struct load_options, json, "print one JSON document
+//         on stdout"), OPTION_END,
+//     };
+#ifndef BASE_OPTIONS_H
+#define BASE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum option_type {
+    OPTION_TYPE_END,
+    OPTION_TYPE_FLAG,     // bool, set to true
+    OPTION_TYPE_STRING,   // const char *, points into argv
+    OPTION_TYPE_COUNT,    // uint64_t, "20k"
+    OPTION_TYPE_NUMBER,   // double, "20k"
+    OPTION_TYPE_DURATION, // uint64_t nanoseconds, "10s"
+    OPTION_TYPE_BYTES,    // uint64_t, "256MiB"
+    OPTION_TYPE_CORES,    // cpu_set_t, "0-2,5"
+};
+
+struct option_spec {
+    const char *name; // without the dashes
+    char letter;      // 0: none
+    enum option_type type;
+    size_t offset;        // of the member in the struct handed to options_parse
+    const char *argument; // how --help names the value; NULL for a flag
+    const char *help;     // one line
+};
+
+#define OPTION_(kind, name, letter, argument, type, member, help)                                  \
+    {                                                                                              \
+        name, letter, OPTION_TYPE_##kind, offsetof(type, member), argument, help                   \
+    }
+#define OPTION_FLAG(name, letter, type, member, help)                                              \
+    OPTION_(FLAG, name, letter, NULL, type, member, help)
+#define OPTION_STRING(name, letter, argument, type, member, help)                                  \
+    OPTION_(STRING, name, letter, argument, type, member, help)
+#define OPTION_COUNT(name, letter, argument, type, member, help)                                   \
+    OPTION_(COUNT, name, letter, argument, type, member, help)
+#define OPTION_NUMBER(name, letter, argument, type, member, help)                                  \
+    OPTION_(NUMBER, name, letter, argument, type, member, help)
+#define OPTION_DURATION(name, letter, argument, type, member, help)                                \
+    OPTION_(DURATION, name, letter, argument, type, member, help)
+#define OPTION_BYTES(name, letter, argument, type, member, help)                                   \
+    OPTION_(BYTES, name, letter, argument, type, member, help)
+#define OPTION_CORES(name, letter, argument, type, member, help)                                   \
+    OPTION_(CORES, name, letter, argument, type, member, help)
+#define OPTION_END                                                                                 \
+    {                                                                                              \
+        NULL, 0, OPTION_TYPE_END, 0, NULL, NULL                                                    \
+    }
+
+struct command_usage {
+    const char *name;      // "load"
+    const char *arguments; // "--server HOST:PORT [options]"
+    const char *summary;   // one line
+    const char *details;   // a paragraph or more, or NULL
+    const struct option_spec *options;
+};
+
+// Parses argv[1..argc) into *values. Options may stand before, between and after positional
+// arguments; "--" ends them; "--name=value" and "--name value" are both taken. Positional
+// arguments are moved to the front of argv[1..] and their number stored in *positional.
+// `--help` prints to stdout and sets *help; the caller then returns 0.
+// Returns 0 or -ERROR_INPUT; the text names the option and what it takes.
+int options_parse(const struct command_usage *usage, int argc, char **argv, void *values,
+                  int *positional, bool *help, struct error *err);
+
+void options_print_help(const struct command_usage *usage);
+
+#endif

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000L + now.tv_nsec / 1000000L;
+}
+
+// What the child tells its parent when it cannot become the program.
+struct start_failure {
+    int number; // errno
+    char step[60];
+};
+
+static void fail_start(int report, const char *step)
+{
+    struct start_failure failure = {.number = errno};
+    snprintf(failure.step, sizeof failure.step, "%s", step);
+    ssize_t written = write(report, &failure, sizeof failure);
+    _exit(written == sizeof failure ? 127 : 126);
+}
+
+static void enter_namespace(const struct process_place *place, int report)
+{
+    int fd = open(place->netns, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || setns(fd, CLONE_NEWNET) < 0)
+        fail_start(report, "enter its network namespace");
+    close(fd);
+    if (!place->mount_sysfs)
+        return;
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("sysfs", "/sys", "sysfs", 0, NULL) < 0)
+        fail_start(report, "mount /sys of its network namespace");
+}
+
+static void redirect(const struct process_place *place, const int in[2], const int out[2],
+                     int report)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null_fd < 0)
+        fail_start(report, "open /dev/null");
+    int log_fd = -1;
+    if (place->log_path) {
+        log_fd = open(place->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        if (log_fd < 0)
+            fail_start(report, "open its log");
+    }
+    int new_in = place->pipe_input ? in[0] : null_fd;
+    int new_out = place->pipe_output ? out[1] : log_fd;
+    if (dup2(new_in, 0) < 0 || (new_out >= 0 && dup2(new_out, 1) < 0) ||
+        (log_fd >= 0 && dup2(log_fd, 2) < 0))
+        fail_start(report, "redirect its input and output");
+}
+
+static void become(const char *const *argv, const struct process_place *place, pid_t parent,
+                   const int in[2], const int out[2], int report)
+{
+    // The parent may already be gone when the death signal is armed.
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        fail_start(report, "tie its life to its parent's");
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int number = 1; number < NSIG; number++)
+        if (number != SIGKILL && number != SIGSTOP)
+            signal(number, SIG_DFL);
+    setpgid(0, 0); // Ctrl-C goes to the program, which decides in what order things end
+    if (place->netns)
+        enter_namespace(place, report);
+    if (place->cores && sched_setaffinity(0, sizeof *place->cores, place->cores) < 0)
+        fail_start(report, "move to its cores");
+    redirect(place, in, out, report);
+    for (const char *const *variable = place->environment; variable && *variable; variable++)
+        if (putenv((char *)(uintptr_t)*variable) != 0)
+            fail_start(report, "set its environment");
+    execvp(argv[0], (char *const *)(uintptr_t)argv);
+    fail_start(report, "start");
+}
+
+static void close_pair(int fds[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+        fds[i] = -1;
+    }
+}
+
+int process_start(struct process *process, const char *const *argv,
+                  const struct process_place *place, struct error *err)
+{
+    static const struct process_place anywhere = {0};
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, report[2] = {-1, -1}, result;
+    if (!place)
+        place = &anywhere;
+    *process = (struct process){.pid = 0, .input = -1, .output = -1};
+    if (pipe2(report, O_CLOEXEC) < 0 || (place->pipe_input && pipe2(in, O_CLOEXEC) < 0) ||
+        (place->pipe_output && pipe2(out, O_CLOEXEC) < 0)) {
+        result = error_set_errno(err, ERROR_FAILED, "cannot start %s: no pipe", argv[0]);
+        goto out;
+    }
+    fflush(NULL);
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0)
+        become(argv, place, parent, in, out, report[1]);
+    if (pid < 0) {
+        result = error_set_errno(err, ERROR_FAILED, "cannot start %s", argv[0]);
+        goto out;
+    }
+    close(report[1]);
+    report[1] = -1;
+    struct start_failure failure;
+    ssize_t got;
+    do
+        got = read(report[0], &failure, sizeof failure);
+    while (got < 0 && errno == EINTR);
+    if (got == sizeof failure) {
+        waitpid(pid, NULL, 0);
+        result = error_set(err, ERROR_FAILED, "cannot start %s: could not %s: %s%s", argv[0],
+                           failure.step, strerror(failure.number),
+                           failure.number == ENOENT && strcmp(failure.step, "start") == 0
+                               ? " (is it installed?)"
+                               : "");
+        goto out;
+    }
+    process->pid = pid;
+    process->input = in[1];
+    process->output = out[0];
+    in[1] = out[0] = -1;
+    result = 0;
+out:
+    close_pair(in);
+    close_pair(out);
+    close_pair(report);
+    return result;
+}
+
+int process_wait(struct process *process, int timeout_ms, int *status, struct error *err)
+{
+    long deadline = now_ms() + timeout_ms;
+    for (;;) {
+        pid_t pid = waitpid(process->pid, status, timeout_ms < 0 ? 0 : WNOHANG);
+        if (pid == process->pid) {
+            process->pid = 0;
+            return 1;
+        }
+        if (pid < 0 && errno != EINTR)
+            return error_set_errno(err, ERROR_FAILED, "cannot wait for process %d", process->pid);
+        if (timeout_ms >= 0 && now_ms() >= deadline)
+            return 0;
+        if (pid == 0)
+            nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+}
+
+void process_close_pipes(struct process *process)
+{
+    if (process->input >= 0)
+        close(process->input);
+    if (process->output >= 0)
+        close(process->output);
+    process->input = process->output = -1;
+}
+
+int process_stop(struct process *process, int grace_ms)
+{
+    int status = -1;
+    struct error ignored;
+    if (process->pid > 0) {
+        kill(process->pid, SIGTERM);
+        if (process_wait(process, grace_ms, &status, &ignored) <= 0) {
+            kill(process->pid, SIGKILL);
+            process_wait(process, -1, &status, &ignored);
+        }
+    }
+    process_close_pipes(process);
+    return status;
+}
+
+int process_read_line(struct process *process, char *line, size_t line_bytes, int timeout_ms,
+                      struct error *err)
+{
+    long deadline = now_ms() + timeout_ms;
+    size_t used = 0;
+    while (used + 1 < line_bytes) {
+        struct pollfd ready = {.fd = process->output, .events = POLLIN};
+        long left = deadline - now_ms();
+        int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
+        if (polled < 0 && errno == EINTR)
+            continue;
+        if (polled <= 0)
+            return 0;
+        ssize_t got = read(process->output, line + used, 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return 0;
+        if (line[used] == '\n') {
+            line[used] = '\0';
+            return 1;
+        }
+        used++;
+    }
+    return error_set(err, ERROR_FAILED, "process %d sent a line longer than %zu bytes",
+                     process->pid, line_bytes);
+}
+
+// Takes what the command prints until it closes its stdout or time is up.
+static bool collect(struct process *process, char *out, size_t out_bytes, long deadline)
+{
+    size_t used = 0;
+    char waste[4096];
+    for (;;) {
+        struct pollfd ready = {.fd = process->output, .events = POLLIN};
+        long left = deadline - now_ms();
+        int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
+        if (polled < 0 && errno == EINTR)
+            continue;
+        if (polled <= 0)
+            return false;
+        bool room = out && used + 1 < out_bytes;
+        ssize_t got = read(process->output, room ? out + used : waste,
+                           room ? out_bytes - 1 - used : sizeof waste);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return true;
+        if (room) {
+            used += (size_t)got;
+            out[used] = '\0';
+        }
+    }
+}
+
+int process_run(const char *const *argv, const struct process_place *place, int timeout_ms,
+                char *out, size_t out_bytes, struct error *err)
+{
+    char log[] = "/tmp/taillight-stderr-XXXXXX", complaint[300] = "", described[300];
+    struct process_place here = place ? *place : (struct process_place){0};
+    struct process process = {.input = -1, .output = -1};
+    int status = 0;
+    long deadline = now_ms() + timeout_ms;
+    if (out && out_bytes)
+        out[0] = '\0';
+    int log_fd = -1;
+    if (!here.log_path) {
+        log_fd = mkostemp(log, O_CLOEXEC);
+        if (log_fd < 0)
+            return error_set_errno(err, ERROR_FAILED, "cannot create a file in /tmp");
+        here.log_path = log;
+    }
+    here.pipe_output = true;
+    int result = process_start(&process, argv, &here, err);
+    if (result < 0)
+        goto out;
+    bool finished = collect(&process, out, out_bytes, deadline);
+    long left = deadline - now_ms();
+    if (finished)
+        finished = process_wait(&process, left > 0 ? (int)left : 0, &status, err) == 1;
+    process_describe(argv, described, sizeof described);
+    if (!finished) {
+        result = error_set(err, ERROR_FAILED, "%s: no end after %d ms", described, timeout_ms);
+        goto out;
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        goto out;
+    if (log_fd >= 0) {
+        ssize_t got = pread(log_fd, complaint, sizeof complaint - 1, 0);
+        complaint[got > 0 ? got : 0] = '\0';
+        complaint[strcspn(complaint, "\n")] = '\0';
+    }
+    result = error_set(err, ERROR_FAILED, "%s: %s %d%s%s", described,
+                       WIFEXITED(status) ? "exit" : "killed by signal",
+                       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
+                       complaint[0] ? ": " : "", complaint);
+out:
+    process_stop(&process, 0);
+    if (log_fd >= 0) {
+        close(log_fd);
+        unlink(log);
+    }
+    return result;
+}
+
+char *process_describe(const char *const *argv, char *out, size_t out_bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (; *argv && used + 1 < out_bytes; argv++) {
+        bool quote = !**argv || strpbrk(*argv, " \t\n\"'\\$`;&|<>()*?[]{}!#~") != NULL;
+        int n = snprintf(out + used, out_bytes - used, "%s%s%s%s", used ? " " : "",
+                         quote ? "'" : "", *argv, quote ? "'" : "");
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return out;
+}

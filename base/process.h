@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// Child processes, each in a place of its own (network namespace, cores), that never outlive the
+// program: the kernel kills them when their parent dies (PR_SET_PDEATHSIG), also by kill -9.
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct process_place {
+    const char *netns;      // path of a network namespace (/proc/PID/ns/net), NULL: this one
+    bool mount_sysfs;       // give the child a /sys that shows that namespace's devices
+    const cpu_set_t *cores; // NULL: wherever
+    const char *const *environment; // "NAME=value" to add, NULL-terminated, or NULL
+    const char *log_path; // where stderr (and stdout, unless piped) goes, appended; NULL: inherited
+    bool pipe_input;      // give the child a stdin pipe: process.input
+    bool pipe_output;     // take the child's stdout: process.output
+};
+
+struct process {
+    pid_t pid;  // 0: none
+    int input;  // write end of its stdin, -1 if none
+    int output; // read end of its stdout, -1 if none
+};
+
+// Starts argv (NULL-terminated, argv[0] looked up in PATH). Failing to enter the place or to exec
+// is reported here, not by a dead child later.
+int process_start(struct process *process, const char *const *argv,
+                  const struct process_place *place, struct error *err);
+
+// Waits up to timeout_ms (-1: for ever). Returns 1 when it has ended (wait status in *status),
+// 0 on timeout, negative on error.
+int process_wait(struct process *process, int timeout_ms, int *status, struct error *err);
+
+// Asks it to end (SIGTERM), waits grace_ms, then SIGKILLs and reaps. Harmless on pid 0.
+// Returns the wait status, or -1 when there was nothing to reap.
+int process_stop(struct process *process, int grace_ms);
+
+// Closes the pipes this side holds.
+void process_close_pipes(struct process *process);
+
+// Reads one line (without the newline) from the child's stdout within timeout_ms. Returns 1 with a
+// line, 0 on timeout or end of file, negative on error or a line longer than the buffer.
+int process_read_line(struct process *process, char *line, size_t line_bytes, int timeout_ms,
+                      struct error *err);
+
+// Starts, waits and collects stdout (at most out_bytes - 1 bytes, NUL-terminated; out may be NULL)
+// of a short command. A non-zero exit is ERROR_FAILED with the command and its last stderr line.
+int process_run(const char *const *argv, const struct process_place *place, int timeout_ms,
+                char *out, size_t out_bytes, struct error *err);
+
+// Joins argv with spaces, quoting where a shell would need it, for logs. Returns out.
+char *process_describe(const char *const *argv, char *out, size_t out_bytes);
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// Quantities as people write them: "20k", "256MiB", "10us", "1.5s", "0-2,5". Parsers take a whole
+// string, allow no trailing garbage and no overflow, and do no I/O.
+#ifndef BASE_UNITS_H
+#define BASE_UNITS_H
+
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+// A number with an optional decimal suffix k, M or G: "20k" is 20000, "1.5M" 1500000.
+int units_parse_number(const char *text, double *out, struct error *err);
+
+// The same, which must come out as a whole number in [0, 2^53].
+int units_parse_count(const char *text, uint64_t *out, struct error *err);
+
+// A duration with a mandatory suffix ns, us, ms, s, min or h, in nanoseconds. "0" is allowed bare.
+int units_parse_duration_ns(const char *text, uint64_t *out, struct error *err);
+
+// A size with an optional suffix B, kB, MB, GB, KiB, MiB or GiB, in bytes.
+int units_parse_bytes(const char *text, uint64_t *out, struct error *err);
+
+// A list of cores, as in Linux's cpu lists: "0", "0-2,5".
+int units_parse_cores(const char *text, cpu_set_t *out, struct error *err);
+
+// Writes the cores as such a list. Returns out.
+char *units_format_cores(const cpu_set_t *cores, char *out, size_t out_bytes);
+
+// Writes a duration for people, three significant digits: "12.3 us", "4.56 ms". Returns out.
+char *units_format_ns(double ns, char *out, size_t out_bytes);
+
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// The event log of the `events` backend: what the kernel did on the captured cores, in 32-byte
+// records, written by BPF (profiler/bpf/events.bpf.c) and sorted by time per core. Files in a run
+// folder: server/events.tlog (LOG_EVENTS) and server/sockets.tlog (LOG_CONNECTIONS: the kernel's
+// view of each connection; struct connection.id is the event's id, the low half of the cookie).
+//
+// This header is read by the BPF compiler too: plain types, no libc.
+#ifndef PROFILER_EVENT_LOG_H
+#define PROFILER_EVENT_LOG_H
+
+#ifndef __bpf__
+#include <stdint.h>
+#endif
+
+enum { EVENT_LOG_VERSION = 1 };
+
+enum event_kind {
+    // Scheduler. time is CLOCK_MONOTONIC for all events.
+    EVENT_SWITCH = 1, // id: next thread (0: idle), payload: its comm, flags: enum switch_flags
+    EVENT_WAKING = 2, // id: woken thread, payload.a: target core, payload.b: waker thread
+    // Interrupts: entry and exit nest properly on a core.
+    EVENT_IRQ_ENTRY = 3, // id: irq number, payload: the action's name
+    EVENT_IRQ_EXIT = 4,
+    EVENT_SOFTIRQ_ENTRY =
+        5, // id: vector number as in /proc/softirqs (0 HI, 1 TIMER, 2 NET_TX, ...)
+    EVENT_SOFTIRQ_EXIT = 6,
+    EVENT_VECTOR_ENTRY = 7, // id: enum event_vector (x86 system vectors)
+    EVENT_VECTOR_EXIT = 8,
+    EVENT_PAGE_FAULT = 9, // payload.a: address, payload.b: instruction; flags: 1 user, 0 kernel
+    // Messages, by socket and byte offset (design §4).
+    EVENT_SEGMENT = 10,  // M(n). id: socket, payload.a: stream offset after the segment,
+                         // payload.b: skb->tstamp (CLOCK_REALTIME ns; 0: none)
+    EVENT_HANDOFF = 11,  // M(h). id: socket, payload.a: stream offset ready for the application,
+                         // payload.b: offset the application has read up to
+    EVENT_TRANSMIT = 12, // id: socket, payload.a: stream offset after the last byte handed to the
+                         // device, payload.b: bytes in this buffer
+};
+
+enum switch_flags {
+    SWITCH_PREEMPTED = 1 << 0, // the thread that left was still runnable
+    SWITCH_EXITED = 1 << 1,    // the thread that left is dead
+};
+
+enum event_vector {
+    VECTOR_LOCAL_TIMER = 1,
+    VECTOR_RESCHEDULE = 2,
+    VECTOR_CALL_FUNCTION = 3,
+    VECTOR_CALL_FUNCTION_SINGLE = 4,
+    VECTOR_IRQ_WORK = 5,
+    VECTOR_OTHER = 6,
+};
+
+struct event {
+    uint64_t time; // CLOCK_MONOTONIC ns
+    uint8_t kind;  // enum event_kind; written last: 0 means "not yet whole"
+    uint8_t flags;
+    uint16_t core;
+    uint32_t id;
+    union {
+        struct {
+            uint64_t a, b;
+        };
+        char text[16]; // NUL-padded, not necessarily terminated
+    } payload;
+};
+_Static_assert(sizeof(struct event) == 32, "the log format is fixed");
+
+#endif

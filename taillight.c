@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// The command table, nothing else. Each command lives in the folder that does its work.
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+struct command {
+    const char *name;
+    int (*main)(int argc, char **argv); // argv[0] is the command's name; returns an exit code
+    const char *summary;
+};
+
+static const struct command commands[] = {
+    {NULL, NULL, NULL},
+};
+
+static void print_help(FILE *out)
+{
+    fprintf(out, "usage: taillight COMMAND [ARGUMENTS]\n\n"
+                 "Loads a server, watches it from the inside, and says why its slow requests are "
+                 "slow.\n\nCommands:\n");
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(out, "  %-10s %s\n", c->name, c->summary);
+    fprintf(out, "\n`taillight COMMAND --help` tells the rest.\n"
+                 "Exit codes: 0 done, 1 failed, 2 bad usage or input, 3 a gate failed, "
+                 "4 inconclusive (N/A).\n");
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); // a broken pipe is an error value, not an end
+    if (argc < 2) {
+        print_help(stderr);
+        return ERROR_INPUT;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("taillight %s\n", TAILLIGHT_VERSION);
+        return 0;
+    }
+    for (const struct command *c = commands; c->name; c++)
+        if (strcmp(argv[1], c->name) == 0)
+            return c->main(argc - 1, argv + 1);
+    fprintf(stderr, "taillight: %s: unknown command; see taillight --help\n", argv[1]);
+    return ERROR_INPUT;
+}
