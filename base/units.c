@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,12 @@ struct suffix {
 static int parse_scaled(const char *text, const struct suffix *suffixes, const char *what,
                         const char *example, double *out, struct error *err)
 {
-    if (text[0] && strspn(text, "0123456789.") > 0) {
+    bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    if (((text[0] >= '0' && text[0] <= '9') || text[0] == '.') && !hexadecimal) {
         char *end;
-        size_t digits = strspn(text, "0123456789.eE");
-        // "1e6" is a number, "1e" is not, and the E of "5EiB" is no exponent either.
         errno = 0;
         double value = strtod(text, &end);
-        if (errno == 0 && isfinite(value) && value >= 0 && (size_t)(end - text) <= digits + 3) {
+        if (end != text && errno == 0 && isfinite(value)) {
             for (const struct suffix *s = suffixes; s->text; s++) {
                 if (strcmp(end, s->text) == 0) {
                     *out = value * s->factor;

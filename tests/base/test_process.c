@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/process.h"
+
+static void output_of_a_command(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sh", "-c", "echo \"$GREETING\"; echo aside >&2", NULL};
+    const char *const environment[] = {"GREETING=hello", NULL};
+    const struct process_place place = {.environment = environment};
+    char out[100];
+    struct error err = {0};
+    assert_int_equal(process_run(argv, &place, 5000, out, sizeof out, &err), 0);
+    assert_string_equal(out, "hello\n");
+}
+
+static void failure_quotes_the_command_and_its_complaint(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sh", "-c", "echo no such luck >&2; exit 3", NULL};
+    struct error err = {0};
+    assert_int_equal(process_run(argv, NULL, 5000, NULL, 0, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "exit 3: no such luck"));
+    const char *const killed[] = {"sh", "-c", "kill -9 $$", NULL};
+    assert_int_equal(process_run(killed, NULL, 5000, NULL, 0, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "killed by signal 9"));
+}
+
+static void a_missing_program_is_reported_at_start(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"taillight-no-such-program", NULL};
+    struct process process;
+    struct error err = {0};
+    assert_int_equal(process_start(&process, argv, NULL, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "is it installed?"));
+    assert_int_equal(process.pid, 0);
+}
+
+static void a_command_that_hangs_is_ended(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sleep", "60", NULL};
+    struct error err = {0};
+    assert_int_equal(process_run(argv, NULL, 50, NULL, 0, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "no end after 50 ms"));
+}
+
+static void lines_are_read_as_they_come(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sh", "-c", "echo one; read x; echo \"got $x\"", NULL};
+    const struct process_place place = {.pipe_input = true, .pipe_output = true};
+    struct process process;
+    struct error err = {0};
+    char line[100];
+    int status;
+    assert_int_equal(process_start(&process, argv, &place, &err), 0);
+    assert_int_equal(process_read_line(&process, line, sizeof line, 5000, &err), 1);
+    assert_string_equal(line, "one");
+    assert_int_equal(process_read_line(&process, line, sizeof line, 20, &err), 0);
+    assert_int_equal(write(process.input, "two\n", 4), 4);
+    assert_int_equal(process_read_line(&process, line, sizeof line, 5000, &err), 1);
+    assert_string_equal(line, "got two");
+    assert_int_equal(process_wait(&process, 5000, &status, &err), 1);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    process_close_pipes(&process);
+}
+
+static void stopping_takes_the_stubborn_too(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sh", "-c", "trap '' TERM; echo armed; while :; do sleep 1; done",
+                                NULL};
+    const struct process_place place = {.pipe_output = true};
+    struct process process;
+    struct error err = {0};
+    char line[100];
+    assert_int_equal(process_start(&process, argv, &place, &err), 0);
+    pid_t pid = process.pid;
+    assert_int_equal(process_read_line(&process, line, sizeof line, 5000, &err), 1);
+    int status = process_stop(&process, 50);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(kill(pid, 0), -1);
+    assert_int_equal(process_stop(&process, 50), -1);
+}
+
+// A child must not outlive a parent that was killed without a chance to clean up.
+static void children_die_with_a_killed_parent(void **state)
+{
+    (void)state;
+    int report[2];
+    assert_int_equal(pipe(report), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        const char *const argv[] = {"sleep", "60", NULL};
+        struct process process;
+        if (process_start(&process, argv, NULL, NULL) < 0 ||
+            write(report[1], &process.pid, sizeof process.pid) != sizeof process.pid)
+            _exit(1);
+        raise(SIGKILL);
+    }
+    pid_t child = 0;
+    assert_int_equal(read(report[0], &child, sizeof child), sizeof child);
+    waitpid(parent, NULL, 0);
+    char name[40];
+    snprintf(name, sizeof name, "/proc/%d/stat", child);
+    bool gone = false;
+    for (int i = 0; i < 500 && !gone; i++) {
+        // A zombie waiting for init to reap it is dead as well.
+        FILE *file = fopen(name, "r");
+        char mark = 'Z';
+        gone = !file || (fscanf(file, "%*d (%*[^)]) %c", &mark) == 1 && mark == 'Z');
+        if (file)
+            fclose(file);
+        usleep(10000);
+    }
+    assert_true(gone);
+    close(report[0]);
+    close(report[1]);
+}
+
+static void commands_are_described_as_a_shell_would_read_them(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sh", "-c", "a b", "", "plain", NULL};
+    char text[100];
+    assert_string_equal(process_describe(argv, text, sizeof text), "sh -c 'a b' '' plain");
+    assert_string_equal(process_describe(argv, text, 6), "sh -c");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(output_of_a_command),
+        cmocka_unit_test(failure_quotes_the_command_and_its_complaint),
+        cmocka_unit_test(a_missing_program_is_reported_at_start),
+        cmocka_unit_test(a_command_that_hangs_is_ended),
+        cmocka_unit_test(lines_are_read_as_they_come),
+        cmocka_unit_test(stopping_takes_the_stubborn_too),
+        cmocka_unit_test(children_die_with_a_killed_parent),
+        cmocka_unit_test(commands_are_described_as_a_shell_would_read_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

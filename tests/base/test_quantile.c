@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <gsl/gsl_rng.h>
+#include <gsl/gsl_randist.h>
+
+#include "base/quantile.h"
+
+static void quantiles_are_values_that_were_seen(void **state)
+{
+    (void)state;
+    double values[] = {5, 1, INFINITY, 3, 2};
+    quantile_sort(values, 5);
+    assert_true(quantile_sorted(values, 5, 0) == 1);
+    assert_true(quantile_sorted(values, 5, 0.2) == 1);
+    assert_true(quantile_sorted(values, 5, 0.21) == 2);
+    assert_true(quantile_sorted(values, 5, 0.5) == 3);
+    assert_true(quantile_sorted(values, 5, 0.8) == 5);
+    assert_true(isinf(quantile_sorted(values, 5, 1)));
+    assert_true(isnan(quantile_sorted(values, 0, 0.5)));
+}
+
+// Le Boudec, table A.1: for n = 100 the 95 % interval of the median is [x(40), x(61)];
+// for n = 10 it is [x(2), x(9)].
+static void median_intervals_match_the_published_table(void **state)
+{
+    (void)state;
+    double values[100];
+    for (int i = 0; i < 100; i++)
+        values[i] = i + 1;
+    struct quantile_interval hundred = quantile_interval_sorted(values, 100, 0.5, 0.95);
+    assert_true(hundred.known);
+    assert_true(hundred.low == 40 && hundred.high == 61);
+    struct quantile_interval ten = quantile_interval_sorted(values, 10, 0.5, 0.95);
+    assert_true(ten.known && ten.low == 2 && ten.high == 9);
+}
+
+static void too_few_samples_bound_nothing(void **state)
+{
+    (void)state;
+    double values[300];
+    for (int i = 0; i < 300; i++)
+        values[i] = i;
+    assert_false(quantile_interval_sorted(values, 300, 0.999, 0.95).known);
+    assert_false(quantile_interval_sorted(values, 5, 0.5, 0.95).known);
+    assert_false(quantile_interval_sorted(values, 300, 1, 0.95).known);
+    assert_false(quantile_interval_sorted(values, 0, 0.5, 0.95).known);
+    assert_true(quantile_interval_sorted(values, 300, 0.9, 0.95).known);
+}
+
+static void intervals_hold_the_truth_as_often_as_they_say(void **state)
+{
+    (void)state;
+    enum { TRIALS = 2000, SAMPLES = 1000 };
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(random, 7);
+    const double quantile = 0.99, truth = -log(1 - quantile);
+    int held = 0;
+    for (int trial = 0; trial < TRIALS; trial++) {
+        static double values[SAMPLES];
+        for (int i = 0; i < SAMPLES; i++)
+            values[i] = gsl_ran_exponential(random, 1);
+        quantile_sort(values, SAMPLES);
+        struct quantile_interval interval =
+            quantile_interval_sorted(values, SAMPLES, quantile, 0.95);
+        held += interval.known && interval.low <= truth && truth <= interval.high;
+    }
+    gsl_rng_free(random);
+    // At least 95 %, less four standard errors of the trial itself; conservative, but not always
+    // true.
+    assert_in_range(held, 1861, 1990);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantiles_are_values_that_were_seen),
+        cmocka_unit_test(median_intervals_match_the_published_table),
+        cmocka_unit_test(too_few_samples_bound_nothing),
+        cmocka_unit_test(intervals_hold_the_truth_as_often_as_they_say),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Every command of the program has a man page, and every option that --help lists stands in it.
+set -eu
+program=$BUILD/taillight
+missing=0 checked=0
+for command in $("$program" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) .*/\1/p'); do
+    page=docs/man/taillight-$command.1
+    if [ ! -e "$page" ]; then
+        echo "$page is missing"
+        missing=$((missing + 1))
+        continue
+    fi
+    for option in $("$program" "$command" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+        checked=$((checked + 1))
+        if ! sed 's/\\-/-/g' "$page" | grep -qE -- "(^|[^a-z-])${option}([^a-z-]|\$)"; then
+            echo "$page does not tell of $option"
+            missing=$((missing + 1))
+        fi
+    done
+done
+echo "$checked options looked at, $missing missing from the manual"
+[ $missing -eq 0 ] && [ $checked -gt 0 ]
