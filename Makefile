@@ -37,6 +37,7 @@ fuzzers  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/fuzz_*.c))
 
 all: $(BUILD)/taillight $(if $(preload),$(BUILD)/libtaillight-shim.so) \
      $(if $(wildcard $(programs)),$(BUILD)/labserver)
+	@:
 
 help:
 	@echo 'all         build $(BUILD)/taillight, $(BUILD)/libtaillight-shim.so, $(BUILD)/labserver'
@@ -135,6 +136,30 @@ demo: deps
 bench:
 	$(Q)$(MAKE) --no-print-directory all tests-built
 	$(Q)tests/run_benches.sh $(BUILD) $(BENCH)
+
+# Fuzzers need the whole library instrumented, so it is built again by clang in a folder of its own.
+FUZZ_SECONDS ?= 30
+fuzz:
+	$(Q)$(MAKE) --no-print-directory CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzzers-run
+
+.PHONY: fuzzers-run
+fuzzers-run: $(fuzzers)
+	$(Q)for fuzzer in $(fuzzers); do echo "  FUZZ  $$fuzzer"; mkdir -p $$fuzzer.corpus; \
+	    $$fuzzer -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
+	        -artifact_prefix=$$fuzzer- $$fuzzer.corpus || exit 1; done
+
+$(fuzzers): $(BUILD)/%: %.c $(library)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo '  FUZZ  $@')
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< $(library) $(LDLIBS)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/taillight \
+	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/taillight/experiments
+	install $(BUILD)/taillight $(DESTDIR)$(PREFIX)/bin
+	install $(BUILD)/libtaillight-shim.so $(BUILD)/labserver $(DESTDIR)$(PREFIX)/lib/taillight
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 experiments/*.yaml $(DESTDIR)$(PREFIX)/share/taillight/experiments
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
