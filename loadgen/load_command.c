@@ -203,9 +203,8 @@ static int write_logs(const char *directory, const struct engine_result *result,
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/connections.tlog", directory);
-    int status =
-        log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *result->connections,
-                  result->connections, result->connection_count, 0, err);
+    int status = log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *result->connections,
+                           result->connections, result->connection_count, 0, err);
     if (status < 0)
         return status;
     snprintf(path, sizeof path, "%s/samples.tlog", directory);
