@@ -16,7 +16,7 @@ CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
-PACKAGES := libevent libevent_pthreads libcyaml jansson gsl sqlite3 libmemcached libbpf libzstd
+PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 libmemcached libbpf libzstd
 LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// Probability distributions: of sizes, gaps and service times (struct distribution), and of which
+// key is asked for (struct popularity). Values without state: a sampler brings its own generator,
+// so the same seed draws the same numbers. Built on GSL.
+#ifndef WORKLOADS_DISTRIBUTION_H
+#define WORKLOADS_DISTRIBUTION_H
+
+#include <stdint.h>
+#include <gsl/gsl_rng.h>
+
+enum distribution_kind {
+    DISTRIBUTION_FIXED,       // always `first`
+    DISTRIBUTION_UNIFORM,     // between `first` and `second`
+    DISTRIBUTION_EXPONENTIAL, // mean `first`
+};
+
+// All parameters are non-negative; the unit is whatever the user of the distribution says.
+struct distribution {
+    enum distribution_kind kind;
+    double first, second;
+};
+
+// "fixed", "uniform", "exponential".
+const char *distribution_name(enum distribution_kind kind);
+
+// One random value.
+double distribution_sample(const struct distribution *distribution, gsl_rng *random);
+
+// The value below which a fraction p (0 <= p < 1) of the values lie.
+double distribution_quantile(const struct distribution *distribution, double p);
+
+double distribution_mean(const struct distribution *distribution);
+
+enum popularity_kind {
+    POPULARITY_UNIFORM, // every key as often as any other
+    POPULARITY_ZIPF,    // P(rank k) proportional to 1 / k^exponent
+};
+
+struct popularity {
+    enum popularity_kind kind;
+    double exponent; // of Zipf: 0 < exponent < 2
+};
+
+// Draws ranks of `count` items, exactly and in O(1) memory and time, whatever the count.
+// Zipf: rejection-inversion (Hoermann and Derflinger, "Rejection-inversion to generate variates
+// from monotone discrete distributions", ACM TOMACS 6(3), 1996).
+struct rank_sampler {
+    struct popularity popularity;
+    uint64_t count;
+    double integral_low, integral_high; // of the hat function over the whole range
+    double accept_below;                // distance within which the hat needs no second look
+};
+
+void rank_sampler_init(struct rank_sampler *sampler, const struct popularity *popularity,
+                       uint64_t count);
+
+// A rank in [0, count); 0 is the most popular.
+uint64_t rank_sample(const struct rank_sampler *sampler, gsl_rng *random);
+
+// The exact probability of a rank. Sums over all ranks: for tests and small counts.
+double popularity_probability(const struct popularity *popularity, uint64_t count, uint64_t rank);
+
+#endif
