@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/analyze_command.h"
 #include "base/error.h"
 
 struct command {
@@ -14,6 +15,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"analyze", analyze_command, "lifetimes and diagnosis from what a run captured"},
     {NULL, NULL, NULL},
 };
 
