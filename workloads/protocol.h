@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+//
+// What the load generator knows of a protocol: a table of functions without I/O. Requests are
+// encoded into a buffer; replies are fed in as bytes, split anywhere, and come out as events. One
+// reply belongs to one request, in order, on one connection.
+#ifndef WORKLOADS_PROTOCOL_H
+#define WORKLOADS_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum reply_kind {
+    REPLY_VALUE,        // a get that found its key
+    REPLY_MISS,         // a get that did not
+    REPLY_STORED,       // a set that was done
+    REPLY_NOT_STORED,   // a set that was refused without an error
+    REPLY_SERVER_ERROR, // the server's fault, by its own words (memcached: SERVER_ERROR)
+    REPLY_CLIENT_ERROR, // the request's fault, by the server's words (CLIENT_ERROR, ERROR)
+    REPLY_MALFORMED,    // not what the protocol allows; the parser went on at the next line
+    REPLY_OVERSIZED,    // a line or a value longer than any the protocol allows
+    REPLY_KINDS,
+};
+extern const char *const reply_kind_names[REPLY_KINDS]; // "value", "miss", ..., for JSON
+
+struct reply {
+    enum reply_kind kind;
+    uint64_t begin, end;  // bytes it occupies in the server-to-client stream
+    uint64_t value_bytes; // of a REPLY_VALUE
+};
+
+// The state between two feeds. Zeroed: the stream's beginning.
+struct reply_parser {
+    uint64_t offset;      // bytes of the stream consumed so far
+    uint64_t reply_begin; // where the reply under way began
+    uint64_t data_left;   // bytes of a value (and its line end) still to come
+    uint64_t value_bytes; // values seen in the reply under way
+    uint32_t line_bytes;  // of the line under way, in `line`
+    uint16_t values;      // how many values the reply under way holds
+    bool in_reply;        // a byte of the reply under way has been seen
+    bool skipping;        // the line under way is too long: ignore it to its end
+    bool data_damaged;    // the value's line end was not there
+    char line[512];       // the longest line is a key of 250 bytes and three numbers
+};
+
+struct request {
+    unsigned operation; // index into operations
+    const char *key;
+    size_t key_bytes;
+    const char *value; // of operations that carry one
+    size_t value_bytes;
+};
+
+struct protocol {
+    const char *name;
+    // The most bytes a request can take with keys and values of at most that length.
+    size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
+    // Writes the request and returns its length; 0 when out_bytes do not suffice.
+    size_t (*encode)(const struct request *request, char *out, size_t out_bytes);
+    // Takes bytes of the stream, as many as hold at most replies_max replies, and returns how many
+    // it took. Never fails: what it does not understand becomes a reply of that kind.
+    size_t (*parse)(struct reply_parser *parser, const char *bytes, size_t count,
+                    struct reply *replies, size_t replies_max, size_t *reply_count);
+    // Whether that kind of reply can answer that operation.
+    bool (*answers)(unsigned operation, enum reply_kind kind);
+};
+
+// NULL when there is none of that name.
+const struct protocol *protocol_find(const char *name);
+
+// "memcached", ...; for error messages and --help.
+const char *protocol_names(void);
+
+#endif
