@@ -3,12 +3,16 @@
 // Who talks to whom: one side's view of a transport connection. Client samples, shim messages and
 // kernel events each keep such a table beside their records (`connections.tlog` format, one
 // table per log); the join matches a client's entry with the server's by the mirrored 5-tuple.
+//
+// This header is read by the BPF compiler too: the struct needs no libc.
 #ifndef BASE_CONNECTION_H
 #define BASE_CONNECTION_H
 
+#ifndef __bpf__
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#endif
 
 enum connection_protocol { CONNECTION_TCP = 6, CONNECTION_UDP = 17 }; // IANA protocol numbers
 
@@ -26,6 +30,7 @@ struct connection {
 };
 _Static_assert(sizeof(struct connection) == 64, "the log format is fixed");
 
+#ifndef __bpf__
 // True when b is the other end of a.
 static inline bool connection_mirrors(const struct connection *a, const struct connection *b)
 {
@@ -33,5 +38,6 @@ static inline bool connection_mirrors(const struct connection *a, const struct c
            a->peer_port == b->local_port && memcmp(a->local, b->peer, 16) == 0 &&
            memcmp(a->peer, b->local, 16) == 0;
 }
+#endif
 
 #endif

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The event log of the `events` backend: what the kernel did on the captured cores, in 32-byte
-// records, written by BPF (profiler/bpf/events.bpf.c) and sorted by time per core. Files in a run
-// folder: server/events.tlog (LOG_EVENTS) and server/sockets.tlog (LOG_CONNECTIONS: the kernel's
-// view of each connection; struct connection.id is the event's id, the low half of the cookie).
+// records, written by BPF (profiler/bpf/events.bpf.c). The records of a core stand together, in
+// order of time; cores ascend. Files in a run folder: server/events.tlog (LOG_EVENTS) and
+// server/sockets.tlog (LOG_CONNECTIONS: the kernel's view of each connection; struct connection.id
+// is the event's id, the low half of the cookie; opened_time is CLOCK_MONOTONIC).
 //
 // This header is read by the BPF compiler too: plain types, no libc.
 #ifndef PROFILER_EVENT_LOG_H
@@ -18,7 +19,8 @@ enum { EVENT_LOG_VERSION = 1 };
 enum event_kind {
     // Scheduler. time is CLOCK_MONOTONIC for all events.
     EVENT_SWITCH = 1, // id: next thread (0: idle), payload: its comm, flags: enum switch_flags
-    EVENT_WAKING = 2, // id: woken thread, payload.a: target core, payload.b: waker thread
+    EVENT_WAKING = 2, // id: woken thread, payload.a: the core it ran on last, payload.b: the thread
+                      // that wakes it, or that was interrupted by what wakes it (0: idle)
     // Interrupts: entry and exit nest properly on a core.
     EVENT_IRQ_ENTRY = 3, // id: irq number, payload: the action's name
     EVENT_IRQ_EXIT = 4,
@@ -27,14 +29,17 @@ enum event_kind {
     EVENT_SOFTIRQ_EXIT = 6,
     EVENT_VECTOR_ENTRY = 7, // id: enum event_vector (x86 system vectors)
     EVENT_VECTOR_EXIT = 8,
-    EVENT_PAGE_FAULT = 9, // payload.a: address, payload.b: instruction; flags: 1 user, 0 kernel
-    // Messages, by socket and byte offset (design §4).
+    EVENT_PAGE_FAULT = 9, // payload.a: address, payload.b: instruction; flags: 1 user, 0 kernel;
+                          // id: thread
+    // Messages, by socket and byte offset (design §4). Offsets count payload: neither SYN nor FIN.
     EVENT_SEGMENT = 10,  // M(n). id: socket, payload.a: stream offset after the segment,
-                         // payload.b: skb->tstamp (CLOCK_REALTIME ns; 0: none)
+                         // payload.b: skb->tstamp (CLOCK_REALTIME ns; 0: none). TCP looked at it
+                         // at `time`: later than its arrival when the socket was busy.
     EVENT_HANDOFF = 11,  // M(h). id: socket, payload.a: stream offset ready for the application,
                          // payload.b: offset the application has read up to
     EVENT_TRANSMIT = 12, // id: socket, payload.a: stream offset after the last byte handed to the
-                         // device, payload.b: bytes in this buffer
+                         // device, payload.b: bytes in this buffer. A retransmission repeats its
+                         // offset; stacked devices (VLAN, bond) report a buffer once each.
 };
 
 enum switch_flags {

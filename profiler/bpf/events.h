@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+//
+// What events.bpf.c and its loader (profiler/events_capture.c) share: where each core's records go.
+// Read by the BPF compiler too: plain types, no libc.
+#ifndef PROFILER_BPF_EVENTS_H
+#define PROFILER_BPF_EVENTS_H
+
+#include "profiler/event_log.h"
+
+enum {
+    EVENTS_MAX_CORES = 1024,
+    // Positions kept free when the fill is checked, for programs that interrupt one another between
+    // that check and the reservation.
+    EVENTS_SLACK = 64,
+};
+
+// A core's ring: records [base, base + mask] of the events array. Positions count up for ever; the
+// slot of one is `position & mask`. Only programs on that core move head, only the reader tail.
+struct core_ring {
+    uint64_t head;    // positions reserved
+    uint64_t tail;    // positions read
+    uint64_t dropped; // events that found the ring full
+    uint32_t base;
+    uint32_t mask;    // records - 1; records are a power of two
+    uint32_t watched; // 1: scheduler, interrupt and page-fault events of this core are recorded
+    uint32_t reserved[7];
+};
+_Static_assert(sizeof(struct core_ring) == 64, "one cache line, so that cores do not share one");
+
+#endif

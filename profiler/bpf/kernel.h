@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+//
+// The few kernel types the programs look into, with just the fields they use. libbpf finds each
+// field's place in the running kernel's BTF when it loads them (CO-RE), so nothing of the build
+// machine's kernel is baked in. A name with ___ is another shape of the struct before it.
+#ifndef PROFILER_BPF_KERNEL_H
+#define PROFILER_BPF_KERNEL_H
+
+#include <linux/types.h>
+
+typedef __u8 uint8_t;
+typedef __u16 uint16_t;
+typedef __u32 uint32_t;
+typedef __u64 uint64_t;
+typedef __s32 int32_t;
+typedef __s64 int64_t;
+typedef _Bool bool;
+
+enum { false, true };
+
+#define KERNEL_TYPE __attribute__((preserve_access_index))
+
+struct thread_info {
+    uint32_t cpu;
+} KERNEL_TYPE;
+
+struct task_struct {
+    struct thread_info thread_info;
+    unsigned int __state;
+    int pid;
+    char comm[16];
+} KERNEL_TYPE;
+
+struct task_struct___before_5_14 {
+    long state;
+} KERNEL_TYPE;
+
+struct task_struct___before_5_16 {
+    unsigned int cpu;
+} KERNEL_TYPE;
+
+enum { TASK_DEAD = 0x80 }; // include/linux/sched.h, the same since 4.14
+
+struct irqaction {
+    const char *name;
+} KERNEL_TYPE;
+
+struct pt_regs {
+    unsigned long ip;
+} KERNEL_TYPE;
+
+struct in6_addr {
+    union {
+        uint8_t u6_addr8[16];
+    } in6_u;
+} KERNEL_TYPE;
+
+typedef struct {
+    int64_t counter;
+} atomic64_t;
+
+struct sock_common {
+    uint32_t skc_daddr;     // network byte order
+    uint32_t skc_rcv_saddr; // network byte order
+    uint16_t skc_dport;     // network byte order
+    uint16_t skc_num;       // host byte order
+    unsigned short skc_family;
+    volatile unsigned char skc_state;
+    struct in6_addr skc_v6_daddr;
+    struct in6_addr skc_v6_rcv_saddr;
+    atomic64_t skc_cookie;
+    unsigned long skc_flags;
+} KERNEL_TYPE;
+
+struct sock {
+    struct sock_common __sk_common;
+    uint16_t sk_protocol;
+} KERNEL_TYPE;
+
+struct tcp_sock {
+    uint32_t rcv_nxt;
+    uint32_t copied_seq;
+    uint32_t snd_una;
+    uint64_t bytes_received;
+    uint64_t bytes_acked;
+} KERNEL_TYPE;
+
+struct sk_buff {
+    struct sock *sk;
+    int64_t tstamp;
+    char cb[48];
+    unsigned int len;
+    uint16_t transport_header;
+    unsigned char *head;
+    unsigned char *data;
+} KERNEL_TYPE;
+
+struct tcp_skb_cb {
+    uint32_t seq;
+    uint32_t end_seq;
+} KERNEL_TYPE;
+
+struct net_device;
+
+struct bpf_iter_meta;
+
+struct bpf_iter__tcp {
+    struct bpf_iter_meta *meta;
+    struct sock_common *sk_common;
+} KERNEL_TYPE;
+
+enum sock_flags { SOCK_DONE = 1 }; // include/net/sock.h: a FIN has arrived
+
+enum { FAMILY_INET = 2, FAMILY_INET6 = 10, PROTOCOL_TCP = 6 };
+
+enum { // include/net/tcp_states.h: part of the user interface, so fixed
+    STATE_ESTABLISHED = 1,
+    STATE_SYN_RECEIVED = 3,
+    STATE_TIME_WAIT = 6,
+    STATE_CLOSE = 7,
+    STATE_LISTEN = 10,
+    STATE_NEW_SYN_RECEIVED = 12,
+};
+
+#endif

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/events_capture.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/log_file.h"
+#include "base/units.h"
+#include "profiler/events_skeleton.h"
+#include "profiler/receive_stamps.h"
+
+struct event_array ARRAY_OF(struct event);
+struct connection_array ARRAY_OF(struct connection);
+
+enum { EVENT_KINDS = EVENT_TRANSMIT + 1 };
+
+struct events_capture {
+    struct events_capture_settings settings; // with every default filled in; no ports
+    struct events_bpf *programs;             // NULL when stopped
+    struct event_program_state states[EVENT_PROGRAMS];
+    struct event *records; // all rings, mapped
+    size_t records_bytes;
+    unsigned core_count;         // possible cores
+    struct event_array *drained; // per core
+    uint64_t drained_records;
+    uint64_t unfinished;
+    bool memory_full;
+    int stamps_fd;
+    enum receive_stamps_state stamps;
+    uint64_t ports[65536 / 64];
+};
+
+static const char *const kind_names[EVENT_KINDS] = {
+    [EVENT_SWITCH] = "switch",
+    [EVENT_WAKING] = "waking",
+    [EVENT_IRQ_ENTRY] = "irq_entry",
+    [EVENT_IRQ_EXIT] = "irq_exit",
+    [EVENT_SOFTIRQ_ENTRY] = "softirq_entry",
+    [EVENT_SOFTIRQ_EXIT] = "softirq_exit",
+    [EVENT_VECTOR_ENTRY] = "vector_entry",
+    [EVENT_VECTOR_EXIT] = "vector_exit",
+    [EVENT_PAGE_FAULT] = "page_fault",
+    [EVENT_SEGMENT] = "segment",
+    [EVENT_HANDOFF] = "handoff",
+    [EVENT_TRANSMIT] = "transmit",
+};
+
+const char *event_kind_name(unsigned kind)
+{
+    return kind < EVENT_KINDS ? kind_names[kind] : NULL;
+}
+
+// --- opening -------------------------------------------------------------------------------------
+
+// The largest power of two of records that fits, at least what the slack leaves useful.
+static uint32_t ring_records(uint64_t bytes)
+{
+    uint64_t records = 4 * EVENTS_SLACK;
+    while (records * 2 * sizeof(struct event) <= bytes && records < UINT64_C(1) << 30)
+        records *= 2;
+    return (uint32_t)records;
+}
+
+static uint64_t ring_bytes_of(const struct events_capture *capture, unsigned core)
+{
+    uint64_t bytes = capture->settings.ring_bytes;
+    return CPU_ISSET(core, &capture->settings.cores) ? bytes : bytes / 16;
+}
+
+// Sizes the maps and fills in what the programs read, before they are loaded.
+static int prepare(struct events_bpf *programs, void *context, struct error *err)
+{
+    struct events_capture *capture = context;
+    uint64_t base = 0;
+    for (unsigned core = 0; core < capture->core_count; core++) {
+        struct core_ring *ring = &programs->bss->rings[core];
+        uint32_t records = ring_records(ring_bytes_of(capture, core));
+        ring->base = (uint32_t)base;
+        ring->mask = records - 1;
+        ring->watched = CPU_ISSET(core, &capture->settings.cores) != 0;
+        base += records;
+    }
+    if (base * sizeof(struct event) > UINT64_C(1) << 36 || base > UINT32_MAX)
+        return error_set(err, ERROR_INPUT, "the event rings of %u cores would take %llu MiB",
+                         capture->core_count,
+                         (unsigned long long)(base * sizeof(struct event) >> 20));
+    capture->records_bytes = base * sizeof(struct event);
+    memcpy((void *)(uintptr_t)programs->rodata->watched_ports, capture->ports,
+           sizeof capture->ports);
+    if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
+        bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot size the BPF maps");
+    return 0;
+}
+
+static int fill_defaults(struct events_capture *capture, struct error *err)
+{
+    struct events_capture_settings *settings = &capture->settings;
+    int cores = libbpf_num_possible_cpus();
+    if (cores <= 0 || cores > EVENTS_MAX_CORES)
+        return error_set(err, ERROR_FAILED, "this host has %d possible cores; %d can be captured",
+                         cores, EVENTS_MAX_CORES);
+    capture->core_count = (unsigned)cores;
+    if (CPU_COUNT(&settings->cores) == 0)
+        for (unsigned core = 0; core < capture->core_count; core++)
+            CPU_SET(core, &settings->cores);
+    for (unsigned core = capture->core_count; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &settings->cores))
+            return error_set(err, ERROR_INPUT,
+                             "core %u cannot be captured: this host has cores 0-%d", core,
+                             cores - 1);
+    for (size_t i = 0; i < settings->port_count; i++)
+        capture->ports[settings->ports[i] / 64] |= UINT64_C(1) << settings->ports[i] % 64;
+    settings->ports = NULL;
+    if (!settings->groups)
+        settings->groups = EVENT_GROUPS_ALL;
+    if (!settings->ring_bytes)
+        settings->ring_bytes = UINT64_C(32) << 20;
+    if (!settings->memory_bytes)
+        settings->memory_bytes = UINT64_C(2) << 30;
+    if (!settings->connections)
+        settings->connections = 65536;
+    return 0;
+}
+
+// Runs the iterator to its end; its output is what it leaves in the table.
+static void look_up_known_sockets(struct events_capture *capture)
+{
+    struct bpf_link *link = capture->programs->links.known_sockets;
+    if (!link)
+        return;
+    int fd = bpf_iter_create(bpf_link__fd(link));
+    char ignored[256];
+    ssize_t got = -1;
+    if (fd >= 0) {
+        while ((got = read(fd, ignored, sizeof ignored)) > 0)
+            ;
+        close(fd);
+    }
+    if (got == 0)
+        return;
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++)
+        if (event_programs[i].iterator) {
+            capture->states[i].attached = false;
+            snprintf(capture->states[i].reason, sizeof capture->states[i].reason,
+                     "cannot be run: %s", strerror(errno));
+        }
+}
+
+int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
+                        struct error *err)
+{
+    *out = NULL;
+    struct events_capture *capture = calloc(1, sizeof *capture);
+    if (!capture)
+        return error_set(err, ERROR_FAILED, "no memory for a capture");
+    capture->settings = *settings;
+    capture->stamps_fd = -1;
+    capture->records = MAP_FAILED;
+    int result = fill_defaults(capture, err);
+    if (result < 0)
+        goto fail;
+    capture->drained = calloc(capture->core_count, sizeof *capture->drained);
+    if (!capture->drained) {
+        result = error_set(err, ERROR_FAILED, "no memory for a capture");
+        goto fail;
+    }
+    capture->stamps_fd = receive_stamps_hold(&capture->stamps, err);
+    if (capture->stamps_fd < 0) {
+        result = capture->stamps_fd;
+        goto fail;
+    }
+    result = events_programs_attach(capture->settings.groups, prepare, capture, capture->states,
+                                    &capture->programs, err);
+    if (result < 0)
+        goto fail;
+    // The kernel maps every page of such an array at once, so reading never faults.
+    capture->records = mmap(NULL, capture->records_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                            bpf_map__fd(capture->programs->maps.events), 0);
+    if (capture->records == MAP_FAILED) {
+        result = error_set_errno(err, ERROR_FAILED, "cannot map the event rings (%zu MiB)",
+                                 capture->records_bytes >> 20);
+        goto fail;
+    }
+    look_up_known_sockets(capture);
+    *out = capture;
+    return 0;
+fail:
+    events_capture_free(capture);
+    return result;
+}
+
+const struct event_program_state *events_capture_programs(const struct events_capture *capture)
+{
+    return capture->states;
+}
+
+// --- draining ------------------------------------------------------------------------------------
+
+// Moves whole records from a core's ring to its array. Stops at the first that is not whole, unless
+// `last`: then nobody writes any more, and what is not whole never will be. Returns false when
+// memory ran out.
+static bool drain(struct events_capture *capture, unsigned core, bool last)
+{
+    struct core_ring *ring = &capture->programs->bss->rings[core];
+    struct event_array *out = &capture->drained[core];
+    uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+    uint64_t tail = ring->tail;
+    uint64_t waiting = head - tail;
+    if ((capture->drained_records + waiting) * sizeof(struct event) >
+            capture->settings.memory_bytes ||
+        array_reserve(out, out->count + waiting) < 0)
+        return false;
+    size_t before = out->count;
+    for (; tail != head; tail++) {
+        struct event *slot = &capture->records[ring->base + ((uint32_t)tail & ring->mask)];
+        if (__atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE) != 0) {
+            out->items[out->count++] = *slot;
+            slot->kind = 0;
+        } else if (last) {
+            capture->unfinished++;
+        } else {
+            break;
+        }
+    }
+    capture->drained_records += out->count - before;
+    __atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
+    return true;
+}
+
+void events_capture_poll(struct events_capture *capture)
+{
+    if (!capture->programs)
+        return;
+    for (unsigned core = 0; core < capture->core_count; core++) {
+        const struct core_ring *ring = &capture->programs->bss->rings[core];
+        uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+        if (head - ring->tail > ring->mask / 2 && !drain(capture, core, false))
+            capture->memory_full = true;
+    }
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+// A record is a little out of order only where one program interrupted another, so moving each to
+// its place is nearly free. Equal times keep their order.
+static void sort_events(struct event_array *events)
+{
+    for (size_t i = 1; i < events->count; i++) {
+        if (events->items[i].time >= events->items[i - 1].time)
+            continue;
+        struct event moved = events->items[i];
+        size_t to = i;
+        for (; to > 0 && events->items[to - 1].time > moved.time; to--)
+            events->items[to] = events->items[to - 1];
+        events->items[to] = moved;
+    }
+}
+
+static int write_events(struct events_capture *capture, const char *out_dir, uint64_t dropped,
+                        struct error *err)
+{
+    char path[4096];
+    struct log_writer writer;
+    snprintf(path, sizeof path, "%s/events.tlog", out_dir);
+    int result =
+        log_writer_open(&writer, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), err);
+    if (result < 0)
+        return result;
+    for (unsigned core = 0; core < capture->core_count; core++) {
+        sort_events(&capture->drained[core]);
+        result = log_writer_append(&writer, capture->drained[core].items,
+                                   capture->drained[core].count, err);
+        if (result < 0) {
+            log_writer_discard(&writer);
+            return result;
+        }
+    }
+    return log_writer_close(&writer, dropped, err);
+}
+
+static int compare_connections(const void *a, const void *b)
+{
+    uint32_t x = ((const struct connection *)a)->id, y = ((const struct connection *)b)->id;
+    return (x > y) - (x < y);
+}
+
+// Copies the table of sockets out of the kernel, by id.
+static int read_sockets(struct events_capture *capture, struct connection_array *out,
+                        struct error *err)
+{
+    int fd = bpf_map__fd(capture->programs->maps.sockets);
+    uint64_t key = 0, *previous = NULL;
+    while (bpf_map_get_next_key(fd, previous, &key) == 0) {
+        struct connection connection;
+        if (bpf_map_lookup_elem(fd, &key, &connection) == 0 && array_push(out, connection) < 0)
+            return error_set(err, ERROR_FAILED, "no memory for the table of sockets");
+        previous = &key;
+    }
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, compare_connections);
+    return 0;
+}
+
+static json_t *programs_json(const struct events_capture *capture)
+{
+    json_t *programs = json_object();
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
+        const struct event_program_state *state = &capture->states[i];
+        json_object_set_new(programs, event_programs[i].name,
+                            json_pack("{s:b, s:s, s:s}", "attached", state->attached, "gives",
+                                      event_programs[i].gives, "reason", state->reason));
+    }
+    return programs;
+}
+
+static json_t *ports_json(const struct events_capture *capture)
+{
+    json_t *ports = json_array();
+    for (unsigned port = 0; port < 65536; port++)
+        if (capture->ports[port / 64] >> port % 64 & 1)
+            json_array_append_new(ports, json_integer(port));
+    return ports;
+}
+
+static json_t *kinds_json(const struct events_capture *capture)
+{
+    uint64_t counts[EVENT_KINDS] = {0};
+    for (unsigned core = 0; core < capture->core_count; core++)
+        for (size_t i = 0; i < capture->drained[core].count; i++)
+            counts[capture->drained[core].items[i].kind % EVENT_KINDS]++;
+    json_t *kinds = json_object();
+    for (unsigned kind = 1; kind < EVENT_KINDS; kind++)
+        json_object_set_new(kinds, kind_names[kind], json_integer((json_int_t)counts[kind]));
+    return kinds;
+}
+
+struct losses {
+    uint64_t dropped, skipped, sockets, sockets_dropped, ambiguous;
+    json_t *per_core;
+};
+
+static json_t *stats_json(const struct events_capture *capture, const struct losses *losses)
+{
+    char cores[4096];
+    return json_pack("{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:o}",
+                     "programs", programs_json(capture), "events", kinds_json(capture), "records",
+                     (json_int_t)capture->drained_records, "dropped", (json_int_t)losses->dropped,
+                     "dropped_per_core", losses->per_core, "unfinished",
+                     (json_int_t)capture->unfinished, "skipped", (json_int_t)losses->skipped,
+                     "sockets", (json_int_t)losses->sockets, "sockets_dropped",
+                     (json_int_t)losses->sockets_dropped, "sockets_ambiguous",
+                     (json_int_t)losses->ambiguous, "receive_stamps",
+                     receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
+                     "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores),
+                     "ports", ports_json(capture));
+}
+
+// Stops the programs and takes what they left. Counts what was lost on the way.
+static void finish_records(struct events_capture *capture, struct losses *losses)
+{
+    events_bpf__detach(capture->programs);
+    // Programs that were running on other cores end within microseconds.
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    losses->skipped = events_programs_skipped(capture->programs);
+    losses->sockets_dropped = capture->programs->bss->sockets_dropped;
+    for (unsigned core = 0; core < capture->core_count; core++) {
+        const struct core_ring *ring = &capture->programs->bss->rings[core];
+        uint64_t dropped = ring->dropped;
+        if (!drain(capture, core, true)) {
+            capture->memory_full = true;
+            dropped += ring->head - ring->tail;
+        }
+        losses->dropped += dropped;
+        char name[16];
+        snprintf(name, sizeof name, "%u", core);
+        if (dropped)
+            json_object_set_new(losses->per_core, name, json_integer((json_int_t)dropped));
+    }
+}
+
+int events_capture_stop(struct events_capture *capture, const char *out_dir, json_t **stats,
+                        struct error *err)
+{
+    struct losses losses = {.per_core = json_object()};
+    struct connection_array sockets = {0};
+    char path[4096];
+    finish_records(capture, &losses);
+    int result = write_events(capture, out_dir, losses.dropped, err);
+    if (result < 0)
+        goto out;
+    result = read_sockets(capture, &sockets, err);
+    if (result < 0)
+        goto out;
+    losses.sockets = sockets.count;
+    for (size_t i = 1; i < sockets.count; i++)
+        losses.ambiguous += sockets.items[i].id == sockets.items[i - 1].id;
+    snprintf(path, sizeof path, "%s/sockets.tlog", out_dir);
+    result = log_write(path, LOG_CONNECTIONS, EVENT_LOG_VERSION, sizeof(struct connection),
+                       sockets.items, sockets.count, losses.sockets_dropped, err);
+    if (result == 0 && stats) {
+        *stats = stats_json(capture, &losses);
+        if (!*stats)
+            result = error_set(err, ERROR_FAILED, "no memory for the capture's figures");
+    }
+out:
+    array_free(&sockets);
+    json_decref(losses.per_core);
+    return result;
+}
+
+void events_capture_free(struct events_capture *capture)
+{
+    if (!capture)
+        return;
+    if (capture->records != MAP_FAILED)
+        munmap(capture->records, capture->records_bytes);
+    events_bpf__destroy(capture->programs);
+    if (capture->stamps_fd >= 0)
+        close(capture->stamps_fd);
+    for (unsigned core = 0; capture->drained && core < capture->core_count; core++)
+        array_free(&capture->drained[core]);
+    free(capture->drained);
+    free(capture);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// The `events` backend of a capture: loads the BPF programs, keeps what they record, and writes
+// <out_dir>/events.tlog and <out_dir>/sockets.tlog (profiler/event_log.h) at the end.
+//
+//     struct events_capture *capture;
+//     if (events_capture_open(&settings, &capture, &err) < 0) ...
+//     while (running) { events_capture_poll(capture); sleep for at most 100 ms }
+//     events_capture_stop(capture, out_dir, &stats, &err);
+//     events_capture_free(capture);
+#ifndef PROFILER_EVENTS_CAPTURE_H
+#define PROFILER_EVENTS_CAPTURE_H
+
+#include <jansson.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "profiler/events_programs.h"
+
+struct events_capture_settings {
+    cpu_set_t cores;       // whose scheduler, interrupt and fault events to record; empty: all
+    const uint16_t *ports; // local TCP ports whose sockets to watch, on whatever core
+    size_t port_count;     // 0: no messages
+    unsigned groups;       // set of enum event_group; 0: all
+    uint64_t ring_bytes;   // per captured core; 0: 32 MiB. Other cores get a sixteenth.
+    uint64_t memory_bytes; // what drained records may take in all; 0: 2 GiB
+    uint32_t connections;  // how many the table of sockets holds; 0: 65536
+};
+
+struct events_capture;
+
+// Loads and attaches. Connections that exist already are looked up in the network namespace of the
+// caller. Missing privileges are ERROR_FAILED and named. The capture runs until stop or free.
+int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
+                        struct error *err);
+
+// Drains what is more than half full. Costs two loads per core when nothing is. Call it often
+// enough that a ring cannot fill in between: 32 MiB are 1,000,000 events.
+void events_capture_poll(struct events_capture *capture);
+
+// Which programs run, and why the others do not. states[EVENT_PROGRAMS] live as long as the
+// capture.
+const struct event_program_state *events_capture_programs(const struct events_capture *capture);
+
+// Detaches, drains, sorts per core and writes the two logs. *stats (may be NULL) becomes a JSON
+// object that the caller owns:
+//   {"programs": {NAME: {"attached": bool, "reason": "…"}}, "events": {KIND: count}, "records": n,
+//    "dropped": n, "dropped_per_core": {CORE: n}, "unfinished": n, "skipped": n, "sockets": n,
+//    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
+//    "ports": [...]}
+// dropped: the ring was full. unfinished: records a program never completed. skipped: the kernel
+// did not run a program that would have interrupted itself. Call once.
+int events_capture_stop(struct events_capture *capture, const char *out_dir, json_t **stats,
+                        struct error *err);
+
+// Detaches if need be and frees. Harmless on NULL.
+void events_capture_free(struct events_capture *capture);
+
+// The name of an event kind in stats: "switch", "segment", ...; NULL when there is no such kind.
+const char *event_kind_name(unsigned kind);
+
+#endif

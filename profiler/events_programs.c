@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/events_programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profiler/events_skeleton.h"
+#include "profiler/privilege.h"
+
+const struct event_program event_programs[EVENT_PROGRAMS] = {
+    {"sched_switch", EVENT_GROUP_SCHEDULER, false, "which thread runs on each core"},
+    {"sched_waking", EVENT_GROUP_SCHEDULER, false, "who woke whom: wake-up latency"},
+    {"irq_handler_entry", EVENT_GROUP_INTERRUPTS, false, "device interrupts"},
+    {"irq_handler_exit", EVENT_GROUP_INTERRUPTS, false, "device interrupts"},
+    {"softirq_entry", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them"},
+    {"softirq_exit", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them"},
+    {"local_timer_entry", EVENT_GROUP_INTERRUPTS, false, "timer interrupts"},
+    {"local_timer_exit", EVENT_GROUP_INTERRUPTS, false, "timer interrupts"},
+    {"reschedule_entry", EVENT_GROUP_INTERRUPTS, false, "reschedule interrupts"},
+    {"reschedule_exit", EVENT_GROUP_INTERRUPTS, false, "reschedule interrupts"},
+    {"call_function_entry", EVENT_GROUP_INTERRUPTS, false, "cross-core calls"},
+    {"call_function_exit", EVENT_GROUP_INTERRUPTS, false, "cross-core calls"},
+    {"call_function_single_entry", EVENT_GROUP_INTERRUPTS, false, "cross-core calls (RPS kicks)"},
+    {"call_function_single_exit", EVENT_GROUP_INTERRUPTS, false, "cross-core calls (RPS kicks)"},
+    {"irq_work_entry", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work"},
+    {"irq_work_exit", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work"},
+    {"page_fault_user", EVENT_GROUP_FAULTS, false, "page faults of programs"},
+    {"page_fault_kernel", EVENT_GROUP_FAULTS, false, "page faults inside the kernel"},
+    {"tcp_probe", EVENT_GROUP_RECEIVE, false, "M(n): arrival of each segment"},
+    {"sk_data_ready", EVENT_GROUP_RECEIVE, false, "M(h): hand-off to the application"},
+    {"net_dev_start_xmit", EVENT_GROUP_TRANSMIT, false, "when replies reach the device"},
+    {"inet_sock_set_state", EVENT_GROUP_CONNECTIONS, false, "connections accepted from now on"},
+    {"known_sockets", EVENT_GROUP_CONNECTIONS, true, "connections older than the capture"},
+};
+
+static struct bpf_program *program_of(const struct events_bpf *programs, size_t index)
+{
+    return bpf_object__find_program_by_name(programs->obj, event_programs[index].name);
+}
+
+// Asks the running kernel's BTF which tracepoints it has. wanted[] keeps those that are there.
+static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS],
+                   struct event_program_state states[EVENT_PROGRAMS], struct error *err)
+{
+    struct btf *btf = btf__load_vmlinux_btf();
+    if (!btf)
+        return error_set(err, ERROR_FAILED,
+                         "cannot read the kernel's BTF (/sys/kernel/btf/vmlinux): %s; BPF capture "
+                         "needs a kernel built with CONFIG_DEBUG_INFO_BTF",
+                         strerror(errno));
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
+        memset(&states[i], 0, sizeof states[i]);
+        wanted[i] = (groups & event_programs[i].group) != 0;
+        if (!wanted[i]) {
+            snprintf(states[i].reason, sizeof states[i].reason, "not asked for");
+            continue;
+        }
+        if (event_programs[i].iterator)
+            continue;
+        char name[64];
+        snprintf(name, sizeof name, "btf_trace_%s", event_programs[i].name);
+        if (btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) < 0) {
+            wanted[i] = false;
+            snprintf(states[i].reason, sizeof states[i].reason,
+                     "this kernel has no tracepoint %s in its BTF", event_programs[i].name);
+        }
+    }
+    btf__free(btf);
+    return 0;
+}
+
+// Opens, prepares and loads just the programs in use[]. Returns NULL with errno set, or with *err
+// filled when preparing failed. log, when not NULL, receives the verifier's words on `logged`.
+static struct events_bpf *load_some(const bool use[EVENT_PROGRAMS], events_prepare *prepare,
+                                    void *context, size_t logged, char *log, size_t log_bytes,
+                                    struct error *err)
+{
+    err->kind = ERROR_NONE;
+    struct events_bpf *programs = events_bpf__open();
+    if (!programs)
+        return NULL;
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++)
+        bpf_program__set_autoload(program_of(programs, i), use[i]);
+    if (log)
+        bpf_program__set_log_buf(program_of(programs, logged), log, log_bytes);
+    if (prepare(programs, context, err) < 0 || events_bpf__load(programs) < 0) {
+        int saved = errno;
+        events_bpf__destroy(programs);
+        errno = saved;
+        return NULL;
+    }
+    return programs;
+}
+
+// The verifier's objection is the last line of its log before its statistics.
+static void last_words(const char *log, int number, char *out, size_t out_bytes)
+{
+    const char *line = NULL;
+    size_t length = 0;
+    for (const char *at = log; *at;) {
+        size_t bytes = strcspn(at, "\n");
+        if (bytes && strncmp(at, "processed ", 10) != 0 && strncmp(at, "verification time", 17)) {
+            line = at;
+            length = bytes;
+        }
+        at += bytes + (at[bytes] == '\n');
+    }
+    if (line)
+        snprintf(out, out_bytes, "this kernel refuses it (%s): %.*s", strerror(number), (int)length,
+                 line);
+    else
+        snprintf(out, out_bytes, "this kernel refuses it: %s", strerror(number));
+}
+
+// Tries each program alone, to learn which ones spoil the whole. use[] keeps the good ones.
+static int sort_out(bool use[EVENT_PROGRAMS], events_prepare *prepare, void *context,
+                    struct event_program_state states[EVENT_PROGRAMS], struct error *err)
+{
+    enum { LOG_BYTES = 1 << 20 };
+    char *log = malloc(LOG_BYTES);
+    if (!log)
+        return error_set(err, ERROR_FAILED, "no memory for the BPF verifier's log");
+    int result = 0;
+    for (size_t i = 0; i < EVENT_PROGRAMS && result == 0; i++) {
+        if (!use[i])
+            continue;
+        bool alone[EVENT_PROGRAMS] = {false};
+        alone[i] = true;
+        log[0] = '\0';
+        struct events_bpf *programs = load_some(alone, prepare, context, i, log, LOG_BYTES, err);
+        if (programs) {
+            events_bpf__destroy(programs);
+        } else if (err->kind != ERROR_NONE) {
+            result = -(int)err->kind;
+        } else {
+            use[i] = false;
+            last_words(log, errno, states[i].reason, sizeof states[i].reason);
+        }
+    }
+    free(log);
+    return result;
+}
+
+static struct events_bpf *load_what_works(bool use[EVENT_PROGRAMS], events_prepare *prepare,
+                                          void *context,
+                                          struct event_program_state states[EVENT_PROGRAMS],
+                                          struct error *err)
+{
+    struct events_bpf *programs = load_some(use, prepare, context, 0, NULL, 0, err);
+    if (programs || err->kind != ERROR_NONE)
+        return programs;
+    int number = errno;
+    char lacking[64];
+    if (number == EPERM && privilege_lacking_for_bpf(lacking, sizeof lacking)[0]) {
+        error_set(err, ERROR_FAILED,
+                  "cannot load BPF programs: this process lacks %s; run as root, or give the "
+                  "program its privileges: setcap cap_bpf,cap_perfmon+ep",
+                  lacking);
+        return NULL;
+    }
+    if (sort_out(use, prepare, context, states, err) < 0)
+        return NULL;
+    programs = load_some(use, prepare, context, 0, NULL, 0, err);
+    if (!programs && err->kind == ERROR_NONE)
+        error_set_errno(err, ERROR_FAILED, "cannot load the BPF programs of the events backend");
+    return programs;
+}
+
+static struct bpf_link **link_of(struct events_bpf *programs, size_t index)
+{
+    const struct bpf_program *program = program_of(programs, index);
+    for (int i = 0; i < programs->skeleton->prog_cnt; i++)
+        if (*programs->skeleton->progs[i].prog == program)
+            return programs->skeleton->progs[i].link;
+    return NULL;
+}
+
+int events_programs_attach(unsigned groups, events_prepare *prepare, void *context,
+                           struct event_program_state states[EVENT_PROGRAMS],
+                           struct events_bpf **out, struct error *err)
+{
+    bool use[EVENT_PROGRAMS];
+    libbpf_print_fn_t printer = libbpf_set_print(NULL); // what matters goes into reasons and errors
+    *out = NULL;
+    int result = ask_btf(groups, use, states, err);
+    if (result < 0)
+        goto out;
+    struct events_bpf *programs = load_what_works(use, prepare, context, states, err);
+    if (!programs) {
+        result = -(int)err->kind;
+        goto out;
+    }
+    size_t attached = 0;
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
+        if (!use[i])
+            continue;
+        struct bpf_link **link = link_of(programs, i);
+        *link = bpf_program__attach(program_of(programs, i));
+        states[i].attached = *link != NULL;
+        attached += states[i].attached;
+        if (!*link)
+            snprintf(states[i].reason, sizeof states[i].reason, "cannot be attached: %s",
+                     strerror(errno));
+    }
+    if (attached == 0) {
+        events_bpf__destroy(programs);
+        result = error_set(err, ERROR_FAILED,
+                           "not one BPF program of the events backend could be attached; "
+                           "sched_switch: %s",
+                           states[0].reason);
+        goto out;
+    }
+    *out = programs;
+out:
+    libbpf_set_print(printer);
+    return result;
+}
+
+unsigned long long events_programs_skipped(const struct events_bpf *programs)
+{
+    unsigned long long skipped = 0;
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
+        int fd = bpf_program__fd(program_of(programs, i));
+        struct bpf_prog_info info = {0};
+        uint32_t info_bytes = sizeof info;
+        if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &info_bytes) == 0)
+            skipped += info.recursion_misses;
+    }
+    return skipped;
+}

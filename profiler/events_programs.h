@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+//
+// The BPF programs of the `events` backend as a table, and how they get into the kernel: each is
+// optional. A program whose tracepoint the running kernel lacks, or that it refuses, is left out
+// with the reason, and the others go on without it (design §9).
+#ifndef PROFILER_EVENTS_PROGRAMS_H
+#define PROFILER_EVENTS_PROGRAMS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+enum event_group {
+    EVENT_GROUP_SCHEDULER = 1 << 0,
+    EVENT_GROUP_INTERRUPTS = 1 << 1, // device interrupts, softirqs, system vectors
+    EVENT_GROUP_FAULTS = 1 << 2,
+    EVENT_GROUP_RECEIVE = 1 << 3,     // M(n) and M(h)
+    EVENT_GROUP_TRANSMIT = 1 << 4,    // replies at the device
+    EVENT_GROUP_CONNECTIONS = 1 << 5, // who the sockets are
+    EVENT_GROUPS_ALL = (1 << 6) - 1,
+};
+
+enum { EVENT_PROGRAMS = 23 };
+
+struct event_program {
+    const char *name; // the program's and, but for the iterator, the tracepoint's
+    enum event_group group;
+    bool iterator;     // attached when run, not a tracepoint
+    const char *gives; // what is missing without it
+};
+
+extern const struct event_program event_programs[EVENT_PROGRAMS];
+
+struct event_program_state {
+    bool attached;    // it runs (an iterator: it can)
+    char reason[200]; // why not, in words; "" when attached
+};
+
+struct bpf_object;
+struct events_bpf; // the skeleton that bpftool made of profiler/bpf/events.bpf.c
+
+// Called on an opened object before it is loaded, to size its maps and fill in its data.
+typedef int events_prepare(struct events_bpf *programs, void *context, struct error *err);
+
+// Loads and attaches the programs of the groups (a set of enum event_group). Fills states for every
+// program of the table. Fails when privileges are missing (the text names them), the kernel has no
+// BTF, or not one program could be attached. The caller destroys *out with events_bpf__destroy.
+int events_programs_attach(unsigned groups, events_prepare *prepare, void *context,
+                           struct event_program_state states[EVENT_PROGRAMS],
+                           struct events_bpf **out, struct error *err);
+
+// How often the kernel skipped a program because it had interrupted itself on the same core.
+unsigned long long events_programs_skipped(const struct events_bpf *programs);
+
+#endif
