@@ -316,7 +316,7 @@ static int resolve_rate(struct resolver *r, int node, const char *text, double *
 static int resolve_load(struct resolver *r)
 {
     static const char *const arrivals[] = {"exponential", "fixed"};
-    static const char *const stamps[] = {"kernel", "user"};
+    static const char *const stamps[] = {"auto", "sw", "user"};
     const struct load_spec *spec = &r->spec->load;
     struct experiment_load *load = &r->experiment->load;
     int node = yaml_child(r->source, yaml_root(r->source), "load"), result;
@@ -325,7 +325,7 @@ static int resolve_load(struct resolver *r)
                                      .depth = 8,
                                      .duration_ns = 10000000000ull,
                                      .seed = 1,
-                                     .stamps = "kernel",
+                                     .stamps = "auto",
                                      .timeout_ns = 1000000000ull};
     if (!node)
         return yaml_error(r->source, yaml_root(r->source), r->err,
@@ -337,7 +337,7 @@ static int resolve_load(struct resolver *r)
                                 &load->connections)) < 0 ||
         (result = resolve_count(r, node, "depth", spec->depth, 1, 4096, &load->depth)) < 0 ||
         (result = resolve_count(r, node, "seed", spec->seed, 0, 1ull << 53, &load->seed)) < 0 ||
-        (result = resolve_word(r, node, "stamps", spec->stamps, stamps, 2, &load->stamps)) < 0 ||
+        (result = resolve_word(r, node, "stamps", spec->stamps, stamps, 3, &load->stamps)) < 0 ||
         (result = resolve_duration(r, node, "duration", spec->duration, &load->duration_ns)) < 0 ||
         (result = resolve_duration(r, node, "timeout", spec->timeout, &load->timeout_ns)) < 0)
         return result;

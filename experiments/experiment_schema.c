@@ -118,7 +118,7 @@ static const cyaml_schema_field_t load_fields[] = {
     TEXT("depth", struct load_spec, depth),             // most in flight on each of them [8]
     TEXT("duration", struct load_spec, duration),       // [10s]
     TEXT("seed", struct load_spec, seed),               // same seed, same requests [1]
-    TEXT("stamps", struct load_spec, stamps),           // kernel or user [kernel]
+    TEXT("stamps", struct load_spec, stamps),           // auto, sw or user [auto]
     TEXT("timeout", struct load_spec, timeout),         // for one reply [1s]
     CYAML_FIELD_END};
 
