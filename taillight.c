@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "loadgen/load_command.h"
 
 struct command {
     const char *name;
@@ -14,6 +15,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"load", load_command, "load a server, open-loop, and report its latency"},
     {NULL, NULL, NULL},
 };
 

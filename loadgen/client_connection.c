@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client_connection.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/tsc.h"
+
+enum {
+    REPLY_BATCH = 64,
+    READS_AT_ONCE = 16, // then the other connections get their turn
+};
+
+static uint64_t power_of_two(uint64_t at_least)
+{
+    uint64_t power = 1;
+    while (power < at_least)
+        power *= 2;
+    return power;
+}
+
+int connection_open(struct client_connection *connection, uint32_t id,
+                    const struct server_address *address, struct connection_context *context,
+                    uint32_t depth, size_t out_bytes, struct error *err)
+{
+    *connection = (struct client_connection){
+        .socket_fd = -1, .id = id, .context = context, .depth = depth, .out_bytes = out_bytes};
+    // Slots outlive their replies until their TX stamps are in, hence twice the depth.
+    connection->slot_mask = power_of_two(2 * (uint64_t)depth + STAMP_WAITS) - 1;
+    connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
+    connection->out = malloc(out_bytes);
+    if (!connection->slots || !connection->out)
+        return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
+    memset(connection->slots, 0xff, (connection->slot_mask + 1) * sizeof *connection->slots);
+    memset(connection->out, 0, out_bytes); // every page is there before the run
+    connection->socket_fd = socket(address->socket_address.ss_family,
+                                   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    if (connection->socket_fd < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot open a socket for connection %u", id);
+    const int on = 1;
+    setsockopt(connection->socket_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (connect(connection->socket_fd, (const void *)&address->socket_address,
+                address->socket_address_bytes) < 0 &&
+        errno != EINPROGRESS)
+        return error_set_errno(err, ERROR_FAILED,
+                               "cannot connect to %s (is a server running "
+                               "there?)",
+                               address->text);
+    return 0;
+}
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void note_addresses(struct client_connection *connection)
+{
+    struct connection *entry = &connection->entry;
+    struct sockaddr_storage socket_address = {0};
+    socklen_t bytes = sizeof socket_address;
+    entry->id = connection->id;
+    entry->protocol = CONNECTION_TCP;
+    entry->process = (uint32_t)getpid();
+    entry->opened_time = tsc_now();
+    getsockname(connection->socket_fd, (struct sockaddr *)&socket_address, &bytes);
+    server_address_bytes(&socket_address, entry->local, &entry->local_port);
+    bytes = sizeof socket_address;
+    getpeername(connection->socket_fd, (struct sockaddr *)&socket_address, &bytes);
+    server_address_bytes(&socket_address, entry->peer, &entry->peer_port);
+    bytes = sizeof entry->cookie;
+    getsockopt(connection->socket_fd, SOL_SOCKET, SO_COOKIE, &entry->cookie, &bytes);
+}
+
+int connection_establish(struct client_connection *connection, const struct server_address *address,
+                         int64_t deadline_ms, struct error *err)
+{
+    struct pollfd ready = {.fd = connection->socket_fd, .events = POLLOUT};
+    int events = 0, failure = 0;
+    socklen_t bytes = sizeof failure;
+    do {
+        int64_t left = deadline_ms - monotonic_ms();
+        events = poll(&ready, 1, left < 0 ? 0 : (int)left);
+    } while (events < 0 && errno == EINTR);
+    if (events == 0)
+        return error_set(err, ERROR_FAILED,
+                         "cannot connect to %s: no answer within 5 s (a firewall, or a server that "
+                         "accepts no more connections?)",
+                         address->text);
+    getsockopt(connection->socket_fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
+    if (events < 0 || failure) {
+        errno = failure ? failure : errno;
+        return error_set_errno(err, ERROR_FAILED,
+                               "cannot connect to %s (is a server running there?)", address->text);
+    }
+    note_addresses(connection);
+    return connection->context->kernel_stamps ? client_stamps_enable(connection->socket_fd, err)
+                                              : 0;
+}
+
+void connection_close(struct client_connection *connection)
+{
+    if (connection->event)
+        event_free(connection->event);
+    if (connection->socket_fd >= 0)
+        close(connection->socket_fd);
+    free(connection->slots);
+    free(connection->out);
+    *connection = (struct client_connection){.socket_fd = -1};
+}
+
+static struct sample *sample_of(struct client_connection *connection, uint64_t slot)
+{
+    return &connection->context->samples[connection->slots[slot & connection->slot_mask]];
+}
+
+// The stream ended: what was sent is lost, what was only put was never sent.
+static void connection_break(struct client_connection *connection, const char *why)
+{
+    struct connection_counts *counts = connection->context->counts;
+    if (counts->broken++ == 0)
+        error_set(&counts->first_break, ERROR_FAILED, "connection %u broke after %llu replies: %s",
+                  connection->id, (unsigned long long)connection->answered, why);
+    for (uint64_t slot = connection->answered; slot < connection->put; slot++) {
+        struct sample *sample = sample_of(connection, slot);
+        if (slot < connection->sent) {
+            sample->status = SAMPLE_LOST;
+        } else {
+            sample->status = SAMPLE_UNSENT;
+            sample->request_begin = sample->request_end = 0;
+        }
+    }
+    counts->in_flight -= connection->put - connection->answered;
+    connection->answered = connection->sent = connection->put;
+    event_del(connection->event);
+    close(connection->socket_fd);
+    connection->socket_fd = -1;
+}
+
+void connection_put(struct client_connection *connection, uint32_t sample_index,
+                    const struct request *request)
+{
+    struct connection_context *context = connection->context;
+    struct connection_counts *counts = context->counts;
+    struct sample *sample = &context->samples[sample_index];
+    size_t bytes = context->protocol->encode(request, connection->out + connection->out_end,
+                                             connection->out_bytes - connection->out_end);
+    uint64_t ahead = connection->put - connection->answered;
+    sample->connection = connection->id;
+    sample->in_flight = (uint16_t)(ahead < UINT16_MAX ? ahead : UINT16_MAX);
+    sample->request_begin = connection->bytes_put;
+    sample->request_end = connection->bytes_put + bytes;
+    connection->out_end += bytes;
+    connection->bytes_put += bytes;
+    if (connection->put > connection->slot_mask)
+        stamp_waits_forget_before(&connection->waits, connection->put - connection->slot_mask);
+    connection->slots[connection->put & connection->slot_mask] = sample_index;
+    connection->put++;
+    if (++counts->in_flight > counts->in_flight_max)
+        counts->in_flight_max = counts->in_flight;
+}
+
+// The kernel has taken everything up to bytes_sent: the requests that are whole are sent.
+static void mark_sent(struct client_connection *connection, uint64_t before, uint64_t after)
+{
+    uint64_t first = connection->sent;
+    while (connection->sent < connection->put) {
+        struct sample *sample = sample_of(connection, connection->sent);
+        if (sample->request_end > connection->bytes_sent)
+            break;
+        sample->send_tsc = before;
+        sample->sent_tsc = after;
+        sample->status = SAMPLE_TIMED_OUT; // until its reply comes
+        connection->sent++;
+    }
+    if (connection->context->kernel_stamps)
+        stamp_waits_push(&connection->waits, connection->bytes_sent - 1, first,
+                         (uint32_t)(connection->sent - first), after);
+}
+
+void connection_flush(struct client_connection *connection)
+{
+    connection->dirty = false;
+    if (connection->socket_fd < 0 || connection->out_begin == connection->out_end)
+        return;
+    size_t wanted = connection->out_end - connection->out_begin;
+    uint64_t before = tsc_now();
+    ssize_t taken = send(connection->socket_fd, connection->out + connection->out_begin, wanted,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+    uint64_t after = tsc_now();
+    if (taken < 0 && (errno == EAGAIN || errno == EINTR)) {
+        connection->blocked = true;
+        return;
+    }
+    if (taken < 0) {
+        connection_break(connection, strerror(errno));
+        return;
+    }
+    connection->out_begin += (size_t)taken;
+    connection->bytes_sent += (uint64_t)taken;
+    connection->blocked = (size_t)taken < wanted;
+    if (connection->out_begin == connection->out_end)
+        connection->out_begin = connection->out_end = 0;
+    mark_sent(connection, before, after);
+}
+
+static uint8_t status_of(struct connection_counts *counts, const struct protocol *protocol,
+                         uint16_t operation, enum reply_kind kind)
+{
+    counts->replies[kind]++;
+    if (!protocol->answers(operation, kind)) {
+        counts->mismatched++;
+        return SAMPLE_ERROR_REPLY;
+    }
+    if (kind == REPLY_VALUE || kind == REPLY_STORED)
+        return SAMPLE_ANSWERED;
+    return kind == REPLY_MISS ? SAMPLE_MISS : SAMPLE_ERROR_REPLY;
+}
+
+struct arrival {
+    uint64_t tsc, rx_ns, stream_end;
+};
+
+static void take_reply(struct client_connection *connection, const struct reply *reply,
+                       const struct arrival *arrival)
+{
+    struct connection_context *context = connection->context;
+    struct connection_counts *counts = context->counts;
+    if (connection->answered == connection->sent) {
+        counts->unexpected++;
+        return;
+    }
+    struct sample *sample = sample_of(connection, connection->answered++);
+    counts->in_flight--;
+    sample->status = status_of(counts, context->protocol, sample->operation, reply->kind);
+    sample->reply_tsc = arrival->tsc;
+    sample->reply_begin = reply->begin;
+    sample->reply_end = reply->end;
+    if (!context->kernel_stamps)
+        return;
+    if (!arrival->rx_ns) {
+        counts->rx_missing++;
+        return;
+    }
+    sample->rx_ns = arrival->rx_ns;
+    sample->rx_source = STAMP_SOFTWARE;
+    // The stamp is that of the last segment; a reply that ends before the last byte may have come
+    // with an earlier one.
+    if (reply->end < arrival->stream_end) {
+        sample->flags |= SAMPLE_RX_COALESCED;
+        counts->rx_coalesced++;
+    }
+}
+
+static void take_bytes(struct client_connection *connection, size_t count,
+                       const struct arrival *arrival)
+{
+    const struct protocol *protocol = connection->context->protocol;
+    const char *at = connection->context->receive_buffer;
+    while (count) {
+        struct reply replies[REPLY_BATCH];
+        size_t found;
+        size_t used = protocol->parse(&connection->parser, at, count, replies, REPLY_BATCH, &found);
+        for (size_t i = 0; i < found; i++)
+            take_reply(connection, &replies[i], arrival);
+        at += used;
+        count -= used;
+    }
+}
+
+bool connection_receive(struct client_connection *connection)
+{
+    struct connection_context *context = connection->context;
+    char control[STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
+    bool any = false;
+    for (unsigned i = 0; connection->socket_fd >= 0; i++) {
+        struct iovec buffer = {context->receive_buffer, context->receive_bytes};
+        struct msghdr message = {.msg_iov = &buffer,
+                                 .msg_iovlen = 1,
+                                 .msg_control = context->kernel_stamps ? control : NULL,
+                                 .msg_controllen = context->kernel_stamps ? sizeof control : 0};
+        ssize_t count = recvmsg(connection->socket_fd, &message, MSG_DONTWAIT);
+        struct arrival arrival = {.tsc = tsc_now()};
+        if (count < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (count <= 0) {
+            connection_break(connection, count == 0 ? "the server closed it" : strerror(errno));
+            return true;
+        }
+        any = true;
+        connection->bytes_received += (uint64_t)count;
+        arrival.stream_end = connection->bytes_received;
+        if (context->kernel_stamps)
+            arrival.rx_ns = client_stamps_receive_ns(&message);
+        take_bytes(connection, (size_t)count, &arrival);
+        if ((size_t)count < context->receive_bytes)
+            break; // a short read empties the socket: the next bytes bring the next edge
+        if (i + 1 == READS_AT_ONCE) {
+            event_active(connection->event, EV_READ, 0);
+            break;
+        }
+    }
+    return any;
+}
+
+int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc)
+{
+    struct connection_context *context = connection->context;
+    unsigned stamps;
+    if (connection->socket_fd < 0)
+        return 0;
+    int taken = stamp_reader_take(context->reader, connection->socket_fd, &stamps);
+    for (unsigned i = 0; i < stamps; i++) {
+        const struct tx_stamp *stamp = &context->reader->stamps[i];
+        const struct stamp_wait *wait = stamp_waits_match(&connection->waits, stamp->last_byte);
+        for (uint32_t k = 0; wait && k < wait->requests; k++) {
+            struct sample *sample = sample_of(connection, wait->first_slot + k);
+            sample->tx_ns = stamp->ns;
+            sample->tx_source = STAMP_SOFTWARE;
+        }
+    }
+    context->counts->foreign_errors += (unsigned)taken - stamps;
+    connection->waits.oldest_tsc = now_tsc;
+    return taken;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernel time stamps at the client's sockets (SO_TIMESTAMPING_NEW; Linux's
+// Documentation/networking/timestamping.rst). RX stamps come as control messages beside the data;
+// TX stamps come back on the socket's error queue and name, in ee_data, the last byte of the send
+// call they belong to, counted from where the option was set (SOF_TIMESTAMPING_OPT_ID_TCP).
+//
+// A stamp that never comes costs a counter, never a wait.
+#ifndef LOADGEN_CLIENT_STAMPS_H
+#define LOADGEN_CLIENT_STAMPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+enum stamp_mode {
+    STAMP_MODE_AUTO, // kernel software stamps where the kernel gives them, else user time
+    STAMP_MODE_SOFTWARE,
+    STAMP_MODE_USER,
+};
+
+// Turns RX and TX software stamps on. Call before the first byte is sent, so that byte 0 of the
+// connection is byte 0 of the stamps. ERROR_FAILED where the kernel has no such stamps.
+int client_stamps_enable(int socket_fd, struct error *err);
+
+// Whether that works here, asked of any TCP socket: 0, or ERROR_FAILED with the reason.
+int client_stamps_supported(int socket_fd, struct error *err);
+
+enum { STAMP_CONTROL_BYTES = 256, STAMP_BATCH = 32 };
+
+// The RX software stamp (CLOCK_REALTIME, ns) among a received message's control data; 0: none.
+uint64_t client_stamps_receive_ns(struct msghdr *message);
+
+// One TX stamp from the error queue.
+struct tx_stamp {
+    uint32_t last_byte; // low 32 bits of the offset of the send call's last byte
+    uint64_t ns;        // CLOCK_REALTIME
+};
+
+// Reads a TX stamp out of a message from the error queue. False: it holds something else.
+bool client_stamps_parse_error(struct msghdr *message, struct tx_stamp *stamp);
+
+// A send call that awaits its stamp, and the requests whose last byte it took: the slots
+// [first_slot, first_slot + requests) of its connection.
+struct stamp_wait {
+    uint64_t last_byte;
+    uint64_t first_slot;
+    uint32_t requests;
+    bool stamped;
+};
+
+// Send calls that await their stamps, oldest first. When it overflows the oldest is given up.
+enum { STAMP_WAITS = 256 };
+struct stamp_waits {
+    struct stamp_wait items[STAMP_WAITS];
+    uint64_t first, next; // sequence numbers; items[n % STAMP_WAITS]
+    uint64_t oldest_tsc;  // when the oldest of a drained list was put in
+    uint64_t unknown;     // stamps that belong to no send call that waits (retransmissions)
+};
+
+// How many wait.
+static inline uint32_t stamp_waits_count(const struct stamp_waits *waits)
+{
+    return (uint32_t)(waits->next - waits->first);
+}
+
+void stamp_waits_push(struct stamp_waits *waits, uint64_t last_byte, uint64_t first_slot,
+                      uint32_t requests, uint64_t now_tsc);
+
+// The send call that stamp belongs to, or NULL (counted). Valid until the next push.
+const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t last_byte);
+
+// Gives up every wait for slots before `slot`: they are about to be used again.
+void stamp_waits_forget_before(struct stamp_waits *waits, uint64_t slot);
+
+// Room to take STAMP_BATCH stamps with one recvmmsg; one for all connections.
+struct stamp_reader {
+    struct mmsghdr messages[STAMP_BATCH];
+    struct tx_stamp stamps[STAMP_BATCH];
+    char control[STAMP_BATCH][STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
+};
+void stamp_reader_init(struct stamp_reader *reader);
+
+// Takes up to STAMP_BATCH messages from the error queue without waiting. Returns how many it took;
+// *stamps of them, in reader->stamps, were TX stamps.
+int stamp_reader_take(struct stamp_reader *reader, int socket_fd, unsigned *stamps);
+
+#endif

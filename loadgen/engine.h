@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+//
+// The open-loop engine: one thread that sends every request at its scheduled instant, or as soon
+// after as it can, and never waits for a reply to do so (design §7).
+//
+// It spins: on the TSC when the next request is near, else on the sockets' readiness (libevent).
+// Which connection: the next in turn that has room; when none has, requests wait in schedule order
+// and their lateness is recorded. Nothing is allocated, and no page touched for the first time,
+// after the start.
+#ifndef LOADGEN_ENGINE_H
+#define LOADGEN_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/connection.h"
+#include "base/error.h"
+#include "loadgen/client_connection.h"
+#include "loadgen/client_stamps.h"
+#include "loadgen/sample_log.h"
+#include "loadgen/schedule.h"
+#include "loadgen/server_address.h"
+#include "workloads/workload.h"
+
+enum { ENGINE_IN_FLIGHT_CAP = 65536 }; // over all connections, when no depth is asked for
+
+struct engine_settings {
+    const struct server_address *server; // resolved
+    const struct workload *workload;
+    uint32_t connections;
+    uint32_t depth; // in flight per connection; 0: as many as the cap allows
+    enum stamp_mode stamps;
+    uint64_t duration_ns; // of the schedule
+    uint64_t timeout_ns;  // how long after the schedule's end replies are waited for
+};
+
+enum engine_end {
+    ENGINE_COMPLETE,    // every request was answered
+    ENGINE_TIMED_OUT,   // the timeout after the schedule's end passed
+    ENGINE_BROKEN,      // no connection was left
+    ENGINE_INTERRUPTED, // SIGINT or SIGTERM
+};
+
+// What a run left. The arrays are the caller's to free with engine_result_free.
+struct engine_result {
+    enum engine_end end;
+    struct sample *samples; // one per scheduled request, in schedule order
+    size_t sample_count;
+    size_t sample_bytes; // of the mapping
+    struct connection *connections;
+    uint32_t connection_count;
+    uint32_t depth;    // the bound in effect
+    bool depth_is_cap; // it came from ENGINE_IN_FLIGHT_CAP
+    bool kernel_stamps;
+    struct error stamps_why; // why there are none although "auto" would have liked them
+    double tsc_hz;
+    uint64_t start_tsc, end_tsc;
+    uint64_t delayed_by_depth; // requests that were due while no connection had room
+    uint64_t cpu_ns;           // of the thread, over the run
+    uint64_t spin_tsc;         // of that, spent looking and finding nothing
+    uint64_t stamps_missing;   // sent requests whose TX stamp did not come
+    uint64_t stamps_unknown;   // TX stamps that belong to no request
+    struct connection_counts counts;
+};
+
+// Connects, waits for the start, runs, and collects. Fails only when the run could not begin.
+// While it runs, SIGINT and SIGTERM end it early and cleanly.
+int engine_run(const struct engine_settings *settings, const struct schedule *schedule,
+               struct engine_result *result, struct error *err);
+void engine_result_free(struct engine_result *result);
+
+#endif

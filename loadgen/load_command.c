@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/load_command.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/log_file.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "loadgen/engine.h"
+#include "loadgen/load_summary.h"
+#include "loadgen/schedule.h"
+#include "loadgen/server_address.h"
+#include "workloads/dataset.h"
+#include "workloads/protocol.h"
+#include "workloads/workload.h"
+
+static const uint64_t seed_not_given = UINT64_MAX;
+
+struct load_options {
+    const char *server, *protocol, *workload, *arrivals, *stamps, *samples;
+    double rate;
+    uint64_t connections, depth, duration_ns, seed, timeout_ns;
+    bool prepare, json, quiet;
+};
+
+static const struct option_spec options[] = {
+    OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
+                  "the server; an IPv6 address in brackets"),
+    OPTION_STRING("protocol", 0, "NAME", struct load_options, protocol,
+                  "memcached (the workload's, or the default)"),
+    OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
+                  "what is asked, as YAML; without it 100k keys, 90 % get"),
+    OPTION_NUMBER("rate", 'r', "N", struct load_options, rate, "requests per second: 20k"),
+    OPTION_COUNT("connections", 'c', "N", struct load_options, connections, "TCP connections (16)"),
+    OPTION_COUNT("depth", 0, "N", struct load_options, depth,
+                 "requests in flight per connection (65536 over all)"),
+    OPTION_DURATION("duration", 'd', "TIME", struct load_options, duration_ns,
+                    "how long requests are scheduled for (10s)"),
+    OPTION_STRING("arrivals", 0, "KIND", struct load_options, arrivals,
+                  "exponential (a Poisson process, the default) or fixed"),
+    OPTION_COUNT("seed", 0, "N", struct load_options, seed,
+                 "of times, operations and keys (random, and reported)"),
+    OPTION_STRING("stamps", 0, "KIND", struct load_options, stamps,
+                  "auto (default), sw: kernel software stamps, user: none"),
+    OPTION_DURATION("timeout", 0, "TIME", struct load_options, timeout_ns,
+                    "how long replies are waited for after the end (1s)"),
+    OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
+                  "write samples.tlog and connections.tlog there"),
+    OPTION_FLAG("prepare", 0, struct load_options, prepare,
+                "store the workload's dataset, verify it, and exit"),
+    OPTION_FLAG("json", 0, struct load_options, json, "print one JSON document on stdout"),
+    OPTION_FLAG("quiet", 'q', struct load_options, quiet, "no progress on stderr"),
+    OPTION_END,
+};
+
+static const struct command_usage usage = {
+    .name = "load",
+    .arguments = "--server HOST:PORT --rate N [options]",
+    .summary = "Loads a server, open-loop, and reports its latency.",
+    .details = "Requests are sent at instants drawn ahead of time, whatever the replies do; "
+               "latency counts from\nthose instants. Requests take the connections in turn, "
+               "passing over those without room; when none\nhas room they wait, and their "
+               "lateness counts. Ctrl-C ends the run early and keeps its logs.\n"
+               "Exit codes: 0 done; 1 failed, or nothing was answered; 2 bad usage or input; 4 the "
+               "result cannot\nbe trusted, for the reasons it names.",
+    .options = options,
+};
+
+// What the options come to.
+struct load_plan {
+    struct load_options options;
+    struct server_address server;
+    struct workload workload;
+    enum distribution_kind arrivals;
+    enum stamp_mode stamps;
+    struct progress progress;
+};
+
+static int check_kinds(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    if (strcmp(o->arrivals, "exponential") == 0)
+        plan->arrivals = DISTRIBUTION_EXPONENTIAL;
+    else if (strcmp(o->arrivals, "fixed") == 0)
+        plan->arrivals = DISTRIBUTION_FIXED;
+    else
+        return error_set(err, ERROR_INPUT, "--arrivals: \"%s\" is neither exponential nor fixed",
+                         o->arrivals);
+    if (strcmp(o->stamps, "auto") == 0)
+        plan->stamps = STAMP_MODE_AUTO;
+    else if (strcmp(o->stamps, "sw") == 0)
+        plan->stamps = STAMP_MODE_SOFTWARE;
+    else if (strcmp(o->stamps, "user") == 0)
+        plan->stamps = STAMP_MODE_USER;
+    else
+        return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, sw or user", o->stamps);
+    return 0;
+}
+
+static int check_numbers(const struct load_options *o, struct error *err)
+{
+    if (o->connections < 1 || o->connections > ENGINE_IN_FLIGHT_CAP)
+        return error_set(err, ERROR_INPUT, "--connections must be 1 to %d", ENGINE_IN_FLIGHT_CAP);
+    if (o->depth > ENGINE_IN_FLIGHT_CAP / o->connections)
+        return error_set(
+            err, ERROR_INPUT, "--depth: %llu on %llu connections are more than %d in flight",
+            (unsigned long long)o->depth, (unsigned long long)o->connections, ENGINE_IN_FLIGHT_CAP);
+    if (o->prepare)
+        return 0;
+    if (!(o->rate > 0))
+        return error_set(err, ERROR_INPUT,
+                         "--rate is needed, and more than 0: requests per second, like 20k");
+    if (o->duration_ns == 0)
+        return error_set(err, ERROR_INPUT, "--duration must be more than 0");
+    return 0;
+}
+
+static int make_plan(struct load_plan *plan, int positional, char **argv, struct error *err)
+{
+    struct load_options *o = &plan->options;
+    if (positional > 0)
+        return error_set(err, ERROR_INPUT, "%s: load takes only options; see taillight load --help",
+                         argv[1]);
+    if (!o->server)
+        return error_set(err, ERROR_INPUT, "--server HOST:PORT is needed");
+    if (check_kinds(plan, err) < 0 || check_numbers(o, err) < 0)
+        return -ERROR_INPUT;
+    if (server_address_parse(o->server, &plan->server, err) < 0)
+        return error_prefix(err, "--server");
+    workload_defaults(&plan->workload);
+    int status = o->workload ? workload_load_file(o->workload, &plan->workload, err) : 0;
+    if (status < 0)
+        return status;
+    if (o->protocol) {
+        plan->workload.protocol = protocol_find(o->protocol);
+        if (!plan->workload.protocol)
+            return error_set(err, ERROR_INPUT, "--protocol: \"%s\" is not one of: %s", o->protocol,
+                             protocol_names());
+    }
+    if (o->seed == seed_not_given) {
+        uint32_t seed;
+        if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+            return error_set_errno(err, ERROR_FAILED, "cannot draw a seed");
+        o->seed = seed;
+    }
+    return server_address_resolve(&plan->server, err);
+}
+
+static int print_json(json_t *json, struct error *err)
+{
+    int status = json ? json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
+    json_decref(json);
+    if (status < 0 || putchar('\n') == EOF || fflush(stdout) != 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot print the result");
+    return 0;
+}
+
+// --- --prepare -----------------------------------------------------------------------------------
+
+static void show_progress(void *context, const char *phase, uint64_t done, uint64_t all)
+{
+    struct progress *progress = context;
+    progress_update(progress, "%s %llu of %llu keys", phase, (unsigned long long)done,
+                    (unsigned long long)all);
+}
+
+static int prepare_dataset(struct load_plan *plan, struct error *err)
+{
+    struct dataset_report report;
+    progress_phase(&plan->progress, "loading the dataset into %s", plan->server.text);
+    int status = dataset_prepare(&plan->workload, plan->server.host, plan->server.port,
+                                 show_progress, &plan->progress, &report, err);
+    progress_end(&plan->progress);
+    if (status < 0)
+        return status;
+    if (plan->options.json)
+        return print_json(json_pack("{s:I,s:I,s:I}", "stored", (json_int_t)report.stored,
+                                    "verified", (json_int_t)report.verified, "bytes",
+                                    (json_int_t)report.bytes),
+                          err);
+    printf("%llu keys stored and verified, %.1f MiB\n", (unsigned long long)report.verified,
+           (double)report.bytes / 1048576);
+    return 0;
+}
+
+// --- the run -------------------------------------------------------------------------------------
+
+static int make_directory(const char *path, struct error *err)
+{
+    if (mkdir(path, 0777) < 0 && errno != EEXIST)
+        return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    return 0;
+}
+
+static int write_logs(const char *directory, const struct engine_result *result, struct error *err)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/connections.tlog", directory);
+    int status =
+        log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *result->connections,
+                  result->connections, result->connection_count, 0, err);
+    if (status < 0)
+        return status;
+    snprintf(path, sizeof path, "%s/samples.tlog", directory);
+    return log_write(path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
+                     result->samples, result->sample_count, 0, err);
+}
+
+static int report(const struct load_plan *plan, const struct engine_result *result,
+                  const struct load_summary *summary, struct error *err)
+{
+    const struct load_facts facts = {.server = plan->server.text,
+                                     .protocol = plan->workload.protocol->name,
+                                     .workload = plan->options.workload,
+                                     .rate = plan->options.rate,
+                                     .arrivals = plan->arrivals,
+                                     .seed = plan->options.seed};
+    int status = 0;
+    if (plan->options.json)
+        status = print_json(load_summary_json(summary, result, &facts), err);
+    else
+        load_summary_print(summary, result, &facts, stdout);
+    if (status < 0)
+        return status;
+    if (summary->answered == 0 && summary->scheduled)
+        return error_set(err, ERROR_FAILED, "nothing was answered: %s",
+                         summary->reason_count ? summary->reasons[0] : "no reason known");
+    if (!summary->ok)
+        return error_set(err, ERROR_INCONCLUSIVE, "inconclusive: %s", summary->reasons[0]);
+    return 0;
+}
+
+static int run(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    struct schedule schedule = {0};
+    struct engine_result result = {0};
+    struct load_summary summary;
+    const struct engine_settings settings = {.server = &plan->server,
+                                             .workload = &plan->workload,
+                                             .connections = (uint32_t)o->connections,
+                                             .depth = (uint32_t)o->depth,
+                                             .stamps = plan->stamps,
+                                             .duration_ns = o->duration_ns,
+                                             .timeout_ns = o->timeout_ns};
+    int status = o->samples ? make_directory(o->samples, err) : 0;
+    if (status == 0)
+        status = schedule_draw(&plan->workload, plan->arrivals, o->rate, o->duration_ns, o->seed,
+                               &schedule, err);
+    if (status < 0)
+        return status;
+    progress_phase(&plan->progress, "loading %s for %.3g s at %.0f requests/s on %llu connections",
+                   plan->server.text, (double)o->duration_ns / 1e9, o->rate,
+                   (unsigned long long)o->connections);
+    status = engine_run(&settings, &schedule, &result, err);
+    progress_end(&plan->progress);
+    schedule_free(&schedule);
+    if (status < 0)
+        return status;
+    if (o->samples)
+        status = write_logs(o->samples, &result, err);
+    if (status == 0)
+        status = load_summarise(&result, o->duration_ns, &summary, err);
+    if (status == 0)
+        status = report(plan, &result, &summary, err);
+    engine_result_free(&result);
+    return status;
+}
+
+int load_command(int argc, char **argv)
+{
+    struct error err = {0};
+    struct load_plan plan = {.options = {.arrivals = "exponential",
+                                         .stamps = "auto",
+                                         .connections = 16,
+                                         .duration_ns = 10000000000u,
+                                         .timeout_ns = 1000000000u,
+                                         .seed = seed_not_given}};
+    int positional = 0;
+    bool help = false;
+    if (options_parse(&usage, argc, argv, &plan.options, &positional, &help, &err) < 0)
+        return error_report(&err);
+    if (help)
+        return 0;
+    progress_init(&plan.progress, plan.options.quiet);
+    if (make_plan(&plan, positional, argv, &err) < 0)
+        return error_report(&err);
+    int status = plan.options.prepare ? prepare_dataset(&plan, &err) : run(&plan, &err);
+    return status < 0 ? error_report(&err) : 0;
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/load_summary.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+const double summary_quantiles[SUMMARY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
+const char *const summary_quantile_names[SUMMARY_QUANTILES] = {"p50",   "p90",    "p99",
+                                                               "p99.9", "p99.99", "max"};
+
+static const double confidence = 0.95;
+static const double rate_tolerance = 0.01;
+static const double share_tolerance = 0.01; // of requests that waited for a connection, or failed
+static const double busy_spin_fraction = 0.02; // a client that idles less has no CPU to spare
+
+static double microseconds(const struct engine_result *result, uint64_t from, uint64_t to)
+{
+    return (double)(int64_t)(to - from) / result->tsc_hz * 1e6;
+}
+
+static void take_percentiles(double *values, size_t count, struct load_percentiles *out)
+{
+    quantile_sort(values, count);
+    out->count = count;
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
+        out->us[i] = quantile_sorted(values, count, summary_quantiles[i]);
+        out->interval[i] =
+            quantile_interval_sorted(values, count, summary_quantiles[i], confidence);
+    }
+}
+
+static void count_statuses(const struct engine_result *result, struct load_summary *summary)
+{
+    summary->scheduled = result->sample_count;
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        summary->sent += sample->sent_tsc != 0;
+        summary->answered += sample_is_answered(sample) != 0;
+        summary->misses += sample->status == SAMPLE_MISS;
+        summary->error_replies += sample->status == SAMPLE_ERROR_REPLY;
+        summary->unsent += sample->status == SAMPLE_UNSENT;
+        summary->timed_out += sample->status == SAMPLE_TIMED_OUT;
+        summary->lost += sample->status == SAMPLE_LOST;
+        if (!sample_is_answered(sample))
+            continue;
+        bool software = sample->tx_source == STAMP_SOFTWARE && sample->rx_source == STAMP_SOFTWARE;
+        summary->stamps_software += software;
+        summary->stamps_user += !software;
+    }
+}
+
+static void take_latencies(const struct engine_result *result, double *values,
+                           struct load_summary *summary)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        values[count++] = sample_is_answered(sample)
+                              ? microseconds(result, sample->intended_tsc, sample->reply_tsc)
+                              : INFINITY;
+    }
+    take_percentiles(values, count, &summary->latency);
+    count = 0;
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        if (sample->sent_tsc)
+            values[count++] = sample_is_answered(sample)
+                                  ? microseconds(result, sample->send_tsc, sample->reply_tsc)
+                                  : INFINITY;
+    }
+    take_percentiles(values, count, &summary->uncorrected);
+    count = 0;
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        if (sample->tx_ns && sample->rx_ns)
+            values[count++] = (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
+    }
+    take_percentiles(values, count, &summary->network);
+    count = 0;
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        if (sample->sent_tsc)
+            values[count++] = microseconds(result, sample->intended_tsc, sample->send_tsc);
+    }
+    quantile_sort(values, count);
+    summary->lateness_p50_us = quantile_sorted(values, count, 0.5);
+    summary->lateness_p99_us = quantile_sorted(values, count, 0.99);
+}
+
+static void take_rates(const struct engine_result *result, uint64_t duration_ns,
+                       struct load_summary *summary)
+{
+    uint64_t last_reply = result->start_tsc;
+    for (size_t i = 0; i < result->sample_count; i++)
+        if (result->samples[i].reply_tsc > last_reply)
+            last_reply = result->samples[i].reply_tsc;
+    double until_last = (double)(last_reply - result->start_tsc) / result->tsc_hz;
+    double run_s = (double)(result->end_tsc - result->start_tsc) / result->tsc_hz;
+    summary->duration_s = (double)duration_ns / 1e9;
+    double answered_over = until_last > summary->duration_s ? until_last : summary->duration_s;
+    summary->offered_rate = (double)summary->scheduled / summary->duration_s;
+    summary->achieved_rate = (double)summary->answered / answered_over;
+    summary->spin_fraction = run_s > 0 ? (double)result->spin_tsc / (run_s * result->tsc_hz) : NAN;
+    double busy_us = (double)result->cpu_ns / 1e3 - (double)result->spin_tsc / result->tsc_hz * 1e6;
+    summary->cpu_us_per_request =
+        summary->answered ? fmax(busy_us, 0) / (double)summary->answered : NAN;
+}
+
+__attribute__((format(printf, 2, 3))) static void add_reason(struct load_summary *summary,
+                                                             const char *format, ...)
+{
+    va_list args;
+    if (summary->reason_count == SUMMARY_REASONS)
+        return;
+    va_start(args, format);
+    vsnprintf(summary->reasons[summary->reason_count++], sizeof summary->reasons[0], format, args);
+    va_end(args);
+}
+
+typedef unsigned long long count_type; // what printf's %llu takes
+
+static void judge_end(const struct engine_result *result, struct load_summary *summary)
+{
+    const struct connection_counts *counts = &result->counts;
+    if (result->end == ENGINE_INTERRUPTED)
+        add_reason(summary, "interrupted after %.3f of %.3f s",
+                   (double)(result->end_tsc - result->start_tsc) / result->tsc_hz,
+                   summary->duration_s);
+    if (counts->broken)
+        add_reason(summary, "%llu of %u connections broke; the first: %s",
+                   (count_type)counts->broken, result->connection_count, counts->first_break.text);
+    uint64_t unanswered = summary->unsent + summary->timed_out + summary->lost;
+    if (unanswered == 0)
+        return;
+    unsigned infinite = 0;
+    while (infinite < SUMMARY_QUANTILES && !isinf(summary->latency.us[infinite]))
+        infinite++;
+    add_reason(summary,
+               "%llu of %llu requests were not answered (%llu never sent, %llu timed out, %llu "
+               "lost): %s%s infinite",
+               (count_type)unanswered, (count_type)summary->scheduled, (count_type)summary->unsent,
+               (count_type)summary->timed_out, (count_type)summary->lost,
+               infinite < SUMMARY_QUANTILES ? summary_quantile_names[infinite] : "max",
+               infinite < SUMMARY_QUANTILES - 1 ? " and above are" : " is");
+}
+
+static void judge_load(const struct engine_result *result, struct load_summary *summary)
+{
+    const char *whose = summary->spin_fraction < busy_spin_fraction ? "this client ran out of CPU"
+                                                                    : "the server is saturated";
+    if (result->end != ENGINE_INTERRUPTED &&
+        summary->achieved_rate < summary->offered_rate * (1 - rate_tolerance))
+        add_reason(summary, "rate not reached: %.0f of %.0f requests/s were answered; %s",
+                   summary->achieved_rate, summary->offered_rate, whose);
+    double delayed = (double)result->delayed_by_depth;
+    if (result->delayed_by_depth &&
+        (result->depth_is_cap || delayed > share_tolerance * (double)summary->scheduled))
+        add_reason(summary,
+                   "%llu of %llu requests had to wait for a connection with room (%u connections, "
+                   "%u in flight on each%s): the load was closed-loop; %s",
+                   (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
+                   result->connection_count, result->depth,
+                   result->depth_is_cap ? ", the in-flight cap" : "", whose);
+    if ((double)summary->error_replies > share_tolerance * (double)summary->answered)
+        add_reason(summary, "%llu of %llu replies were errors", (count_type)summary->error_replies,
+                   (count_type)summary->answered);
+}
+
+int load_summarise(const struct engine_result *result, uint64_t duration_ns,
+                   struct load_summary *summary, struct error *err)
+{
+    *summary = (struct load_summary){0};
+    double *values = calloc(result->sample_count + 1, sizeof *values);
+    if (!values)
+        return error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
+                         result->sample_count);
+    count_statuses(result, summary);
+    take_latencies(result, values, summary);
+    take_rates(result, duration_ns, summary);
+    free(values);
+    if (summary->scheduled == 0)
+        add_reason(summary, "nothing was scheduled: the rate is too low for so short a run");
+    judge_end(result, summary);
+    judge_load(result, summary);
+    summary->ok = summary->reason_count == 0;
+    return 0;
+}
+
+// --- JSON ----------------------------------------------------------------------------------------
+
+static json_t *number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *percentiles_json(const struct load_percentiles *percentiles)
+{
+    json_t *object = json_object();
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        json_object_set_new(object, summary_quantile_names[i], number_or_null(percentiles->us[i]));
+    return object;
+}
+
+static json_t *intervals_json(const struct load_percentiles *percentiles)
+{
+    json_t *object = json_object();
+    for (unsigned i = 0; i + 1 < SUMMARY_QUANTILES; i++) { // the maximum has none
+        const struct quantile_interval *interval = &percentiles->interval[i];
+        json_object_set_new(object, summary_quantile_names[i],
+                            interval->known ? json_pack("[o,o]", number_or_null(interval->low),
+                                                        number_or_null(interval->high))
+                                            : json_null());
+    }
+    return object;
+}
+
+static void set_count(json_t *object, const char *key, uint64_t count)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)count));
+}
+
+// Only what happened: an empty object is a clean run.
+static json_t *errors_json(const struct load_summary *summary, const struct engine_result *result)
+{
+    const struct connection_counts *counts = &result->counts;
+    json_t *object = json_object();
+    for (unsigned kind = REPLY_NOT_STORED; kind < REPLY_KINDS; kind++)
+        if (counts->replies[kind])
+            set_count(object, reply_kind_names[kind], counts->replies[kind]);
+    const struct {
+        const char *name;
+        uint64_t count;
+    } others[] = {{"mismatched", counts->mismatched}, {"unexpected", counts->unexpected},
+                  {"unsent", summary->unsent},        {"lost", summary->lost},
+                  {"timed_out", summary->timed_out},  {"connections_broken", counts->broken}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].count)
+            set_count(object, others[i].name, others[i].count);
+    return object;
+}
+
+static json_t *reasons_json(const struct load_summary *summary)
+{
+    json_t *array = json_array();
+    for (unsigned i = 0; i < summary->reason_count; i++)
+        json_array_append_new(array, json_string(summary->reasons[i]));
+    return array;
+}
+
+json_t *load_summary_json(const struct load_summary *summary, const struct engine_result *result,
+                          const struct load_facts *facts)
+{
+    const struct connection_counts *counts = &result->counts;
+    json_t *json = json_object();
+    if (!json)
+        return NULL;
+    json_object_set_new(json, "verdict", json_string(summary->ok ? "ok" : "n/a"));
+    json_object_set_new(json, "reasons", reasons_json(summary));
+    json_object_set_new(json, "server", json_string(facts->server));
+    json_object_set_new(json, "protocol", json_string(facts->protocol));
+    json_object_set_new(json, "workload",
+                        facts->workload ? json_string(facts->workload) : json_null());
+    json_object_set_new(json, "rate", json_real(facts->rate));
+    json_object_set_new(json, "arrivals", json_string(distribution_name(facts->arrivals)));
+    set_count(json, "seed", facts->seed);
+    set_count(json, "connections", result->connection_count);
+    json_object_set_new(json, "depth",
+                        result->depth_is_cap ? json_null() : json_integer(result->depth));
+    json_object_set_new(json, "duration_s", json_real(summary->duration_s));
+    json_object_set_new(json, "offered_rate", number_or_null(summary->offered_rate));
+    json_object_set_new(json, "achieved_rate", number_or_null(summary->achieved_rate));
+    set_count(json, "scheduled", summary->scheduled);
+    set_count(json, "sent", summary->sent);
+    set_count(json, "answered", summary->answered);
+    set_count(json, "misses", summary->misses);
+    set_count(json, "unsent", summary->unsent);
+    set_count(json, "timed_out", summary->timed_out);
+    set_count(json, "lost", summary->lost);
+    json_object_set_new(json, "errors", errors_json(summary, result));
+    json_object_set_new(json, "latency_us", percentiles_json(&summary->latency));
+    json_object_set_new(json, "uncorrected_latency_us", percentiles_json(&summary->uncorrected));
+    json_object_set_new(json, "ci_us", intervals_json(&summary->latency));
+    json_object_set_new(json, "network_us", percentiles_json(&summary->network));
+    json_object_set_new(json, "lateness_us",
+                        json_pack("{s:o,s:o}", "p50", number_or_null(summary->lateness_p50_us),
+                                  "p99", number_or_null(summary->lateness_p99_us)));
+    set_count(json, "in_flight_max", counts->in_flight_max);
+    set_count(json, "delayed_by_depth", result->delayed_by_depth);
+    json_object_set_new(json, "cpu_us_per_request", number_or_null(summary->cpu_us_per_request));
+    json_object_set_new(json, "spin_fraction", number_or_null(summary->spin_fraction));
+    json_object_set_new(json, "stamps",
+                        json_pack("{s:i,s:I,s:I}", "hw", 0, "sw",
+                                  (json_int_t)summary->stamps_software, "user",
+                                  (json_int_t)summary->stamps_user));
+    set_count(json, "unmatched_stamps",
+              result->stamps_missing + result->stamps_unknown + counts->rx_missing);
+    set_count(json, "tx_stamps_missing", result->stamps_missing);
+    set_count(json, "tx_stamps_unknown", result->stamps_unknown);
+    set_count(json, "rx_stamps_missing", counts->rx_missing);
+    set_count(json, "rx_coalesced", counts->rx_coalesced);
+    json_object_set_new(json, "method",
+                        json_pack("{s:s,s:f,s:f}", "stop", "duration", "confidence", confidence,
+                                  "rate_tolerance", rate_tolerance));
+    return json;
+}
+
+// --- for people ----------------------------------------------------------------------------------
+
+static void print_us(FILE *out, double us)
+{
+    if (isnan(us))
+        fprintf(out, " %10s", "-");
+    else if (isinf(us))
+        fprintf(out, " %10s", "inf");
+    else
+        fprintf(out, " %10.1f", us);
+}
+
+static void print_row(FILE *out, const char *name, const struct load_percentiles *percentiles)
+{
+    fprintf(out, "  %-26s", name);
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        print_us(out, percentiles->us[i]);
+    fputc('\n', out);
+}
+
+static void print_intervals(FILE *out, const struct load_percentiles *percentiles)
+{
+    for (int high = 0; high < 2; high++) {
+        fprintf(out, "  %-26s", high ? "  95 % interval, to" : "  95 % interval, from");
+        for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
+            const struct quantile_interval *interval = &percentiles->interval[i];
+            print_us(out, !interval->known ? NAN : high ? interval->high : interval->low);
+        }
+        fputc('\n', out);
+    }
+}
+
+void load_summary_print(const struct load_summary *summary, const struct engine_result *result,
+                        const struct load_facts *facts, FILE *out)
+{
+    const struct connection_counts *counts = &result->counts;
+    fprintf(out,
+            "%s: %s at %.0f requests/s (%s arrivals, seed %llu) for %.3g s on %u connections\n",
+            facts->server, facts->protocol, facts->rate, distribution_name(facts->arrivals),
+            (count_type)facts->seed, summary->duration_s, result->connection_count);
+    fprintf(out, "verdict: %s\n", summary->ok ? "ok" : "n/a");
+    for (unsigned i = 0; i < summary->reason_count; i++)
+        fprintf(out, "  - %s\n", summary->reasons[i]);
+    fprintf(out, "\n  %-26s", "us");
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        fprintf(out, " %10s", summary_quantile_names[i]);
+    fputc('\n', out);
+    print_row(out, "latency (from intended)", &summary->latency);
+    print_intervals(out, &summary->latency);
+    print_row(out, "uncorrected (from send)", &summary->uncorrected);
+    if (summary->network.count)
+        print_row(out, "network (RX - TX stamp)", &summary->network);
+    fprintf(out, "\n  rate       offered %.0f/s, achieved %.0f/s\n", summary->offered_rate,
+            summary->achieved_rate);
+    fprintf(out,
+            "  requests   %llu scheduled, %llu sent, %llu answered (%llu misses, %llu errors), "
+            "%llu unsent, %llu timed out, %llu lost\n",
+            (count_type)summary->scheduled, (count_type)summary->sent,
+            (count_type)summary->answered, (count_type)summary->misses,
+            (count_type)summary->error_replies, (count_type)summary->unsent,
+            (count_type)summary->timed_out, (count_type)summary->lost);
+    fprintf(out, "  in flight  at most %llu; %llu requests waited for a connection with room\n",
+            (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth);
+    fprintf(out, "  lateness   p50 %.1f us, p99 %.1f us\n", summary->lateness_p50_us,
+            summary->lateness_p99_us);
+    fprintf(out, "  client     %.2f us of CPU a request, %.1f %% of the time idle (spinning)\n",
+            summary->cpu_us_per_request, summary->spin_fraction * 100);
+    if (result->kernel_stamps)
+        fprintf(
+            out,
+            "  stamps     %llu by the kernel, %llu by this program; TX missing %llu, RX missing "
+            "%llu, RX coalesced %llu, unknown %llu\n",
+            (count_type)summary->stamps_software, (count_type)summary->stamps_user,
+            (count_type)result->stamps_missing, (count_type)counts->rx_missing,
+            (count_type)counts->rx_coalesced, (count_type)result->stamps_unknown);
+    else
+        fprintf(out, "  stamps     by this program only%s%s\n", result->stamps_why.kind ? ": " : "",
+                result->stamps_why.text);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/schedule.h"
+
+#include <math.h>
+#include <gsl/gsl_rng.h>
+
+#include "base/array.h"
+#include "workloads/hash.h"
+
+enum stream { STREAM_TIMES, STREAM_OPERATIONS, STREAM_KEYS, STREAMS };
+
+static gsl_rng *open_stream(uint64_t seed, enum stream stream)
+{
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    // The generator takes 32 bits of seed, and 0 as "the default".
+    if (random)
+        gsl_rng_set(random, (hash64(hash64(seed) + stream) & 0xfffffffe) + 1);
+    return random;
+}
+
+static uint16_t draw_operation(const struct workload *workload, double sum, gsl_rng *random)
+{
+    double at = gsl_rng_uniform(random) * sum;
+    uint16_t last = 0;
+    for (uint16_t i = 0; i < WORKLOAD_OPERATIONS; i++) {
+        if (workload->mix[i] <= 0)
+            continue;
+        last = i;
+        if (at < workload->mix[i])
+            return i;
+        at -= workload->mix[i];
+    }
+    return last; // rounding
+}
+
+static int draw_all(const struct workload *workload, const struct distribution *gap_ns,
+                    uint64_t duration_ns, gsl_rng *streams[STREAMS], struct schedule *schedule,
+                    struct error *err)
+{
+    struct rank_sampler keys;
+    rank_sampler_init(&keys, &workload->popularity, workload->key_count);
+    double sum = 0;
+    for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
+        sum += workload->mix[i];
+    double at = distribution_sample(gap_ns, streams[STREAM_TIMES]);
+    while (at < (double)duration_ns) {
+        const struct scheduled_request request = {
+            .offset_ns = (uint64_t)at,
+            .key = (uint32_t)rank_sample(&keys, streams[STREAM_KEYS]),
+            .operation = draw_operation(workload, sum, streams[STREAM_OPERATIONS]),
+        };
+        if (array_push(schedule, request) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests",
+                             schedule->count);
+        at += distribution_sample(gap_ns, streams[STREAM_TIMES]);
+    }
+    return 0;
+}
+
+int schedule_draw(const struct workload *workload, enum distribution_kind arrivals, double rate,
+                  uint64_t duration_ns, uint64_t seed, struct schedule *schedule, struct error *err)
+{
+    *schedule = (struct schedule){0};
+    double expected = rate * (double)duration_ns / 1e9;
+    if (!(rate > 0) || !(expected < UINT32_MAX / 2))
+        return error_set(err, ERROR_INPUT,
+                         "%.0f requests/s for %.3f s are %.3g requests; at most 2 billion can be "
+                         "scheduled",
+                         rate, (double)duration_ns / 1e9, expected);
+    gsl_rng *streams[STREAMS] = {0};
+    int result = 0;
+    for (unsigned i = 0; i < STREAMS; i++) {
+        streams[i] = open_stream(seed, i);
+        if (!streams[i])
+            result = error_set(err, ERROR_FAILED, "out of memory for the schedule");
+    }
+    size_t likely = (size_t)(expected + 5 * sqrt(expected) + 16);
+    if (result == 0 && array_reserve(schedule, likely) < 0)
+        result =
+            error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests", likely);
+    const struct distribution gap_ns = {arrivals, 1e9 / rate, 0};
+    if (result == 0)
+        result = draw_all(workload, &gap_ns, duration_ns, streams, schedule, err);
+    for (unsigned i = 0; i < STREAMS; i++)
+        if (streams[i])
+            gsl_rng_free(streams[i]);
+    if (result < 0)
+        schedule_free(schedule);
+    return result;
+}
+
+void schedule_free(struct schedule *schedule)
+{
+    array_free(schedule);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// The schedule: when each request is to be sent and what it asks, drawn ahead of time and
+// independent of any reply (open loop, design §7). The same arguments draw the same schedule.
+#ifndef LOADGEN_SCHEDULE_H
+#define LOADGEN_SCHEDULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "workloads/distribution.h"
+#include "workloads/workload.h"
+
+struct scheduled_request {
+    uint64_t offset_ns; // since the run's start; ascending
+    uint32_t key;
+    uint16_t operation;
+};
+
+struct schedule {
+    struct scheduled_request *items;
+    size_t count;
+    size_t capacity;
+};
+
+// Arrivals of a kind (DISTRIBUTION_EXPONENTIAL: a Poisson process; DISTRIBUTION_FIXED: evenly) at
+// `rate` per second for duration_ns. Times, operations and keys come from generators of their own,
+// all seeded from `seed`: another mix leaves the times as they are. The caller frees.
+int schedule_draw(const struct workload *workload, enum distribution_kind arrivals, double rate,
+                  uint64_t duration_ns, uint64_t seed, struct schedule *schedule,
+                  struct error *err);
+void schedule_free(struct schedule *schedule);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// "HOST:PORT" as people write it, and what it resolves to.
+#ifndef LOADGEN_SERVER_ADDRESS_H
+#define LOADGEN_SERVER_ADDRESS_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+struct server_address {
+    char text[300]; // as given, for messages
+    char host[256]; // without brackets
+    uint16_t port;
+    struct sockaddr_storage socket_address; // of server_address_resolve
+    socklen_t socket_address_bytes;
+};
+
+// Splits "name:port", "1.2.3.4:port" or "[::1]:port". Does no I/O. ERROR_INPUT names what is wrong.
+int server_address_parse(const char *text, struct server_address *address, struct error *err);
+
+// Looks the host up and keeps the first stream address. A name that does not resolve is
+// ERROR_INPUT.
+int server_address_resolve(struct server_address *address, struct error *err);
+
+// The 16 bytes of an address in struct connection: IPv6, or IPv4 mapped; and the port, in host
+// byte order.
+void server_address_bytes(const struct sockaddr_storage *socket_address, uint8_t bytes[16],
+                          uint16_t *port);
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+//
+// The dataset: every key of a workload put into a server and read back, through libmemcached, a
+// client that is not ours.
+#ifndef WORKLOADS_DATASET_H
+#define WORKLOADS_DATASET_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "workloads/workload.h"
+
+struct dataset_report {
+    uint64_t stored;   // keys sent
+    uint64_t verified; // keys read back whole, every byte compared
+    uint64_t bytes;    // of keys and values
+};
+
+// Told now and then how far it is; `phase` is "storing" or "verifying".
+typedef void dataset_progress(void *context, const char *phase, uint64_t done, uint64_t all);
+
+// Stores every key and verifies that each is there with its very value. progress may be NULL. A
+// server that is absent, refuses, or lost keys (too little memory) is ERROR_FAILED.
+int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
+                    dataset_progress *progress, void *context, struct dataset_report *report,
+                    struct error *err);
+
+#endif
