@@ -4,10 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-#include "experiments/supervisor.h"
 
 enum { READY_TIMEOUT_MS = 10000, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
 
@@ -94,27 +91,18 @@ static int command_line_make(struct command_line *line, const struct experiment_
     return failed | array_push(&line->words, NULL);
 }
 
-int server_check(struct server *server, struct error *err)
-{
-    int status;
-    char what[100];
-    int ended = process_wait(&server->process, 0, &status, err);
-    if (ended <= 0)
-        return ended;
-    snprintf(what, sizeof what, "the server `%s`", server->plan->name);
-    return supervisor_end_error(err, what, status, server->log_path);
-}
-
 static int wait_ready(struct server *server, struct host *host, struct host *from,
-                      struct error *err)
+                      struct supervisor *supervisor, struct error *err)
 {
-    for (int waited_ms = 0; waited_ms < READY_TIMEOUT_MS; waited_ms += READY_POLL_MS) {
-        int result = server_check(server, err);
+    uint64_t deadline_ns = supervisor_now_ns() + READY_TIMEOUT_MS * 1000000ull;
+    while (supervisor_now_ns() < deadline_ns) {
+        // Its end, and the user's impatience, come out of the wait.
+        int result = supervisor_wait(supervisor, NULL, NULL, false,
+                                     supervisor_now_ns() + READY_POLL_MS * 1000000ull, NULL, err);
         if (result == 0)
             result = keeper_probe(&from->keeper, host->address, server->plan->port, err);
         if (result)
             return result < 0 ? result : 0;
-        nanosleep(&(struct timespec){.tv_nsec = READY_POLL_MS * 1000000L}, NULL);
     }
     return error_set(err, ERROR_FAILED,
                      "the server `%s` does not listen on %s:%u after %d s; see %s",
@@ -166,21 +154,26 @@ static int start_process(struct server *server, struct host *host, const char *s
 
 int server_start(struct server *server, const struct experiment_server *plan, struct host *host,
                  struct host *from, const char *shim_path, const char *shim_dir,
-                 const char *log_path, struct command_log *log, struct error *err)
+                 const char *log_path, struct supervisor *supervisor, struct command_log *log,
+                 struct error *err)
 {
     *server = (struct server){.plan = plan, .process = {.input = -1, .output = -1}};
+    snprintf(server->what, sizeof server->what, "the server `%s`", plan->name);
     snprintf(server->log_path, sizeof server->log_path, "%s", log_path);
     int result = check_port_free(plan, host, err);
     if (result == 0)
         result = start_process(server, host, shim_path, shim_dir, log, err);
-    if (result == 0)
-        result = wait_ready(server, host, from, err);
     if (result < 0)
-        server_stop(server);
+        return result;
+    supervisor_watch(supervisor, &server->process, server->what, server->log_path);
+    result = wait_ready(server, host, from, supervisor, err);
+    if (result < 0)
+        server_stop(server, supervisor);
     return result;
 }
 
-void server_stop(struct server *server)
+void server_stop(struct server *server, struct supervisor *supervisor)
 {
+    supervisor_unwatch(supervisor, &server->process);
     process_stop(&server->process, STOP_GRACE_MS);
 }

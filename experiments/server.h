@@ -9,24 +9,25 @@
 #include "experiments/command_log.h"
 #include "experiments/experiment.h"
 #include "experiments/host.h"
+#include "experiments/supervisor.h"
 
 struct server {
     const struct experiment_server *plan;
     struct process process;
-    char log_path[4200];
+    char what[64]; // "the server `cache`"
+    char log_path[4300];
 };
 
 // Starts it and waits, 10 s at most, until `from` can connect to it. shim_path and shim_dir: NULL
 // without the shim. A port that is taken, a program that is not there, one that ends at once (its
-// last words are quoted) and one that never listens are ERROR_FAILED. On failure nothing runs.
+// last words are quoted) and one that never listens are ERROR_FAILED. On failure nothing runs. From
+// its start on, the supervisor watches it.
 int server_start(struct server *server, const struct experiment_server *plan, struct host *host,
                  struct host *from, const char *shim_path, const char *shim_dir,
-                 const char *log_path, struct command_log *log, struct error *err);
-
-// Whether it still runs: 0, or ERROR_FAILED with how it ended and its last words.
-int server_check(struct server *server, struct error *err);
+                 const char *log_path, struct supervisor *supervisor, struct command_log *log,
+                 struct error *err);
 
 // Ends it. Harmless when it does not run.
-void server_stop(struct server *server);
+void server_stop(struct server *server, struct supervisor *supervisor);
 
 #endif
