@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/calls.h"
 #include "analysis/lifetime.h"
 #include "analysis/span.h"
 #include "base/array.h"
@@ -19,6 +20,8 @@ struct diagnosis_slice {
     double low, high;       // quantiles of latency among the window's messages, e.g. 0.99 and 1
     double min_latency_ns;  // and no faster than this (0: no bound)
     int64_t from_ns, to_ns; // window of intended times, host time; from == to: the whole run
+    bool relative;          // from and to count from the run's first intended time (run_analyze
+                            // turns them into host time before it diagnoses)
 };
 
 // "p99-100", "p20-p30", ">500us", "99.9-100".
@@ -82,7 +85,14 @@ struct diagnosis_input {
     const uint32_t *application_threads; // threads of the server under test, ascending
     size_t application_thread_count;
     double granularity_ns;
+    const struct application_calls *calls; // of the server, NULL: no shim log
+    double dropped_share;                  // of the capture's records, 0..1
 };
+
+// Below these there is no verdict.
+enum { DIAGNOSIS_MIN_CANDIDATES = 50 };
+#define DIAGNOSIS_MIN_JOINED  0.95
+#define DIAGNOSIS_MAX_DROPPED 0.01
 
 int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
              struct diagnosis *out, struct error *err);

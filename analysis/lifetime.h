@@ -52,6 +52,7 @@ enum lifetime_state {
 const char *lifetime_state_name(enum lifetime_state state); // "no M(n) stamp", ...
 
 enum { NO_CORE = 0xffff };
+#define NO_CALL UINT32_MAX
 
 struct lifetime {
     uint64_t request;                 // index in the sample log
@@ -61,6 +62,8 @@ struct lifetime {
     uint16_t merged;                  // bit per stage that reads 0 for want of a stamp
     uint16_t disordered;              // bit per stamp that lies before its predecessor by more than
                                       // the clock error; the stage reads 0
+    uint16_t fallback;                // bit per stamp that comes from a lesser source: an event's
+                                      // time for want of an skb stamp, a coalesced RX stamp
     uint8_t state;                    // enum lifetime_state
     uint8_t status;                   // enum sample_status
     uint16_t operation;
@@ -68,12 +71,33 @@ struct lifetime {
     uint32_t thread;     // the server thread that received it, 0 unknown
     uint32_t batch;      // that thread's epoll_wait return, 0 unknown
     uint16_t batch_position;
+    uint32_t receive_call; // its receive and send call: indices into application_calls, or NO_CALL
+    uint32_t send_call;
+    uint32_t
+        sharing; // requests that have the same receive call and the same send call, with itself
     double latency_ns;             // intended to reply read; +infinity when unanswered
     double uncorrected_latency_ns; // send to reply read; NAN when unsent
     double stage_ns[STAGES];       // add up to latency_ns
 };
 
 struct lifetime_array ARRAY_OF(struct lifetime);
+
+// Stamps out of order, over many lifetimes.
+struct disorder {
+    uint64_t clamped;    // by no more than the clock error: the stage reads 0, nothing is wrong
+    uint64_t violations; // by more
+    double worst_ns;     // the largest of these
+};
+
+// Fills merged, disordered, stage_ns, latency_ns and uncorrected_latency_ns from the stamps that
+// are present, and adds to *disorder. Stages add up to latency_ns exactly (all are whole ns).
+// Latencies stay what they are (+infinity, NAN) where intended, send or reply read is missing.
+void lifetime_compute_stages(struct lifetime *life, double clock_error_ns,
+                             struct disorder *disorder);
+
+// The state that follows from the stamps that are present, for an answered request whose connection
+// the server knows.
+enum lifetime_state lifetime_state_of_stamps(const struct lifetime *life);
 
 static inline bool lifetime_has(const struct lifetime *life, enum stamp_kind kind)
 {

@@ -6,7 +6,9 @@
 
 #include <jansson.h>
 
+#include "analysis/calls.h"
 #include "analysis/diagnosis.h"
+#include "analysis/join.h"
 #include "analysis/lifetime.h"
 #include "analysis/span.h"
 #include "base/error.h"
@@ -33,6 +35,9 @@ struct run_analysis {
     json_t *facts;                   // facts.json, or NULL
     struct lifetime_array lifetimes; // one per scheduled request, in intended order
     struct host_timeline server;
+    struct application_calls calls; // the server's socket calls, empty without a shim log
+    bool has_events, has_calls;     // which of the server's logs there were
+    struct join_counts join;
     uint32_t *application_threads;
     size_t application_thread_count;
     int64_t begin_ns, end_ns; // first and last intended time, host time
@@ -40,6 +45,7 @@ struct run_analysis {
     uint64_t states[LIFETIME_STATES];
     uint64_t order_violations; // stamps out of order by more than the clock error
     double worst_disorder_ns;
+    uint64_t clamped;      // stamps out of order by no more than the clock error
     double clock_error_ns; // stated bound
     uint64_t dropped_events, dropped_calls, dropped_samples;
     double offered_rate, achieved_rate;      // requests per second

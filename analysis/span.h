@@ -34,25 +34,55 @@ struct span {
 struct span_array ARRAY_OF(struct span);
 struct name_array ARRAY_OF(char *);
 
+struct index_array ARRAY_OF(uint32_t);
+struct time_array ARRAY_OF(int64_t);
+
 // One core's activity: spans ordered by begin, an enclosing span before the ones inside it.
 struct core_timeline {
     uint16_t core;
     struct span_array spans;
+    struct index_array outermost; // which spans have depth 0, ascending; only a shortcut for
+                                  // searching: may be left empty
+    struct time_array handoffs;   // when data was handed to any socket on this core, ascending
 };
+
+// A thread was made runnable, or ran on a core for a while.
+struct waking {
+    int64_t time_ns;
+    uint32_t thread;
+    uint16_t core; // where it was to run
+};
+struct thread_run {
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint32_t thread;
+    uint16_t core;
+};
+struct waking_array ARRAY_OF(struct waking);
+struct thread_run_array ARRAY_OF(struct thread_run);
 
 struct timeline_array ARRAY_OF(struct core_timeline);
 
 // All cores of one host.
 struct host_timeline {
-    struct timeline_array cores; // ascending core numbers
-    struct name_array names;     // owned; "memcached", "NET_RX", "virtio1-input.0", ...
-    uint64_t unpaired;           // exits without entry, or entries without exit: lost records
-    uint64_t lost_intervals;     // SPAN_UNKNOWN spans
+    struct timeline_array cores;  // ascending core numbers
+    struct name_array names;      // owned; "memcached", "NET_RX", "virtio1-input.0", ...
+    struct waking_array wakings;  // by thread, then by time
+    struct thread_run_array runs; // by thread, then by time
+    uint64_t damaged;             // records that are no event at all
+    uint64_t unpaired;            // exits without entry, or entries without exit: lost records
+    uint64_t lost_intervals;      // SPAN_UNKNOWN spans
 };
 
 // The timeline of a core, NULL when that core was not captured.
 const struct core_timeline *host_timeline_core(const struct host_timeline *host, uint16_t core);
 void host_timeline_free(struct host_timeline *host);
+
+// The runs and the wakings of one thread, in order of time; NULL and 0 when there are none.
+const struct thread_run *host_timeline_runs(const struct host_timeline *host, uint32_t thread,
+                                            size_t *count);
+const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,
+                                           size_t *count);
 
 // Calls `each` for the disjoint pieces that tile [begin_ns, end_ns) on the core, in order of time;
 // each piece names the innermost span that covers it, NULL where none does. Allocates nothing.

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// Head-of-line blocking: what a thread did, call by call, while a message of its waited. A thread's
+// time is cut at the entries and exits of its socket calls. The time in a call, and after it until
+// the next, belongs to the call's connection; more precisely, what lies between a receive or a send
+// and a following send on the same connection is the work for the requests that this send answers.
+#include "analysis/decompose.h"
+
+enum owner { OWNER_SELF, OWNER_SHARED, OWNER_NOBODY, OWNER_CONNECTION, OWNER_OTHER };
+
+// Whose the time inside a call is.
+static enum owner owner_of_call(const struct lifetime *life, const struct application_calls *calls,
+                                uint32_t call)
+{
+    if (call == life->receive_call || call == life->send_call)
+        return OWNER_SELF;
+    if (calls->items[call].kind == CALL_WAIT)
+        return OWNER_NOBODY;
+    return calls->items[call].connection == calls->items[life->receive_call].connection
+               ? OWNER_CONNECTION
+               : OWNER_OTHER;
+}
+
+// Whose the time after a call is, up to the thread's next one (NO_CALL: there is none).
+static enum owner owner_after_call(const struct lifetime *life,
+                                   const struct application_calls *calls, uint32_t call,
+                                   uint32_t next)
+{
+    const struct application_call *now = &calls->items[call];
+    bool answers = next != NO_CALL && calls->items[next].kind == CALL_SEND &&
+                   calls->items[next].connection == now->connection &&
+                   (now->kind == CALL_RECEIVE || now->kind == CALL_SEND);
+    enum owner owner = owner_of_call(life, calls, answers ? next : call);
+    // Work for a receive that no send follows at once is everybody's whose bytes it returned; so is
+    // the work before a send that answers several requests.
+    bool common = answers || now->kind == CALL_RECEIVE;
+    return owner == OWNER_SELF && common && life->sharing > 1 ? OWNER_SHARED : owner;
+}
+
+static void give(struct decomposer *decomposer, const struct lifetime *life, enum owner owner,
+                 int64_t begin_ns, int64_t end_ns)
+{
+    if (end_ns <= begin_ns)
+        return;
+    double ns = (double)(end_ns - begin_ns);
+    double own = ns;
+    switch (owner) {
+    case OWNER_CONNECTION:
+        decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A, ns);
+        return;
+    case OWNER_OTHER:
+        decomposer_add(decomposer, COMPONENT_BLOCKING_A, ns);
+        return;
+    case OWNER_SHARED: // nobody knows when its turn was: each of them is charged the same
+        own = ns / life->sharing;
+        decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A, ns - own);
+        break;
+    case OWNER_SELF:
+    case OWNER_NOBODY:
+        break;
+    }
+    decomposer_add(decomposer, COMPONENT_APPLICATION, own);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void decompose_thread_time(struct decomposer *decomposer, const struct lifetime *life,
+                           int64_t begin_ns, int64_t end_ns)
+{
+    const struct application_calls *all = decomposer->in->calls;
+    size_t count = 0;
+    const struct application_call *calls = all && life->receive_call != NO_CALL
+                                               ? application_calls_of(all, life->thread, &count)
+                                               : NULL;
+    size_t next = calls ? application_calls_after(calls, count, begin_ns) : 0;
+    if (next == 0) { // before the thread's first call
+        int64_t until = count ? earlier(calls[0].entry_ns, end_ns) : end_ns;
+        give(decomposer, life, OWNER_NOBODY, begin_ns, until);
+        begin_ns = until;
+        next = 1;
+    }
+    for (size_t i = next - 1; i < count && begin_ns < end_ns; i++) {
+        uint32_t call = (uint32_t)(calls + i - all->items);
+        int64_t exit = earlier(calls[i].exit_ns, end_ns);
+        give(decomposer, life, owner_of_call(life, all, call), begin_ns, exit);
+        if (exit > begin_ns)
+            begin_ns = exit;
+        bool last = i + 1 == count;
+        int64_t entry = last ? end_ns : earlier(calls[i + 1].entry_ns, end_ns);
+        give(decomposer, life, owner_after_call(life, all, call, last ? NO_CALL : call + 1),
+             begin_ns, entry);
+        if (entry > begin_ns)
+            begin_ns = entry;
+    }
+}

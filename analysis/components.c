@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/components.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct component fixed_components[FIXED_COMPONENTS] = {
+    [COMPONENT_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT, CAUSE_STAGE, true},
+    [COMPONENT_CLIENT_STACK] = {"client stack", ROLE_CLIENT, CAUSE_STAGE, true},
+    [COMPONENT_NETWORK_TO_SERVER] = {"network to server", ROLE_NETWORK, CAUSE_STAGE, true},
+    [COMPONENT_NETWORK_TO_CLIENT] = {"network to client", ROLE_NETWORK, CAUSE_STAGE, true},
+    [COMPONENT_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT, CAUSE_STAGE, true},
+    [COMPONENT_INTERRUPT_DELIVERY] = {"interrupt delivery", ROLE_R, CAUSE_GAP, true},
+    [COMPONENT_IDLE_R] = {"idle gap", ROLE_R, CAUSE_GAP, true},
+    [COMPONENT_BLOCKING_R] = {"head-of-line blocking", ROLE_R, CAUSE_BLOCKING, true},
+    [COMPONENT_UNKNOWN_R] = {"lost records", ROLE_R, CAUSE_UNEXPLAINED, false},
+    [COMPONENT_WAKE_UP] = {"wake-up latency", ROLE_A, CAUSE_GAP, true},
+    [COMPONENT_IDLE_A] = {"idle gap", ROLE_A, CAUSE_GAP, true},
+    [COMPONENT_BLOCKING_A] = {"head-of-line blocking", ROLE_A, CAUSE_BLOCKING, true},
+    [COMPONENT_BLOCKING_CONNECTION_A] = {"head-of-line blocking (same connection)", ROLE_A,
+                                         CAUSE_BLOCKING, true},
+    [COMPONENT_BLOCKING_THREAD_A] = {"head-of-line blocking (other thread)", ROLE_A, CAUSE_BLOCKING,
+                                     true},
+    [COMPONENT_APPLICATION] = {"application time", ROLE_A, CAUSE_UNEXPLAINED, false},
+    [COMPONENT_SERVER_STACK] = {"server stack", ROLE_A, CAUSE_UNEXPLAINED, false},
+    [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false},
+};
+
+enum { KINDS = 8, CORE_ROLES = 2 }; // enum span_kind, and R or A
+
+int component_table_init(struct component_table *table, const struct host_timeline *host)
+{
+    *table = (struct component_table){.host = host};
+    size_t names = host ? host->names.count : 0;
+    table->by_context = calloc((names + 1) * KINDS * CORE_ROLES, sizeof *table->by_context);
+    if (!table->by_context)
+        return -1;
+    for (int i = 0; i < FIXED_COMPONENTS; i++)
+        if (array_push(&table->components, fixed_components[i]) < 0)
+            return -1;
+    return 0;
+}
+
+void component_table_fini(struct component_table *table)
+{
+    free(table->by_context);
+    table->by_context = NULL;
+    array_free(&table->components);
+}
+
+// Per-core kernel threads are one cause whatever core or pool they serve: "kworker/0:1-mm" and
+// "ksoftirqd/3" differ in nothing that a remedy would.
+static int task_name_length(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    return slash && slash != name ? (int)(slash - name) : (int)strlen(name);
+}
+
+static void name_context(struct component *component, const char *name, uint8_t kind)
+{
+    size_t bytes = sizeof component->name;
+    if (kind == SPAN_TASK)
+        snprintf(component->name, bytes, "%.*s", task_name_length(name), name);
+    else
+        snprintf(component->name, bytes, "%.50s %s", name,
+                 kind == SPAN_SOFTIRQ ? "softirq" : "interrupt");
+}
+
+static int64_t find_or_add(struct component_table *table, const struct component *wanted)
+{
+    for (size_t i = FIXED_COMPONENTS; i < table->components.count; i++) {
+        const struct component *component = &table->components.items[i];
+        if (component->role == wanted->role && strcmp(component->name, wanted->name) == 0)
+            return (int64_t)i;
+    }
+    if (array_push(&table->components, *wanted) < 0)
+        return -1;
+    return (int64_t)table->components.count - 1;
+}
+
+int64_t component_of_context(struct component_table *table, const struct span *span,
+                             enum core_role role)
+{
+    size_t slot =
+        (span->name * KINDS + (span->kind & (KINDS - 1))) * CORE_ROLES + (role == ROLE_A ? 1 : 0);
+    if (table->by_context[slot])
+        return (int64_t)table->by_context[slot] - 1;
+    struct component component = {.role = role, .class = CAUSE_CONTEXT, .explains = true};
+    name_context(&component, table->host->names.items[span->name], span->kind);
+    int64_t number = find_or_add(table, &component);
+    if (number >= 0)
+        table->by_context[slot] = (uint32_t)number + 1;
+    return number;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// What a lifetime's nanoseconds can be made of: every piece of it belongs to exactly one component,
+// which is a candidate cause (a name, at a core role). Some are always there, the others appear
+// with the first context of that name.
+#ifndef ANALYSIS_COMPONENTS_H
+#define ANALYSIS_COMPONENTS_H
+
+#include <stdint.h>
+
+#include "analysis/diagnosis.h"
+#include "analysis/span.h"
+
+enum fixed_component {
+    COMPONENT_CLIENT_QUEUE,
+    COMPONENT_CLIENT_STACK,
+    COMPONENT_NETWORK_TO_SERVER,
+    COMPONENT_NETWORK_TO_CLIENT,
+    COMPONENT_CLIENT_RECEIVE,
+    COMPONENT_INTERRUPT_DELIVERY,
+    COMPONENT_IDLE_R,
+    COMPONENT_BLOCKING_R,
+    COMPONENT_UNKNOWN_R,
+    COMPONENT_WAKE_UP,
+    COMPONENT_IDLE_A,
+    COMPONENT_BLOCKING_A,
+    COMPONENT_BLOCKING_CONNECTION_A,
+    COMPONENT_BLOCKING_THREAD_A,
+    COMPONENT_APPLICATION,
+    COMPONENT_SERVER_STACK,
+    COMPONENT_UNKNOWN_A,
+    FIXED_COMPONENTS
+};
+
+struct component {
+    char name[64];
+    enum core_role role;
+    enum cause_class class;
+    bool explains;
+};
+struct component_array ARRAY_OF(struct component);
+
+struct component_table {
+    struct component_array components;
+    const struct host_timeline *host;
+    uint32_t *by_context; // (name, kind, role) to component plus 1; 0: not met yet
+};
+
+// host may be NULL. -1 when memory runs out.
+int component_table_init(struct component_table *table, const struct host_timeline *host);
+void component_table_fini(struct component_table *table);
+
+// The component of a context (task, irq, softirq or vector) at role R or A. -1: no memory.
+int64_t component_of_context(struct component_table *table, const struct span *span,
+                             enum core_role role);
+
+#endif

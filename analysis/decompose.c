@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/decompose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SOFTIRQ_NET_RX = 3 }; // include/linux/interrupt.h
+
+void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,
+                     struct component_table *table)
+{
+    *decomposer = (struct decomposer){.in = input, .table = table};
+}
+
+void decomposer_fini(struct decomposer *decomposer)
+{
+    free(decomposer->ns);
+    decomposer->ns = NULL;
+}
+
+void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
+{
+    if (component < 0) {
+        decomposer->out_of_memory = true;
+        return;
+    }
+    size_t wanted = (size_t)component + 1;
+    if (wanted > decomposer->capacity) {
+        size_t capacity = wanted + 64;
+        double *grown = realloc(decomposer->ns, capacity * sizeof *grown);
+        if (!grown) {
+            decomposer->out_of_memory = true;
+            return;
+        }
+        memset(grown + decomposer->capacity, 0, (capacity - decomposer->capacity) * sizeof *grown);
+        decomposer->ns = grown;
+        decomposer->capacity = capacity;
+    }
+    decomposer->ns[component] += ns;
+}
+
+// What the visitors below need to know of the message and of the piece before.
+struct walk {
+    struct decomposer *decomposer;
+    const struct lifetime *life;
+    enum core_role role;
+    const struct core_timeline *core;
+    const struct span *outermost; // the latest task or idle piece on this core, NULL: none yet
+    // Role R.
+    bool receiving;          // receive processing has begun
+    int64_t last_handoff_ns; // of other data on that core before this message's
+    // Role A.
+    int64_t runnable_since_ns; // when the thread was woken, INT64_MAX: not
+    bool replied;              // after the application's send call began
+};
+
+static bool is_application(const struct diagnosis_input *in, uint32_t thread)
+{
+    size_t low = 0, high = in->application_thread_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (in->application_threads[middle] == thread)
+            return true;
+        if (in->application_threads[middle] < thread)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+// Interrupts too short to be told apart count as the context they interrupted.
+static const struct span *context_of_piece(struct walk *walk, const struct span *innermost,
+                                           int64_t begin_ns, int64_t end_ns)
+{
+    if (!innermost)
+        return NULL;
+    const struct span *context = innermost;
+    if (innermost->depth > 0 && innermost->kind != SPAN_UNKNOWN &&
+        (double)(end_ns - begin_ns) < walk->decomposer->in->granularity_ns) {
+        if (!walk->outermost || walk->outermost->end_ns <= begin_ns)
+            while (context->depth > 0 && context > walk->core->spans.items)
+                context--;
+        else
+            context = walk->outermost;
+    }
+    if (context->depth == 0)
+        walk->outermost = context;
+    return context;
+}
+
+static bool is_receive_processing(const struct walk *walk, const struct span *context)
+{
+    if (context->kind == SPAN_SOFTIRQ)
+        return context->id == SOFTIRQ_NET_RX;
+    const char *name = walk->decomposer->in->server->names.items[context->name];
+    return context->kind == SPAN_TASK && strncmp(name, "ksoftirqd/", 10) == 0;
+}
+
+static void add(struct walk *walk, int64_t component, int64_t begin_ns, int64_t end_ns)
+{
+    if (end_ns > begin_ns)
+        decomposer_add(walk->decomposer, component, (double)(end_ns - begin_ns));
+}
+
+static void add_context(struct walk *walk, const struct span *context, int64_t begin_ns,
+                        int64_t end_ns)
+{
+    add(walk, component_of_context(walk->decomposer->table, context, walk->role), begin_ns, end_ns);
+}
+
+// --- role R: from M(n) to M(h) on the core that did the hand-off
+// -----------------------------------
+
+static void visit_receive_core(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
+                               void *opaque)
+{
+    struct walk *walk = opaque;
+    const struct span *context = context_of_piece(walk, innermost, begin_ns, end_ns);
+    if (!context || context->kind == SPAN_UNKNOWN) {
+        add(walk, COMPONENT_UNKNOWN_R, begin_ns, end_ns);
+    } else if (context->kind == SPAN_IDLE) {
+        add(walk, walk->receiving ? COMPONENT_IDLE_R : COMPONENT_INTERRUPT_DELIVERY, begin_ns,
+            end_ns);
+    } else if (is_receive_processing(walk, context)) {
+        // What it did up to the hand-off before this message's was for others.
+        int64_t turn = walk->last_handoff_ns;
+        turn = turn < begin_ns ? begin_ns : turn > end_ns ? end_ns : turn;
+        add(walk, COMPONENT_BLOCKING_R, begin_ns, turn);
+        add_context(walk, context, turn, end_ns);
+        walk->receiving = true;
+    } else if (context->kind == SPAN_TASK && is_application(walk->decomposer->in, context->id)) {
+        add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
+    } else {
+        add_context(walk, context, begin_ns, end_ns);
+    }
+}
+
+// The last hand-off on a core before `time_ns`.
+static int64_t handoff_before(const struct core_timeline *core, int64_t time_ns)
+{
+    size_t low = 0, high = core->handoffs.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (core->handoffs.items[middle] < time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? core->handoffs.items[low - 1] : INT64_MIN;
+}
+
+static void walk_receive_core(struct decomposer *decomposer, const struct lifetime *life,
+                              int64_t begin_ns, int64_t end_ns)
+{
+    const struct host_timeline *server = decomposer->in->server;
+    const struct core_timeline *core =
+        server ? host_timeline_core(server, life->stamp_core[STAMP_HANDOFF]) : NULL;
+    if (!core) {
+        decomposer_add(decomposer, COMPONENT_UNKNOWN_R, (double)(end_ns - begin_ns));
+        return;
+    }
+    struct walk walk = {.decomposer = decomposer,
+                        .life = life,
+                        .role = ROLE_R,
+                        .core = core,
+                        .last_handoff_ns = handoff_before(core, life->stamp_ns[STAMP_HANDOFF])};
+    core_timeline_pieces(core, begin_ns, end_ns, visit_receive_core, &walk);
+}
+
+// --- role A: from M(h) on, on the cores that the message's thread ran on
+// ---------------------------
+
+static void visit_application_core(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
+                                   void *opaque)
+{
+    struct walk *walk = opaque;
+    const struct span *context = context_of_piece(walk, innermost, begin_ns, end_ns);
+    if (!context || context->kind == SPAN_UNKNOWN) {
+        add(walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+    } else if (context->kind == SPAN_IDLE) {
+        int64_t woken = walk->runnable_since_ns;
+        woken = woken < begin_ns ? begin_ns : woken > end_ns ? end_ns : woken;
+        add(walk, COMPONENT_IDLE_A, begin_ns, woken);
+        add(walk, COMPONENT_WAKE_UP, woken, end_ns);
+    } else if (context->kind != SPAN_TASK) {
+        add_context(walk, context, begin_ns, end_ns);
+    } else if (context->id == walk->life->thread) {
+        if (walk->replied)
+            add(walk, COMPONENT_SERVER_STACK, begin_ns, end_ns);
+        else
+            decompose_thread_time(walk->decomposer, walk->life, begin_ns, end_ns);
+    } else if (is_application(walk->decomposer->in, context->id)) {
+        add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
+    } else {
+        add_context(walk, context, begin_ns, end_ns);
+    }
+}
+
+static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int64_t end_ns)
+{
+    const struct core_timeline *core = host_timeline_core(walk->decomposer->in->server, number);
+    walk->core = core;
+    walk->outermost = NULL;
+    if (core)
+        core_timeline_pieces(core, begin_ns, end_ns, visit_application_core, walk);
+    else
+        add(walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+}
+
+// When the thread, having stopped running at `stopped_ns`, was made runnable again.
+static int64_t woken_after(const struct waking *wakings, size_t count, int64_t stopped_ns)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (wakings[middle].time_ns < stopped_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count ? wakings[low].time_ns : INT64_MAX;
+}
+
+static size_t first_run_ending_after(const struct thread_run *runs, size_t count, int64_t time_ns)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (runs[middle].end_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// While a thread does not run, it waits for the core that it runs on next.
+static void walk_application_cores(struct decomposer *decomposer, const struct lifetime *life,
+                                   int64_t begin_ns, int64_t end_ns, bool replied)
+{
+    const struct host_timeline *server = decomposer->in->server;
+    struct walk walk = {.decomposer = decomposer, .life = life, .role = ROLE_A, .replied = replied};
+    if (!server) {
+        add(&walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        return;
+    }
+    size_t run_count, waking_count;
+    const struct thread_run *runs = host_timeline_runs(server, life->thread, &run_count);
+    const struct waking *wakings = host_timeline_wakings(server, life->thread, &waking_count);
+    size_t run = first_run_ending_after(runs, run_count, begin_ns);
+    for (; begin_ns < end_ns; run++) {
+        bool known = run < run_count;
+        int64_t until = known && runs[run].end_ns < end_ns ? runs[run].end_ns : end_ns;
+        uint16_t core = known ? runs[run].core : life->stamp_core[STAMP_APPLICATION];
+        int64_t stopped = run > 0 ? runs[run - 1].end_ns : INT64_MIN;
+        walk.runnable_since_ns = woken_after(wakings, waking_count, stopped);
+        walk_core(&walk, core, begin_ns, until);
+        begin_ns = until;
+    }
+}
+
+// --- the whole life
+// --------------------------------------------------------------------------------
+
+static void add_stage(struct decomposer *decomposer, const struct lifetime *life,
+                      enum stamp_kind stage, enum fixed_component component)
+{
+    if (life->stage_ns[stage] > 0)
+        decomposer_add(decomposer, component, life->stage_ns[stage]);
+}
+
+int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component_share_array *out)
+{
+    const struct lifetime *life = &decomposer->in->lifetimes[lifetime];
+    int64_t ends[STAGES]; // where each stage ends, with disorder already straightened out
+    ends[STAMP_INTENDED] = life->stamp_ns[STAMP_INTENDED];
+    for (int kind = STAMP_SEND; kind < STAGES; kind++)
+        ends[kind] = ends[kind - 1] + (int64_t)life->stage_ns[kind];
+    add_stage(decomposer, life, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
+    add_stage(decomposer, life, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
+    add_stage(decomposer, life, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
+    add_stage(decomposer, life, STAMP_CLIENT_RX, COMPONENT_NETWORK_TO_CLIENT);
+    add_stage(decomposer, life, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
+    if (ends[STAMP_HANDOFF] > ends[STAMP_NIC])
+        walk_receive_core(decomposer, life, ends[STAMP_NIC], ends[STAMP_HANDOFF]);
+    walk_application_cores(decomposer, life, ends[STAMP_HANDOFF], ends[STAMP_REPLY], false);
+    walk_application_cores(decomposer, life, ends[STAMP_REPLY], ends[STAMP_SERVER_TX], true);
+    for (size_t i = 0; i < decomposer->capacity; i++) {
+        double ns = decomposer->ns[i];
+        decomposer->ns[i] = 0;
+        if (ns > 0 &&
+            array_push(out, (struct component_share){
+                                .lifetime = lifetime, .component = (uint32_t)i, .ns = ns}) < 0)
+            decomposer->out_of_memory = true;
+    }
+    return decomposer->out_of_memory ? -1 : 0;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+//
+// The diagnosis of one slice: which messages of the window it means, whether there is evidence
+// enough, what is normal, and what made the difference.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/attribution.h"
+#include "analysis/components.h"
+#include "analysis/decompose.h"
+#include "analysis/diagnosis.h"
+#include "analysis/reference.h"
+#include "base/quantile.h"
+
+struct indices ARRAY_OF(uint64_t);
+
+static bool in_window(const struct diagnosis_slice *slice, const struct lifetime *life)
+{
+    int64_t at = life->stamp_ns[STAMP_INTENDED];
+    return slice->from_ns == slice->to_ns || (at >= slice->from_ns && at < slice->to_ns);
+}
+
+// Finds the window's whole lifetimes and the slice's bounds of latency, which count every message
+// of the window, also those without a whole lifetime and those that were never answered.
+static int survey(const struct diagnosis_input *in, struct diagnosis *out,
+                  struct indices *candidates)
+{
+    size_t count = 0;
+    double *latencies = malloc((in->lifetime_count + 1) * sizeof *latencies);
+    if (!latencies)
+        return -1;
+    for (size_t i = 0; i < in->lifetime_count; i++) {
+        const struct lifetime *life = &in->lifetimes[i];
+        if (!in_window(&out->slice, life))
+            continue;
+        latencies[count++] = life->latency_ns;
+        if (life->state == LIFETIME_WHOLE) {
+            if (array_push(candidates, (uint64_t)i) < 0) {
+                free(latencies);
+                return -1;
+            }
+        } else if (life->state < LIFETIME_STATES) {
+            out->left_out[life->state]++;
+        }
+    }
+    quantile_sort(latencies, count);
+    out->candidates = candidates->count;
+    if (count) {
+        size_t low = (size_t)floor(out->slice.low * (double)count);
+        size_t high = (size_t)ceil(out->slice.high * (double)count);
+        out->slice_low_ns = latencies[low < count ? low : count - 1];
+        out->slice_high_ns = latencies[high > 0 ? high - 1 : 0];
+        if (out->slice_low_ns < out->slice.min_latency_ns)
+            out->slice_low_ns = out->slice.min_latency_ns;
+    }
+    free(latencies);
+    return 0;
+}
+
+static int slowest_first(const void *left, const void *right, void *context)
+{
+    const struct lifetime *lifetimes = context;
+    const struct diagnosed_message *a = left, *b = right;
+    double one = lifetimes[a->lifetime].latency_ns, other = lifetimes[b->lifetime].latency_ns;
+    if (one < other || one > other)
+        return one > other ? -1 : 1;
+    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+}
+
+static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out,
+                         const struct indices *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        double latency = in->lifetimes[candidates->items[i]].latency_ns;
+        if (latency < out->slice_low_ns || latency > out->slice_high_ns ||
+            latency < out->slice.min_latency_ns)
+            continue;
+        if (array_push(&out->messages,
+                       (struct diagnosed_message){.lifetime = candidates->items[i]}) < 0)
+            return -1;
+    }
+    if (out->messages.count)
+        qsort_r(out->messages.items, out->messages.count, sizeof *out->messages.items,
+                slowest_first, (void *)(uintptr_t)in->lifetimes);
+    return 0;
+}
+
+// Says why there can be no verdict; leaves not_available false where there can.
+static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *out)
+{
+    uint64_t missing = 0, worst = LIFETIME_NO_CONNECTION;
+    for (uint64_t state = LIFETIME_NO_CONNECTION; state < LIFETIME_STATES; state++) {
+        missing += out->left_out[state];
+        if (out->left_out[state] > out->left_out[worst])
+            worst = state;
+    }
+    uint64_t answered = out->candidates + missing;
+    double joined = answered ? (double)out->candidates / (double)answered : 0;
+    out->not_available = true;
+    if (answered == 0)
+        snprintf(out->reason, sizeof out->reason, "no request of the window was answered");
+    else if (joined < DIAGNOSIS_MIN_JOINED)
+        snprintf(out->reason, sizeof out->reason,
+                 "only %.1f %% of the answered requests have a whole lifetime, %.0f %% are needed "
+                 "(most often: %s)",
+                 100 * joined, 100 * DIAGNOSIS_MIN_JOINED,
+                 lifetime_state_name((enum lifetime_state)worst));
+    else if (out->candidates < DIAGNOSIS_MIN_CANDIDATES)
+        snprintf(out->reason, sizeof out->reason,
+                 "only %llu whole lifetimes in the window, %d are needed",
+                 (unsigned long long)out->candidates, DIAGNOSIS_MIN_CANDIDATES);
+    else if (in->dropped_share > DIAGNOSIS_MAX_DROPPED)
+        snprintf(out->reason, sizeof out->reason,
+                 "%.1f %% of the capture's records were dropped, at most %.0f %% may be",
+                 100 * in->dropped_share, 100 * DIAGNOSIS_MAX_DROPPED);
+    else if (!in->server)
+        snprintf(out->reason, sizeof out->reason, "nothing was captured on the server");
+    else if (out->messages.count == 0)
+        snprintf(out->reason, sizeof out->reason,
+                 "no message of the slice has a whole lifetime (%llu were never answered)",
+                 (unsigned long long)out->left_out[LIFETIME_UNANSWERED]);
+    else
+        out->not_available = false;
+}
+
+static int explain(const struct diagnosis_input *in, struct diagnosis *out,
+                   const struct indices *candidates)
+{
+    struct component_table table;
+    struct decomposer decomposer;
+    struct reference_set references = {0};
+    int result = component_table_init(&table, in->server);
+    decomposer_init(&decomposer, in, &table);
+    if (result == 0)
+        result =
+            reference_set_build(&references, &decomposer, candidates->items, candidates->count);
+    if (result == 0) {
+        out->reference_count = references.pooled.count;
+        out->reference_latency_ns = references.pooled.latency_ns;
+        result = attribute(out, &decomposer, &references);
+    }
+    reference_set_free(&references);
+    decomposer_fini(&decomposer);
+    component_table_fini(&table);
+    return result;
+}
+
+int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+             struct diagnosis *out, struct error *err)
+{
+    struct indices candidates = {0};
+    *out = (struct diagnosis){.slice = *slice,
+                              .granularity_ns = input->granularity_ns,
+                              .coverage_median = NAN,
+                              .coverage_min = NAN,
+                              .coverage_total = NAN};
+    int result = survey(input, out, &candidates);
+    if (result == 0)
+        result = pick_messages(input, out, &candidates);
+    if (result == 0) {
+        judge_evidence(input, out);
+        if (!out->not_available)
+            result = explain(input, out, &candidates);
+    }
+    array_free(&candidates);
+    if (result < 0) {
+        diagnosis_free(out);
+        return error_set(err, ERROR_FAILED,
+                         "no memory to diagnose %zu requests: choose a narrower slice or window",
+                         input->lifetime_count);
+    }
+    return 0;
+}
+
+void diagnosis_free(struct diagnosis *diagnosis)
+{
+    array_free(&diagnosis->messages);
+    array_free(&diagnosis->causes);
+    array_free(&diagnosis->attributions);
+}

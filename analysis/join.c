@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT
+//
+// Each kind of record is turned into passages ("at this time the stream of that connection had come
+// to this offset"), piled by connection in order of time. A request's stamp of that kind is the
+// first passage at or beyond its last byte. Requests of a connection are in stream order and so are
+// the passages but for retransmits, so one walk along both does it.
+#include "analysis/join.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/streams.h"
+
+// The server's records, by what stamp they make.
+enum passage_kind { SEGMENTS, HANDOFFS, TRANSMITS, RECEIVES, SENDS, PASSAGE_KINDS };
+
+struct joiner {
+    const struct join_input *in;
+    struct lifetime *lives;
+    struct join_counts *counts;
+    struct piles requests; // samples by client connection, in the order sent
+    struct piles passages[PASSAGE_KINDS];
+    uint32_t *socket_of; // by client connection: position in the sockets table
+    uint32_t *calls_of;  // by client connection: position in the shim's table
+    double error_ns;     // of the difference of two converted times
+};
+
+static int64_t host_time(const struct joiner *joiner, enum host_clock clock, uint64_t value)
+{
+    return time_source_to_host(&joiner->in->clock, clock, value);
+}
+
+// --- one lifetime per sample, with the client's own stamps ---------------------------------------
+
+static void set_stamp(struct lifetime *life, enum stamp_kind kind, int64_t time_ns, uint16_t core)
+{
+    life->stamp_ns[kind] = time_ns;
+    life->stamp_core[kind] = core;
+    life->present |= (uint16_t)(1u << kind);
+}
+
+static void init_lifetime(struct joiner *joiner, size_t index)
+{
+    const struct sample *sample = &joiner->in->samples[index];
+    struct lifetime *life = &joiner->lives[index];
+    *life = (struct lifetime){.request = index,
+                              .status = sample->status,
+                              .operation = sample->operation,
+                              .connection = NO_CONNECTION,
+                              .receive_call = NO_CALL,
+                              .send_call = NO_CALL,
+                              .state = LIFETIME_UNANSWERED};
+    for (int kind = 0; kind < STAMP_KINDS; kind++)
+        life->stamp_core[kind] = NO_CORE;
+    set_stamp(life, STAMP_INTENDED, host_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc),
+              NO_CORE);
+    if (sample->send_tsc)
+        set_stamp(life, STAMP_SEND, host_time(joiner, HOST_CLOCK_TSC, sample->send_tsc), NO_CORE);
+    if (sample->tx_ns && sample->tx_source == STAMP_SOFTWARE)
+        set_stamp(life, STAMP_CLIENT_TX, host_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns),
+                  NO_CORE);
+    if (!sample_is_answered(sample) || !sample->reply_tsc)
+        return;
+    set_stamp(life, STAMP_REPLY_READ, host_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc),
+              NO_CORE);
+    if (sample->rx_ns && sample->rx_source == STAMP_SOFTWARE) {
+        set_stamp(life, STAMP_CLIENT_RX, host_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns),
+                  NO_CORE);
+        if (sample->flags & SAMPLE_RX_COALESCED) {
+            life->fallback |= 1u << STAMP_CLIENT_RX;
+            joiner->counts->coalesced_rx++;
+        }
+    }
+}
+
+// Piles the samples by connection. Their "time" is their place in the stream, which is the order
+// they were sent in.
+static int pile_requests(struct joiner *joiner)
+{
+    const struct join_input *in = joiner->in;
+    struct connection_index index;
+    struct passage *passages = malloc((in->sample_count ? in->sample_count : 1) * sizeof *passages);
+    if (!passages ||
+        connection_index_init(&index, in->client_connections, in->client_connection_count) < 0) {
+        free(passages);
+        return -1;
+    }
+    for (size_t i = 0; i < in->sample_count; i++) {
+        init_lifetime(joiner, i);
+        const struct sample *sample = &in->samples[i];
+        uint32_t pile = connection_index_find(&index, sample->connection);
+        if (pile == NO_CONNECTION)
+            joiner->counts->unknown_connections++;
+        joiner->lives[i].connection = pile;
+        bool sent = sample->send_tsc && sample->request_end <= INT64_MAX;
+        passages[i] = (struct passage){.time_ns = (int64_t)sample->request_end,
+                                       .end = sample->request_end,
+                                       .record = (uint32_t)i,
+                                       .pile = sent ? pile : NO_CONNECTION};
+    }
+    connection_index_fini(&index);
+    int result =
+        piles_build(&joiner->requests, passages, in->sample_count, in->client_connection_count);
+    free(passages);
+    return result;
+}
+
+// --- the server's records as passages ------------------------------------------------------------
+
+static enum passage_kind event_passage(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SEGMENT:
+        return SEGMENTS;
+    case EVENT_HANDOFF:
+        return HANDOFFS;
+    case EVENT_TRANSMIT:
+        return TRANSMITS;
+    default:
+        return PASSAGE_KINDS;
+    }
+}
+
+static int pile_events(struct joiner *joiner, const struct connection_index *sockets,
+                       enum passage_kind kind)
+{
+    const struct join_input *in = joiner->in;
+    size_t wanted = 0, count = 0;
+    for (size_t i = 0; i < in->event_count; i++)
+        wanted += event_passage(&in->events[i]) == kind;
+    struct passage *passages = malloc((wanted ? wanted : 1) * sizeof *passages);
+    if (!passages)
+        return -1;
+    for (size_t i = 0; i < in->event_count; i++) {
+        const struct event *event = &in->events[i];
+        if (event_passage(event) != kind)
+            continue;
+        passages[count++] =
+            (struct passage){.time_ns = host_time(joiner, HOST_CLOCK_MONOTONIC, event->time),
+                             .end = event->payload.a,
+                             .record = (uint32_t)i,
+                             .pile = connection_index_find(sockets, event->id)};
+    }
+    int result = piles_build(&joiner->passages[kind], passages, count, in->socket_count);
+    free(passages);
+    return result;
+}
+
+static int pile_calls(struct joiner *joiner, const struct connection_index *connections,
+                      enum passage_kind kind)
+{
+    const struct application_calls *calls = joiner->in->calls;
+    enum call_kind wanted = kind == RECEIVES ? CALL_RECEIVE : CALL_SEND;
+    struct passage *passages = malloc((calls->count ? calls->count : 1) * sizeof *passages);
+    size_t count = 0;
+    if (!passages)
+        return -1;
+    for (size_t i = 0; i < calls->count; i++) {
+        const struct application_call *call = &calls->items[i];
+        if (call->kind != wanted)
+            continue;
+        passages[count++] =
+            (struct passage){.time_ns = kind == RECEIVES ? call->exit_ns : call->entry_ns,
+                             .end = call->offset + call->length,
+                             .record = (uint32_t)i,
+                             .pile = connection_index_find(connections, call->connection)};
+    }
+    int result =
+        piles_build(&joiner->passages[kind], passages, count, joiner->in->shim_connection_count);
+    free(passages);
+    return result;
+}
+
+// --- which connection is which -------------------------------------------------------------------
+
+// When each connection of a table first did anything, by two kinds of passages.
+static int64_t *first_times(const struct piles *one, const struct piles *other, size_t count)
+{
+    int64_t *first = malloc((count ? count : 1) * sizeof *first);
+    for (size_t i = 0; first && i < count; i++) {
+        first[i] = INT64_MAX;
+        const struct piles *piles[] = {one, other};
+        for (int k = 0; k < 2; k++)
+            if (piles[k]->starts[i] < piles[k]->starts[i + 1] &&
+                piles[k]->items[piles[k]->starts[i]].time_ns < first[i])
+                first[i] = piles[k]->items[piles[k]->starts[i]].time_ns;
+    }
+    return first;
+}
+
+static uint32_t *match_table(const struct joiner *joiner, const int64_t *client_first,
+                             const struct connection *table, size_t count, const struct piles *one,
+                             const struct piles *other)
+{
+    const struct join_input *in = joiner->in;
+    size_t clients = in->client_connection_count;
+    uint32_t *other_end = malloc((clients ? clients : 1) * sizeof *other_end);
+    for (size_t i = 0; other_end && i < clients; i++)
+        other_end[i] = NO_CONNECTION;
+    if (!other_end || !table)
+        return other_end;
+    int64_t *first = first_times(one, other, count);
+    if (!first || match_connections(in->client_connections, clients, client_first, table, count,
+                                    first, other_end) < 0) {
+        free(other_end);
+        other_end = NULL;
+    }
+    free(first);
+    return other_end;
+}
+
+static int match_both_tables(struct joiner *joiner)
+{
+    const struct join_input *in = joiner->in;
+    size_t clients = in->client_connection_count;
+    int64_t *first = malloc((clients ? clients : 1) * sizeof *first);
+    if (!first)
+        return -1;
+    for (size_t i = 0; i < clients; i++) {
+        const struct piles *requests = &joiner->requests;
+        first[i] = INT64_MAX;
+        if (requests->starts[i] < requests->starts[i + 1]) {
+            uint32_t sample = requests->items[requests->starts[i]].record;
+            first[i] = joiner->lives[sample].stamp_ns[STAMP_SEND];
+        }
+    }
+    joiner->socket_of =
+        match_table(joiner, first, in->events ? in->sockets : NULL, in->socket_count,
+                    &joiner->passages[SEGMENTS], &joiner->passages[HANDOFFS]);
+    joiner->calls_of = match_table(joiner, first, in->calls ? in->shim_connections : NULL,
+                                   in->shim_connection_count, &joiner->passages[RECEIVES],
+                                   &joiner->passages[SENDS]);
+    free(first);
+    return joiner->socket_of && joiner->calls_of ? 0 : -1;
+}
+
+// --- the walk along one connection ---------------------------------------------------------------
+
+static void stamp_by_event(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
+                           const struct passage *passage)
+{
+    const struct event *event = &joiner->in->events[passage->record];
+    int64_t time = passage->time_ns;
+    if (kind == STAMP_NIC) {
+        if (event->payload.b)
+            time = host_time(joiner, HOST_CLOCK_REALTIME, event->payload.b);
+        else
+            life->fallback |= 1u << STAMP_NIC;
+    }
+    set_stamp(life, kind, time, event->core);
+}
+
+static void stamp_by_call(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
+                          const struct passage *passage)
+{
+    const struct application_call *call = &joiner->in->calls->items[passage->record];
+    if (kind == STAMP_REPLY) {
+        set_stamp(life, kind, call->entry_ns, call->entry_core);
+        life->send_call = passage->record;
+        return;
+    }
+    set_stamp(life, kind, call->exit_ns, call->exit_core);
+    life->receive_call = passage->record;
+    life->thread = call->thread;
+    life->batch = call->batch;
+    life->batch_position = call->batch_position;
+}
+
+// The offset of a request's last byte in the direction that a kind of passage lies in.
+static uint64_t wanted_offset(const struct sample *sample, enum passage_kind kind)
+{
+    return kind == TRANSMITS || kind == SENDS ? sample->reply_end : sample->request_end;
+}
+
+static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
+                       enum passage_kind kind, enum stamp_kind stamp)
+{
+    const struct piles *requests = &joiner->requests, *piles = &joiner->passages[kind];
+    if (server == NO_CONNECTION)
+        return;
+    size_t at = piles->starts[server], end = piles->starts[server + 1];
+    for (size_t r = requests->starts[client]; r < requests->starts[client + 1]; r++) {
+        const struct sample *sample = &joiner->in->samples[requests->items[r].record];
+        struct lifetime *life = &joiner->lives[requests->items[r].record];
+        uint64_t offset = wanted_offset(sample, kind);
+        bool replies = kind == TRANSMITS || kind == SENDS;
+        if (replies && (sample->reply_end == 0 || !sample_is_answered(sample)))
+            continue;
+        while (at < end && piles->items[at].end < offset)
+            at++;
+        if (at == end)
+            return;
+        if (kind == RECEIVES || kind == SENDS)
+            stamp_by_call(joiner, life, stamp, &piles->items[at]);
+        else
+            stamp_by_event(joiner, life, stamp, &piles->items[at]);
+    }
+}
+
+// Segments that did not get the stream any further, and those without a stamp of their own.
+static void count_segments(struct joiner *joiner, uint32_t socket)
+{
+    const struct piles *segments = &joiner->passages[SEGMENTS];
+    uint64_t reached = 0;
+    for (size_t i = segments->starts[socket]; i < segments->starts[socket + 1]; i++) {
+        const struct passage *segment = &segments->items[i];
+        if (segment->end < reached)
+            joiner->counts->segments_repeated++;
+        else
+            reached = segment->end;
+        if (joiner->in->events[segment->record].payload.b == 0)
+            joiner->counts->segments_without_stamp++;
+    }
+}
+
+// Requests next to one another in the stream that share both their calls.
+static void count_sharing(struct joiner *joiner, size_t client)
+{
+    const struct piles *requests = &joiner->requests;
+    size_t end = requests->starts[client + 1];
+    for (size_t first = requests->starts[client]; first < end;) {
+        const struct lifetime *head = &joiner->lives[requests->items[first].record];
+        size_t after = first + 1;
+        for (; after < end; after++) {
+            const struct lifetime *life = &joiner->lives[requests->items[after].record];
+            if (head->receive_call == NO_CALL || life->receive_call != head->receive_call ||
+                life->send_call != head->send_call)
+                break;
+        }
+        for (size_t i = first; i < after; i++)
+            joiner->lives[requests->items[i].record].sharing = (uint32_t)(after - first);
+        first = after;
+    }
+}
+
+static void join_connection(struct joiner *joiner, size_t client)
+{
+    if (joiner->requests.starts[client] == joiner->requests.starts[client + 1])
+        return;
+    uint32_t socket = joiner->socket_of[client], calls = joiner->calls_of[client];
+    joiner->counts->connections++;
+    joiner->counts->connections_without_socket += socket == NO_CONNECTION;
+    joiner->counts->connections_without_calls += calls == NO_CONNECTION;
+    stamp_pile(joiner, client, socket, SEGMENTS, STAMP_NIC);
+    stamp_pile(joiner, client, socket, HANDOFFS, STAMP_HANDOFF);
+    stamp_pile(joiner, client, socket, TRANSMITS, STAMP_SERVER_TX);
+    stamp_pile(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
+    stamp_pile(joiner, client, calls, SENDS, STAMP_REPLY);
+    if (socket != NO_CONNECTION)
+        count_segments(joiner, socket);
+    count_sharing(joiner, client);
+}
+
+static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
+{
+    lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
+    if (!lifetime_has(life, STAMP_REPLY_READ) || !lifetime_has(life, STAMP_SEND))
+        life->state = LIFETIME_UNANSWERED;
+    else if (life->connection == NO_CONNECTION ||
+             (joiner->socket_of[life->connection] == NO_CONNECTION &&
+              joiner->calls_of[life->connection] == NO_CONNECTION))
+        life->state = LIFETIME_NO_CONNECTION;
+    else
+        life->state = (uint8_t)lifetime_state_of_stamps(life);
+}
+
+static int pile_server(struct joiner *joiner)
+{
+    const struct join_input *in = joiner->in;
+    struct connection_index sockets = {0}, connections = {0};
+    int result = -1;
+    if (connection_index_init(&sockets, in->sockets, in->events ? in->socket_count : 0) < 0 ||
+        connection_index_init(&connections, in->shim_connections,
+                              in->calls ? in->shim_connection_count : 0) < 0)
+        goto done;
+    for (int kind = 0; kind < PASSAGE_KINDS; kind++) {
+        bool of_calls = kind == RECEIVES || kind == SENDS;
+        if (of_calls ? !in->calls : !in->events)
+            continue;
+        result = of_calls ? pile_calls(joiner, &connections, (enum passage_kind)kind)
+                          : pile_events(joiner, &sockets, (enum passage_kind)kind);
+        if (result < 0)
+            goto done;
+    }
+    result = 0;
+done:
+    connection_index_fini(&sockets);
+    connection_index_fini(&connections);
+    return result;
+}
+
+int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
+                   struct join_counts *counts, struct error *err)
+{
+    *out = (struct lifetime_array){0};
+    *counts = (struct join_counts){0};
+    // A stage is the difference of two conversions, each as wrong as the clock map says.
+    struct joiner joiner = {.in = input, .counts = counts, .error_ns = 2 * input->clock.error_ns};
+    bool fits = input->sample_count < NO_CONNECTION && input->event_count < NO_CONNECTION;
+    int result = fits ? array_reserve(out, input->sample_count) : -1;
+    if (result == 0) {
+        joiner.lives = out->items;
+        out->count = input->sample_count;
+        result = pile_requests(&joiner);
+    }
+    if (result == 0)
+        result = pile_server(&joiner);
+    if (result == 0)
+        result = match_both_tables(&joiner);
+    if (result == 0) {
+        for (size_t c = 0; c < input->client_connection_count; c++)
+            join_connection(&joiner, c);
+        for (size_t i = 0; i < out->count; i++)
+            finish_lifetime(&joiner, &out->items[i]);
+    }
+    piles_free(&joiner.requests);
+    for (int kind = 0; kind < PASSAGE_KINDS; kind++)
+        piles_free(&joiner.passages[kind]);
+    free(joiner.socket_of);
+    free(joiner.calls_of);
+    if (result < 0) {
+        array_free(out);
+        return error_set(err, ERROR_FAILED,
+                         "no memory to join %zu requests with %zu events: analyze a shorter run",
+                         input->sample_count, input->event_count);
+    }
+    return 0;
+}

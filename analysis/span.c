@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/span.h"
+
+#include <stdlib.h>
+
+const struct core_timeline *host_timeline_core(const struct host_timeline *host, uint16_t core)
+{
+    for (size_t i = 0; i < host->cores.count; i++)
+        if (host->cores.items[i].core == core)
+            return &host->cores.items[i];
+    return NULL;
+}
+
+void host_timeline_free(struct host_timeline *host)
+{
+    for (size_t i = 0; i < host->cores.count; i++) {
+        array_free(&host->cores.items[i].spans);
+        array_free(&host->cores.items[i].outermost);
+        array_free(&host->cores.items[i].handoffs);
+    }
+    array_free(&host->cores);
+    for (size_t i = 0; i < host->names.count; i++)
+        free(host->names.items[i]);
+    array_free(&host->names);
+    array_free(&host->wakings);
+    array_free(&host->runs);
+}
+
+// The first index in [0, count) whose key (a leading uint32_t member at `offset`) is not below
+// `key`, among items of `size` bytes ordered by it.
+static size_t first_not_below(const void *items, size_t count, size_t size, size_t offset,
+                              uint32_t key)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        uint32_t value;
+        memcpy(&value, (const char *)items + middle * size + offset, sizeof value);
+        if (value < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+#define OF_THREAD(array, id, count)                                                                \
+    ({                                                                                             \
+        size_t size_ = sizeof *(array)->items;                                                     \
+        size_t offset_ =                                                                           \
+            (size_t)((const char *)&(array)->items->thread - (const char *)(array)->items);        \
+        size_t first_ = first_not_below((array)->items, (array)->count, size_, offset_, (id));     \
+        size_t end_ = (id) == UINT32_MAX ? (array)->count                                          \
+                                         : first_not_below((array)->items, (array)->count, size_,  \
+                                                           offset_, (id) + 1);                     \
+        *(count) = end_ - first_;                                                                  \
+        end_ > first_ ? (array)->items + first_ : NULL;                                            \
+    })
+
+const struct thread_run *host_timeline_runs(const struct host_timeline *host, uint32_t thread,
+                                            size_t *count)
+{
+    *count = 0;
+    return host->runs.count ? OF_THREAD(&host->runs, thread, count) : NULL;
+}
+
+const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,
+                                           size_t *count)
+{
+    *count = 0;
+    return host->wakings.count ? OF_THREAD(&host->wakings, thread, count) : NULL;
+}
+
+// The number of spans that begin at or before `time_ns`.
+static size_t spans_begun(const struct core_timeline *timeline, int64_t time_ns)
+{
+    size_t low = 0, high = timeline->spans.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (timeline->spans.items[middle].begin_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// The outermost span that the span at `index` lies in, or itself.
+static size_t outermost_of(const struct core_timeline *timeline, size_t index)
+{
+    const struct index_array *outermost = &timeline->outermost;
+    if (outermost->count == 0) {
+        while (index > 0 && timeline->spans.items[index].depth > 0)
+            index--;
+        return index;
+    }
+    size_t low = 0, high = outermost->count; // the last entry that is <= index
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (outermost->items[middle] <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    return outermost->items[low] <= index ? outermost->items[low] : index;
+}
+
+enum { MAX_OPEN = 32 }; // no builder nests deeper; deeper spans count as their parent's
+
+struct tiling {
+    const struct span *open[MAX_OPEN];
+    unsigned depth;
+    int64_t cursor, end;
+    span_piece_visitor *each;
+    void *context;
+};
+
+static void tile_up_to(struct tiling *tiling, int64_t time_ns)
+{
+    int64_t end = time_ns < tiling->end ? time_ns : tiling->end;
+    if (end <= tiling->cursor)
+        return;
+    tiling->each(tiling->depth ? tiling->open[tiling->depth - 1] : NULL, tiling->cursor, end,
+                 tiling->context);
+    tiling->cursor = end;
+}
+
+static void close_ended(struct tiling *tiling, int64_t time_ns)
+{
+    while (tiling->depth && tiling->open[tiling->depth - 1]->end_ns <= time_ns) {
+        tile_up_to(tiling, tiling->open[tiling->depth - 1]->end_ns);
+        tiling->depth--;
+    }
+}
+
+void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
+                          span_piece_visitor *each, void *context)
+{
+    struct tiling tiling = {
+        .cursor = begin_ns, .end = end_ns, .each = each, .context = context, .depth = 0};
+    if (end_ns <= begin_ns)
+        return;
+    const struct span *spans = timeline->spans.items;
+    size_t next = spans_begun(timeline, begin_ns);
+    if (next > 0) {
+        // Only the outermost span and what lies in the last span of depth 1 can still be open.
+        size_t inner = next - 1;
+        size_t outer = outermost_of(timeline, inner);
+        while (inner > outer && spans[inner].depth > 1)
+            inner--;
+        if (spans[outer].end_ns > begin_ns)
+            tiling.open[tiling.depth++] = &spans[outer];
+        for (size_t i = inner > outer ? inner : outer + 1; i < next; i++) {
+            close_ended(&tiling, spans[i].begin_ns);
+            if (spans[i].end_ns > begin_ns && tiling.depth < MAX_OPEN)
+                tiling.open[tiling.depth++] = &spans[i];
+        }
+    }
+    for (; next < timeline->spans.count && spans[next].begin_ns < end_ns; next++) {
+        close_ended(&tiling, spans[next].begin_ns);
+        tile_up_to(&tiling, spans[next].begin_ns);
+        if (tiling.depth < MAX_OPEN)
+            tiling.open[tiling.depth++] = &spans[next];
+    }
+    close_ended(&tiling, end_ns);
+    tile_up_to(&tiling, end_ns);
+}
