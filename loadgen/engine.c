@@ -421,6 +421,10 @@ static void run(struct engine *engine)
     struct tsc_pair second = tsc_take_pair();
     result->tsc_hz = tsc_rate_between(&first, &second);
     take_last_stamps(engine);
+    // What was not yet due when a person ended the run was never offered.
+    while (result->end == ENGINE_INTERRUPTED && result->sample_count &&
+           result->samples[result->sample_count - 1].intended_tsc > result->end_tsc)
+        result->sample_count--;
     for (uint32_t i = 0; i < engine->settings->connections; i++)
         result->stamps_unknown += engine->connections[i].waits.unknown;
     for (size_t i = 0; result->kernel_stamps && i < result->sample_count; i++)

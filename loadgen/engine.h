@@ -49,8 +49,8 @@ enum engine_end {
 struct engine_result {
     enum engine_end end;
     struct sample *samples; // one per scheduled request, in schedule order
-    size_t sample_count;
-    size_t sample_bytes; // of the mapping
+    size_t sample_count;    // of an interrupted run: those that were due by then
+    size_t sample_bytes;    // of the mapping
     struct connection *connections;
     uint32_t connection_count;
     uint32_t depth;    // the bound in effect

@@ -98,6 +98,8 @@ static void take_rates(const struct engine_result *result, uint64_t duration_ns,
     double until_last = (double)(last_reply - result->start_tsc) / result->tsc_hz;
     double run_s = (double)(result->end_tsc - result->start_tsc) / result->tsc_hz;
     summary->duration_s = (double)duration_ns / 1e9;
+    if (result->end == ENGINE_INTERRUPTED && run_s < summary->duration_s)
+        summary->duration_s = run_s;
     double answered_over = until_last > summary->duration_s ? until_last : summary->duration_s;
     summary->offered_rate = (double)summary->scheduled / summary->duration_s;
     summary->achieved_rate = (double)summary->answered / answered_over;
@@ -124,9 +126,7 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
 {
     const struct connection_counts *counts = &result->counts;
     if (result->end == ENGINE_INTERRUPTED)
-        add_reason(summary, "interrupted after %.3f of %.3f s",
-                   (double)(result->end_tsc - result->start_tsc) / result->tsc_hz,
-                   summary->duration_s);
+        add_reason(summary, "interrupted after %.3f s", summary->duration_s);
     if (counts->broken)
         add_reason(summary, "%llu of %u connections broke; the first: %s",
                    (count_type)counts->broken, result->connection_count, counts->first_break.text);
@@ -148,8 +148,8 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
     const char *whose = summary->spin_fraction < busy_spin_fraction ? "this client ran out of CPU"
-                                                                    : "the server is saturated";
-    if (result->end != ENGINE_INTERRUPTED &&
+                                                                    : "the server did not keep up";
+    if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
         summary->achieved_rate < summary->offered_rate * (1 - rate_tolerance))
         add_reason(summary, "rate not reached: %.0f of %.0f requests/s were answered; %s",
                    summary->achieved_rate, summary->offered_rate, whose);
@@ -337,6 +337,14 @@ static void print_intervals(FILE *out, const struct load_percentiles *percentile
     }
 }
 
+static void print_small(FILE *out, const char *before, double value, const char *after)
+{
+    if (isnan(value))
+        fprintf(out, "%s-%s", before, after);
+    else
+        fprintf(out, "%s%.1f%s", before, value, after);
+}
+
 void load_summary_print(const struct load_summary *summary, const struct engine_result *result,
                         const struct load_facts *facts, FILE *out)
 {
@@ -366,12 +374,12 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             (count_type)summary->answered, (count_type)summary->misses,
             (count_type)summary->error_replies, (count_type)summary->unsent,
             (count_type)summary->timed_out, (count_type)summary->lost);
-    fprintf(out, "  in flight  at most %llu; %llu requests waited for a connection with room\n",
+    fprintf(out, "  in flight  at most %llu; %llu requests waited for a connection with room",
             (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth);
-    fprintf(out, "  lateness   p50 %.1f us, p99 %.1f us\n", summary->lateness_p50_us,
-            summary->lateness_p99_us);
-    fprintf(out, "  client     %.2f us of CPU a request, %.1f %% of the time idle (spinning)\n",
-            summary->cpu_us_per_request, summary->spin_fraction * 100);
+    print_small(out, "\n  lateness   p50 ", summary->lateness_p50_us, " us");
+    print_small(out, ", p99 ", summary->lateness_p99_us, " us");
+    print_small(out, "\n  client     ", summary->cpu_us_per_request, " us of CPU a request");
+    print_small(out, ", ", summary->spin_fraction * 100, " % of the time idle (spinning)\n");
     if (result->kernel_stamps)
         fprintf(
             out,

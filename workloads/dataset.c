@@ -27,11 +27,12 @@ struct dataset {
 static int refuse(const struct dataset *dataset, memcached_return_t status, const char *doing,
                   struct error *err)
 {
-    const char *said = memcached_last_error_message(dataset->client);
+    int number = memcached_last_error_errno(dataset->client);
     return error_set(err, ERROR_FAILED,
-                     "cannot %s the dataset at %s port %u: %s (is memcached running there?)", doing,
-                     dataset->host, dataset->port,
-                     said ? said : memcached_strerror(dataset->client, status));
+                     "cannot %s the dataset at %s port %u: %s%s%s (is memcached running there?)",
+                     doing, dataset->host, dataset->port,
+                     memcached_strerror(dataset->client, status), number ? ": " : "",
+                     number ? strerror(number) : "");
 }
 
 static void tell(struct dataset *dataset, const char *phase, uint64_t done)
@@ -55,6 +56,21 @@ static int open_client(struct dataset *dataset, struct error *err)
     return status == MEMCACHED_SUCCESS ? 0 : refuse(dataset, status, "load", err);
 }
 
+// Reads the last key back on the connection that carried the sets: once that is answered, all of
+// them have been executed. Whether it is there does not matter yet.
+static memcached_return_t wait_for_sets(struct dataset *dataset)
+{
+    memcached_return_t status = memcached_flush_buffers(dataset->client);
+    if (status != MEMCACHED_SUCCESS)
+        return status;
+    size_t bytes;
+    uint32_t flags;
+    size_t key_bytes =
+        workload_key(dataset->workload, dataset->workload->key_count - 1, dataset->keys[0]);
+    free(memcached_get(dataset->client, dataset->keys[0], key_bytes, &bytes, &flags, &status));
+    return status == MEMCACHED_NOTFOUND ? MEMCACHED_SUCCESS : status;
+}
+
 static int store(struct dataset *dataset, struct error *err)
 {
     // Unanswered and buffered: ten times faster, and the verification sees what went wrong.
@@ -72,7 +88,8 @@ static int store(struct dataset *dataset, struct error *err)
         dataset->report->bytes += key_bytes + value_bytes;
         tell(dataset, "storing", i + 1);
     }
-    memcached_return_t status = memcached_flush_buffers(dataset->client);
+    memcached_return_t status = wait_for_sets(dataset);
+    // Changing these closes the connection.
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_NOREPLY, 0);
     return status == MEMCACHED_SUCCESS ? 0 : refuse(dataset, status, "store", err);

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+//
+// labserver: a server whose service time is known. It speaks the memcached text protocol, keeps
+// its items in memory, and before each answer spins on the TSC for a time drawn from a stated
+// distribution: with one worker and Poisson arrivals it is an M/D/1 or M/M/1 queue whose latency
+// theory gives exactly. Ground truth for the load generator and the diagnosis (design §15).
+#include <errno.h>
+#include <getopt.h>
+#include <gsl/gsl_rng.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/tsc.h"
+#include "base/tsc_rate.h"
+#include "base/units.h"
+#include "workloads/distribution.h"
+#include "workloads/hash.h"
+#include "workloads/item_store.h"
+#include "workloads/workload.h"
+
+enum {
+    INPUT_BYTES = WORKLOAD_VALUE_BYTES_MAX + 4096, // a whole set, its line and its value
+    OUTPUT_BYTES = WORKLOAD_VALUE_BYTES_MAX + 4096,
+    LINE_BYTES = 32 << 10, // a get of a hundred long keys
+    EVENTS = 64,
+    SEND_PATIENCE_MS = 5000, // for a client that does not read
+};
+
+struct settings {
+    uint64_t port, threads, seed;
+    struct distribution service_ns;
+    double ticks_per_ns;
+    struct item_store *store;
+};
+
+struct client {
+    int socket_fd;
+    size_t used; // of input
+    char input[INPUT_BYTES];
+};
+
+struct worker {
+    const struct settings *settings;
+    pthread_t thread;
+    int listener, epoll;
+    gsl_rng *random;
+    struct client *client; // whose command is being answered
+    bool closing;          // it quit, or cannot be answered
+    char line[LINE_BYTES];
+    char output[OUTPUT_BYTES];
+};
+
+// --- answering -----------------------------------------------------------------------------------
+
+static void serve(struct worker *worker)
+{
+    double ns = distribution_sample(&worker->settings->service_ns, worker->random);
+    uint64_t until = tsc_now() + (uint64_t)(ns * worker->settings->ticks_per_ns);
+    while (tsc_now() < until)
+        _mm_pause();
+}
+
+static void answer(struct worker *worker, const char *bytes, size_t count)
+{
+    while (count && !worker->closing) {
+        ssize_t sent = send(worker->client->socket_fd, bytes, count, MSG_NOSIGNAL);
+        if (sent <= 0) { // SO_SNDTIMEO bounds the wait
+            worker->closing = true;
+            return;
+        }
+        bytes += sent;
+        count -= (size_t)sent;
+    }
+}
+
+static void answer_text(struct worker *worker, const char *text)
+{
+    answer(worker, text, strlen(text));
+}
+
+// The next word of a command line, or NULL.
+static char *next_word(char **at)
+{
+    char *word = *at + strspn(*at, " ");
+    if (!*word)
+        return NULL;
+    *at = word + strcspn(word, " ");
+    if (**at)
+        *(*at)++ = '\0';
+    return word;
+}
+
+// One service time a command, whatever the number of keys.
+static void answer_get(struct worker *worker, char *rest)
+{
+    serve(worker);
+    for (char *key = next_word(&rest); key; key = next_word(&rest)) {
+        unsigned flags = 0;
+        long bytes = item_store_get(worker->settings->store, key, strlen(key),
+                                    worker->output + WORKLOAD_KEY_BYTES_MAX + 64,
+                                    WORKLOAD_VALUE_BYTES_MAX, &flags);
+        if (bytes < 0)
+            continue;
+        char head[WORKLOAD_KEY_BYTES_MAX + 64];
+        int head_bytes = snprintf(head, sizeof head, "VALUE %.*s %u %ld\r\n",
+                                  WORKLOAD_KEY_BYTES_MAX, key, flags, bytes);
+        char *value = worker->output + WORKLOAD_KEY_BYTES_MAX + 64;
+        bool last = !rest[strspn(rest, " ")];
+        memcpy(value - head_bytes, head, (size_t)head_bytes);
+        memcpy(value + bytes, last ? "\r\nEND\r\n" : "\r\n", last ? 7 : 2);
+        answer(worker, value - head_bytes, (size_t)head_bytes + (size_t)bytes + (last ? 7 : 2));
+        if (last)
+            return;
+    }
+    answer_text(worker, "END\r\n");
+}
+
+// "set <key> <flags> <exptime> <bytes> [noreply]" and its value. Returns how many bytes the value
+// takes, or 0 when it is not whole yet.
+static size_t answer_set(struct worker *worker, char *rest, const char *value, size_t available)
+{
+    char *key = next_word(&rest), *flags = next_word(&rest), *expiry = next_word(&rest);
+    char *bytes_text = next_word(&rest), *noreply = next_word(&rest), *end;
+    uint64_t bytes = bytes_text ? strtoull(bytes_text, &end, 10) : 0;
+    if (!expiry || !bytes_text || *end || strlen(key) > WORKLOAD_KEY_BYTES_MAX ||
+        bytes > WORKLOAD_VALUE_BYTES_MAX) {
+        answer_text(worker, "CLIENT_ERROR bad command line format\r\n");
+        worker->closing = true; // where the next command begins is anyone's guess
+        return available;
+    }
+    if (available < bytes + 2)
+        return 0;
+    serve(worker);
+    bool whole = memcmp(value + bytes, "\r\n", 2) == 0;
+    bool stored = whole && item_store_set(worker->settings->store, key, strlen(key), value,
+                                          (size_t)bytes, (unsigned)strtoul(flags, NULL, 10));
+    if (!noreply || strcmp(noreply, "noreply") != 0)
+        answer_text(worker, stored  ? "STORED\r\n"
+                            : whole ? "SERVER_ERROR out of memory storing object\r\n"
+                                    : "CLIENT_ERROR bad data chunk\r\n");
+    return (size_t)bytes + 2;
+}
+
+// Answers the first command of the input. Returns how many bytes it took; 0: it is not whole.
+static size_t answer_command(struct worker *worker, const char *input, size_t available)
+{
+    char *line = worker->line;
+    const char *newline = memchr(input, '\n', available);
+    size_t taken = newline ? (size_t)(newline - input) + 1 : available;
+    if (taken >= LINE_BYTES) {
+        answer_text(worker, "ERROR line too long\r\n");
+        worker->closing = true;
+        return available;
+    }
+    if (!newline)
+        return 0;
+    memcpy(line, input, taken);
+    line[taken] = '\0';
+    line[strcspn(line, "\r\n")] = '\0';
+    char *rest = line, *word = next_word(&rest);
+    if (word && (strcmp(word, "get") == 0 || strcmp(word, "gets") == 0)) {
+        answer_get(worker, rest);
+    } else if (word && strcmp(word, "set") == 0) {
+        size_t value_bytes = answer_set(worker, rest, input + taken, available - taken);
+        return value_bytes ? taken + value_bytes : worker->closing ? available : 0;
+    } else if (word && strcmp(word, "version") == 0) {
+        answer_text(worker, "VERSION 1.0.0 labserver\r\n"); // clients parse three numbers
+    } else if (word && strcmp(word, "quit") == 0) {
+        worker->closing = true;
+    } else {
+        answer_text(worker, "ERROR\r\n");
+    }
+    return taken;
+}
+
+// --- connections ---------------------------------------------------------------------------------
+
+static void close_client(struct client *client)
+{
+    close(client->socket_fd);
+    free(client);
+}
+
+static void read_client(struct worker *worker, struct client *client)
+{
+    ssize_t count = recv(client->socket_fd, client->input + client->used,
+                         sizeof client->input - client->used, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (count <= 0) {
+        close_client(client);
+        return;
+    }
+    client->used += (size_t)count;
+    worker->client = client;
+    worker->closing = false;
+    size_t at = 0, taken = 1;
+    while (at < client->used && taken && !worker->closing) {
+        taken = answer_command(worker, client->input + at, client->used - at);
+        at += taken;
+    }
+    if (worker->closing) {
+        close_client(client);
+        return;
+    }
+    client->used -= at;
+    memmove(client->input, client->input + at, client->used);
+}
+
+static void accept_client(struct worker *worker)
+{
+    int socket_fd = accept4(worker->listener, NULL, NULL, SOCK_CLOEXEC);
+    struct client *client = socket_fd >= 0 ? malloc(sizeof *client) : NULL;
+    if (!client) {
+        if (socket_fd >= 0)
+            close(socket_fd);
+        return;
+    }
+    const int on = 1;
+    const struct timeval patience = {SEND_PATIENCE_MS / 1000, 0};
+    setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    client->socket_fd = socket_fd;
+    client->used = 0;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
+    if (epoll_ctl(worker->epoll, EPOLL_CTL_ADD, socket_fd, &event) < 0)
+        close_client(client);
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    for (;;) {
+        struct epoll_event events[EVENTS];
+        int count = epoll_wait(worker->epoll, events, EVENTS, -1);
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.ptr)
+                read_client(worker, events[i].data.ptr);
+            else
+                accept_client(worker);
+        }
+    }
+    return NULL;
+}
+
+static int open_worker(struct worker *worker, unsigned index, struct error *err)
+{
+    const struct settings *settings = worker->settings;
+    const int on = 1, off = 0;
+    const struct sockaddr_in6 any = {.sin6_family = AF_INET6,
+                                     .sin6_port = htons((uint16_t)settings->port),
+                                     .sin6_addr = IN6ADDR_ANY_INIT};
+    worker->epoll = epoll_create1(EPOLL_CLOEXEC);
+    worker->listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    worker->random = gsl_rng_alloc(gsl_rng_mt19937);
+    if (worker->epoll < 0 || worker->listener < 0 || !worker->random)
+        return error_set_errno(err, ERROR_FAILED, "cannot make worker %u", index);
+    gsl_rng_set(worker->random, (hash64(settings->seed + index) & 0xfffffffe) + 1);
+    setsockopt(worker->listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    setsockopt(worker->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    // Each worker has its own queue of connections: the kernel deals them out.
+    if (settings->threads > 1)
+        setsockopt(worker->listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    if (bind(worker->listener, (const void *)&any, sizeof any) < 0 ||
+        listen(worker->listener, 1024) < 0 ||
+        epoll_ctl(worker->epoll, EPOLL_CTL_ADD, worker->listener, &event) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot listen on port %u",
+                               (unsigned)settings->port);
+    return 0;
+}
+
+// --- options -------------------------------------------------------------------------------------
+
+static int parse_service(const char *text, struct distribution *service, struct error *err)
+{
+    static const enum distribution_kind kinds[] = {DISTRIBUTION_FIXED, DISTRIBUTION_EXPONENTIAL};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *name = distribution_name(kinds[i]);
+        size_t name_bytes = strlen(name);
+        uint64_t ns;
+        if (strncmp(text, name, name_bytes) != 0 || text[name_bytes] != ':')
+            continue;
+        if (units_parse_duration_ns(text + name_bytes + 1, &ns, err) < 0)
+            return error_prefix(err, "--service");
+        *service = (struct distribution){kinds[i], (double)ns, 0};
+        return 0;
+    }
+    return error_set(err, ERROR_INPUT,
+                     "--service: \"%s\" is neither fixed:TIME nor exponential:TIME", text);
+}
+
+static int parse_number_option(const char *name, const char *text, uint64_t low, uint64_t high,
+                               uint64_t *out, struct error *err)
+{
+    if (units_parse_count(text, out, err) < 0)
+        return error_prefix(err, "--%s", name);
+    if (*out < low || *out > high)
+        return error_set(err, ERROR_INPUT, "--%s must be %llu to %llu", name,
+                         (unsigned long long)low, (unsigned long long)high);
+    return 0;
+}
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: labserver --port PORT [--service fixed:10us|exponential:10us] [--threads N] "
+          "[--seed N]\n\n"
+          "A memcached-speaking server whose service time, spun before each answer, is drawn from "
+          "a known\ndistribution (fixed:0 when none is given). Prints \"ready\" when it listens; "
+          "runs until killed.\n",
+          out);
+}
+
+// Returns 1 when --help was asked for.
+static int parse_options(int argc, char **argv, struct settings *settings, struct error *err)
+{
+    static const struct option longs[] = {
+        {"port", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 'r'}, {"service", required_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    int status = 0, option;
+    while (status == 0 && (option = getopt_long(argc, argv, "p:t:s:h", longs, NULL)) != -1) {
+        if (option == 'p')
+            status = parse_number_option("port", optarg, 1, 65535, &settings->port, err);
+        else if (option == 't')
+            status = parse_number_option("threads", optarg, 1, 256, &settings->threads, err);
+        else if (option == 'r')
+            status = parse_number_option("seed", optarg, 0, UINT32_MAX, &settings->seed, err);
+        else if (option == 's')
+            status = parse_service(optarg, &settings->service_ns, err);
+        else if (option == 'h')
+            return 1;
+        else
+            status = error_set(err, ERROR_INPUT, "see labserver --help");
+    }
+    if (status == 0 && (settings->port == 0 || optind < argc))
+        status = error_set(err, ERROR_INPUT, "--port PORT is needed, and nothing but options");
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = {0};
+    struct settings settings = {.threads = 1, .seed = 1};
+    int status = parse_options(argc, argv, &settings, &err);
+    if (status != 0) {
+        if (status == 1)
+            print_usage(stdout);
+        return status == 1 ? 0 : error_report(&err);
+    }
+    settings.ticks_per_ns = tsc_measure_hz(50000000) / 1e9;
+    settings.store = item_store_alloc();
+    struct worker *workers = calloc(settings.threads, sizeof *workers);
+    if (!settings.store || !workers) {
+        error_set(&err, ERROR_FAILED, "out of memory for %u workers", (unsigned)settings.threads);
+        return error_report(&err);
+    }
+    for (unsigned i = 0; i < settings.threads; i++) {
+        workers[i].settings = &settings;
+        if (open_worker(&workers[i], i, &err) < 0)
+            return error_report(&err);
+    }
+    for (unsigned i = 1; i < settings.threads; i++) {
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
+            error_set(&err, ERROR_FAILED, "cannot start worker %u", i);
+            return error_report(&err);
+        }
+    }
+    puts("ready");
+    fflush(stdout);
+    work(&workers[0]);
+    return 0;
+}
