@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/clock_recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log_file.h"
+
+enum { READINGS_PER_KNOT = HOST_CLOCKS - 1, TRIES = 8 };
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+// Keeps every other knot, the first among them.
+static void thin_out(struct clock_recorder *recorder)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < recorder->knots; i += 2, kept++)
+        memmove(&recorder->readings[kept * READINGS_PER_KNOT],
+                &recorder->readings[i * READINGS_PER_KNOT],
+                READINGS_PER_KNOT * sizeof *recorder->readings);
+    recorder->knots = kept;
+    recorder->interval_ns *= 2;
+}
+
+static void take(struct clock_recorder *recorder)
+{
+    if (recorder->knots == recorder->capacity)
+        thin_out(recorder);
+    clock_take_knot(&recorder->readings[recorder->knots * READINGS_PER_KNOT], TRIES);
+    recorder->knots++;
+}
+
+int clock_recorder_start(struct clock_recorder *recorder, uint64_t interval_ns, size_t capacity,
+                         struct error *err)
+{
+    memset(recorder, 0, sizeof *recorder);
+    recorder->capacity = capacity < 4 ? 4 : capacity;
+    recorder->interval_ns = interval_ns;
+    recorder->readings = calloc(recorder->capacity * READINGS_PER_KNOT, sizeof *recorder->readings);
+    if (!recorder->readings)
+        return error_set(err, ERROR_FAILED, "no memory for a clock log of %zu knots", capacity);
+    // Touched now, so that a knot never waits for a page.
+    memset(recorder->readings, 1,
+           recorder->capacity * READINGS_PER_KNOT * sizeof *recorder->readings);
+    take(recorder);
+    recorder->next_ns = now_ns() + interval_ns;
+    return 0;
+}
+
+uint64_t clock_recorder_poll(struct clock_recorder *recorder)
+{
+    uint64_t now = now_ns();
+    if (now >= recorder->next_ns) {
+        take(recorder);
+        recorder->next_ns = now + recorder->interval_ns;
+    }
+    return recorder->next_ns - now;
+}
+
+int clock_recorder_write(struct clock_recorder *recorder, const char *path, struct error *err)
+{
+    take(recorder);
+    return log_write(path, LOG_CLOCK, CLOCK_LOG_VERSION, sizeof *recorder->readings,
+                     recorder->readings, recorder->knots * READINGS_PER_KNOT, 0, err);
+}
+
+void clock_recorder_free(struct clock_recorder *recorder)
+{
+    free(recorder->readings);
+    memset(recorder, 0, sizeof *recorder);
+}

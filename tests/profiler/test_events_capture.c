@@ -1,0 +1,686 @@
+// SPDX-License-Identifier: MIT
+//
+// A real capture on this kernel. A TCP server in a network namespace of its own is spoken to over
+// loopback and over a veth pair from another namespace, with known numbers of bytes; then the logs
+// must tell exactly that: every connection, every hand-off, every segment, every reply.
+//
+// One process plays both sides, blocking: a socket stays in the namespace it was made in.
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <arpa/inet.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/connection.h"
+#include "base/log_file.h"
+#include "base/process.h"
+#include "profiler/clock_log.h"
+#include "profiler/clock_recorder.h"
+#include "profiler/event_log.h"
+#include "profiler/events_capture.h"
+#include "profiler/privilege.h"
+
+enum { PORT = 21301, CONNECTIONS = 6, ROUNDS = 40, LARGE = 40000 };
+
+// One connection as the test knows it.
+struct talk {
+    int client, server;
+    struct connection truth; // the server's view
+    uint64_t cookie;
+    uint64_t sent, replied; // bytes in each direction, in all
+    uint64_t sent_before;   // of these, before the capture began
+    uint64_t replied_before;
+};
+
+struct scene {
+    char dir[64];
+    int home, server_ns, client_ns;
+    int listener;
+    struct talk talks[CONNECTIONS];
+    struct log_reader events, sockets;
+    struct clock_map *clocks;
+    json_t *stats;
+    uint64_t begin_ns, end_ns; // CLOCK_MONOTONIC, while every program was attached
+};
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+// --- the two namespaces --------------------------------------------------------------------------
+
+static int new_namespace(void)
+{
+    if (unshare(CLONE_NEWNET) < 0)
+        return -1;
+    int fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq request = {.ifr_name = "lo"};
+    request.ifr_flags = IFF_UP | IFF_RUNNING;
+    if (fd >= 0 && ioctl(control, SIOCSIFFLAGS, &request) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    close(control);
+    return fd;
+}
+
+static void enter(int namespace)
+{
+    assert_int_equal(setns(namespace, CLONE_NEWNET), 0);
+}
+
+static void ip(const char *const *arguments)
+{
+    struct error err;
+    if (process_run(arguments, NULL, 5000, NULL, 0, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+// 10.213.0.1 in the server's namespace, 10.213.0.2 in the client's.
+static void join_namespaces(struct scene *scene)
+{
+    char pid[16];
+    enter(scene->client_ns);
+    snprintf(pid, sizeof pid, "%d", getpid());
+    ip((const char *[]){"ip", "link", "add", "prof-c", "type", "veth", "peer", "name", "prof-s",
+                        NULL});
+    // `ip` knows namespaces by process: a moment's child holds the server's.
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t holder = fork();
+    if (holder == 0) {
+        char byte = 0;
+        if (setns(scene->server_ns, CLONE_NEWNET) < 0 || write(ready[1], &byte, 1) != 1)
+            _exit(1);
+        sleep(10);
+        _exit(0);
+    }
+    char byte;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    snprintf(pid, sizeof pid, "%d", holder);
+    ip((const char *[]){"ip", "link", "set", "prof-s", "netns", pid, NULL});
+    struct process holding = {.pid = holder, .input = -1, .output = -1};
+    process_stop(&holding, 100);
+    close(ready[0]);
+    close(ready[1]);
+    ip((const char *[]){"ip", "address", "add", "10.213.0.2/24", "dev", "prof-c", NULL});
+    ip((const char *[]){"ip", "link", "set", "prof-c", "up", NULL});
+    enter(scene->server_ns);
+    ip((const char *[]){"ip", "address", "add", "10.213.0.1/24", "dev", "prof-s", NULL});
+    ip((const char *[]){"ip", "link", "set", "prof-s", "up", NULL});
+}
+
+// --- talking -------------------------------------------------------------------------------------
+
+static void set_address(uint8_t out[16], struct in_addr address)
+{
+    memset(out, 0, 10);
+    out[10] = out[11] = 0xff;
+    memcpy(out + 12, &address, 4);
+}
+
+// Connections 0 and up to half go over loopback, the others over the veth pair.
+static void connect_talk(struct scene *scene, size_t index)
+{
+    struct talk *talk = &scene->talks[index];
+    bool veth = index >= CONNECTIONS / 2;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(PORT)}, peer;
+    socklen_t bytes = sizeof peer;
+    inet_aton(veth ? "10.213.0.1" : "127.0.0.1", &to.sin_addr);
+    enter(veth ? scene->client_ns : scene->server_ns);
+    talk->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    enter(scene->server_ns);
+    if (connect(talk->client, (struct sockaddr *)&to, sizeof to) < 0)
+        fail_msg("connect: %s", strerror(errno));
+    talk->server = accept(scene->listener, (struct sockaddr *)&peer, &bytes);
+    assert_true(talk->server >= 0);
+    int one = 1;
+    setsockopt(talk->client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(talk->server, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    bytes = sizeof talk->cookie;
+    assert_int_equal(getsockopt(talk->server, SOL_SOCKET, SO_COOKIE, &talk->cookie, &bytes), 0);
+    talk->truth = (struct connection){.protocol = CONNECTION_TCP, .local_port = PORT};
+    talk->truth.peer_port = ntohs(peer.sin_port);
+    set_address(talk->truth.local, to.sin_addr);
+    set_address(talk->truth.peer, peer.sin_addr);
+}
+
+static void pass(int from, int to, size_t bytes)
+{
+    static char data[LARGE];
+    assert_true(bytes <= sizeof data);
+    assert_int_equal(send(from, data, bytes, 0), bytes);
+    assert_int_equal(recv(to, data, bytes, MSG_WAITALL), bytes);
+}
+
+static void round_trip(struct talk *talk, size_t request, size_t reply)
+{
+    pass(talk->client, talk->server, request);
+    talk->sent += request;
+    pass(talk->server, talk->client, reply);
+    talk->replied += reply;
+}
+
+static void hold_talks(struct scene *scene)
+{
+    for (int r = 0; r < ROUNDS; r++) {
+        for (size_t i = 0; i < CONNECTIONS; i++)
+            round_trip(&scene->talks[i], 1 + (size_t)rand() % 900, 1 + (size_t)rand() % 3000);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); // timers, switches, wake-ups
+    }
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        round_trip(&scene->talks[i], LARGE, LARGE);
+    // Half are ended by the client, the others by the server: a FIN is no payload either way.
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        char byte;
+        int first = i % 2 ? scene->talks[i].client : scene->talks[i].server;
+        int second = i % 2 ? scene->talks[i].server : scene->talks[i].client;
+        shutdown(first, SHUT_WR);
+        assert_int_equal(recv(second, &byte, 1, 0), 0);
+        close(second);
+        close(first);
+    }
+}
+
+static int set_up(void **state)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+    struct error err = {0};
+    struct events_capture *capture;
+    struct clock_recorder clocks;
+    char path[128];
+    strcpy(scene->dir, "/tmp/prof-capture-XXXXXX");
+    assert_non_null(mkdtemp(scene->dir));
+    scene->home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    scene->client_ns = new_namespace();
+    scene->server_ns = new_namespace();
+    assert_true(scene->client_ns >= 0 && scene->server_ns >= 0);
+    join_namespaces(scene);
+    scene->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    assert_int_equal(bind(scene->listener, (struct sockaddr *)&any, sizeof any), 0);
+    assert_int_equal(listen(scene->listener, 16), 0);
+    // The first connection of each kind is older than the capture, and not at offset 0.
+    for (size_t i = 0; i < CONNECTIONS; i += CONNECTIONS / 2) {
+        connect_talk(scene, i);
+        round_trip(&scene->talks[i], 777, 555);
+        scene->talks[i].sent_before = 777;
+        scene->talks[i].replied_before = 555;
+    }
+    const uint16_t port = PORT;
+    struct events_capture_settings settings = {.ports = &port, .port_count = 1};
+    assert_int_equal(clock_recorder_start(&clocks, 5000000, 4096, &err), 0);
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    scene->begin_ns = monotonic_ns();
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        if (i % (CONNECTIONS / 2))
+            connect_talk(scene, i);
+    clock_recorder_poll(&clocks);
+    hold_talks(scene);
+    events_capture_poll(capture);
+    scene->end_ns = monotonic_ns();
+    if (events_capture_stop(capture, scene->dir, &scene->stats, &err) < 0)
+        fail_msg("%s", err.text);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/clock.tlog", scene->dir);
+    assert_int_equal(clock_recorder_write(&clocks, path, &err), 0);
+    clock_recorder_free(&clocks);
+    assert_int_equal(clock_map_open(path, &scene->clocks, &err), 0);
+    snprintf(path, sizeof path, "%s/events.tlog", scene->dir);
+    if (log_reader_open(&scene->events, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event),
+                        &err) < 0)
+        fail_msg("%s", err.text);
+    snprintf(path, sizeof path, "%s/sockets.tlog", scene->dir);
+    if (log_reader_open(&scene->sockets, path, LOG_CONNECTIONS, EVENT_LOG_VERSION,
+                        sizeof(struct connection), &err) < 0)
+        fail_msg("%s", err.text);
+    char *text = json_dumps(scene->stats, JSON_COMPACT);
+    printf("%s\n", text);
+    free(text);
+    *state = scene;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct scene *scene = *state;
+    char path[128];
+    setns(scene->home, CLONE_NEWNET);
+    const char *const names[] = {"clock", "events", "sockets"};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s.tlog", scene->dir, names[i]);
+        unlink(path);
+    }
+    rmdir(scene->dir);
+    log_reader_close(&scene->events);
+    log_reader_close(&scene->sockets);
+    clock_map_free(scene->clocks);
+    json_decref(scene->stats);
+    close(scene->listener);
+    close(scene->client_ns);
+    close(scene->server_ns);
+    close(scene->home);
+    free(scene);
+    return 0;
+}
+
+// --- what the logs must say ----------------------------------------------------------------------
+
+static bool attached(const struct scene *scene, const char *program)
+{
+    json_t *one = json_object_get(json_object_get(scene->stats, "programs"), program);
+    return json_is_true(json_object_get(one, "attached"));
+}
+
+static json_int_t figure(const struct scene *scene, const char *name)
+{
+    json_t *value = json_object_get(scene->stats, name);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static void test_nothing_lost(void **state)
+{
+    struct scene *scene = *state;
+    assert_int_equal(figure(scene, "dropped"), 0);
+    assert_int_equal(figure(scene, "unfinished"), 0);
+    assert_int_equal(figure(scene, "sockets_dropped"), 0);
+    assert_int_equal(figure(scene, "sockets_ambiguous"), 0);
+    assert_int_equal(figure(scene, "records"), scene->events.count);
+    assert_int_equal(scene->events.header.dropped, 0);
+    assert_string_equal(json_string_value(json_object_get(scene->stats, "receive_stamps")), "on");
+}
+
+static void test_connections(void **state)
+{
+    struct scene *scene = *state;
+    const struct connection *sockets = scene->sockets.records;
+    assert_int_equal(scene->sockets.count, CONNECTIONS);
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        const struct talk *talk = &scene->talks[i];
+        const struct connection *found = NULL;
+        for (size_t j = 0; j < scene->sockets.count; j++)
+            if (sockets[j].cookie == talk->cookie)
+                found = &sockets[j];
+        assert_non_null(found);
+        assert_int_equal(found->id, (uint32_t)talk->cookie);
+        assert_int_equal(found->protocol, CONNECTION_TCP);
+        assert_memory_equal(found->local, talk->truth.local, 16);
+        assert_memory_equal(found->peer, talk->truth.peer, 16);
+        assert_int_equal(found->local_port, PORT);
+        assert_int_equal(found->peer_port, talk->truth.peer_port);
+        if (talk->sent_before)
+            assert_int_equal(found->opened_time, 0);
+        else
+            assert_in_range(found->opened_time, scene->begin_ns, scene->end_ns);
+    }
+}
+
+static const struct event *event_at(const struct scene *scene, size_t index)
+{
+    return (const struct event *)scene->events.records + index;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+// The events of one kind on one socket, in order of time over all cores. The caller frees.
+static struct event *events_of(const struct scene *scene, unsigned kind, uint64_t cookie,
+                               size_t *count)
+{
+    struct event *found = calloc(scene->events.count + 1, sizeof *found);
+    *count = 0;
+    for (size_t i = 0; i < scene->events.count; i++)
+        if (event_at(scene, i)->kind == kind && event_at(scene, i)->id == (uint32_t)cookie)
+            found[(*count)++] = *event_at(scene, i);
+    qsort(found, *count, sizeof *found, compare_times);
+    return found;
+}
+
+static void test_handoffs(void **state)
+{
+    struct scene *scene = *state;
+    if (!attached(scene, "sk_data_ready")) {
+        print_message("this kernel has no sk_data_ready\n");
+        skip();
+    }
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        const struct talk *talk = &scene->talks[i];
+        size_t count;
+        struct event *handoffs = events_of(scene, EVENT_HANDOFF, talk->cookie, &count);
+        assert_true(count >= ROUNDS + 1);
+        uint64_t last = talk->sent_before, read = 0;
+        for (size_t j = 0; j < count; j++) {
+            assert_true(handoffs[j].payload.a >= last);
+            assert_true(handoffs[j].payload.b <= handoffs[j].payload.a);
+            assert_true(handoffs[j].payload.b >= read);
+            assert_in_range(handoffs[j].time, scene->begin_ns, scene->end_ns);
+            last = handoffs[j].payload.a;
+            read = handoffs[j].payload.b;
+        }
+        assert_int_equal(last, talk->sent);
+        free(handoffs);
+    }
+}
+
+static void test_segments(void **state)
+{
+    struct scene *scene = *state;
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        const struct talk *talk = &scene->talks[i];
+        size_t count, handoff_count, at = 0;
+        struct event *segments = events_of(scene, EVENT_SEGMENT, talk->cookie, &count);
+        struct event *handoffs = events_of(scene, EVENT_HANDOFF, talk->cookie, &handoff_count);
+        uint64_t last = talk->sent_before;
+        assert_true(count >= ROUNDS + 1);
+        for (size_t j = 0; j < count; j++) {
+            assert_true(segments[j].payload.a > last); // nothing is lost or repeated here
+            last = segments[j].payload.a;
+            assert_true(segments[j].payload.b != 0);
+        }
+        assert_int_equal(last, talk->sent);
+        // Each segment is handed off after it arrived.
+        for (size_t j = 0; j < count; j++) {
+            while (at < handoff_count && handoffs[at].payload.a < segments[j].payload.a)
+                at++;
+            assert_true(at < handoff_count);
+            int64_t arrived =
+                clock_map_to_host(scene->clocks, HOST_CLOCK_REALTIME, segments[j].payload.b);
+            int64_t handed =
+                clock_map_to_host(scene->clocks, HOST_CLOCK_MONOTONIC, handoffs[at].time);
+            double error = 2 * clock_map_worst_error_ns(scene->clocks);
+            assert_true((double)(handed - arrived) >= -error);
+            assert_true(handed - arrived < 1000000000);
+            assert_true(segments[j].time <= handoffs[at].time);
+        }
+        free(segments);
+        free(handoffs);
+    }
+}
+
+static void test_transmissions(void **state)
+{
+    struct scene *scene = *state;
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        const struct talk *talk = &scene->talks[i];
+        size_t count;
+        struct event *sent = events_of(scene, EVENT_TRANSMIT, talk->cookie, &count);
+        uint64_t last = talk->replied_before;
+        assert_true(count >= ROUNDS + 1);
+        for (size_t j = 0; j < count; j++) {
+            assert_true(sent[j].payload.b > 0);
+            assert_true(sent[j].payload.a - sent[j].payload.b <= last); // no gap
+            if (sent[j].payload.a > last)
+                last = sent[j].payload.a;
+        }
+        assert_int_equal(last, talk->replied);
+        free(sent);
+    }
+}
+
+// Messages only of the watched port's sockets: the clients' own sockets must not appear.
+static void test_only_watched_sockets(void **state)
+{
+    struct scene *scene = *state;
+    for (size_t i = 0; i < scene->events.count; i++) {
+        const struct event *event = event_at(scene, i);
+        if (event->kind < EVENT_SEGMENT)
+            continue;
+        bool known = false;
+        for (size_t j = 0; j < CONNECTIONS; j++)
+            known |= event->id == (uint32_t)scene->talks[j].cookie;
+        assert_true(known);
+    }
+}
+
+static void test_order_and_cores(void **state)
+{
+    struct scene *scene = *state;
+    for (size_t i = 1; i < scene->events.count; i++) {
+        const struct event *before = event_at(scene, i - 1), *event = event_at(scene, i);
+        assert_true(event->core >= before->core);
+        if (event->core == before->core)
+            assert_true(event->time >= before->time);
+    }
+}
+
+// On a core no thread follows itself, the names are those of the threads, and every interrupt,
+// softirq and vector that begins ends, properly nested.
+static void test_switches(void **state)
+{
+    struct scene *scene = *state;
+    size_t switches = 0, mine = 0;
+    char comm[16] = {0};
+    FILE *file = fopen("/proc/self/comm", "re");
+    assert_non_null(file);
+    assert_non_null(fgets(comm, sizeof comm, file));
+    fclose(file);
+    comm[strcspn(comm, "\n")] = '\0';
+    const struct event *last = NULL;
+    for (size_t i = 0; i < scene->events.count; i++) {
+        const struct event *event = event_at(scene, i);
+        if (event->kind != EVENT_SWITCH)
+            continue;
+        if (last && last->core == event->core)
+            assert_int_not_equal(last->id, event->id);
+        last = event;
+        switches++;
+        if (event->id == (uint32_t)getpid()) {
+            mine++;
+            assert_int_equal(strncmp(event->payload.text, comm, 16), 0);
+        }
+        if (event->id == 0)
+            assert_int_equal(strncmp(event->payload.text, "swapper/", 8), 0);
+    }
+    print_message("%zu switches, %zu to this test\n", switches, mine);
+    assert_true(mine >= ROUNDS / 2);
+}
+
+static bool is_entry(unsigned kind)
+{
+    return kind == EVENT_IRQ_ENTRY || kind == EVENT_SOFTIRQ_ENTRY || kind == EVENT_VECTOR_ENTRY;
+}
+
+static bool is_exit(unsigned kind)
+{
+    return kind == EVENT_IRQ_EXIT || kind == EVENT_SOFTIRQ_EXIT || kind == EVENT_VECTOR_EXIT;
+}
+
+static void test_interrupts_nest(void **state)
+{
+    struct scene *scene = *state;
+    const struct event *stack[32];
+    size_t depth = 0, pairs = 0;
+    bool begun = false;
+    for (size_t i = 0; i < scene->events.count; i++) {
+        const struct event *event = event_at(scene, i);
+        if (i && event->core != event_at(scene, i - 1)->core) {
+            depth = 0;
+            begun = false;
+        }
+        // Programs are attached one after the other; from a switch on, everything is seen.
+        begun |= event->kind == EVENT_SWITCH && event->time >= scene->begin_ns;
+        if (!begun || event->time > scene->end_ns)
+            continue;
+        if (is_entry(event->kind)) {
+            assert_true(depth < 32);
+            stack[depth++] = event;
+        } else if (is_exit(event->kind)) {
+            assert_true(depth > 0);
+            depth--;
+            assert_int_equal(stack[depth]->kind + 1, event->kind);
+            assert_int_equal(stack[depth]->id, event->id);
+            pairs++;
+        }
+    }
+    print_message("%zu interrupts, softirqs and vectors, all paired\n", pairs);
+    assert_true(pairs >= ROUNDS / 2);
+}
+
+// Captures the scheduler while this process and a child wake each other up `rounds` times.
+static void capture_ping_pong(struct scene *scene, uint64_t ring_bytes, int rounds, bool poll,
+                              json_t **stats)
+{
+    struct events_capture_settings settings = {.ring_bytes = ring_bytes,
+                                               .groups = EVENT_GROUP_SCHEDULER};
+    struct events_capture *capture;
+    struct error err = {0};
+    int there[2], back[2];
+    assert_int_equal(pipe(there), 0);
+    assert_int_equal(pipe(back), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        close(there[1]);
+        while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1)
+            ;
+        _exit(0);
+    }
+    close(there[0]);
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    char byte = 0;
+    for (int i = 0; i < rounds; i++) {
+        assert_true(write(there[1], &byte, 1) == 1 && read(back[0], &byte, 1) == 1);
+        if (poll && i % 16 == 0)
+            events_capture_poll(capture);
+    }
+    if (events_capture_stop(capture, scene->dir, stats, &err) < 0)
+        fail_msg("%s", err.text);
+    events_capture_free(capture);
+    close(there[1]);
+    struct process ended = {.pid = child, .input = -1, .output = -1};
+    process_stop(&ended, 1000);
+    close(back[0]);
+    close(back[1]);
+}
+
+static json_int_t figure_of(const json_t *stats, const char *name)
+{
+    return json_integer_value(json_object_get(stats, name));
+}
+
+// Rings of 256 records under a storm of wake-ups: what does not fit is counted, the rest is whole.
+static void test_overflow(void **state)
+{
+    struct scene *scene = *state;
+    struct error err = {0};
+    json_t *stats = NULL;
+    char path[128];
+    capture_ping_pong(scene, 1, 5000, false, &stats);
+    json_int_t dropped = figure_of(stats, "dropped"), records = figure_of(stats, "records");
+    print_message("tiny rings: %lld records kept, %lld dropped\n", (long long)records,
+                  (long long)dropped);
+    assert_true(dropped > 5000);
+    assert_true(records > 100);
+    struct log_reader reader;
+    snprintf(path, sizeof path, "%s/events.tlog", scene->dir);
+    assert_int_equal(
+        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    assert_int_equal(reader.header.dropped, dropped);
+    assert_int_equal(reader.count, records);
+    const struct event *events = reader.records;
+    for (size_t i = 0; i < reader.count; i++)
+        assert_true(events[i].kind == EVENT_SWITCH || events[i].kind == EVENT_WAKING);
+    log_reader_close(&reader);
+    json_decref(stats);
+}
+
+// Rings that are drained while programs write to them, several times over: all of it is kept.
+static void test_drained_while_running(void **state)
+{
+    struct scene *scene = *state;
+    json_t *stats = NULL;
+    capture_ping_pong(scene, 1 << 20, 60000, true, &stats);
+    print_message("1 MiB rings, polled: %lld records\n", (long long)figure_of(stats, "records"));
+    assert_true(figure_of(stats, "records") > 2 * 65536);
+    assert_int_equal(figure_of(stats, "dropped"), 0);
+    assert_int_equal(figure_of(stats, "unfinished"), 0);
+    json_decref(stats);
+}
+
+static void test_bad_settings(void **state)
+{
+    (void)state;
+    struct events_capture_settings settings = {0};
+    struct events_capture *capture = NULL;
+    struct error err = {0};
+    CPU_SET(1000, &settings.cores);
+    assert_int_equal(events_capture_open(&settings, &capture, &err), -ERROR_INPUT);
+    assert_null(capture);
+    assert_non_null(strstr(err.text, "core 1000"));
+}
+
+static void test_unwritable_folder(void **state)
+{
+    (void)state;
+    struct events_capture_settings settings = {.groups = EVENT_GROUP_FAULTS};
+    struct events_capture *capture;
+    struct error err = {0};
+    json_t *stats = NULL;
+    assert_int_equal(events_capture_open(&settings, &capture, &err), 0);
+    assert_int_equal(events_capture_stop(capture, "/prof-no-such-folder", &stats, &err),
+                     -ERROR_FAILED);
+    assert_null(stats);
+    assert_non_null(strstr(err.text, "/prof-no-such-folder/events.tlog"));
+    events_capture_free(capture);
+}
+
+int main(void)
+{
+    char lacking[64];
+    struct error err = {0};
+    struct events_capture *trial;
+    struct events_capture_settings settings = {.groups = EVENT_GROUP_FAULTS, .ring_bytes = 1};
+    if (events_capture_open(&settings, &trial, &err) < 0) {
+        printf("BPF capture is not possible here: %s\n", err.text);
+        return 77;
+    }
+    events_capture_free(trial);
+    if (privilege_lacking_for_bpf(lacking, sizeof lacking)[0] ||
+        !privilege_held(PRIVILEGE_SYS_ADMIN)) {
+        printf("making network namespaces needs CAP_SYS_ADMIN\n");
+        return 77;
+    }
+    srand(7);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_lost),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_handoffs),
+        cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_transmissions),
+        cmocka_unit_test(test_only_watched_sockets),
+        cmocka_unit_test(test_order_and_cores),
+        cmocka_unit_test(test_switches),
+        cmocka_unit_test(test_interrupts_nest),
+        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_drained_while_running),
+        cmocka_unit_test(test_bad_settings),
+        cmocka_unit_test(test_unwritable_folder),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
