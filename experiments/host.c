@@ -88,7 +88,7 @@ static int plug_in(struct host *host, const char *device, const struct host *oth
 static int join(struct host_array *hosts, size_t first, size_t second, struct command_log *log,
                 struct error *err)
 {
-    char to_second[16], to_first[16], process[16];
+    char to_second[32], to_first[32], process[16];
     struct host *a = &hosts->items[first], *b = &hosts->items[second];
     snprintf(to_second, sizeof to_second, "to%zu", second);
     snprintf(to_first, sizeof to_first, "to%zu", first);

@@ -181,8 +181,6 @@ static int start_capture(struct run *run, struct error *err)
     const char *argv[24];
     size_t n = 0;
     bool events = run->experiment->backend != CAPTURE_BACKEND_NONE;
-    if (!events && !run->shim_dir[0])
-        return 0;
     progress_phase(run->progress, "arming the capture");
     run_folder_path(&run->outcome->folder, "server", out);
     run_folder_path(&run->outcome->folder, "logs/capture.log", run->capture_log);
