@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/analyze_command.h"
 #include "base/error.h"
 #include "loadgen/load_command.h"
 
@@ -16,6 +17,7 @@ struct command {
 
 static const struct command commands[] = {
     {"load", load_command, "load a server, open-loop, and report its latency"},
+    {"analyze", analyze_command, "lifetimes and diagnosis from what a run captured"},
     {NULL, NULL, NULL},
 };
 

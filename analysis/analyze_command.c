@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/analyze_command.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/run_database.h"
+#include "base/options.h"
+#include "base/units.h"
+
+struct analyze_options {
+    const char *slice;
+    uint64_t from_ns, to_ns;
+    bool json, quiet;
+};
+
+static const struct option_spec options[] = {
+    OPTION_STRING("slice", 's', "SLICE", struct analyze_options, slice,
+                  "which requests to explain: p99-100, p20-p30, >500us (as the experiment says)"),
+    OPTION_DURATION("from", 0, "TIME", struct analyze_options, from_ns,
+                    "only requests due this long after the first one, or later"),
+    OPTION_DURATION("to", 0, "TIME", struct analyze_options, to_ns,
+                    "only requests due earlier than this after the first one"),
+    OPTION_FLAG("json", 0, struct analyze_options, json,
+                "print summary.json's document on stdout, and nothing else"),
+    OPTION_FLAG("quiet", 'q', struct analyze_options, quiet, "no progress on stderr"),
+    OPTION_END,
+};
+
+static const struct command_usage usage = {
+    .name = "analyze",
+    .arguments = "RUN [options]",
+    .summary = "lifetimes and diagnosis from what a run captured",
+    .details = "Reads the run folder RUN, writes RUN/run.db and RUN/summary.json, and prints why "
+               "the slow requests were slow. Ends with 4 when the evidence allows no verdict.",
+    .options = options,
+};
+
+static int write_summary(const struct run_analysis *analysis, const char *path, struct error *err)
+{
+    char partial[4400];
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    json_t *summary = run_summary_json(analysis);
+    if (!summary)
+        return error_set(err, ERROR_FAILED, "no memory for %s", path);
+    int result = 0;
+    FILE *file = fopen(partial, "we");
+    if (!file)
+        result = error_set_errno(err, ERROR_FAILED, "cannot create %s", partial);
+    else if (json_dumpf(summary, file, JSON_INDENT(2)) < 0 || fputc('\n', file) == EOF)
+        result = error_set_errno(err, ERROR_FAILED, "cannot write %s", partial);
+    if (file && fclose(file) != 0 && result == 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot write %s", partial);
+    if (result == 0 && rename(partial, path) < 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", partial, path);
+    if (result < 0)
+        unlink(partial);
+    json_decref(summary);
+    return result;
+}
+
+int run_analysis_write(const struct run_analysis *analysis, struct error *err)
+{
+    char path[4300];
+    snprintf(path, sizeof path, "%s/run.db", analysis->run_dir);
+    int result = run_database_write(analysis, path, err);
+    if (result < 0)
+        return result;
+    snprintf(path, sizeof path, "%s/summary.json", analysis->run_dir);
+    return write_summary(analysis, path, err);
+}
+
+static void print_causes(const struct run_analysis *run, const struct diagnosis *diagnosis)
+{
+    char total[32], median[32], name[80];
+    bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
+    double from = bounded ? (double)(diagnosis->slice.from_ns - run->begin_ns) : 0;
+    double to = (double)((bounded ? diagnosis->slice.to_ns : run->end_ns) - run->begin_ns);
+    printf("\nFrom %.3f s to %.3f s, %zu of %llu messages", from / 1e9, to / 1e9,
+           diagnosis->messages.count, (unsigned long long)diagnosis->candidates);
+    if (diagnosis->not_available) {
+        printf(": N/A: %s\n", diagnosis->reason);
+        return;
+    }
+    printf(", normal is %s:\n  %-52s %9s %11s %11s\n",
+           units_format_ns(diagnosis->reference_latency_ns, total, sizeof total), "cause",
+           "messages", "median", "total");
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        snprintf(name, sizeof name, "%s (%s)%s", cause->name, role_name(cause->role),
+                 cause->explains ? "" : " *");
+        printf("  %-52s %9llu %11s %11s\n", name, (unsigned long long)cause->messages,
+               units_format_ns(cause->median_ns, median, sizeof median),
+               units_format_ns(cause->total_ns, total, sizeof total));
+    }
+    if (!isnan(diagnosis->coverage_median))
+        printf("  coverage: median %.1f %%, least %.1f %%, of the whole deviation %.1f %%"
+               " (* located, not explained)\n",
+               100 * diagnosis->coverage_median, 100 * diagnosis->coverage_min,
+               100 * diagnosis->coverage_total);
+}
+
+static void print_findings(const struct run_analysis *run)
+{
+    printf("%s\n", run->verdict);
+    for (size_t i = 0; i < run->diagnoses.count; i++)
+        print_causes(run, &run->diagnoses.items[i]);
+    printf("\nwritten: %s/run.db, %s/summary.json\n", run->run_dir, run->run_dir);
+}
+
+static int print_json(const struct run_analysis *run, struct error *err)
+{
+    json_t *summary = run_summary_json(run);
+    bool printed =
+        summary && json_dumpf(summary, stdout, JSON_INDENT(2)) == 0 && fputc('\n', stdout) != EOF;
+    json_decref(summary);
+    return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the summary");
+}
+
+// The slice that the options describe; without any, the experiment's.
+static int chosen_slice(const struct analyze_options *chosen, struct diagnosis_slice *slice,
+                        struct error *err)
+{
+    int result = diagnosis_slice_parse(chosen->slice ? chosen->slice : "p99-100", slice, err);
+    if (result < 0)
+        return error_prefix(err, "--slice");
+    if (chosen->from_ns > INT64_MAX / 2 || chosen->to_ns > INT64_MAX / 2)
+        return error_set(err, ERROR_INPUT, "--from and --to: a run does not last that long");
+    if (chosen->from_ns == 0 && chosen->to_ns == 0)
+        return 0;
+    slice->relative = true;
+    slice->from_ns = (int64_t)chosen->from_ns;
+    slice->to_ns = chosen->to_ns ? (int64_t)chosen->to_ns : INT64_MAX / 2;
+    if (slice->from_ns >= slice->to_ns)
+        return error_set(err, ERROR_INPUT, "--from must be earlier than --to");
+    return 0;
+}
+
+static int analyze(const char *run_dir, const struct analyze_options *chosen, struct error *err)
+{
+    struct diagnosis_slice slice;
+    struct run_analysis run;
+    struct progress progress;
+    bool asked = chosen->slice || chosen->from_ns || chosen->to_ns;
+    int result = chosen_slice(chosen, &slice, err);
+    if (result < 0)
+        return result;
+    progress_init(&progress, chosen->quiet);
+    result = run_analyze(run_dir, asked ? &slice : NULL, asked ? 1 : 0, &progress, &run, err);
+    if (result < 0)
+        return result;
+    result = run_analysis_write(&run, err);
+    if (result == 0 && chosen->json)
+        result = print_json(&run, err);
+    else if (result == 0)
+        print_findings(&run);
+    int code = run.verdict_available ? 0 : ERROR_INCONCLUSIVE;
+    run_analysis_free(&run);
+    return result < 0 ? result : code;
+}
+
+int analyze_command(int argc, char **argv)
+{
+    struct analyze_options chosen = {0};
+    struct error err = {0};
+    int positional;
+    bool help;
+    if (options_parse(&usage, argc, argv, &chosen, &positional, &help, &err) < 0)
+        return error_report(&err);
+    if (help)
+        return 0;
+    if (positional != 1) {
+        error_set(&err, ERROR_INPUT,
+                  "analyze takes one run folder, %d were given; see taillight analyze --help",
+                  positional);
+        return error_report(&err);
+    }
+    int result = analyze(argv[1], &chosen, &err);
+    return result < 0 ? error_report(&err) : result;
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run_database.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char schema[] =
+    "PRAGMA journal_mode = OFF;" // the file gets its name only when it is whole
+    "PRAGMA synchronous = OFF;"
+    "BEGIN;"
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);"
+    "CREATE TABLE requests("
+    " id INTEGER PRIMARY KEY, connection INTEGER, operation INTEGER, status TEXT, state TEXT,"
+    " latency_ns INTEGER, uncorrected_latency_ns INTEGER, thread INTEGER, batch INTEGER,"
+    " batch_position INTEGER, sharing INTEGER, r_core INTEGER, a_core INTEGER,"
+    " disordered INTEGER, fallback INTEGER,"
+    " intended_ns INTEGER, send_ns INTEGER, client_tx_ns INTEGER, nic_ns INTEGER,"
+    " handoff_ns INTEGER, application_ns INTEGER, reply_ns INTEGER, server_tx_ns INTEGER,"
+    " client_rx_ns INTEGER, reply_read_ns INTEGER);"
+    "CREATE TABLE stages("
+    " request INTEGER PRIMARY KEY REFERENCES requests(id),"
+    " client_queue_ns INTEGER, client_stack_ns INTEGER, network_to_server_ns INTEGER,"
+    " r_core_ns INTEGER, a_core_ns INTEGER, application_ns INTEGER, server_stack_ns INTEGER,"
+    " network_to_client_ns INTEGER, client_receive_ns INTEGER);"
+    "CREATE TABLE diagnoses("
+    " id INTEGER PRIMARY KEY, from_ns INTEGER, to_ns INTEGER, slice_low REAL, slice_high REAL,"
+    " latency_low_ns REAL, latency_high_ns REAL, candidates INTEGER, messages INTEGER,"
+    " reference_messages INTEGER, reference_latency_ns REAL, granularity_ns REAL,"
+    " coverage_median REAL, coverage_min REAL, coverage_total REAL, not_available TEXT);"
+    "CREATE TABLE causes("
+    " diagnosis INTEGER REFERENCES diagnoses(id), cause INTEGER, name TEXT, role TEXT, class TEXT,"
+    " explains INTEGER, messages INTEGER, total_ns REAL, min_ns REAL, p25_ns REAL, median_ns REAL,"
+    " p75_ns REAL, max_ns REAL, PRIMARY KEY (diagnosis, cause)) WITHOUT ROWID;"
+    "CREATE TABLE diagnosed("
+    " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
+    " deviation_ns REAL, explained_ns REAL, PRIMARY KEY (diagnosis, request)) WITHOUT ROWID;"
+    "CREATE TABLE attributions("
+    " diagnosis INTEGER, request INTEGER, cause INTEGER, ns REAL,"
+    " PRIMARY KEY (diagnosis, request, cause)) WITHOUT ROWID;";
+
+static const char after[] = "CREATE INDEX requests_by_latency ON requests(latency_ns);"
+                            "CREATE INDEX requests_by_intended ON requests(intended_ns);"
+                            "COMMIT;";
+
+static const char *const status_names[] = {
+    [SAMPLE_ANSWERED] = "answered",       [SAMPLE_MISS] = "miss",
+    [SAMPLE_ERROR_REPLY] = "error reply", [SAMPLE_UNSENT] = "unsent",
+    [SAMPLE_TIMED_OUT] = "timed out",     [SAMPLE_LOST] = "lost",
+};
+static const char *const class_names[] = {
+    [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
+    [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
+    [CAUSE_UNEXPLAINED] = "unexplained",
+};
+
+// One prepared statement and the parameter that is bound next. After a failure nothing more is
+// done; the error is SQLite's latest.
+struct inserter {
+    sqlite3_stmt *statement;
+    int next;
+    bool failed;
+};
+
+static void put_integer(struct inserter *row, int64_t value)
+{
+    row->failed |= sqlite3_bind_int64(row->statement, row->next++, value) != SQLITE_OK;
+}
+
+static void put_null(struct inserter *row)
+{
+    row->failed |= sqlite3_bind_null(row->statement, row->next++) != SQLITE_OK;
+}
+
+static void put_real(struct inserter *row, double value)
+{
+    if (isfinite(value))
+        row->failed |= sqlite3_bind_double(row->statement, row->next++, value) != SQLITE_OK;
+    else
+        put_null(row);
+}
+
+// A number of whole nanoseconds; infinite and unknown ones are NULL.
+static void put_whole(struct inserter *row, double value)
+{
+    if (isfinite(value))
+        put_integer(row, (int64_t)value);
+    else
+        put_null(row);
+}
+
+static void put_text(struct inserter *row, const char *text)
+{
+    row->failed |=
+        sqlite3_bind_text(row->statement, row->next++, text, -1, SQLITE_STATIC) != SQLITE_OK;
+}
+
+static void end_row(struct inserter *row)
+{
+    row->failed |= sqlite3_step(row->statement) != SQLITE_DONE;
+    row->failed |= sqlite3_reset(row->statement) != SQLITE_OK;
+    row->next = 1;
+}
+
+static void put_request(struct inserter *row, const struct run_analysis *run,
+                        const struct lifetime *life)
+{
+    put_integer(row, (int64_t)life->request);
+    put_integer(row, life->connection);
+    put_integer(row, life->operation);
+    put_text(row, life->status <= SAMPLE_LOST ? status_names[life->status] : "?");
+    put_text(row, lifetime_state_name((enum lifetime_state)life->state));
+    put_whole(row, life->latency_ns);
+    put_whole(row, life->uncorrected_latency_ns);
+    put_integer(row, life->thread);
+    put_integer(row, life->batch);
+    put_integer(row, life->batch_position);
+    put_integer(row, life->sharing);
+    static const enum stamp_kind placed[] = {STAMP_HANDOFF, STAMP_APPLICATION};
+    for (int i = 0; i < 2; i++) {
+        if (life->stamp_core[placed[i]] == NO_CORE)
+            put_null(row);
+        else
+            put_integer(row, life->stamp_core[placed[i]]);
+    }
+    put_integer(row, life->disordered);
+    put_integer(row, life->fallback);
+    for (int kind = 0; kind < STAMP_KINDS; kind++) {
+        if (lifetime_has(life, (enum stamp_kind)kind))
+            put_integer(row, life->stamp_ns[kind] - run->begin_ns);
+        else
+            put_null(row);
+    }
+    end_row(row);
+}
+
+static void put_stages(struct inserter *row, const struct run_analysis *run,
+                       const struct lifetime *life)
+{
+    (void)run;
+    if (!isfinite(life->latency_ns))
+        return;
+    put_integer(row, (int64_t)life->request);
+    for (int stage = STAMP_SEND; stage < STAGES; stage++) {
+        if (life->merged >> stage & 1) // for want of a stamp: part of the next one
+            put_null(row);
+        else
+            put_whole(row, life->stage_ns[stage]);
+    }
+    end_row(row);
+}
+
+static int database_error(sqlite3 *database, const char *path, struct error *err)
+{
+    return error_set(err, ERROR_FAILED, "cannot write %s: %s", path,
+                     database ? sqlite3_errmsg(database) : "no memory");
+}
+
+static int prepare(struct inserter *row, sqlite3 *database, const char *insert)
+{
+    *row = (struct inserter){.next = 1};
+    return sqlite3_prepare_v2(database, insert, -1, &row->statement, NULL) == SQLITE_OK ? 0 : -1;
+}
+
+// Finalises; -1 when any row failed.
+static int finish(struct inserter *row)
+{
+    int result = row->failed ? -1 : 0;
+    return sqlite3_finalize(row->statement) == SQLITE_OK ? result : -1;
+}
+
+typedef void lifetime_writer(struct inserter *row, const struct run_analysis *run,
+                             const struct lifetime *life);
+
+static int write_lifetimes(sqlite3 *database, const struct run_analysis *run, const char *insert,
+                           lifetime_writer *write)
+{
+    struct inserter row;
+    if (prepare(&row, database, insert) < 0)
+        return -1;
+    for (size_t i = 0; i < run->lifetimes.count && !row.failed; i++)
+        write(&row, run, &run->lifetimes.items[i]);
+    return finish(&row);
+}
+
+static int write_meta(sqlite3 *database, const struct run_analysis *run)
+{
+    struct inserter row;
+    char begin[32], scheduled[32];
+    snprintf(begin, sizeof begin, "%lld", (long long)run->begin_ns);
+    snprintf(scheduled, sizeof scheduled, "%llu", (unsigned long long)run->scheduled);
+    const char *const entries[][2] = {
+        {"taillight_version", TAILLIGHT_VERSION},
+        {"schema", "1"},
+        {"run_dir", run->run_dir},
+        {"name", run->name},
+        {"verdict", run->verdict},
+        {"begin_host_ns", begin}, // all *_ns times count from here
+        {"requests", scheduled},
+    };
+    if (prepare(&row, database, "INSERT INTO meta VALUES(?,?)") < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof entries / sizeof *entries && !row.failed; i++) {
+        put_text(&row, entries[i][0]);
+        put_text(&row, entries[i][1]);
+        end_row(&row);
+    }
+    return finish(&row);
+}
+
+static void put_diagnosis(struct inserter *row, const struct run_analysis *run, size_t number)
+{
+    const struct diagnosis *diagnosis = &run->diagnoses.items[number];
+    bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
+    put_integer(row, (int64_t)number);
+    put_integer(row, bounded ? diagnosis->slice.from_ns - run->begin_ns : 0);
+    put_integer(row, (bounded ? diagnosis->slice.to_ns : run->end_ns) - run->begin_ns);
+    put_real(row, diagnosis->slice.low);
+    put_real(row, diagnosis->slice.high);
+    put_real(row, diagnosis->slice_low_ns);
+    put_real(row, diagnosis->slice_high_ns);
+    put_integer(row, (int64_t)diagnosis->candidates);
+    put_integer(row, (int64_t)diagnosis->messages.count);
+    put_integer(row, (int64_t)diagnosis->reference_count);
+    put_real(row, diagnosis->reference_latency_ns);
+    put_real(row, diagnosis->granularity_ns);
+    put_real(row, diagnosis->coverage_median);
+    put_real(row, diagnosis->coverage_min);
+    put_real(row, diagnosis->coverage_total);
+    if (diagnosis->not_available)
+        put_text(row, diagnosis->reason);
+    else
+        put_null(row);
+    end_row(row);
+}
+
+static void put_cause(struct inserter *row, size_t diagnosis, size_t number,
+                      const struct cause *cause)
+{
+    put_integer(row, (int64_t)diagnosis);
+    put_integer(row, (int64_t)number);
+    put_text(row, cause->name);
+    put_text(row, role_name(cause->role));
+    put_text(row, class_names[cause->class]);
+    put_integer(row, cause->explains);
+    put_integer(row, (int64_t)cause->messages);
+    put_real(row, cause->total_ns);
+    put_real(row, cause->min_ns);
+    put_real(row, cause->p25_ns);
+    put_real(row, cause->median_ns);
+    put_real(row, cause->p75_ns);
+    put_real(row, cause->max_ns);
+    end_row(row);
+}
+
+static void put_messages(struct inserter *diagnosed, struct inserter *attributed,
+                         const struct run_analysis *run, size_t number)
+{
+    const struct diagnosis *diagnosis = &run->diagnoses.items[number];
+    for (size_t i = 0; i < diagnosis->messages.count && !diagnosed->failed; i++) {
+        const struct diagnosed_message *message = &diagnosis->messages.items[i];
+        if (diagnosis->not_available)
+            break; // picked, but not compared with anything
+        put_integer(diagnosed, (int64_t)number);
+        put_integer(diagnosed, (int64_t)run->lifetimes.items[message->lifetime].request);
+        put_real(diagnosed, message->deviation_ns);
+        put_real(diagnosed, message->explained_ns);
+        end_row(diagnosed);
+    }
+    for (size_t i = 0; i < diagnosis->attributions.count && !attributed->failed; i++) {
+        const struct attribution *attribution = &diagnosis->attributions.items[i];
+        put_integer(attributed, (int64_t)number);
+        put_integer(attributed, (int64_t)run->lifetimes.items[attribution->lifetime].request);
+        put_integer(attributed, attribution->cause);
+        put_real(attributed, attribution->ns);
+        end_row(attributed);
+    }
+}
+
+static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
+{
+    enum { DIAGNOSES, CAUSES, DIAGNOSED, ATTRIBUTIONS, TABLES };
+    static const char *const inserts[TABLES] = {
+        "INSERT INTO diagnoses VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO causes VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO diagnosed VALUES(?,?,?,?)",
+        "INSERT INTO attributions VALUES(?,?,?,?)",
+    };
+    struct inserter rows[TABLES] = {0};
+    int result = 0;
+    for (int t = 0; t < TABLES && result == 0; t++)
+        result = prepare(&rows[t], database, inserts[t]);
+    for (size_t d = 0; d < run->diagnoses.count && result == 0; d++) {
+        const struct cause_array *causes = &run->diagnoses.items[d].causes;
+        put_diagnosis(&rows[DIAGNOSES], run, d);
+        for (size_t c = 0; c < causes->count; c++)
+            put_cause(&rows[CAUSES], d, c, &causes->items[c]);
+        put_messages(&rows[DIAGNOSED], &rows[ATTRIBUTIONS], run, d);
+    }
+    for (int t = 0; t < TABLES; t++)
+        if (finish(&rows[t]) < 0)
+            result = -1;
+    return result;
+}
+
+static int fill(sqlite3 *database, const struct run_analysis *run)
+{
+    if (sqlite3_exec(database, schema, NULL, NULL, NULL) != SQLITE_OK ||
+        write_meta(database, run) < 0 ||
+        write_lifetimes(database, run,
+                        "INSERT INTO requests "
+                        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                        put_request) < 0 ||
+        write_lifetimes(database, run, "INSERT INTO stages VALUES(?,?,?,?,?,?,?,?,?,?)",
+                        put_stages) < 0 ||
+        write_diagnoses(database, run) < 0 ||
+        sqlite3_exec(database, after, NULL, NULL, NULL) != SQLITE_OK)
+        return -1;
+    return 0;
+}
+
+int run_database_write(const struct run_analysis *analysis, const char *path, struct error *err)
+{
+    char partial[4400];
+    sqlite3 *database = NULL;
+    if ((size_t)snprintf(partial, sizeof partial, "%s.partial", path) >= sizeof partial)
+        return error_set(err, ERROR_INPUT, "%.80s...: path too long for a database", path);
+    if (unlink(partial) < 0 && errno != ENOENT)
+        return error_set_errno(err, ERROR_FAILED, "cannot replace %s", partial);
+    int result = 0;
+    if (sqlite3_open(partial, &database) != SQLITE_OK || fill(database, analysis) < 0)
+        result = database_error(database, partial, err);
+    if (sqlite3_close(database) != SQLITE_OK && result == 0)
+        result = database_error(database, partial, err);
+    if (result == 0 && rename(partial, path) < 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", partial, path);
+    if (result < 0)
+        unlink(partial);
+    return result;
+}

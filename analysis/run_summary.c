@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+//
+// summary.json: the verdict for scripts (docs/summary-json.md).
+#include <math.h>
+
+#include "analysis/run_analysis.h"
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null(); // JSON knows no infinity
+}
+
+static json_t *micros(double ns)
+{
+    return number(ns / 1000);
+}
+
+static json_t *count_of(uint64_t count)
+{
+    return json_integer((json_int_t)count);
+}
+
+static json_t *latency_json(const struct latency_summary *latency)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < LATENCY_QUANTILES; i++)
+        json_object_set_new(object, latency_quantile_names[i], micros(latency->value_ns[i]));
+    return object;
+}
+
+static json_t *intervals_json(const struct latency_summary *latency)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < LATENCY_QUANTILES; i++) {
+        const struct quantile_interval *interval = &latency->interval_ns[i];
+        json_object_set_new(object, latency_quantile_names[i],
+                            interval->known
+                                ? json_pack("[o, o]", micros(interval->low), micros(interval->high))
+                                : json_null());
+    }
+    return object;
+}
+
+static const char *class_name(enum cause_class class)
+{
+    static const char *const names[] = {
+        [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
+        [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
+        [CAUSE_UNEXPLAINED] = "unexplained",
+    };
+    return names[class];
+}
+
+static json_t *causes_json(const struct diagnosis *diagnosis)
+{
+    json_t *causes = json_array();
+    for (size_t i = 0; diagnosis && i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        json_array_append_new(
+            causes,
+            json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:b}", "cause", cause->name, "role",
+                      role_name(cause->role), "messages", count_of(cause->messages), "total_us",
+                      micros(cause->total_ns), "median_us", micros(cause->median_ns), "class",
+                      class_name(cause->class), "explains", cause->explains));
+    }
+    return causes;
+}
+
+static json_t *diagnosis_json(const struct run_analysis *run, const struct diagnosis *diagnosis)
+{
+    const struct diagnosis_slice *slice = &diagnosis->slice;
+    bool bounded = slice->from_ns != slice->to_ns;
+    double from = bounded ? (double)(slice->from_ns - run->begin_ns) : 0;
+    double to = (double)((bounded ? slice->to_ns : run->end_ns) - run->begin_ns);
+    return json_pack(
+        "{s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s}",
+        "from_s", from / 1e9, "to_s", to / 1e9, "slice_low", slice->low, "slice_high", slice->high,
+        "latency_low_us", micros(diagnosis->slice_low_ns), "latency_high_us",
+        micros(diagnosis->slice_high_ns), "candidates", count_of(diagnosis->candidates), "messages",
+        count_of(diagnosis->messages.count), "reference_messages",
+        count_of(diagnosis->reference_count), "reference_latency_us",
+        diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns), "causes",
+        causes_json(diagnosis), "coverage_median", number(diagnosis->coverage_median),
+        "coverage_min", number(diagnosis->coverage_min), "coverage_total",
+        number(diagnosis->coverage_total), "available", !diagnosis->not_available, "reason",
+        diagnosis->reason);
+}
+
+static json_t *windows_json(const struct run_analysis *run)
+{
+    json_t *windows = json_array();
+    for (size_t i = 1; i < run->diagnoses.count; i++)
+        json_array_append_new(windows, diagnosis_json(run, &run->diagnoses.items[i]));
+    return windows;
+}
+
+// Requests without a whole lifetime, by reason.
+static json_t *unmatched_json(const struct run_analysis *run)
+{
+    json_t *object = json_object();
+    for (int state = LIFETIME_UNANSWERED; state < LIFETIME_STATES; state++)
+        json_object_set_new(object, lifetime_state_name((enum lifetime_state)state),
+                            count_of(run->states[state]));
+    return object;
+}
+
+static json_t *stages_json(const struct run_analysis *run)
+{
+    json_t *stages = json_array();
+    for (int stage = STAMP_SEND; stage < STAGES; stage++) {
+        json_t *at = json_object();
+        for (int q = 0; q < LATENCY_QUANTILES; q++)
+            json_object_set_new(at, latency_quantile_names[q],
+                                micros(run->stage_at_quantile_ns[q][stage]));
+        json_array_append_new(
+            stages, json_pack("{s:s, s:s, s:s, s:o}", "stage", stage_name((enum stamp_kind)stage),
+                              "role", role_name(stage_role((enum stamp_kind)stage)), "ends_at",
+                              stamp_name((enum stamp_kind)stage), "median_us", at));
+    }
+    return stages;
+}
+
+static json_t *join_json(const struct run_analysis *run)
+{
+    const struct join_counts *join = &run->join;
+    return json_pack(
+        "{s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "events", run->has_events, "calls",
+        run->has_calls, "connections", count_of(join->connections), "connections_without_socket",
+        count_of(join->connections_without_socket), "connections_without_calls",
+        count_of(join->connections_without_calls), "unknown_connections",
+        count_of(join->unknown_connections), "segments_repeated", count_of(join->segments_repeated),
+        "segments_without_stamp", count_of(join->segments_without_stamp), "coalesced_rx",
+        count_of(join->coalesced_rx), "unpaired_records",
+        count_of(run->server.unpaired + run->server.lost_intervals));
+}
+
+json_t *run_summary_json(const struct run_analysis *run)
+{
+    const struct diagnosis *first = run->diagnoses.count ? run->diagnoses.items : NULL;
+    json_t *dropped =
+        json_pack("{s:o, s:o, s:o}", "events", count_of(run->dropped_events), "calls",
+                  count_of(run->dropped_calls), "samples", count_of(run->dropped_samples));
+    json_t *summary = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run_dir", run->run_dir, "verdict",
+        run->verdict, "requests", count_of(run->scheduled), "joined",
+        count_of(run->states[LIFETIME_WHOLE]), "order_violations", count_of(run->order_violations),
+        "dropped", dropped, "latency_us", latency_json(&run->latency), "achieved_rate",
+        number(run->achieved_rate), "causes", causes_json(first), "coverage_median",
+        number(first ? first->coverage_median : NAN));
+    json_t *more =
+        json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                  "s:o, s:o, s:o}",
+                  "name", run->name, "verdict_available", run->verdict_available, "latency_ci_us",
+                  intervals_json(&run->latency), "uncorrected_latency_us",
+                  latency_json(&run->uncorrected_latency), "uncorrected_latency_ci_us",
+                  intervals_json(&run->uncorrected_latency), "offered_rate",
+                  number(run->offered_rate), "answered", count_of(run->answered), "timed_out",
+                  count_of(run->timed_out), "lost", count_of(run->lost), "unsent",
+                  count_of(run->unsent), "unmatched", unmatched_json(run), "clock_error_ns",
+                  number(run->clock_error_ns), "worst_disorder_ns", number(run->worst_disorder_ns),
+                  "worst_stage_sum_error_ns", number(run->worst_stage_sum_error_ns), "stages",
+                  stages_json(run), "join", join_json(run), "diagnosis",
+                  first ? diagnosis_json(run, first) : json_null(), "windows", windows_json(run));
+    if (summary && more)
+        json_object_update(summary, more);
+    json_decref(more);
+    return summary;
+}
