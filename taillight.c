@@ -7,6 +7,8 @@
 
 #include "analysis/analyze_command.h"
 #include "base/error.h"
+#include "experiments/capture_command.h"
+#include "experiments/run_command.h"
 #include "loadgen/load_command.h"
 
 struct command {
@@ -17,6 +19,9 @@ struct command {
 
 static const struct command commands[] = {
     {"load", load_command, "load a server, open-loop, and report its latency"},
+    {"run", run_command, "one experiment, end to end: deploy, load, capture, explain, report"},
+    {"load", load_command, "load a server, open-loop, and report its latency"},
+    {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
     {"analyze", analyze_command, "lifetimes and diagnosis from what a run captured"},
     {NULL, NULL, NULL},
 };

@@ -61,7 +61,7 @@ static void redirect(const struct process_place *place, const int in[2], const i
             fail_start(report, "open its log");
     }
     int new_in = place->pipe_input ? in[0] : null_fd;
-    int new_out = place->pipe_output ? out[1] : log_fd;
+    int new_out = place->pipe_output ? out[1] : place->discard_output ? null_fd : log_fd;
     if (dup2(new_in, 0) < 0 || (new_out >= 0 && dup2(new_out, 1) < 0) ||
         (log_fd >= 0 && dup2(log_fd, 2) < 0))
         fail_start(report, "redirect its input and output");

@@ -21,6 +21,7 @@ struct process_place {
     const char *log_path; // where stderr (and stdout, unless piped) goes, appended; NULL: inherited
     bool pipe_input;      // give the child a stdin pipe: process.input
     bool pipe_output;     // take the child's stdout: process.output
+    bool discard_output;  // send the child's stdout to /dev/null
 };
 
 struct process {

@@ -383,6 +383,19 @@ static uint64_t thread_cpu_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// Tells whoever wants to act at instants of the schedule when it begins, in a clock of theirs.
+static void announce(const struct engine *engine, uint64_t start_tsc)
+{
+    const struct engine_settings *settings = engine->settings;
+    struct timespec now;
+    if (!settings->announce)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double ahead_ns = (double)(int64_t)(start_tsc - tsc_now()) / engine->ticks_per_ns;
+    settings->announce(settings->announce_context, (uint64_t)((int64_t)now.tv_sec * 1000000000 +
+                                                              now.tv_nsec + (int64_t)ahead_ns));
+}
+
 static void run(struct engine *engine)
 {
     struct engine_result *result = engine->result;
@@ -390,6 +403,7 @@ static void run(struct engine *engine)
     uint64_t start = tsc_now() + ticks(engine, SETTLE_NS) + ticks(engine, result->sample_count * 3);
     for (size_t i = 0; i < result->sample_count; i++)
         result->samples[i].intended_tsc += start;
+    announce(engine, start);
     struct tsc_pair first = tsc_take_pair();
     while (tsc_now() < start && !engine->stop) {
         struct timespec pause = {0, 1000000};

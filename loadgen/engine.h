@@ -33,6 +33,9 @@ struct engine_settings {
     enum stamp_mode stamps;
     uint64_t duration_ns; // of the schedule
     uint64_t timeout_ns;  // how long after the schedule's end replies are waited for
+    // Told, shortly before it comes, when the schedule begins (CLOCK_MONOTONIC); NULL: nobody asks.
+    void (*announce)(void *context, uint64_t begin_ns);
+    void *announce_context;
 };
 
 enum engine_end {

@@ -27,7 +27,7 @@ struct load_options {
     const char *server, *protocol, *workload, *arrivals, *stamps, *samples;
     double rate;
     uint64_t connections, depth, duration_ns, seed, timeout_ns;
-    bool prepare, json, quiet;
+    bool prepare, announce, json, quiet;
 };
 
 static const struct option_spec options[] = {
@@ -55,6 +55,8 @@ static const struct option_spec options[] = {
                   "write samples.tlog and connections.tlog there"),
     OPTION_FLAG("prepare", 0, struct load_options, prepare,
                 "store the workload's dataset, verify it, and exit"),
+    OPTION_FLAG("announce", 0, struct load_options, announce,
+                "print a first line {\"begin_ns\": CLOCK_MONOTONIC} just before the load begins"),
     OPTION_FLAG("json", 0, struct load_options, json, "print one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct load_options, quiet, "no progress on stderr"),
     OPTION_END,
@@ -236,6 +238,13 @@ static int report(const struct load_plan *plan, const struct engine_result *resu
     return 0;
 }
 
+static void print_begin(void *context, uint64_t begin_ns)
+{
+    (void)context;
+    printf("{\"begin_ns\": %llu}\n", (unsigned long long)begin_ns);
+    fflush(stdout);
+}
+
 static int run(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
@@ -248,7 +257,8 @@ static int run(struct load_plan *plan, struct error *err)
                                              .depth = (uint32_t)o->depth,
                                              .stamps = plan->stamps,
                                              .duration_ns = o->duration_ns,
-                                             .timeout_ns = o->timeout_ns};
+                                             .timeout_ns = o->timeout_ns,
+                                             .announce = o->announce ? print_begin : NULL};
     int status = o->samples ? make_directory(o->samples, err) : 0;
     if (status == 0)
         status = schedule_draw(&plan->workload, plan->arrivals, o->rate, o->duration_ns, o->seed,

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/experiment.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/diagnosis.h"
+#include "base/units.h"
+#include "experiments/experiment_values.h"
+#include "experiments/suggestion.h"
+#include "experiments/yaml_position.h"
+
+#define MINUTE_NS (60ull * 1000000000ull)
+
+// --- the parts
+// ------------------------------------------------------------------------------------
+
+static int resolve_hosts(struct resolver *r)
+{
+    int hosts = yaml_child(r->source, yaml_root(r->source), "hosts");
+    if (r->spec->hosts_count == 0)
+        return yaml_error(r->source, hosts, r->err,
+                          "hosts: name one at least, e.g. `hosts: {client: {kind: netns}, server: "
+                          "{kind: netns}}`");
+    for (size_t i = 0; i < r->spec->hosts_count; i++) {
+        const struct host_entry *entry = &r->spec->hosts[i];
+        int node = yaml_entry(r->source, hosts, i);
+        struct experiment_host host = {.kind = entry->value.kind, .cores = r->machine};
+        int result = check_name(r, yaml_entry_key(r->source, hosts, i), entry->name,
+                                EXPERIMENT_PART_NAME_BYTES - 1);
+        if (result == 0 && host.kind == HOST_KIND_SSH)
+            result = yaml_error(r->source, yaml_child(r->source, node, "kind"), r->err,
+                                "kind: ssh is not in this version; use netns or local");
+        if (result == 0)
+            result =
+                resolve_cores(r, node, entry->value.cores, entry->value.cores_count, &host.cores);
+        if (result < 0)
+            return result;
+        snprintf(host.name, sizeof host.name, "%s", entry->name);
+        if (i > 0 && host.kind != r->experiment->hosts.items[0].kind)
+            return yaml_error(r->source, node, r->err,
+                              "`%s` is of kind %s and `%s` of kind %s, and no network joins them; "
+                              "make all hosts of one kind",
+                              host.name, host_kind_name(host.kind),
+                              r->experiment->hosts.items[0].name,
+                              host_kind_name(r->experiment->hosts.items[0].kind));
+        if (array_push(&r->experiment->hosts, host) < 0)
+            return out_of_memory(r);
+    }
+    return 0;
+}
+
+// Options of memcached that keys of ours stand for, or that would take it out of our hands.
+static int check_memcached_options(const struct resolver *r, int node,
+                                   const struct server_spec *spec)
+{
+    static const struct {
+        char letter;
+        const char *instead;
+    } taken[] = {{'p', "use the key `port`"},
+                 {'t', "use the key `threads`"},
+                 {'m', "use the key `memory`"},
+                 {'l', "the run chooses the address"},
+                 {'U', "it is off"},
+                 {'s', "the load comes over TCP"},
+                 {'d', "the run must see it end"},
+                 {'u', "the run chooses the user"},
+                 {'P', "the run knows its process"}};
+    int list = yaml_child(r->source, node, "options");
+    for (size_t i = 0; i < spec->options_count; i++)
+        for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
+            if (spec->options[i][0] == '-' && spec->options[i][1] == taken[k].letter)
+                return yaml_error(r->source, yaml_entry(r->source, list, i), r->err,
+                                  "options: -%c is not for an experiment to give: %s",
+                                  taken[k].letter, taken[k].instead);
+    return 0;
+}
+
+static int check_server_kind(const struct resolver *r, int node, const struct server_spec *spec)
+{
+    if (spec->kind == SERVER_KIND_COMMAND) {
+        if (spec->command_count == 0)
+            return yaml_error(r->source, node, r->err,
+                              "a server of kind command needs `command: [program, argument, ...]`");
+        const char *const not_ours[] = {"threads", "memory", "options"};
+        for (size_t i = 0; i < 3; i++)
+            if (yaml_key(r->source, node, not_ours[i]))
+                return yaml_error(r->source, yaml_key(r->source, node, not_ours[i]), r->err,
+                                  "`%s` is for kind memcached; put it into `command`", not_ours[i]);
+        return 0;
+    }
+    if (yaml_key(r->source, node, "command"))
+        return yaml_error(r->source, yaml_key(r->source, node, "command"), r->err,
+                          "`command` is for `kind: command`; memcached takes `options`");
+    return check_memcached_options(r, node, spec);
+}
+
+static int resolve_server(struct resolver *r, int node, const struct server_entry *entry,
+                          struct experiment_server *server)
+{
+    const struct server_spec *spec = &entry->value;
+    uint64_t port = 11211;
+    int result = resolve_host_name(r, node, "host", spec->host, "server", &server->host);
+    if (result < 0)
+        return result;
+    server->kind = spec->kind;
+    server->cores = r->experiment->hosts.items[server->host].cores;
+    server->shim = yaml_key(r->source, node, "shim") ? spec->shim : true;
+    server->memory_bytes = 256ull << 20;
+    if ((result = check_server_kind(r, node, spec)) < 0 ||
+        (result = resolve_cores(r, node, spec->cores, spec->cores_count, &server->cores)) < 0)
+        return result;
+    server->threads = (uint64_t)CPU_COUNT(&server->cores);
+    if ((result = resolve_count(r, node, "threads", spec->threads, 1, 1024, &server->threads)) <
+            0 ||
+        (result = resolve_bytes(r, node, "memory", spec->memory, 8ull << 20,
+                                &server->memory_bytes)) < 0 ||
+        (result = resolve_count(r, node, "port", spec->port, 1, 65535, &port)) < 0 ||
+        (result = resolve_words(r, spec->options, spec->options_count, &server->options)) < 0)
+        return result;
+    server->port = (uint16_t)port;
+    return resolve_words(r, spec->command, spec->command_count, &server->command);
+}
+
+static int resolve_servers(struct resolver *r)
+{
+    int servers = yaml_child(r->source, yaml_root(r->source), "servers");
+    struct experiment_server_array *all = &r->experiment->servers;
+    if (r->spec->servers_count == 0)
+        return yaml_error(r->source, servers, r->err,
+                          "servers: name one, e.g. `servers: {cache: {kind: memcached}}`");
+    if (r->spec->servers_count > 1)
+        return yaml_error(r->source, yaml_entry_key(r->source, servers, 1), r->err,
+                          "servers: one server is what this version measures; others can be "
+                          "neighbours");
+    for (size_t i = 0; i < r->spec->servers_count; i++) {
+        const struct server_entry *entry = &r->spec->servers[i];
+        int result = check_name(r, yaml_entry_key(r->source, servers, i), entry->name,
+                                EXPERIMENT_PART_NAME_BYTES - 1);
+        if (result < 0)
+            return result;
+        if (array_push(all, (struct experiment_server){.host = 0}) < 0)
+            return out_of_memory(r);
+        snprintf(all->items[i].name, sizeof all->items[i].name, "%s", entry->name);
+        result = resolve_server(r, yaml_entry(r->source, servers, i), entry, &all->items[i]);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static int resolve_neighbour(struct resolver *r, int node, const struct neighbour_spec *spec,
+                             struct experiment_neighbour *neighbour)
+{
+    uint64_t end_ns = r->experiment->load.duration_ns;
+    int result = resolve_host_name(r, node, "host", spec->host, "server", &neighbour->host);
+    if (result < 0)
+        return result;
+    neighbour->cores = r->experiment->hosts.items[neighbour->host].cores;
+    if (spec->command_count == 0)
+        return yaml_error(r->source, node, r->err,
+                          "a neighbour needs `command: [program, argument, ...]`");
+    if ((result = resolve_cores(r, node, spec->cores, spec->cores_count, &neighbour->cores)) < 0 ||
+        (result = resolve_duration(r, node, "start", spec->start, &neighbour->start_ns)) < 0 ||
+        (result = resolve_duration(r, node, "stop", spec->stop, &neighbour->stop_ns)) < 0)
+        return result;
+    if (neighbour->start_ns >= end_ns)
+        return yaml_error(r->source, yaml_child(r->source, node, "start"), r->err,
+                          "start: %s is not before the load's end", spec->start);
+    if (spec->stop && (neighbour->stop_ns <= neighbour->start_ns || neighbour->stop_ns > end_ns))
+        return yaml_error(r->source, yaml_child(r->source, node, "stop"), r->err,
+                          "stop: %s is not between its start and the load's end", spec->stop);
+    return resolve_words(r, spec->command, spec->command_count, &neighbour->command);
+}
+
+static int resolve_neighbours(struct resolver *r)
+{
+    int neighbours = yaml_child(r->source, yaml_root(r->source), "neighbours");
+    struct experiment_neighbour_array *all = &r->experiment->neighbours;
+    for (size_t i = 0; i < r->spec->neighbours_count; i++) {
+        const struct neighbour_entry *entry = &r->spec->neighbours[i];
+        int result = check_name(r, yaml_entry_key(r->source, neighbours, i), entry->name,
+                                EXPERIMENT_PART_NAME_BYTES - 1);
+        if (result < 0)
+            return result;
+        if (array_push(all, (struct experiment_neighbour){.host = 0}) < 0)
+            return out_of_memory(r);
+        snprintf(all->items[i].name, sizeof all->items[i].name, "%s", entry->name);
+        result = resolve_neighbour(r, yaml_entry(r->source, neighbours, i), &entry->value,
+                                   &all->items[i]);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+// A sysctl is a file below /proc/sys; its name must not lead anywhere else.
+static int check_sysctl(const struct resolver *r, int key, int value,
+                        const struct setting_entry *setting)
+{
+    const char *name = setting->name;
+    bool plain = name[0] && name[0] != '.' && name[0] != '/' && !strstr(name, "..");
+    for (size_t i = 0; plain && name[i]; i++)
+        plain = isalnum((unsigned char)name[i]) || strchr("-_./:", name[i]);
+    if (!plain)
+        return yaml_error(r->source, key, r->err,
+                          "sysctl: `%s` is not a kernel parameter's name, such as "
+                          "`net.ipv4.tcp_low_latency`",
+                          name);
+    if (!setting->value || !setting->value[0])
+        return yaml_error(r->source, value, r->err, "sysctl: `%s` needs a value", name);
+    return 0;
+}
+
+static int resolve_step(struct resolver *r, int step, size_t host,
+                        const struct tuning_step_spec *spec)
+{
+    int names = yaml_child(r->source, step, "sysctl");
+    if (spec->sysctl_count == 0)
+        return yaml_error(r->source, step, r->err,
+                          "tuning: a step is `- sysctl: {name: value}` in this version");
+    for (size_t i = 0; i < spec->sysctl_count; i++) {
+        const struct setting_entry *entry = &spec->sysctl[i];
+        int result = check_sysctl(r, yaml_entry_key(r->source, names, i),
+                                  yaml_entry(r->source, names, i), entry);
+        if (result < 0)
+            return result;
+        if (array_push(&r->experiment->settings,
+                       (struct experiment_setting){host, entry->name, entry->value}) < 0)
+            return out_of_memory(r);
+    }
+    return 0;
+}
+
+static int resolve_tuning(struct resolver *r)
+{
+    int tuning = yaml_child(r->source, yaml_root(r->source), "tuning");
+    for (size_t i = 0; i < r->spec->tuning_count; i++) {
+        const struct tuning_entry *entry = &r->spec->tuning[i];
+        const char *names[64];
+        char hint[400];
+        size_t host = 0, hosts = r->experiment->hosts.count;
+        for (size_t h = 0; h < hosts; h++)
+            names[h] = r->experiment->hosts.items[h].name;
+        while (host < hosts && strcmp(names[host], entry->name) != 0)
+            host++;
+        if (host == hosts)
+            return yaml_error(r->source, yaml_entry_key(r->source, tuning, i), r->err,
+                              "tuning: no host is called `%s`%s", entry->name,
+                              suggestion_write(entry->name, names, hosts, hint, sizeof hint));
+        int steps = yaml_entry(r->source, tuning, i);
+        for (size_t s = 0; s < entry->value_count; s++) {
+            int result = resolve_step(r, yaml_entry(r->source, steps, s), host, &entry->value[s]);
+            if (result < 0)
+                return result;
+        }
+    }
+    return 0;
+}
+
+// The workload says where it is wrong by a dotted path: "keys.size.fixed: ...".
+static int resolve_workload(struct resolver *r)
+{
+    struct error inner;
+    int node = yaml_child(r->source, yaml_root(r->source), "workload");
+    workload_defaults(&r->experiment->workload);
+    if (workload_resolve(&r->spec->workload, &r->experiment->workload, &inner) == 0)
+        return 0;
+    for (char *at = inner.text; *at && *at != ':'; at += *at == '.') {
+        char key[64];
+        size_t length = strcspn(at, ".:");
+        snprintf(key, sizeof key, "%.*s", (int)length, at);
+        int inside = yaml_child(r->source, node, key);
+        node = inside ? inside : node;
+        at += length;
+    }
+    return yaml_error(r->source, node, r->err, "workload.%s", inner.text);
+}
+
+static int resolve_load_target(struct resolver *r, int node, const struct load_spec *spec)
+{
+    const struct experiment_server_array *servers = &r->experiment->servers;
+    const char *names[64];
+    char hint[400];
+    r->experiment->load.to = 0;
+    if (!spec->to)
+        return 0; // there is one server
+    for (size_t i = 0; i < servers->count; i++) {
+        names[i] = servers->items[i].name;
+        if (strcmp(names[i], spec->to) == 0) {
+            r->experiment->load.to = i;
+            return 0;
+        }
+    }
+    return yaml_error(r->source, yaml_child(r->source, node, "to"), r->err,
+                      "to: no server is called `%s`%s", spec->to,
+                      suggestion_write(spec->to, names, servers->count, hint, sizeof hint));
+}
+
+static int resolve_rate(struct resolver *r, int node, const char *text, double *rate)
+{
+    struct error inner;
+    if (!text)
+        return yaml_error(r->source, node, r->err,
+                          "load: `rate` is missing; requests per second, e.g. `rate: 20k`");
+    if (units_parse_number(text, rate, &inner) < 0)
+        return misread(r, node, "rate", &inner);
+    if (!(*rate > 0 && *rate <= 1e8))
+        return yaml_error(r->source, yaml_child(r->source, node, "rate"), r->err,
+                          "rate: %s is not between 0 and 100M requests per second", text);
+    return 0;
+}
+
+static int resolve_load(struct resolver *r)
+{
+    static const char *const arrivals[] = {"exponential", "fixed"};
+    static const char *const stamps[] = {"auto", "sw", "user"};
+    const struct load_spec *spec = &r->spec->load;
+    struct experiment_load *load = &r->experiment->load;
+    int node = yaml_child(r->source, yaml_root(r->source), "load"), result;
+    *load = (struct experiment_load){.arrivals = "exponential",
+                                     .connections = 16,
+                                     .depth = 8,
+                                     .duration_ns = 10000000000ull,
+                                     .seed = 1,
+                                     .stamps = "auto",
+                                     .timeout_ns = 1000000000ull};
+    if (!node)
+        return yaml_error(r->source, yaml_root(r->source), r->err,
+                          "`load` is missing, e.g. `load: {to: cache, rate: 20k, duration: 10s}`");
+    if ((result = resolve_rate(r, node, spec->rate, &load->rate)) < 0 ||
+        (result = resolve_word(r, node, "arrivals", spec->arrivals, arrivals, 2, &load->arrivals)) <
+            0 ||
+        (result = resolve_count(r, node, "connections", spec->connections, 1, 65536,
+                                &load->connections)) < 0 ||
+        (result = resolve_count(r, node, "depth", spec->depth, 1, 4096, &load->depth)) < 0 ||
+        (result = resolve_count(r, node, "seed", spec->seed, 0, 1ull << 53, &load->seed)) < 0 ||
+        (result = resolve_word(r, node, "stamps", spec->stamps, stamps, 3, &load->stamps)) < 0 ||
+        (result = resolve_duration(r, node, "duration", spec->duration, &load->duration_ns)) < 0 ||
+        (result = resolve_duration(r, node, "timeout", spec->timeout, &load->timeout_ns)) < 0)
+        return result;
+    if (load->duration_ns < 10000000 || load->duration_ns > 24 * 60 * MINUTE_NS)
+        return yaml_error(r->source, yaml_child(r->source, node, "duration"), r->err,
+                          "duration: %s is outside 10ms to 24h", spec->duration);
+    if (load->timeout_ns < 1000000 || load->timeout_ns > MINUTE_NS)
+        return yaml_error(r->source, yaml_child(r->source, node, "timeout"), r->err,
+                          "timeout: %s is outside 1ms to 60s", spec->timeout);
+    return 0;
+}
+
+// --- what to look at
+// --------------------------------------------------------------------------------
+
+// "0s-5s".
+static int resolve_window(struct resolver *r, int node, const char *text,
+                          struct experiment_window *window)
+{
+    char from[64];
+    struct error inner;
+    const char *dash = strchr(text, '-');
+    if (!dash || (size_t)(dash - text) >= sizeof from)
+        return yaml_error(r->source, node, r->err, "windows: `%s` is not a window such as `0s-5s`",
+                          text);
+    snprintf(from, sizeof from, "%.*s", (int)(dash - text), text);
+    if (units_parse_duration_ns(from, &window->from_ns, &inner) < 0 ||
+        units_parse_duration_ns(dash + 1, &window->to_ns, &inner) < 0)
+        return yaml_error(r->source, node, r->err,
+                          "windows: `%s` is not a window such as `0s-5s`: %s", text, inner.text);
+    if (window->from_ns >= window->to_ns || window->to_ns > r->experiment->load.duration_ns)
+        return yaml_error(r->source, node, r->err,
+                          "windows: `%s` is not a stretch of the load's duration", text);
+    return 0;
+}
+
+static int resolve_diagnose(struct resolver *r)
+{
+    const struct diagnose_spec *spec = &r->spec->diagnose;
+    int node = yaml_child(r->source, yaml_root(r->source), "diagnose");
+    int windows = yaml_child(r->source, node, "windows");
+    struct diagnosis_slice slice;
+    struct error inner;
+    r->experiment->slice = spec->slice ? spec->slice : "p99-100";
+    if (diagnosis_slice_parse(r->experiment->slice, &slice, &inner) < 0)
+        return misread(r, node, "slice", &inner);
+    for (size_t i = 0; i < spec->windows_count; i++) {
+        struct experiment_window window;
+        int result =
+            resolve_window(r, yaml_entry(r->source, windows, i), spec->windows[i], &window);
+        if (result < 0)
+            return result;
+        if (array_push(&r->experiment->windows, window) < 0)
+            return out_of_memory(r);
+    }
+    return 0;
+}
+
+static int resolve_capture(struct resolver *r)
+{
+    int node = yaml_child(r->source, yaml_root(r->source), "capture");
+    r->experiment->backend = r->spec->capture.backend;
+    return resolve_bytes(r, node, "buffer", r->spec->capture.buffer, 1 << 16,
+                         &r->experiment->buffer_bytes);
+}
+
+static int resolve_repetitions(struct resolver *r)
+{
+    uint64_t count = 1;
+    int node = yaml_child(r->source, yaml_root(r->source), "repetitions");
+    int result = resolve_count(r, node, "count", r->spec->repetitions.count, 1, 1000, &count);
+    if (result == 0 && count != 1)
+        return yaml_error(r->source, yaml_child(r->source, node, "count"), r->err,
+                          "count: more than 1 repetition is not in this version");
+    return result;
+}
+
+static int resolve(struct resolver *r)
+{
+    int root = yaml_root(r->source), name = yaml_child(r->source, root, "name");
+    if (!r->spec->name)
+        return yaml_error(r->source, root, r->err, "`name` is missing, e.g. `name: quickstart`");
+    int result = check_name(r, name, r->spec->name, EXPERIMENT_NAME_BYTES - 1);
+    if (result < 0)
+        return result;
+    snprintf(r->experiment->name, sizeof r->experiment->name, "%s", r->spec->name);
+    if ((result = resolve_hosts(r)) < 0 || (result = resolve_servers(r)) < 0 ||
+        (result = resolve_load(r)) < 0 || (result = resolve_neighbours(r)) < 0 ||
+        (result = resolve_tuning(r)) < 0 || (result = resolve_workload(r)) < 0 ||
+        (result = resolve_capture(r)) < 0 || (result = resolve_diagnose(r)) < 0 ||
+        (result = resolve_repetitions(r)) < 0)
+        return result;
+    int load = yaml_child(r->source, root, "load");
+    result = resolve_load_target(r, load, &r->spec->load);
+    return result < 0 ? result
+                      : resolve_host_name(r, load, "from", r->spec->load.from, "client",
+                                          &r->experiment->load.from);
+}
+
+// --- loading
+// ----------------------------------------------------------------------------------------
+
+// Takes the source, also on failure.
+static int load_source(const char *name, struct yaml_source *source, struct experiment *experiment,
+                       struct error *err)
+{
+    struct resolver r = {.experiment = experiment, .source = source, .err = err};
+    experiment->source = source;
+    snprintf(experiment->path, sizeof experiment->path, "%s", name);
+    int result = experiment_spec_load(source, &experiment->spec, err);
+    if (result == 0) {
+        r.spec = experiment->spec;
+        if (sched_getaffinity(0, sizeof r.machine, &r.machine) < 0)
+            result = error_set_errno(err, ERROR_FAILED, "cannot tell which cores there are");
+        else
+            result = resolve(&r);
+    }
+    if (result < 0)
+        experiment_free(experiment);
+    return result;
+}
+
+int experiment_load(const char *path, struct experiment *experiment, struct error *err)
+{
+    struct yaml_source *source;
+    *experiment = (struct experiment){.source = NULL};
+    int result = yaml_source_open(path, &source, err);
+    return result < 0 ? result : load_source(path, source, experiment, err);
+}
+
+int experiment_parse(const char *name, const char *text, size_t bytes,
+                     struct experiment *experiment, struct error *err)
+{
+    struct yaml_source *source;
+    *experiment = (struct experiment){.source = NULL};
+    int result = yaml_source_parse(name, text, bytes, &source, err);
+    return result < 0 ? result : load_source(name, source, experiment, err);
+}
+
+void experiment_free(struct experiment *experiment)
+{
+    for (size_t i = 0; i < experiment->servers.count; i++) {
+        array_free(&experiment->servers.items[i].options);
+        array_free(&experiment->servers.items[i].command);
+    }
+    for (size_t i = 0; i < experiment->neighbours.count; i++)
+        array_free(&experiment->neighbours.items[i].command);
+    array_free(&experiment->hosts);
+    array_free(&experiment->servers);
+    array_free(&experiment->neighbours);
+    array_free(&experiment->settings);
+    array_free(&experiment->windows);
+    experiment_spec_free(experiment->spec);
+    yaml_source_close(experiment->source);
+    *experiment = (struct experiment){.source = NULL};
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// One experiment, resolved: units in ns and bytes, references turned into indices, defaults filled
+// in, everything checked that can be checked before anything is started.
+#ifndef EXPERIMENTS_EXPERIMENT_H
+#define EXPERIMENTS_EXPERIMENT_H
+
+#include <jansson.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "experiments/experiment_schema.h"
+#include "workloads/workload.h"
+
+enum { EXPERIMENT_NAME_BYTES = 65, EXPERIMENT_PART_NAME_BYTES = 32 };
+
+// A command: argv, NULL-terminated; the words belong to the experiment's document.
+struct word_array ARRAY_OF(const char *);
+
+struct experiment_host {
+    char name[EXPERIMENT_PART_NAME_BYTES];
+    enum host_kind kind;
+    cpu_set_t cores;
+};
+
+struct experiment_server {
+    char name[EXPERIMENT_PART_NAME_BYTES];
+    size_t host;
+    enum server_kind kind;
+    uint64_t threads;
+    uint64_t memory_bytes;
+    struct word_array options; // for memcached
+    struct word_array command; // of kind command
+    bool shim;
+    uint16_t port;
+    cpu_set_t cores;
+};
+
+struct experiment_neighbour {
+    char name[EXPERIMENT_PART_NAME_BYTES];
+    size_t host;
+    struct word_array command;
+    cpu_set_t cores;
+    uint64_t start_ns; // after the load began
+    uint64_t stop_ns;  // the same; 0: when the load ends
+};
+
+struct experiment_setting {
+    size_t host;
+    const char *name, *value; // of a sysctl
+};
+
+struct experiment_load {
+    size_t to;   // index of the server
+    size_t from; // index of the host
+    double rate; // requests per second
+    const char *arrivals;
+    uint64_t connections;
+    uint64_t depth;
+    uint64_t duration_ns;
+    uint64_t seed;
+    const char *stamps;
+    uint64_t timeout_ns;
+};
+
+struct experiment_window {
+    uint64_t from_ns, to_ns; // after the load began
+};
+
+struct experiment_host_array ARRAY_OF(struct experiment_host);
+struct experiment_server_array ARRAY_OF(struct experiment_server);
+struct experiment_neighbour_array ARRAY_OF(struct experiment_neighbour);
+struct experiment_setting_array ARRAY_OF(struct experiment_setting);
+struct experiment_window_array ARRAY_OF(struct experiment_window);
+
+struct experiment {
+    char name[EXPERIMENT_NAME_BYTES];
+    struct experiment_host_array hosts;
+    struct experiment_server_array servers;
+    struct experiment_neighbour_array neighbours;
+    struct experiment_setting_array settings;
+    struct workload workload;
+    struct experiment_load load;
+    enum capture_backend backend;
+    uint64_t buffer_bytes; // per core; 0: the capture's own default
+    const char *slice;
+    struct experiment_window_array windows;
+    struct yaml_source *source;   // owns all the text above
+    struct experiment_spec *spec; // the same
+    char path[4096];              // of the file
+};
+
+// Reads, binds and checks a file. Everything wrong with it is ERROR_INPUT with file, line, column
+// and the mend. On success the caller frees; on failure nothing is left to free.
+int experiment_load(const char *path, struct experiment *experiment, struct error *err);
+
+// The same for text in memory; `name` stands for the path.
+int experiment_parse(const char *name, const char *text, size_t bytes,
+                     struct experiment *experiment, struct error *err);
+void experiment_free(struct experiment *experiment);
+
+// The resolved experiment (docs/formats.md). The caller owns it; NULL: no memory.
+json_t *experiment_to_json(const struct experiment *experiment);
+
+// What a run would do, in words, one line a step.
+void experiment_print_plan(const struct experiment *experiment, FILE *out);
+
+#endif

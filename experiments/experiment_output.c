@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+//
+// The resolved experiment as JSON for the run folder, and as a plan for a person.
+#include <stdio.h>
+
+#include "base/units.h"
+#include "experiments/experiment.h"
+
+static json_t *cores_json(const cpu_set_t *cores)
+{
+    char text[1024];
+    return json_string(units_format_cores(cores, text, sizeof text));
+}
+
+static json_t *words_json(const struct word_array *words)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i + 1 < words->count; i++)
+        json_array_append_new(list, json_string(words->items[i]));
+    return list;
+}
+
+static json_t *host_json(const struct experiment_host *host)
+{
+    return json_pack("{s:s, s:o}", "kind", host_kind_name(host->kind), "cores",
+                     cores_json(&host->cores));
+}
+
+static json_t *server_json(const struct experiment *experiment,
+                           const struct experiment_server *server)
+{
+    return json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:i, s:o}", "host",
+                     experiment->hosts.items[server->host].name, "kind",
+                     server_kind_name(server->kind), "threads", (json_int_t)server->threads,
+                     "memory_bytes", (json_int_t)server->memory_bytes, "options",
+                     words_json(&server->options), "command", words_json(&server->command), "shim",
+                     server->shim, "port", server->port, "cores", cores_json(&server->cores));
+}
+
+static json_t *neighbour_json(const struct experiment *experiment,
+                              const struct experiment_neighbour *neighbour)
+{
+    return json_pack("{s:s, s:s, s:o, s:o, s:I, s:I}", "host",
+                     experiment->hosts.items[neighbour->host].name, "kind", "command", "command",
+                     words_json(&neighbour->command), "cores", cores_json(&neighbour->cores),
+                     "start_ns", (json_int_t)neighbour->start_ns, "stop_ns",
+                     (json_int_t)neighbour->stop_ns);
+}
+
+static json_t *tuning_json(const struct experiment *experiment)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < experiment->settings.count; i++) {
+        const struct experiment_setting *setting = &experiment->settings.items[i];
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "host",
+                                             experiment->hosts.items[setting->host].name, "sysctl",
+                                             setting->name, "value", setting->value));
+    }
+    return all;
+}
+
+static json_t *load_json(const struct experiment *experiment)
+{
+    const struct experiment_load *load = &experiment->load;
+    return json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:I, s:I, s:s, s:I}", "to",
+                     experiment->servers.items[load->to].name, "from",
+                     experiment->hosts.items[load->from].name, "rate", load->rate, "arrivals",
+                     load->arrivals, "connections", (json_int_t)load->connections, "depth",
+                     (json_int_t)load->depth, "duration_ns", (json_int_t)load->duration_ns, "seed",
+                     (json_int_t)load->seed, "stamps", load->stamps, "timeout_ns",
+                     (json_int_t)load->timeout_ns);
+}
+
+static json_t *diagnose_json(const struct experiment *experiment)
+{
+    json_t *windows = json_array();
+    for (size_t i = 0; i < experiment->windows.count; i++)
+        json_array_append_new(windows,
+                              json_pack("{s:I, s:I}", "from_ns",
+                                        (json_int_t)experiment->windows.items[i].from_ns, "to_ns",
+                                        (json_int_t)experiment->windows.items[i].to_ns));
+    return json_pack("{s:s, s:o}", "slice", experiment->slice, "windows", windows);
+}
+
+json_t *experiment_to_json(const struct experiment *experiment)
+{
+    json_t *hosts = json_object(), *servers = json_object(), *neighbours = json_object();
+    for (size_t i = 0; i < experiment->hosts.count; i++)
+        json_object_set_new(hosts, experiment->hosts.items[i].name,
+                            host_json(&experiment->hosts.items[i]));
+    for (size_t i = 0; i < experiment->servers.count; i++)
+        json_object_set_new(servers, experiment->servers.items[i].name,
+                            server_json(experiment, &experiment->servers.items[i]));
+    for (size_t i = 0; i < experiment->neighbours.count; i++)
+        json_object_set_new(neighbours, experiment->neighbours.items[i].name,
+                            neighbour_json(experiment, &experiment->neighbours.items[i]));
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:I}, s:o, s:{s:i}}", "name",
+                     experiment->name, "source", experiment->path, "hosts", hosts, "servers",
+                     servers, "neighbours", neighbours, "tuning", tuning_json(experiment),
+                     "workload", workload_to_json(&experiment->workload), "load",
+                     load_json(experiment), "capture", "backend",
+                     capture_backend_name(experiment->backend), "buffer_bytes",
+                     (json_int_t)experiment->buffer_bytes, "diagnose", diagnose_json(experiment),
+                     "repetitions", "count", 1);
+}
+
+static void print_command(const struct word_array *words, FILE *out)
+{
+    for (size_t i = 0; i + 1 < words->count; i++)
+        fprintf(out, " %s", words->items[i]);
+}
+
+static void print_servers(const struct experiment *experiment, FILE *out)
+{
+    char cores[256];
+    for (size_t i = 0; i < experiment->servers.count; i++) {
+        const struct experiment_server *server = &experiment->servers.items[i];
+        fprintf(out, "  server %s: %s on host %s, port %u, cores %s%s", server->name,
+                server_kind_name(server->kind), experiment->hosts.items[server->host].name,
+                server->port, units_format_cores(&server->cores, cores, sizeof cores),
+                server->shim ? ", seen by the shim" : "");
+        if (server->kind == SERVER_KIND_MEMCACHED)
+            fprintf(out, ", %llu thread%s, %llu MiB;", (unsigned long long)server->threads,
+                    server->threads == 1 ? "" : "s",
+                    (unsigned long long)server->memory_bytes >> 20);
+        print_command(&server->options, out);
+        print_command(&server->command, out);
+        fputc('\n', out);
+    }
+}
+
+static void print_neighbours(const struct experiment *experiment, FILE *out)
+{
+    char cores[256], start[40], stop[40];
+    for (size_t i = 0; i < experiment->neighbours.count; i++) {
+        const struct experiment_neighbour *neighbour = &experiment->neighbours.items[i];
+        fprintf(out, "  neighbour %s: host %s, cores %s, from %s to %s:", neighbour->name,
+                experiment->hosts.items[neighbour->host].name,
+                units_format_cores(&neighbour->cores, cores, sizeof cores),
+                units_format_ns((double)neighbour->start_ns, start, sizeof start),
+                neighbour->stop_ns ? units_format_ns((double)neighbour->stop_ns, stop, sizeof stop)
+                                   : "the end");
+        print_command(&neighbour->command, out);
+        fputc('\n', out);
+    }
+}
+
+void experiment_print_plan(const struct experiment *experiment, FILE *out)
+{
+    char text[256];
+    const struct experiment_load *load = &experiment->load;
+    fprintf(out, "experiment %s (%s)\n", experiment->name, experiment->path);
+    for (size_t i = 0; i < experiment->hosts.count; i++)
+        fprintf(out, "  host %s: %s, cores %s\n", experiment->hosts.items[i].name,
+                host_kind_name(experiment->hosts.items[i].kind),
+                units_format_cores(&experiment->hosts.items[i].cores, text, sizeof text));
+    print_servers(experiment, out);
+    for (size_t i = 0; i < experiment->settings.count; i++)
+        fprintf(out, "  tuning: host %s, sysctl %s = %s, restored afterwards\n",
+                experiment->hosts.items[experiment->settings.items[i].host].name,
+                experiment->settings.items[i].name, experiment->settings.items[i].value);
+    print_neighbours(experiment, out);
+    fprintf(out, "  load: host %s to server %s, %.10g requests/s, %s arrivals, %llu connections",
+            experiment->hosts.items[load->from].name, experiment->servers.items[load->to].name,
+            load->rate, load->arrivals, (unsigned long long)load->connections);
+    fprintf(out, " x %llu in flight, for %s\n", (unsigned long long)load->depth,
+            units_format_ns((double)load->duration_ns, text, sizeof text));
+    fprintf(out, "  capture: %s\n  diagnose: %s", capture_backend_name(experiment->backend),
+            experiment->slice);
+    for (size_t i = 0; i < experiment->windows.count; i++) {
+        char to[40];
+        fprintf(out, ", %s to %s",
+                units_format_ns((double)experiment->windows.items[i].from_ns, text, sizeof text),
+                units_format_ns((double)experiment->windows.items[i].to_ns, to, sizeof to));
+    }
+    fputc('\n', out);
+}

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/experiment_schema.h"
+
+#include <cyaml/cyaml.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/suggestion.h"
+
+enum { LONGEST_TEXT = 4096, MOST_ENTRIES = 64 };
+
+// --- the table
+// ------------------------------------------------------------------------------------
+
+#define TEXT(key, struct_type, member)                                                             \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct_type, member, 0,  \
+                           LONGEST_TEXT)
+#define TEXTS(key, struct_type, member)                                                            \
+    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct_type, member,       \
+                         &text_value, 0, MOST_ENTRIES)
+#define WORD(key, struct_type, member, words)                                                      \
+    CYAML_FIELD_ENUM(key, CYAML_FLAG_STRICT | CYAML_FLAG_OPTIONAL, struct_type, member, words,     \
+                     CYAML_ARRAY_LEN(words))
+#define ENTRIES(key, struct_type, member, schema)                                                  \
+    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct_type, member,       \
+                         &schema, 0, MOST_ENTRIES)
+#define INSIDE(key, struct_type, member, fields)                                                   \
+    CYAML_FIELD_MAPPING(key, CYAML_FLAG_OPTIONAL, struct_type, member, fields)
+#define ENTRY_OF(type, fields)                                                                     \
+    {                                                                                              \
+        TEXT("name", struct type, name),                                                           \
+            CYAML_FIELD_MAPPING("value", CYAML_FLAG_DEFAULT, struct type, value, fields),          \
+            CYAML_FIELD_END                                                                        \
+    }
+
+static const cyaml_schema_value_t text_value = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, LONGEST_TEXT)};
+
+static const cyaml_strval_t booleans[] = {{"true", 1}, {"false", 0}, {"yes", 1},
+                                          {"no", 0},   {"on", 1},    {"off", 0}};
+static const cyaml_strval_t host_kinds[] = {
+    {"local", HOST_KIND_LOCAL}, {"netns", HOST_KIND_NETNS}, {"ssh", HOST_KIND_SSH}};
+static const cyaml_strval_t server_kinds[] = {{"memcached", SERVER_KIND_MEMCACHED},
+                                              {"command", SERVER_KIND_COMMAND}};
+static const cyaml_strval_t neighbour_kinds[] = {{"command", NEIGHBOUR_KIND_COMMAND}};
+static const cyaml_strval_t capture_backends[] = {{"auto", CAPTURE_BACKEND_AUTO},
+                                                  {"events", CAPTURE_BACKEND_EVENTS},
+                                                  {"none", CAPTURE_BACKEND_NONE}};
+
+static const cyaml_schema_field_t host_fields[] = {
+    // local: here, on 127.0.0.1. netns: here, in a network namespace made for the run. [local]
+    WORD("kind", struct host_spec, kind, host_kinds),
+    TEXTS("cores", struct host_spec, cores), // what runs there runs on these: [0, "2-3"] [all]
+    CYAML_FIELD_END};
+
+static const cyaml_schema_field_t server_fields[] = {
+    TEXT("host", struct server_spec, host),               // where it runs [server]
+    WORD("kind", struct server_spec, kind, server_kinds), // [memcached]
+    TEXT("threads", struct server_spec, threads),         // memcached -t [one a core]
+    TEXT("memory", struct server_spec, memory),           // memcached -m [256MiB]
+    TEXTS("options", struct server_spec, options),        // more arguments for memcached [none]
+    TEXTS("command", struct server_spec, command),        // kind command: program, arguments;
+                                                          // {address}, {port} are filled in
+    {.key = "shim",                                       // see its socket calls [true]
+     .data_offset = offsetof(struct server_spec, shim),
+     .value = {CYAML_VALUE_ENUM(CYAML_FLAG_STRICT | CYAML_FLAG_OPTIONAL, bool, booleans,
+                                CYAML_ARRAY_LEN(booleans))}},
+    TEXT("port", struct server_spec, port),    // TCP [11211]
+    TEXTS("cores", struct server_spec, cores), // [its host's]
+    CYAML_FIELD_END};
+
+static const cyaml_schema_field_t neighbour_fields[] = {
+    TEXT("host", struct neighbour_spec, host),                  // where it runs [server]
+    WORD("kind", struct neighbour_spec, kind, neighbour_kinds), // [command]
+    TEXTS("command", struct neighbour_spec, command),           // program, arguments; needed
+    TEXTS("cores", struct neighbour_spec, cores),               // [its host's]
+    TEXT("start", struct neighbour_spec, start),                // after the load began [0s]
+    TEXT("stop", struct neighbour_spec, stop),                  // the same [the load's end]
+    CYAML_FIELD_END};
+
+static const cyaml_schema_field_t setting_fields[] = {TEXT("name", struct setting_entry, name),
+                                                      TEXT("value", struct setting_entry, value),
+                                                      CYAML_FIELD_END};
+static const cyaml_schema_value_t setting_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct setting_entry, setting_fields)};
+
+static const cyaml_schema_field_t tuning_step_fields[] = {
+    // Kernel parameters by name, restored when the run ends, however it ends.
+    ENTRIES("sysctl", struct tuning_step_spec, sysctl, setting_value), CYAML_FIELD_END};
+static const cyaml_schema_value_t tuning_step_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct tuning_step_spec, tuning_step_fields)};
+
+static const cyaml_schema_field_t host_entry_fields[] = ENTRY_OF(host_entry, host_fields);
+static const cyaml_schema_field_t server_entry_fields[] = ENTRY_OF(server_entry, server_fields);
+static const cyaml_schema_field_t neighbour_entry_fields[] =
+    ENTRY_OF(neighbour_entry, neighbour_fields);
+static const cyaml_schema_field_t tuning_entry_fields[] = {
+    TEXT("name", struct tuning_entry, name),
+    ENTRIES("value", struct tuning_entry, value, tuning_step_value), CYAML_FIELD_END};
+
+static const cyaml_schema_value_t host_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct host_entry, host_entry_fields)};
+static const cyaml_schema_value_t server_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct server_entry, server_entry_fields)};
+static const cyaml_schema_value_t neighbour_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct neighbour_entry, neighbour_entry_fields)};
+static const cyaml_schema_value_t tuning_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct tuning_entry, tuning_entry_fields)};
+
+static const cyaml_schema_field_t load_fields[] = {
+    TEXT("to", struct load_spec, to),                   // the server [the only one]
+    TEXT("from", struct load_spec, from),               // the host that makes it [client]
+    TEXT("rate", struct load_spec, rate),               // requests per second; needed
+    TEXT("arrivals", struct load_spec, arrivals),       // exponential or fixed [exponential]
+    TEXT("connections", struct load_spec, connections), // TCP connections [16]
+    TEXT("depth", struct load_spec, depth),             // most in flight on each of them [8]
+    TEXT("duration", struct load_spec, duration),       // [10s]
+    TEXT("seed", struct load_spec, seed),               // same seed, same requests [1]
+    TEXT("stamps", struct load_spec, stamps),           // auto, sw or user [auto]
+    TEXT("timeout", struct load_spec, timeout),         // for one reply [1s]
+    CYAML_FIELD_END};
+
+static const cyaml_schema_field_t capture_fields[] = {
+    // auto: kernel events where this machine can, else what is left, said. none: nothing. [auto]
+    WORD("backend", struct capture_spec, backend, capture_backends),
+    TEXT("buffer", struct capture_spec, buffer), // for kernel events, per core [32MiB]
+    CYAML_FIELD_END};
+
+static const cyaml_schema_field_t diagnose_fields[] = {
+    TEXT("slice", struct diagnose_spec, slice),      // which requests to explain [p99-100]
+    TEXTS("windows", struct diagnose_spec, windows), // and those of each window: [0s-5s] [none]
+    CYAML_FIELD_END};
+
+static const cyaml_schema_field_t repetitions_fields[] = {
+    TEXT("count", struct repetitions_spec, count), // [1]
+    CYAML_FIELD_END};
+
+static const cyaml_schema_field_t experiment_fields[] = {
+    TEXT("name", struct experiment_spec, name), // names the run folder; needed
+    ENTRIES("hosts", struct experiment_spec, hosts, host_value),
+    ENTRIES("servers", struct experiment_spec, servers, server_value),
+    ENTRIES("neighbours", struct experiment_spec, neighbours, neighbour_value),
+    ENTRIES("tuning", struct experiment_spec, tuning, tuning_value),
+    INSIDE("workload", struct experiment_spec, workload, workload_text_fields),
+    INSIDE("load", struct experiment_spec, load, load_fields),
+    INSIDE("capture", struct experiment_spec, capture, capture_fields),
+    INSIDE("diagnose", struct experiment_spec, diagnose, diagnose_fields),
+    INSIDE("repetitions", struct experiment_spec, repetitions, repetitions_fields),
+    CYAML_FIELD_END};
+
+static const cyaml_schema_value_t experiment_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct experiment_spec, experiment_fields)};
+
+// Mappings whose keys are the user's own names.
+static bool is_named(const char *path)
+{
+    static const char *const patterns[] = {"hosts", "servers", "neighbours", "tuning",
+                                           "tuning/*/*/sysctl"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        if (fnmatch(patterns[i], path, FNM_PATHNAME) == 0)
+            return true;
+    return false;
+}
+
+// --- keys the design has and this version has not -----------------------------------------------
+
+static const char *const later_keys[] = {
+    "extends",
+    "matrix",
+    "gates",
+    "repetitions/restart",
+    "hosts/*/address",
+    "hosts/*/nic",
+    "neighbours/*/load",
+    "neighbours/*/workers",
+    "load/method",
+    "load/steps",
+    "load/agents",
+    "tuning/*/*/irq_affinity",
+    "tuning/*/*/rss",
+    "tuning/*/*/coalescing",
+    "tuning/*/*/cpuset",
+    "tuning/*/*/governor",
+};
+
+static int refuse_later_keys(const struct yaml_source *source, int node, const char *path,
+                             struct error *err)
+{
+    for (size_t i = 0; i < yaml_count(source, node); i++) {
+        char inside[512], number[24];
+        int key = yaml_entry_key(source, node, i);
+        snprintf(number, sizeof number, "%zu", i);
+        snprintf(inside, sizeof inside, "%s%s%s", path, *path ? "/" : "",
+                 key ? yaml_text(source, key) : number);
+        for (size_t k = 0; key && k < sizeof later_keys / sizeof *later_keys; k++)
+            if (fnmatch(later_keys[k], inside, FNM_PATHNAME) == 0)
+                return yaml_error(source, key, err, "`%s` is not in this version; take it out",
+                                  yaml_text(source, key));
+        int result = refuse_later_keys(source, yaml_entry(source, node, i), inside, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+// --- what libcyaml says, and where
+// ----------------------------------------------------------------
+
+enum { DEEPEST_TRACE = 40 };
+
+// Its log: one message, then the way from the innermost value outwards.
+struct complaint {
+    char text[600];
+    int depth;
+    struct {
+        bool is_field;
+        unsigned entry; // from 1
+        char field[100];
+    } trace[DEEPEST_TRACE];
+};
+
+static void take_log(cyaml_log_t level, void *context, const char *format, va_list args)
+{
+    struct complaint *complaint = context;
+    char line[600];
+    (void)level;
+    vsnprintf(line, sizeof line, format, args);
+    line[strcspn(line, "\n")] = '\0';
+    if (!complaint->text[0]) {
+        const char *text = strncmp(line, "Load: ", 6) == 0 ? line + 6 : line;
+        snprintf(complaint->text, sizeof complaint->text, "%s", text);
+        return;
+    }
+    if (complaint->depth >= DEEPEST_TRACE)
+        return;
+    unsigned entry;
+    char *field = complaint->trace[complaint->depth].field;
+    if (sscanf(line, " in mapping field '%99[^']'", field) == 1) {
+        complaint->trace[complaint->depth++].is_field = true;
+    } else if (sscanf(line, " in sequence entry '%u'", &entry) == 1) {
+        complaint->trace[complaint->depth].is_field = false;
+        complaint->trace[complaint->depth++].entry = entry;
+    }
+}
+
+// Follows the trace from the root, undoing the {name, value} form of named mappings. Fills `fields`
+// with the table of the mapping it ends in, if any.
+static int follow(const struct yaml_source *source, const struct complaint *complaint,
+                  int innermost, const cyaml_schema_field_t **fields)
+{
+    int node = yaml_root(source);
+    bool in_pair = false;
+    const cyaml_schema_value_t *value = &experiment_value;
+    for (int i = complaint->depth - 1; i >= innermost; i--) {
+        const char *field = complaint->trace[i].field;
+        unsigned entry = complaint->trace[i].entry;
+        if (!complaint->trace[i].is_field) {
+            in_pair = yaml_kind(source, node) == YAML_KIND_MAPPING;
+            node = yaml_entry(source, node, entry ? entry - 1 : 0);
+            bool list =
+                value && (value->type == CYAML_SEQUENCE || value->type == CYAML_SEQUENCE_FIXED);
+            value = list ? value->sequence.entry : NULL;
+            continue;
+        }
+        const cyaml_schema_field_t *found = NULL;
+        if (value && value->type == CYAML_MAPPING)
+            for (found = value->mapping.fields; found->key && strcmp(found->key, field) != 0;)
+                found++;
+        value = found && found->key ? &found->value : NULL;
+        if (!in_pair)
+            node = yaml_child(source, node, field);
+        in_pair = false;
+    }
+    *fields = value && value->type == CYAML_MAPPING ? value->mapping.fields : NULL;
+    return node;
+}
+
+static int refuse_key(const struct yaml_source *source, int node, const char *key,
+                      const cyaml_schema_field_t *fields, struct error *err)
+{
+    const char *known[64];
+    size_t count = 0;
+    char hint[400];
+    for (; fields && fields->key && count < 64; fields++)
+        known[count++] = fields->key;
+    int at = yaml_key(source, node, key);
+    return yaml_error(source, at ? at : node, err, "unknown key `%s`%s", key,
+                      suggestion_write(key, known, count, hint, sizeof hint));
+}
+
+static int refuse_word(const struct yaml_source *source, int node, const char *word,
+                       const cyaml_schema_value_t *value, struct error *err)
+{
+    const char *known[64];
+    size_t count = 0;
+    char hint[400];
+    for (; value && count < value->enumeration.count && count < 64; count++)
+        known[count] = value->enumeration.strings[count].str;
+    return yaml_error(source, node, err, "`%s` is not known here%s", word,
+                      suggestion_write(word, known, count, hint, sizeof hint));
+}
+
+// The schema of the enum the trace ends in.
+static const cyaml_schema_value_t *find_enum(const struct yaml_source *source,
+                                             const struct complaint *complaint)
+{
+    const cyaml_schema_field_t *fields;
+    follow(source, complaint, 1, &fields);
+    for (; fields && fields->key; fields++)
+        if (complaint->depth > 0 && strcmp(fields->key, complaint->trace[0].field) == 0 &&
+            fields->value.type == CYAML_ENUM)
+            return &fields->value;
+    return NULL;
+}
+
+static const char *kind_name(enum yaml_kind kind)
+{
+    return kind == YAML_KIND_MAPPING    ? "keys with values"
+           : kind == YAML_KIND_SEQUENCE ? "a list"
+                                        : "a single value";
+}
+
+static int explain(const struct yaml_source *source, const struct complaint *complaint,
+                   struct error *err)
+{
+    char word[200], wanted[40];
+    const cyaml_schema_field_t *fields;
+    int node = follow(source, complaint, 0, &fields);
+    if (sscanf(complaint->text, "Unexpected key: %199[^\n]", word) == 1)
+        return refuse_key(source, node, word, fields, err);
+    if (sscanf(complaint->text, "Invalid ENUM value: %199[^\n]", word) == 1)
+        return refuse_word(source, node, word, find_enum(source, complaint), err);
+    if (sscanf(complaint->text, "Expecting %39[^,]", wanted) == 1) {
+        const char *form = strcmp(wanted, "SEQUENCE") == 0  ? "a list: [a, b]"
+                           : strcmp(wanted, "MAPPING") == 0 ? "keys with values"
+                                                            : "a single value";
+        return yaml_error(source, node, err, "`%s` takes %s, not %s",
+                          complaint->depth ? complaint->trace[0].field : "the document", form,
+                          kind_name(yaml_kind(source, node)));
+    }
+    return yaml_error(source, node, err, "%s", complaint->text[0] ? complaint->text : "not valid");
+}
+
+// --- loading
+// ----------------------------------------------------------------------------------------
+
+static cyaml_config_t configuration(struct complaint *complaint)
+{
+    return (cyaml_config_t){.log_fn = take_log,
+                            .log_ctx = complaint,
+                            .mem_fn = cyaml_mem,
+                            .log_level = CYAML_LOG_WARNING};
+}
+
+int experiment_spec_load(const struct yaml_source *source, struct experiment_spec **out,
+                         struct error *err)
+{
+    struct complaint complaint = {.depth = 0};
+    cyaml_config_t config = configuration(&complaint);
+    char *text;
+    size_t bytes;
+    *out = NULL;
+    if (yaml_kind(source, yaml_root(source)) != YAML_KIND_MAPPING)
+        return yaml_error(source, yaml_root(source), err,
+                          "an experiment is keys with values: name, hosts, servers, load, ...");
+    int result = refuse_later_keys(source, yaml_root(source), "", err);
+    if (result == 0)
+        result = yaml_write(source, yaml_root(source), is_named, &text, &bytes, err);
+    if (result < 0)
+        return result;
+    cyaml_err_t loaded = cyaml_load_data((const uint8_t *)text, bytes, &config, &experiment_value,
+                                         (cyaml_data_t **)out, NULL);
+    free(text);
+    if (loaded != CYAML_OK)
+        return explain(source, &complaint, err);
+    return 0;
+}
+
+void experiment_spec_free(struct experiment_spec *spec)
+{
+    struct complaint complaint = {.depth = 0};
+    cyaml_config_t config = configuration(&complaint);
+    if (spec)
+        cyaml_free(&config, &experiment_value, spec, 0);
+}
+
+static const char *word_of(const cyaml_strval_t *words, size_t count, int64_t value)
+{
+    for (size_t i = 0; i < count; i++)
+        if (words[i].val == value)
+            return words[i].str;
+    return "?";
+}
+
+const char *host_kind_name(enum host_kind kind)
+{
+    return word_of(host_kinds, CYAML_ARRAY_LEN(host_kinds), kind);
+}
+
+const char *server_kind_name(enum server_kind kind)
+{
+    return word_of(server_kinds, CYAML_ARRAY_LEN(server_kinds), kind);
+}
+
+const char *capture_backend_name(enum capture_backend backend)
+{
+    return word_of(capture_backends, CYAML_ARRAY_LEN(capture_backends), backend);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+//
+// The keys of an experiment file, as one libcyaml table, and the structs they land in. Scalars
+// stay text here: what they mean (units, cores, references to hosts) is resolved by
+// experiments/experiment.c, which can then say where a wrong one stands.
+//
+// A mapping whose keys are names the user chooses (hosts, servers, ...) reaches libcyaml as a list
+// of {name, value} (yaml_write does that), which is what the struct *_entry types are.
+#ifndef EXPERIMENTS_EXPERIMENT_SCHEMA_H
+#define EXPERIMENTS_EXPERIMENT_SCHEMA_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "experiments/yaml_position.h"
+#include "workloads/workload.h"
+
+enum host_kind { HOST_KIND_LOCAL, HOST_KIND_NETNS, HOST_KIND_SSH };
+enum server_kind { SERVER_KIND_MEMCACHED, SERVER_KIND_COMMAND };
+enum neighbour_kind { NEIGHBOUR_KIND_COMMAND };
+enum capture_backend { CAPTURE_BACKEND_AUTO, CAPTURE_BACKEND_EVENTS, CAPTURE_BACKEND_NONE };
+
+struct host_spec {
+    enum host_kind kind;
+    char **cores;
+    unsigned cores_count;
+};
+
+struct server_spec {
+    char *host;
+    enum server_kind kind;
+    char *threads;
+    char *memory;
+    char **options;
+    unsigned options_count;
+    char **command;
+    unsigned command_count;
+    bool shim;
+    char *port;
+    char **cores;
+    unsigned cores_count;
+};
+
+struct neighbour_spec {
+    char *host;
+    enum neighbour_kind kind;
+    char **command;
+    unsigned command_count;
+    char **cores;
+    unsigned cores_count;
+    char *start;
+    char *stop;
+};
+
+struct setting_entry {
+    char *name;
+    char *value;
+};
+
+struct tuning_step_spec {
+    struct setting_entry *sysctl;
+    unsigned sysctl_count;
+};
+
+struct host_entry {
+    char *name;
+    struct host_spec value;
+};
+
+struct server_entry {
+    char *name;
+    struct server_spec value;
+};
+
+struct neighbour_entry {
+    char *name;
+    struct neighbour_spec value;
+};
+
+struct tuning_entry {
+    char *name;
+    struct tuning_step_spec *value;
+    unsigned value_count;
+};
+
+struct load_spec {
+    char *to;
+    char *from;
+    char *rate;
+    char *arrivals;
+    char *connections;
+    char *depth;
+    char *duration;
+    char *seed;
+    char *stamps;
+    char *timeout;
+};
+
+struct capture_spec {
+    enum capture_backend backend;
+    char *buffer;
+};
+
+struct diagnose_spec {
+    char *slice;
+    char **windows;
+    unsigned windows_count;
+};
+
+struct repetitions_spec {
+    char *count;
+};
+
+struct experiment_spec {
+    char *name;
+    struct host_entry *hosts;
+    unsigned hosts_count;
+    struct server_entry *servers;
+    unsigned servers_count;
+    struct neighbour_entry *neighbours;
+    unsigned neighbours_count;
+    struct tuning_entry *tuning;
+    unsigned tuning_count;
+    struct workload_text workload;
+    struct load_spec load;
+    struct capture_spec capture;
+    struct diagnose_spec diagnose;
+    struct repetitions_spec repetitions;
+};
+
+// Binds the document to a new struct. Unknown keys (with the nearest known one), keys of later
+// versions, and values of the wrong shape are ERROR_INPUT with file, line and column. The caller
+// frees with experiment_spec_free.
+int experiment_spec_load(const struct yaml_source *source, struct experiment_spec **out,
+                         struct error *err);
+void experiment_spec_free(struct experiment_spec *spec);
+
+// Names of the enums, as they are written.
+const char *host_kind_name(enum host_kind kind);
+const char *server_kind_name(enum server_kind kind);
+const char *capture_backend_name(enum capture_backend backend);
+
+#endif

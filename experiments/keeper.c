@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/keeper.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+
+enum { ANSWER_TIMEOUT_MS = 10000, PROBE_TIMEOUT_MS = 300 };
+
+enum verb { VERB_READY, VERB_SET, VERB_MAKE_DIRECTORY, VERB_PROBE, VERB_END };
+
+struct request {
+    enum verb verb;
+    uint16_t port;
+    char path[KEEPER_TEXT_BYTES]; // or the address
+    char text[KEEPER_TEXT_BYTES];
+};
+
+struct answer {
+    int number; // errno, 0: done
+    char text[KEEPER_TEXT_BYTES];
+};
+
+// --- the keeper's own side
+// --------------------------------------------------------------------------
+
+struct change {
+    enum verb verb;
+    char path[KEEPER_TEXT_BYTES];
+    char old[KEEPER_TEXT_BYTES];
+};
+
+struct changes ARRAY_OF(struct change);
+
+static int read_first_line(const char *path, char text[KEEPER_TEXT_BYTES])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    ssize_t got = read(fd, text, KEEPER_TEXT_BYTES - 1);
+    int number = got < 0 ? errno : 0;
+    text[got > 0 ? got : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    close(fd);
+    return number;
+}
+
+static int write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    ssize_t put = write(fd, text, strlen(text));
+    int number = put < 0 ? errno : 0;
+    close(fd);
+    return number;
+}
+
+static int remove_files(const char *path)
+{
+    DIR *directory = opendir(path);
+    if (!directory)
+        return errno;
+    for (struct dirent *entry; (entry = readdir(directory));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(directory), entry->d_name, 0);
+    closedir(directory);
+    return rmdir(path) < 0 ? errno : 0;
+}
+
+// The processes that write into it may be dying at this very moment and still add a file.
+static int remove_directory(const char *path)
+{
+    int number = 0;
+    for (int attempt = 0; attempt < 300; attempt++) {
+        number = remove_files(path);
+        if (number == 0 || number == ENOENT)
+            return 0;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return number;
+}
+
+static void undo(const struct changes *changes, struct answer *answer)
+{
+    answer->number = 0;
+    answer->text[0] = '\0';
+    for (size_t i = changes->count; i-- > 0;) {
+        const struct change *change = &changes->items[i];
+        int number = change->verb == VERB_SET ? write_text(change->path, change->old)
+                                              : remove_directory(change->path);
+        if (number == 0 || answer->number)
+            continue;
+        answer->number = number;
+        snprintf(answer->text, sizeof answer->text, "%s", change->path);
+    }
+}
+
+static int probe(const char *address, uint16_t port)
+{
+    struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), number = 0;
+    socklen_t bytes = sizeof number;
+    if (fd < 0)
+        return errno;
+    if (inet_pton(AF_INET, address, &peer.sin_addr) != 1)
+        number = EINVAL;
+    else if (connect(fd, (struct sockaddr *)&peer, sizeof peer) < 0)
+        number = errno;
+    if (number == EINPROGRESS) {
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        if (poll(&ready, 1, PROBE_TIMEOUT_MS) <= 0)
+            number = ETIMEDOUT;
+        else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &bytes) < 0)
+            number = errno;
+    }
+    close(fd);
+    return number;
+}
+
+static void change(struct changes *changes, const struct request *request, struct answer *answer)
+{
+    struct change made = {.verb = request->verb};
+    snprintf(made.path, sizeof made.path, "%s", request->path);
+    if (request->verb == VERB_SET) {
+        answer->number = read_first_line(request->path, made.old);
+        snprintf(answer->text, sizeof answer->text, "%s", made.old);
+    }
+    // Noted first, done second: an end between the two undoes what was not done, harmlessly.
+    if (answer->number == 0 && array_push(changes, made) < 0)
+        answer->number = ENOMEM;
+    if (answer->number)
+        return;
+    if (request->verb == VERB_SET)
+        answer->number = write_text(request->path, request->text);
+    else if (mkdir(request->path, 0700) < 0)
+        answer->number = errno;
+    if (answer->number)
+        changes->count--;
+}
+
+static void serve(int channel)
+{
+    struct changes changes = {0};
+    struct request request;
+    for (;;) {
+        struct answer answer = {.number = 0};
+        ssize_t got = read(channel, &request, sizeof request);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got != sizeof request || request.verb == VERB_END) {
+            undo(&changes, &answer);
+            send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
+            break;
+        }
+        if (request.verb == VERB_PROBE)
+            answer.number = probe(request.path, request.port);
+        else if (request.verb != VERB_READY)
+            change(&changes, &request, &answer);
+        send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
+    }
+    array_free(&changes);
+}
+
+static int isolate(void)
+{
+    if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("sysfs", "/sys", "sysfs", 0, NULL) < 0)
+        return errno;
+    return 0;
+}
+
+static void become_keeper(int channel, bool isolated)
+{
+    struct answer answer = {.number = 0};
+    prctl(PR_SET_NAME, "taillight-keep");
+    setsid();
+    for (int number = 1; number < NSIG; number++)
+        if (number != SIGCHLD)
+            signal(number, SIG_IGN);
+    // Every descriptor of the run's that stayed open here would keep its reader waiting.
+    if (dup2(channel, 3) < 0)
+        _exit(1);
+    close_range(4, ~0u, 0);
+    int null_fd = open("/dev/null", O_RDWR);
+    for (int fd = 0; null_fd >= 0 && fd < 3; fd++)
+        dup2(null_fd, fd);
+    if (isolated)
+        answer.number = isolate();
+    send(3, &answer, sizeof answer, MSG_NOSIGNAL);
+    if (answer.number == 0)
+        serve(3);
+    _exit(0);
+}
+
+// --- the run's side
+// -----------------------------------------------------------------------------------
+
+static int receive(struct keeper *keeper, struct answer *answer, struct error *err)
+{
+    struct pollfd ready = {.fd = keeper->channel, .events = POLLIN};
+    int polled;
+    do
+        polled = poll(&ready, 1, ANSWER_TIMEOUT_MS);
+    while (polled < 0 && errno == EINTR);
+    if (polled > 0 && read(keeper->channel, answer, sizeof *answer) == sizeof *answer)
+        return 0;
+    return error_set(err, ERROR_FAILED, "the keeper of a host (process %d) %s", keeper->pid,
+                     polled == 0 ? "does not answer" : "is gone");
+}
+
+static int ask(struct keeper *keeper, const struct request *request, struct answer *answer,
+               struct error *err)
+{
+    if (send(keeper->channel, request, sizeof *request, MSG_NOSIGNAL) < 0)
+        return error_set_errno(err, ERROR_FAILED, "the keeper of a host (process %d) is gone",
+                               keeper->pid);
+    return receive(keeper, answer, err);
+}
+
+// Waits for its end; it must come by itself once the channel is closed.
+static void reap(struct keeper *keeper)
+{
+    if (keeper->channel >= 0)
+        close(keeper->channel);
+    for (int waited_ms = 0; keeper->pid > 0; waited_ms += 2) {
+        pid_t pid = waitpid(keeper->pid, NULL, WNOHANG);
+        if (pid == keeper->pid || (pid < 0 && errno != EINTR))
+            break;
+        if (waited_ms >= ANSWER_TIMEOUT_MS)
+            kill(keeper->pid, SIGKILL);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    *keeper = (struct keeper){.channel = -1};
+}
+
+int keeper_start(struct keeper *keeper, bool isolated, struct error *err)
+{
+    int pair[2];
+    struct answer answer;
+    *keeper = (struct keeper){.channel = -1, .isolated = isolated};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot make a socket for a host's keeper");
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        become_keeper(pair[1], isolated);
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return error_set_errno(err, ERROR_FAILED, "cannot start a host's keeper");
+    }
+    keeper->pid = pid;
+    keeper->channel = pair[0];
+    int result = receive(keeper, &answer, err);
+    if (result == 0 && answer.number)
+        result = error_set(err, ERROR_FAILED,
+                           "cannot make a network namespace: %s (it takes root, or CAP_SYS_ADMIN)",
+                           strerror(answer.number));
+    if (result < 0)
+        reap(keeper);
+    return result;
+}
+
+static int copy_text(char *to, const char *from, const char *what, struct error *err)
+{
+    if (strlen(from) >= KEEPER_TEXT_BYTES)
+        return error_set(err, ERROR_FAILED, "%s is longer than %d bytes: %.60s...", what,
+                         KEEPER_TEXT_BYTES - 1, from);
+    snprintf(to, KEEPER_TEXT_BYTES, "%s", from);
+    return 0;
+}
+
+int keeper_set(struct keeper *keeper, const char *path, const char *text,
+               char old[KEEPER_TEXT_BYTES], struct error *err)
+{
+    struct request request = {.verb = VERB_SET};
+    struct answer answer;
+    int result = copy_text(request.path, path, "a path", err);
+    if (result == 0)
+        result = copy_text(request.text, text, "a value", err);
+    if (result == 0)
+        result = ask(keeper, &request, &answer, err);
+    if (result < 0)
+        return result;
+    if (answer.number)
+        return error_set(err, ERROR_FAILED, "cannot write \"%s\" to %s: %s", text, path,
+                         strerror(answer.number));
+    if (old)
+        memcpy(old, answer.text, KEEPER_TEXT_BYTES);
+    return 0;
+}
+
+int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err)
+{
+    struct request request = {.verb = VERB_MAKE_DIRECTORY};
+    struct answer answer;
+    int result = copy_text(request.path, path, "a path", err);
+    if (result == 0)
+        result = ask(keeper, &request, &answer, err);
+    if (result == 0 && answer.number)
+        result = error_set(err, ERROR_FAILED, "cannot make the directory %s: %s", path,
+                           strerror(answer.number));
+    return result;
+}
+
+int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err)
+{
+    struct request request = {.verb = VERB_PROBE, .port = port};
+    struct answer answer;
+    int result = copy_text(request.path, address, "an address", err);
+    if (result == 0)
+        result = ask(keeper, &request, &answer, err);
+    if (result < 0)
+        return result;
+    if (answer.number == 0)
+        return 1;
+    if (answer.number == ECONNREFUSED || answer.number == ETIMEDOUT ||
+        answer.number == EHOSTUNREACH)
+        return 0;
+    return error_set(err, ERROR_FAILED, "cannot connect to %s:%u: %s", address, port,
+                     strerror(answer.number));
+}
+
+int keeper_end(struct keeper *keeper, struct error *err)
+{
+    struct request request = {.verb = VERB_END};
+    struct answer answer;
+    if (keeper->pid <= 0)
+        return 0;
+    int result = ask(keeper, &request, &answer, err);
+    if (result == 0 && answer.number)
+        result = error_set(err, ERROR_FAILED, "could not undo the change to %s: %s", answer.text,
+                           strerror(answer.number));
+    reap(keeper);
+    return result;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// A keeper is a small process that stands on a host for as long as a run lasts. It holds the host's
+// network namespace, which has no name and so vanishes with its last process; it changes what
+// must be changed there (kernel parameters, directories), noting the old value first; and it
+// undoes everything, last change first, when the run tells it to, or when the run's end of their
+// socket closes: also when the run was killed with SIGKILL.
+//
+// It ignores every signal it can, so that what ends the run does not end the undoing.
+#ifndef EXPERIMENTS_KEEPER_H
+#define EXPERIMENTS_KEEPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct keeper {
+    pid_t pid;   // 0: none
+    int channel; // socket to it, -1: none
+    bool isolated;
+};
+
+enum { KEEPER_TEXT_BYTES = 512 };
+
+// Starts a keeper; isolated: in a new network namespace with its own view of /sys. Without the
+// privileges for that, ERROR_FAILED says so and nothing is left.
+int keeper_start(struct keeper *keeper, bool isolated, struct error *err);
+
+// Writes text to a file of /proc/sys or /sys as that host sees it. The old content (its first
+// line) is noted for the end and, when `old` is not NULL, copied there.
+int keeper_set(struct keeper *keeper, const char *path, const char *text,
+               char old[KEEPER_TEXT_BYTES], struct error *err);
+
+// Makes a directory (mode 0700) that is removed with the files in it at the end.
+int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err);
+
+// Tries to connect to an IPv4 address and port from that host, within 300 ms. Returns 1 when
+// somebody listens there, 0 when nobody does, negative on other errors.
+int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err);
+
+// Undoes everything and ends the keeper, within 10 s. What could not be undone is the error.
+// Harmless on a keeper that is not there.
+int keeper_end(struct keeper *keeper, struct error *err);
+
+#endif

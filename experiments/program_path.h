@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+//
+// Where programs are: this one, what was built beside it, and those on PATH.
+#ifndef EXPERIMENTS_PROGRAM_PATH_H
+#define EXPERIMENTS_PROGRAM_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+// The path of this very program.
+int program_path_self(char *path, size_t path_bytes, struct error *err);
+
+// The path of libtaillight-shim.so: beside the program, or where `make install` puts it
+// (../lib/taillight). ERROR_FAILED names both places when it is in neither.
+int program_path_shim(char *path, size_t path_bytes, struct error *err);
+
+// Whether a command of that name (or path) can be started.
+bool program_exists(const char *name);
+
+#endif

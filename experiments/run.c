@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "experiments/program_path.h"
+#include "experiments/run_state.h"
+
+enum { ARM_TIMEOUT_S = 30, CAPTURE_GRACE_S = 60 }; // to load its programs; to write its logs
+
+struct host *run_server_host(struct run *run)
+{
+    return &run->hosts.items[run->experiment->servers.items[0].host];
+}
+
+struct host *run_load_host(struct run *run)
+{
+    return &run->hosts.items[run->experiment->load.from];
+}
+
+void run_warn(struct run *run, const char *format, ...)
+{
+    char text[1200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    progress_end(run->progress);
+    if (!run->progress->quiet)
+        fprintf(stderr, "warning: %s\n", text);
+    command_log_write(&run->log, "run", "warning: %s", text);
+    json_array_append_new(run->outcome->warnings, json_string(text));
+}
+
+int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,
+                      const char *log_path, struct process *process, struct error *err)
+{
+    char described[2000];
+    struct process_place place = host_place(host, &run_load_host(run)->plan->cores);
+    place.log_path = log_path;
+    place.pipe_input = input;
+    place.pipe_output = true;
+    int result = process_start(process, argv, &place, err);
+    command_log_write(&run->log, host->plan->name, "%s%s",
+                      process_describe(argv, described, sizeof described),
+                      result < 0 ? ": failed" : "");
+    return result;
+}
+
+// --- before anything is started
+// ---------------------------------------------------------------------
+
+static int check_programs(const struct experiment *experiment, struct error *err)
+{
+    const struct experiment_server *server = &experiment->servers.items[0];
+    if (experiment->hosts.items[0].kind == HOST_KIND_NETNS && !program_exists("ip"))
+        return error_set(err, ERROR_FAILED,
+                         "there is no command `ip`; install it: apt-get install "
+                         "iproute2");
+    if (server->kind == SERVER_KIND_MEMCACHED && !program_exists("memcached"))
+        return error_set(err, ERROR_FAILED,
+                         "there is no command `memcached` to start the server "
+                         "`%s`; install it: apt-get install memcached",
+                         server->name);
+    if (server->kind == SERVER_KIND_COMMAND && !program_exists(server->command.items[0]))
+        return error_set(err, ERROR_FAILED, "the server `%s`: there is no command `%s`",
+                         server->name, server->command.items[0]);
+    for (size_t i = 0; i < experiment->neighbours.count; i++) {
+        const struct experiment_neighbour *neighbour = &experiment->neighbours.items[i];
+        if (!program_exists(neighbour->command.items[0]))
+            return error_set(err, ERROR_FAILED, "the neighbour `%s`: there is no command `%s`",
+                             neighbour->name, neighbour->command.items[0]);
+    }
+    return 0;
+}
+
+static int write_experiment(struct run *run, struct error *err)
+{
+    json_t *document = experiment_to_json(run->experiment);
+    if (!document)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    json_object_set(document, "warnings", run->outcome->warnings);
+    for (size_t i = 0; i < run->hosts.count; i++) {
+        json_t *host =
+            json_object_get(json_object_get(document, "hosts"), run->hosts.items[i].plan->name);
+        json_object_set_new(host, "kind", json_string(host_kind_name(run->hosts.items[i].kind)));
+        json_object_set_new(host, "address", json_string(run->hosts.items[i].address));
+    }
+    int result = run_folder_write_json(&run->outcome->folder, "experiment.json", document, err);
+    json_decref(document);
+    return result;
+}
+
+// --- phases, in their order
+// --------------------------------------------------------------------------
+
+static int start_hosts(struct run *run, struct error *err)
+{
+    struct error degraded;
+    progress_phase(run->progress, "making %zu host%s", run->experiment->hosts.count,
+                   run->experiment->hosts.count == 1 ? "" : "s");
+    int result = hosts_start(&run->hosts, run->experiment, &run->log, &degraded, err);
+    if (result == 0 && degraded.kind != ERROR_NONE)
+        run_warn(run, "%s; hosts are this machine instead, over 127.0.0.1, and share its network",
+                 degraded.text);
+    return result;
+}
+
+// Rings of the shim live in shared memory; the server's keeper removes them however the run ends.
+static int make_shim_directory(struct run *run, struct error *err)
+{
+    if (!run->experiment->servers.items[0].shim)
+        return 0;
+    int result = program_path_shim(run->shim, sizeof run->shim, err);
+    if (result < 0)
+        return result;
+    snprintf(run->shim_dir, sizeof run->shim_dir, "/dev/shm/taillight-%d-%llx", getpid(),
+             (unsigned long long)supervisor_now_ns());
+    result = keeper_make_directory(&run_server_host(run)->keeper, run->shim_dir, err);
+    if (result < 0)
+        run->shim_dir[0] = '\0';
+    return result;
+}
+
+static int start_server(struct run *run, struct error *err)
+{
+    char path[LOG_PATH_BYTES], name[100];
+    const struct experiment_server *plan = &run->experiment->servers.items[0];
+    progress_phase(run->progress, "starting the server `%s`", plan->name);
+    snprintf(name, sizeof name, "logs/server-%s.log", plan->name);
+    run_folder_path(&run->outcome->folder, name, path);
+    int result = make_shim_directory(run, err);
+    if (result < 0)
+        return result;
+    bool shim = run->shim_dir[0] != '\0';
+    return server_start(&run->server, plan, run_server_host(run), run_load_host(run),
+                        shim ? run->shim : NULL, shim ? run->shim_dir : NULL, path,
+                        &run->supervisor, &run->log, err);
+}
+
+json_t *run_first_line(const struct text_buffer *output)
+{
+    const char *end = output->count ? memchr(output->items, '\n', output->count) : NULL;
+    return end ? json_loadb(output->items, (size_t)(end - output->items), 0, NULL) : NULL;
+}
+
+static int wait_armed(struct run *run, struct error *err)
+{
+    struct text_buffer output = {0};
+    int status = 0;
+    int result = supervisor_wait(&run->supervisor, &run->capture, &output, true,
+                                 supervisor_now_ns() + ARM_TIMEOUT_S * SECOND_NS, &status, err);
+    json_t *line = run_first_line(&output);
+    if (result >= 0 && json_is_true(json_object_get(line, "ready"))) {
+        size_t i;
+        json_t *text;
+        json_array_foreach(json_object_get(line, "warnings"), i, text)
+            run_warn(run, "capture: %s", json_string_value(text));
+        result = 0;
+    } else if (result > 0 && !run->capture.pid) {
+        result = supervisor_end_error(err, "the capture", status, run->capture_log);
+    } else if (result >= 0) {
+        result = error_set(err, ERROR_FAILED, "the capture is not ready after %d s; see %s",
+                           ARM_TIMEOUT_S, run->capture_log);
+    }
+    json_decref(line);
+    array_free(&output);
+    return result;
+}
+
+static int start_capture(struct run *run, struct error *err)
+{
+    const struct experiment_server *server = &run->experiment->servers.items[0];
+    char out[LOG_PATH_BYTES], port[8], cores[256], helpers[256], buffer[32];
+    const char *argv[24];
+    size_t n = 0;
+    bool events = run->experiment->backend != CAPTURE_BACKEND_NONE;
+    progress_phase(run->progress, "arming the capture");
+    run_folder_path(&run->outcome->folder, "server", out);
+    run_folder_path(&run->outcome->folder, "logs/capture.log", run->capture_log);
+    snprintf(port, sizeof port, "%u", server->port);
+    const char *const fixed[] = {
+        run->self,
+        "capture",
+        "--out",
+        out,
+        "--port",
+        port,
+        "--cores",
+        units_format_cores(&run_server_host(run)->plan->cores, cores, sizeof cores),
+        "--helper-cores",
+        units_format_cores(&run_load_host(run)->plan->cores, helpers, sizeof helpers),
+        "--quiet"};
+    for (; n < sizeof fixed / sizeof *fixed; n++)
+        argv[n] = fixed[n];
+    if (!events)
+        argv[n++] = "--no-events";
+    else if (run->experiment->backend == CAPTURE_BACKEND_EVENTS)
+        argv[n++] = "--need-events";
+    if (run->shim_dir[0]) {
+        argv[n++] = "--shim";
+        argv[n++] = run->shim_dir;
+    }
+    if (run->experiment->buffer_bytes) {
+        snprintf(buffer, sizeof buffer, "%llu", (unsigned long long)run->experiment->buffer_bytes);
+        argv[n++] = "--buffer";
+        argv[n++] = buffer;
+    }
+    argv[n] = NULL;
+    int result = run_start_command(run, run_server_host(run), argv, true, run->capture_log,
+                                   &run->capture, err);
+    if (result == 0)
+        result = wait_armed(run, err);
+    if (result < 0)
+        return result;
+    run->capturing = true;
+    supervisor_watch(&run->supervisor, &run->capture, "the capture", run->capture_log);
+    return 0;
+}
+
+static int stop_capture(struct run *run, struct error *err)
+{
+    int status;
+    if (!run->capturing)
+        return 0;
+    progress_phase(run->progress, "writing what was captured");
+    supervisor_unwatch(&run->supervisor, &run->capture);
+    close(run->capture.input); // its sign to stop
+    run->capture.input = -1;
+    int result = supervisor_wait(&run->supervisor, &run->capture, NULL, false,
+                                 supervisor_now_ns() + CAPTURE_GRACE_S * SECOND_NS, &status, err);
+    if (result == 0)
+        return error_set(err, ERROR_FAILED, "the capture does not end; see %s", run->capture_log);
+    if (result > 0 && status != 0)
+        return supervisor_end_error(err, "the capture", status, run->capture_log);
+    return result < 0 ? result : 0;
+}
+
+// --- the whole
+// -----------------------------------------------------------------------------------------
+
+static int run_phases(struct run *run, struct error *err)
+{
+    int (*const phases[])(struct run *, struct error *) = {
+        start_hosts,   write_experiment, start_server, run_prepare,
+        start_capture, run_load,         stop_capture, write_experiment};
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        int result = phases[i](run, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+// Ends whatever runs, in the reverse order of its start, and undoes every change.
+static int tear_down(struct run *run, struct error *err)
+{
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++)
+        run_end_neighbour(run, &run->neighbours[i]);
+    process_stop(&run->load, STOP_GRACE_MS);
+    process_stop(&run->capture, STOP_GRACE_MS);
+    server_stop(&run->server, &run->supervisor);
+    return hosts_end(&run->hosts, &run->log, err);
+}
+
+static int run_in_folder(struct run *run, struct error *err)
+{
+    char path[LOG_PATH_BYTES];
+    struct error undone;
+    int result = command_log_open(
+        &run->log, run_folder_path(&run->outcome->folder, "commands.log", path), err);
+    if (result == 0)
+        result = supervisor_open(&run->supervisor, err);
+    if (result < 0)
+        goto out;
+    result = run_phases(run, err);
+    progress_end(run->progress);
+    if (result < 0)
+        command_log_write(&run->log, "run", "failed: %s", err->text);
+    int ended = tear_down(run, &undone);
+    if (ended < 0 && result == 0) {
+        *err = undone;
+        result = ended;
+    }
+    supervisor_close(&run->supervisor);
+out:
+    command_log_close(&run->log);
+    return result;
+}
+
+int run_experiment(const struct experiment *experiment, const struct run_settings *settings,
+                   struct run_outcome *outcome, struct error *err)
+{
+    struct run *run = calloc(1, sizeof *run);
+    *outcome = (struct run_outcome){.warnings = json_array()};
+    if (!run || !outcome->warnings) {
+        free(run);
+        return error_set(err, ERROR_FAILED, "out of memory");
+    }
+    run->experiment = experiment;
+    run->outcome = outcome;
+    run->progress = settings->progress;
+    run->supervisor.signals = -1;
+    run->capture = run->load = run->server.process = (struct process){.input = -1, .output = -1};
+    run->neighbours = calloc(experiment->neighbours.count + 1, sizeof *run->neighbours);
+    int result = run->neighbours ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+    for (size_t i = 0; result == 0 && i < experiment->neighbours.count; i++)
+        run->neighbours[i] = (struct neighbour){.plan = &experiment->neighbours.items[i],
+                                                .process = {.input = -1, .output = -1}};
+    if (result == 0)
+        result = program_path_self(run->self, sizeof run->self, err);
+    if (result == 0)
+        result = check_programs(experiment, err);
+    if (result == 0)
+        result = run_folder_make(&outcome->folder, settings->folder, experiment, err);
+    if (result == 0)
+        result = run_in_folder(run, err);
+    free(run->neighbours);
+    free(run);
+    return result;
+}
+
+void run_outcome_free(struct run_outcome *outcome)
+{
+    json_decref(outcome->warnings);
+    outcome->warnings = NULL;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/run_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+char *run_folder_path(const struct run_folder *folder, const char *name,
+                      char path[RUN_PATH_BYTES + 128])
+{
+    snprintf(path, RUN_PATH_BYTES + 128, "%s/%.120s", folder->path, name);
+    return path;
+}
+
+int run_folder_write(const struct run_folder *folder, const char *name, const char *text,
+                     size_t bytes, struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128], partial[RUN_PATH_BYTES + 140];
+    run_folder_path(folder, name, path);
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    FILE *file = fopen(partial, "we");
+    if (!file)
+        return error_set_errno(err, ERROR_FAILED, "cannot create %s", partial);
+    bool written = fwrite(text, 1, bytes, file) == bytes && fflush(file) == 0;
+    int number = errno;
+    if (fclose(file) != 0 && written) {
+        written = false;
+        number = errno;
+    }
+    if (written && rename(partial, path) == 0)
+        return 0;
+    errno = written ? errno : number;
+    int result = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    unlink(partial);
+    return result;
+}
+
+int run_folder_write_json(const struct run_folder *folder, const char *name, const json_t *document,
+                          struct error *err)
+{
+    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    if (!text)
+        return error_set(err, ERROR_FAILED, "%s: out of memory, or text that is not UTF-8", name);
+    int result = run_folder_write(folder, name, text, strlen(text), err);
+    free(text);
+    return result;
+}
+
+// Makes a directory and those above it.
+static int make_directories(const char *path, struct error *err)
+{
+    char above[RUN_PATH_BYTES];
+    snprintf(above, sizeof above, "%s", path);
+    for (char *slash = above + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        if (mkdir(above, 0755) < 0 && errno != EEXIST)
+            return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", above);
+        *slash = '/';
+    }
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
+    return 0;
+}
+
+static int check_empty(const char *path, struct error *err)
+{
+    DIR *directory = opendir(path);
+    int entries = 0;
+    if (!directory)
+        return error_set_errno(err, ERROR_INPUT, "cannot read the folder %s", path);
+    while (readdir(directory))
+        entries++;
+    closedir(directory);
+    return entries <= 2
+               ? 0
+               : error_set(err, ERROR_INPUT,
+                           "the folder %s has something in it already; name a new one", path);
+}
+
+// runs/<name>-<UTC time>, with a number when two runs begin in the same second.
+static int make_fresh(struct run_folder *folder, const char *name, struct error *err)
+{
+    char when[40];
+    struct tm utc;
+    time_t now = time(NULL);
+    gmtime_r(&now, &utc);
+    strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
+    int result = make_directories("runs", err);
+    for (int number = 1; result == 0 && number < 100; number++) {
+        char more[8] = "";
+        if (number > 1)
+            snprintf(more, sizeof more, "-%d", number);
+        snprintf(folder->path, sizeof folder->path, "runs/%s-%s%s", name, when, more);
+        if (mkdir(folder->path, 0755) == 0)
+            return 0;
+        if (errno != EEXIST)
+            break;
+    }
+    return result < 0
+               ? result
+               : error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", folder->path);
+}
+
+static int copy_experiment(const struct run_folder *folder, const char *from, struct error *err)
+{
+    enum { MOST_BYTES = 1 << 20 }; // as yaml_source_open
+    char *text = malloc(MOST_BYTES);
+    FILE *file = fopen(from, "re");
+    size_t bytes = text && file ? fread(text, 1, MOST_BYTES, file) : 0;
+    int result = text && file && !ferror(file)
+                     ? run_folder_write(folder, "experiment.yaml", text, bytes, err)
+                     : error_set_errno(err, ERROR_FAILED, "cannot read %s", from);
+    if (file)
+        fclose(file);
+    free(text);
+    return result;
+}
+
+static int fill(const struct run_folder *folder, const struct experiment *experiment,
+                struct error *err)
+{
+    static const char *const inside[] = {"client", "server", "logs"};
+    char path[RUN_PATH_BYTES + 128];
+    for (size_t i = 0; i < 3; i++)
+        if (mkdir(run_folder_path(folder, inside[i], path), 0755) < 0)
+            return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
+    int result = copy_experiment(folder, experiment->path, err);
+    if (result < 0)
+        return result;
+    char *workload = workload_to_yaml(&experiment->workload);
+    if (!workload)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    result = run_folder_write(folder, "client/workload.yaml", workload, strlen(workload), err);
+    free(workload);
+    return result;
+}
+
+int run_folder_make(struct run_folder *folder, const char *wanted,
+                    const struct experiment *experiment, struct error *err)
+{
+    int result;
+    if (wanted && (strlen(wanted) == 0 || strlen(wanted) > 3000))
+        return error_set(err, ERROR_INPUT, "\"%.60s\" is not a folder's name", wanted);
+    if (!wanted) {
+        result = make_fresh(folder, experiment->name, err);
+    } else {
+        snprintf(folder->path, sizeof folder->path, "%s", wanted);
+        result = make_directories(wanted, err);
+        if (result == 0)
+            result = check_empty(wanted, err);
+    }
+    return result < 0 ? result : fill(folder, experiment, err);
+}

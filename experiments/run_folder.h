@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// The folder a run lives in (docs/formats.md).
+#ifndef EXPERIMENTS_RUN_FOLDER_H
+#define EXPERIMENTS_RUN_FOLDER_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "experiments/experiment.h"
+
+enum { RUN_PATH_BYTES = 4096 };
+
+struct run_folder {
+    char path[RUN_PATH_BYTES];
+};
+
+// Makes the folder and what is in it from the start: experiment.yaml as it was given,
+// client/workload.yaml, client/, server/, logs/. wanted NULL: runs/<name>-<UTC time>. A folder
+// that has something in it already is ERROR_INPUT.
+int run_folder_make(struct run_folder *folder, const char *wanted,
+                    const struct experiment *experiment, struct error *err);
+
+// Writes "<folder>/<name>" into path and returns it.
+char *run_folder_path(const struct run_folder *folder, const char *name,
+                      char path[RUN_PATH_BYTES + 128]);
+
+// Writes a file under "<name>.partial" and gives it its name when it is whole.
+int run_folder_write(const struct run_folder *folder, const char *name, const char *text,
+                     size_t bytes, struct error *err);
+int run_folder_write_json(const struct run_folder *folder, const char *name, const json_t *document,
+                          struct error *err);
+
+#endif

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+//
+// The phases in which the server is loaded: with its dataset, then with requests while neighbours
+// come and go.
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/units.h"
+#include "experiments/run_state.h"
+
+enum {
+    PREPARE_TIMEOUT_S = 120,
+    BEGIN_TIMEOUT_S = 60,
+    LOAD_GRACE_S = 60, // after schedule and timeout: writing its logs
+};
+
+struct load_words {
+    char server[64], workload[LOG_PATH_BYTES], samples[LOG_PATH_BYTES];
+    char rate[40], connections[24], depth[24], duration[32], seed[24], timeout[32];
+};
+
+static void fill_load_words(struct run *run, struct load_words *words)
+{
+    const struct experiment_load *load = &run->experiment->load;
+    snprintf(words->server, sizeof words->server, "%s:%u", run_server_host(run)->address,
+             run->experiment->servers.items[load->to].port);
+    run_folder_path(&run->outcome->folder, "client/workload.yaml", words->workload);
+    run_folder_path(&run->outcome->folder, "client", words->samples);
+    snprintf(words->rate, sizeof words->rate, "%.17g", load->rate);
+    snprintf(words->connections, sizeof words->connections, "%llu",
+             (unsigned long long)load->connections);
+    snprintf(words->depth, sizeof words->depth, "%llu", (unsigned long long)load->depth);
+    snprintf(words->duration, sizeof words->duration, "%lluns",
+             (unsigned long long)load->duration_ns);
+    snprintf(words->seed, sizeof words->seed, "%llu", (unsigned long long)load->seed);
+    snprintf(words->timeout, sizeof words->timeout, "%lluns", (unsigned long long)load->timeout_ns);
+}
+
+int run_prepare(struct run *run, struct error *err)
+{
+    int status;
+    struct load_words words;
+    struct process process;
+    fill_load_words(run, &words);
+    const char *const argv[] = {run->self,    "load",         "--prepare", "--server", words.server,
+                                "--workload", words.workload, "--quiet",   NULL};
+    progress_phase(run->progress, "loading and verifying %llu keys",
+                   (unsigned long long)run->experiment->workload.key_count);
+    char path[LOG_PATH_BYTES];
+    run_folder_path(&run->outcome->folder, "logs/prepare.log", path);
+    int result = run_start_command(run, run_load_host(run), argv, false, path, &process, err);
+    if (result < 0)
+        return result;
+    result = supervisor_wait(&run->supervisor, &process, NULL, false,
+                             supervisor_now_ns() + PREPARE_TIMEOUT_S * SECOND_NS, &status, err);
+    if (result == 0)
+        result = error_set(err, ERROR_FAILED, "the dataset is not loaded after %d s; see %s",
+                           PREPARE_TIMEOUT_S, path);
+    else if (result > 0 && status != 0)
+        result = supervisor_end_error(err, "loading the dataset", status, path);
+    process_stop(&process, 0);
+    return result < 0 ? result : 0;
+}
+
+// --- the load and its neighbours
+// ---------------------------------------------------------------------
+
+static int start_load(struct run *run, struct error *err)
+{
+    struct load_words words;
+    fill_load_words(run, &words);
+    const char *const argv[] = {run->self,       "load",
+                                "--server",      words.server,
+                                "--workload",    words.workload,
+                                "--rate",        words.rate,
+                                "--arrivals",    run->experiment->load.arrivals,
+                                "--connections", words.connections,
+                                "--depth",       words.depth,
+                                "--duration",    words.duration,
+                                "--seed",        words.seed,
+                                "--stamps",      run->experiment->load.stamps,
+                                "--timeout",     words.timeout,
+                                "--samples",     words.samples,
+                                "--announce",    "--json",
+                                "--quiet",       NULL};
+    run_folder_path(&run->outcome->folder, "logs/load.log", run->load_log);
+    return run_start_command(run, run_load_host(run), argv, false, run->load_log, &run->load, err);
+}
+
+static int load_end_error(struct run *run, int status, struct error *err)
+{
+    return supervisor_end_error(err, "the load generator", status, run->load_log);
+}
+
+// The load says when its first request is due: everything else is timed from there.
+static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *begin_ns,
+                      struct error *err)
+{
+    int status = 0;
+    int result = supervisor_wait(&run->supervisor, &run->load, output, true,
+                                 supervisor_now_ns() + BEGIN_TIMEOUT_S * SECOND_NS, &status, err);
+    if (result < 0)
+        return result;
+    json_t *line = run_first_line(output), *begin = json_object_get(line, "begin_ns");
+    if (json_is_integer(begin))
+        *begin_ns = (uint64_t)json_integer_value(begin);
+    else if (!run->load.pid)
+        result = load_end_error(run, status, err);
+    else
+        result = error_set(err, ERROR_FAILED, "the load does not begin; see %s", run->load_log);
+    json_decref(line);
+    return result < 0 ? result : 0;
+}
+
+static int start_neighbour(struct run *run, struct neighbour *neighbour, struct error *err)
+{
+    char name[100], described[1000];
+    struct host *host = &run->hosts.items[neighbour->plan->host];
+    struct process_place place = host_place(host, &neighbour->plan->cores);
+    snprintf(name, sizeof name, "logs/neighbour-%s.log", neighbour->plan->name);
+    run_folder_path(&run->outcome->folder, name, neighbour->log_path);
+    place.log_path = neighbour->log_path;
+    place.discard_output = true;
+    neighbour->started = true;
+    int result = process_start(&neighbour->process, neighbour->plan->command.items, &place, err);
+    command_log_write(&run->log, host->plan->name, "%s%s",
+                      process_describe(neighbour->plan->command.items, described, sizeof described),
+                      result < 0 ? ": failed" : "");
+    return result;
+}
+
+void run_end_neighbour(struct run *run, struct neighbour *neighbour)
+{
+    if (neighbour->process.pid <= 0)
+        return;
+    process_stop(&neighbour->process, STOP_GRACE_MS);
+    command_log_write(&run->log, neighbour->plan->name, "stopped");
+}
+
+// Does what is due by now and returns when something is due next (UINT64_MAX: nothing).
+static int tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
+                           struct error *err)
+{
+    *next_ns = UINT64_MAX;
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
+        struct neighbour *neighbour = &run->neighbours[i];
+        uint64_t start_ns = begin_ns + neighbour->plan->start_ns;
+        uint64_t stop_ns =
+            neighbour->plan->stop_ns ? begin_ns + neighbour->plan->stop_ns : UINT64_MAX;
+        if (!neighbour->started && now_ns >= start_ns && start_neighbour(run, neighbour, err) < 0)
+            return error_prefix(err, "the neighbour `%s`", neighbour->plan->name);
+        if (neighbour->started && now_ns >= stop_ns)
+            run_end_neighbour(run, neighbour);
+        uint64_t due_ns = !neighbour->started          ? start_ns
+                          : neighbour->process.pid > 0 ? stop_ns
+                                                       : UINT64_MAX;
+        *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
+    }
+    return 0;
+}
+
+// A neighbour may well end by itself; that it failed is worth saying.
+static void check_neighbours(struct run *run)
+{
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
+        struct neighbour *neighbour = &run->neighbours[i];
+        struct error err;
+        int status;
+        if (neighbour->process.pid <= 0 ||
+            process_wait(&neighbour->process, 0, &status, &err) <= 0 || status == 0)
+            continue;
+        char what[100];
+        snprintf(what, sizeof what, "the neighbour `%s`", neighbour->plan->name);
+        supervisor_end_error(&err, what, status, neighbour->log_path);
+        run_warn(run, "%s", err.text);
+    }
+}
+
+// Waits for the load's end while the neighbours come and go.
+static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *output, int *status,
+                       struct error *err)
+{
+    const struct experiment_load *load = &run->experiment->load;
+    uint64_t end_ns = begin_ns + load->duration_ns;
+    uint64_t deadline_ns = end_ns + load->timeout_ns + LOAD_GRACE_S * SECOND_NS;
+    for (;;) {
+        uint64_t now_ns = supervisor_now_ns(), next_ns;
+        if (now_ns >= deadline_ns)
+            return error_set(err, ERROR_FAILED, "the load does not end; see %s", run->load_log);
+        int result = tend_neighbours(run, begin_ns, now_ns, &next_ns, err);
+        if (result < 0)
+            return result;
+        check_neighbours(run);
+        if (now_ns < end_ns)
+            progress_update(run->progress, ": %.0f s to go", (double)(end_ns - now_ns) / SECOND_NS);
+        uint64_t wake_ns = now_ns + SECOND_NS;
+        result = supervisor_wait(&run->supervisor, &run->load, output, false,
+                                 next_ns < wake_ns ? next_ns : wake_ns, status, err);
+        if (result)
+            return result < 0 ? result : 0;
+    }
+}
+
+static int keep_load_summary(struct run *run, const struct text_buffer *output, struct error *err)
+{
+    const char *second = memchr(output->items, '\n', output->count);
+    json_error_t where;
+    json_t *document = second ? json_loads(second + 1, 0, &where) : NULL;
+    if (!document)
+        return error_set(err, ERROR_FAILED, "the load's summary cannot be read: %s; see %s",
+                         second ? where.text : "there is none", run->load_log);
+    int result = run_folder_write_json(&run->outcome->folder, "client/load.json", document, err);
+    json_decref(document);
+    return result;
+}
+
+int run_load(struct run *run, struct error *err)
+{
+    const struct experiment_load *load = &run->experiment->load;
+    struct text_buffer output = {0};
+    char duration[40], last[400];
+    uint64_t begin_ns = 0;
+    int status = 0;
+    progress_phase(run->progress, "loading %s at %.10g requests/s",
+                   units_format_ns((double)load->duration_ns, duration, sizeof duration),
+                   load->rate);
+    int result = start_load(run, err);
+    if (result == 0)
+        result = wait_begin(run, &output, &begin_ns, err);
+    if (result == 0)
+        result = follow_load(run, begin_ns, &output, &status, err);
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++)
+        run_end_neighbour(run, &run->neighbours[i]);
+    if (result == 0 && WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE)
+        run_warn(run, "load: %s", command_log_last_line(run->load_log, last, sizeof last));
+    else if (result == 0 && status != 0)
+        result = load_end_error(run, status, err);
+    if (result == 0)
+        result = keep_load_summary(run, &output, err);
+    array_free(&output);
+    return result;
+}

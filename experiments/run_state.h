@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// What the phases of a run share; experiments/run.h is what others use.
+#ifndef EXPERIMENTS_RUN_STATE_H
+#define EXPERIMENTS_RUN_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "experiments/command_log.h"
+#include "experiments/host.h"
+#include "experiments/run.h"
+#include "experiments/server.h"
+#include "experiments/supervisor.h"
+
+#define SECOND_NS 1000000000ull
+
+enum { STOP_GRACE_MS = 2000, LOG_PATH_BYTES = RUN_PATH_BYTES + 128 };
+
+// A program that runs beside the server for part of the load.
+struct neighbour {
+    const struct experiment_neighbour *plan;
+    struct process process;
+    char log_path[LOG_PATH_BYTES];
+    bool started;
+};
+
+struct run {
+    const struct experiment *experiment;
+    struct run_outcome *outcome;
+    struct progress *progress;
+    struct supervisor supervisor;
+    struct command_log log;
+    struct host_array hosts;
+    struct server server;
+    struct process capture;
+    char capture_log[LOG_PATH_BYTES];
+    struct process load;
+    char load_log[LOG_PATH_BYTES];
+    struct neighbour *neighbours;
+    char self[RUN_PATH_BYTES];
+    char shim[RUN_PATH_BYTES];
+    char shim_dir[128]; // empty: no shim
+    bool capturing;
+};
+
+// The hosts of the server and of the load.
+struct host *run_server_host(struct run *run);
+struct host *run_load_host(struct run *run);
+
+// Says it on stderr, in commands.log and in the run's warnings.
+void run_warn(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Starts a taillight command on a host, away from the server's cores, its stdout in a pipe. input:
+// its stdin, too.
+int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,
+                      const char *log_path, struct process *process, struct error *err);
+
+// The first line of what a child has printed, as JSON; NULL: not one. The caller owns it.
+json_t *run_first_line(const struct text_buffer *output);
+
+// Loads the dataset and verifies it.
+int run_prepare(struct run *run, struct error *err);
+
+// The load from its start to its summary, neighbours coming and going meanwhile.
+int run_load(struct run *run, struct error *err);
+void run_end_neighbour(struct run *run, struct neighbour *neighbour);
+
+#endif

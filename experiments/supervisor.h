@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// The run's one place to wait. While it waits for one process, it also sees the others die, the
+// user interrupt, and time pass; it wakes for nothing else, since it shares a core with the load.
+#ifndef EXPERIMENTS_SUPERVISOR_H
+#define EXPERIMENTS_SUPERVISOR_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/process.h"
+
+struct text_buffer ARRAY_OF(char);
+
+// A process that must not end by itself.
+struct watched {
+    struct process *process;
+    const char *what;     // "the server `cache`"
+    const char *log_path; // its last words
+};
+
+enum { MOST_WATCHED = 16 };
+
+struct supervisor {
+    int signals; // signalfd
+    sigset_t mask_before;
+    bool interrupted; // SIGINT or SIGTERM came
+    struct watched watched[MOST_WATCHED];
+    size_t watched_count;
+};
+
+// Takes over SIGINT, SIGTERM and SIGCHLD. Close gives them back.
+int supervisor_open(struct supervisor *supervisor, struct error *err);
+void supervisor_close(struct supervisor *supervisor);
+
+// From now on the end of this process ends every wait with an error. The strings must outlive it.
+void supervisor_watch(struct supervisor *supervisor, struct process *process, const char *what,
+                      const char *log_path);
+void supervisor_unwatch(struct supervisor *supervisor, const struct process *process);
+
+// Waits until deadline_ns (CLOCK_MONOTONIC). What `awaited` (may be NULL) prints to its pipe is
+// appended to *output (may be NULL), at most 16 MiB.
+// Returns 1 when awaited has ended (wait status in *status), or, with until_line, when output has a
+// newline; 0 at the deadline; negative when the user interrupted or a watched process ended.
+int supervisor_wait(struct supervisor *supervisor, struct process *awaited,
+                    struct text_buffer *output, bool until_line, uint64_t deadline_ns, int *status,
+                    struct error *err);
+
+// CLOCK_MONOTONIC now.
+uint64_t supervisor_now_ns(void);
+
+// How a process ended, in words: "was killed by signal 9 (Killed)", "ended with exit code 1".
+char *supervisor_describe_end(int status, char *out, size_t out_bytes);
+
+// Fills *err: "<what> <how it ended>; the last line of <log>: <last words>". Returns -ERROR_FAILED.
+int supervisor_end_error(struct error *err, const char *what, int status, const char *log_path);
+
+#endif
