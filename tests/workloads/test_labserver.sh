@@ -67,7 +67,8 @@ stop
 start --service fixed:20ms
 printf 'keys: {count: 100}\n' >"$dir/workload.yaml"
 timeout 20 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --rate 10 \
-    --arrivals fixed --duration 1s --json --timeout 5s >"$dir/out" 2>"$dir/err" || fail 'the load'
+    --arrivals fixed --duration 1s --json --timeout 5s >"$dir/out" 2>"$dir/err"
+case $? in 0 | 4) ;; *) fail 'the load' ;; esac # 4: the machine was busy
 p50=$(sed -n '/"latency_us"/,/}/s/.*"p50": \([0-9]*\).*/\1/p' "$dir/out")
 [ "$p50" -ge 20000 ] || fail "p50 is $p50 us with a service time of 20000 us"
 stop
