@@ -18,7 +18,6 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"load", load_command, "load a server, open-loop, and report its latency"},
     {"run", run_command, "one experiment, end to end: deploy, load, capture, explain, report"},
     {"load", load_command, "load a server, open-loop, and report its latency"},
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
