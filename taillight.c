@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "profiler/doctor_command.h"
 
 struct command {
     const char *name;
@@ -14,6 +15,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"doctor", doctor_command, "what this host can measure, and how to get the rest"},
     {NULL, NULL, NULL},
 };
 
