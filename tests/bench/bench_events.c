@@ -29,21 +29,24 @@
 
 #include "base/quantile.h"
 #include "profiler/events_capture.h"
+#include "profiler/receive_stamps.h"
 
 enum { PORT = 21310, EXCHANGES = 4000, BLOCKS = 3, MAX_ROUNDS = 300, REQUEST_BYTES = 60 };
 
 struct variant {
     const char *name;
     unsigned groups; // 0: no capture
+    bool stamps;     // just the kernel's receive stamps, which the capture of M(n) turns on
 };
 
 static const struct variant variants[] = {
-    {"nothing", 0},
-    {"scheduler", EVENT_GROUP_SCHEDULER},
-    {"interrupts", EVENT_GROUP_INTERRUPTS},
-    {"receive", EVENT_GROUP_RECEIVE | EVENT_GROUP_CONNECTIONS},
-    {"transmit", EVENT_GROUP_TRANSMIT | EVENT_GROUP_CONNECTIONS},
-    {"all", EVENT_GROUPS_ALL},
+    {"nothing", 0, false},
+    {"stamps", 0, true},
+    {"scheduler", EVENT_GROUP_SCHEDULER, false},
+    {"interrupts", EVENT_GROUP_INTERRUPTS, false},
+    {"receive", EVENT_GROUP_RECEIVE | EVENT_GROUP_CONNECTIONS, false},
+    {"transmit", EVENT_GROUP_TRANSMIT | EVENT_GROUP_CONNECTIONS, false},
+    {"all", EVENT_GROUPS_ALL, false},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -112,12 +115,18 @@ static void run_variant(int client, size_t v, const char *dir, struct result *re
         .ports = &port, .port_count = 1, .groups = variants[v].groups};
     struct events_capture *capture = NULL;
     struct error err;
+    enum receive_stamps_state stamps;
+    int stamps_fd = -1;
     if (variants[v].groups && events_capture_open(&settings, &capture, &err) < 0)
+        exit(error_report(&err));
+    if (variants[v].stamps && (stamps_fd = receive_stamps_hold(&stamps, &err)) < 0)
         exit(error_report(&err));
     exchange(client, EXCHANGES / 10);
     double began = now_ns();
     exchange(client, EXCHANGES);
     result->ns_per_exchange[v][result->rounds] = (now_ns() - began) / EXCHANGES;
+    if (stamps_fd >= 0)
+        close(stamps_fd);
     if (!capture)
         return;
     json_t *stats = NULL;
@@ -188,8 +197,10 @@ static json_t *summarise(const struct result *result)
     json_t *metrics = json_object();
     add_metric(metrics, result, EXCHANGE_NS, 0);
     for (size_t v = 1; v < VARIANTS; v++) {
-        add_metric(metrics, result, EVENTS_PER_EXCHANGE, v);
-        add_metric(metrics, result, NS_PER_EVENT, v);
+        if (variants[v].groups) {
+            add_metric(metrics, result, EVENTS_PER_EXCHANGE, v);
+            add_metric(metrics, result, NS_PER_EVENT, v);
+        }
         add_metric(metrics, result, SLOWDOWN_PERCENT, v);
     }
     return metrics;
