@@ -31,10 +31,19 @@ static int64_t host_time(const struct joiner *joiner, enum host_clock clock, uin
     return time_source_to_host(&joiner->in->clock, clock, value);
 }
 
+// No host is up for 70 years: such a time is a damaged record, and differences of any others cannot
+// overflow.
+#define LATEST_NS (INT64_C(1) << 61)
+
 // --- one lifetime per sample, with the client's own stamps ---------------------------------------
 
-static void set_stamp(struct lifetime *life, enum stamp_kind kind, int64_t time_ns, uint16_t core)
+static void set_stamp(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
+                      int64_t time_ns, uint16_t core)
 {
+    if (time_ns > LATEST_NS || time_ns < -LATEST_NS) {
+        joiner->counts->impossible_stamps++;
+        return;
+    }
     life->stamp_ns[kind] = time_ns;
     life->stamp_core[kind] = core;
     life->present |= (uint16_t)(1u << kind);
@@ -53,20 +62,21 @@ static void init_lifetime(struct joiner *joiner, size_t index)
                               .state = LIFETIME_UNANSWERED};
     for (int kind = 0; kind < STAMP_KINDS; kind++)
         life->stamp_core[kind] = NO_CORE;
-    set_stamp(life, STAMP_INTENDED, host_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc),
+    set_stamp(joiner, life, STAMP_INTENDED, host_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc),
               NO_CORE);
     if (sample->send_tsc)
-        set_stamp(life, STAMP_SEND, host_time(joiner, HOST_CLOCK_TSC, sample->send_tsc), NO_CORE);
-    if (sample->tx_ns && sample->tx_source == STAMP_SOFTWARE)
-        set_stamp(life, STAMP_CLIENT_TX, host_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns),
+        set_stamp(joiner, life, STAMP_SEND, host_time(joiner, HOST_CLOCK_TSC, sample->send_tsc),
                   NO_CORE);
+    if (sample->tx_ns && sample->tx_source == STAMP_SOFTWARE)
+        set_stamp(joiner, life, STAMP_CLIENT_TX,
+                  host_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns), NO_CORE);
     if (!sample_is_answered(sample) || !sample->reply_tsc)
         return;
-    set_stamp(life, STAMP_REPLY_READ, host_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc),
+    set_stamp(joiner, life, STAMP_REPLY_READ, host_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc),
               NO_CORE);
     if (sample->rx_ns && sample->rx_source == STAMP_SOFTWARE) {
-        set_stamp(life, STAMP_CLIENT_RX, host_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns),
-                  NO_CORE);
+        set_stamp(joiner, life, STAMP_CLIENT_RX,
+                  host_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns), NO_CORE);
         if (sample->flags & SAMPLE_RX_COALESCED) {
             life->fallback |= 1u << STAMP_CLIENT_RX;
             joiner->counts->coalesced_rx++;
@@ -248,7 +258,7 @@ static void stamp_by_event(struct joiner *joiner, struct lifetime *life, enum st
         else
             life->fallback |= 1u << STAMP_NIC;
     }
-    set_stamp(life, kind, time, event->core);
+    set_stamp(joiner, life, kind, time, event->core);
 }
 
 static void stamp_by_call(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
@@ -256,15 +266,27 @@ static void stamp_by_call(struct joiner *joiner, struct lifetime *life, enum sta
 {
     const struct application_call *call = &joiner->in->calls->items[passage->record];
     if (kind == STAMP_REPLY) {
-        set_stamp(life, kind, call->entry_ns, call->entry_core);
+        set_stamp(joiner, life, kind, call->entry_ns, call->entry_core);
         life->send_call = passage->record;
         return;
     }
-    set_stamp(life, kind, call->exit_ns, call->exit_core);
+    set_stamp(joiner, life, kind, call->exit_ns, call->exit_core);
     life->receive_call = passage->record;
     life->thread = call->thread;
     life->batch = call->batch;
     life->batch_position = call->batch_position;
+}
+
+// A hand-off says up to where the application had read by then. When that is beyond the request, it
+// announced later bytes: the request's own hand-off was never recorded, and no order of the stamps
+// needs to be broken to know it.
+static bool is_of_later_bytes(struct joiner *joiner, const struct passage *passage,
+                              enum passage_kind kind, uint64_t offset)
+{
+    if (kind != HANDOFFS || joiner->in->events[passage->record].payload.b < offset)
+        return false;
+    joiner->counts->handoffs_unseen++;
+    return true;
 }
 
 // The offset of a request's last byte in the direction that a kind of passage lies in.
@@ -291,6 +313,8 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
             at++;
         if (at == end)
             return;
+        if (is_of_later_bytes(joiner, &piles->items[at], kind, offset))
+            continue;
         if (kind == RECEIVES || kind == SENDS)
             stamp_by_call(joiner, life, stamp, &piles->items[at]);
         else
@@ -352,10 +376,21 @@ static void join_connection(struct joiner *joiner, size_t client)
     count_sharing(joiner, client);
 }
 
+// What took the hand-off's record took the segment's as well: the one that was found came later.
+static void forget_later_segment(struct lifetime *life)
+{
+    if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_NIC) &&
+        lifetime_has(life, STAMP_APPLICATION) &&
+        life->stamp_ns[STAMP_NIC] > life->stamp_ns[STAMP_APPLICATION])
+        life->present &= (uint16_t) ~(1u << STAMP_NIC);
+}
+
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
+    forget_later_segment(life);
     lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
-    if (!lifetime_has(life, STAMP_REPLY_READ) || !lifetime_has(life, STAMP_SEND))
+    if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_REPLY_READ) ||
+        !lifetime_has(life, STAMP_SEND))
         life->state = LIFETIME_UNANSWERED;
     else if (life->connection == NO_CONNECTION ||
              (joiner->socket_of[life->connection] == NO_CONNECTION &&
