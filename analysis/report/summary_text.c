@@ -103,8 +103,10 @@ static void field(const struct summary *s, const char *text, int width)
     fprintf(s->out, "%*s", left, "");
 }
 
-static void bar(const struct summary *s, double part, int cells)
+// A bar in a field of so many columns; negative: not padded, for the end of a line.
+static void bar(const struct summary *s, double part, int columns_and_pad)
 {
+    int cells = abs(columns_and_pad);
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     int filled = isfinite(part) && part > 0 ? (int)lround(fmin(part, 1) * cells * 8) : 0;
     int used = 0;
@@ -117,7 +119,8 @@ static void bar(const struct summary *s, double part, int cells)
         fputc('#', s->out);
         used++;
     }
-    fprintf(s->out, "%*s", cells - used, "");
+    if (columns_and_pad > 0)
+        fprintf(s->out, "%*s", cells - used, "");
 }
 
 // Words broken into lines of the style's width, all but the first indented.
@@ -155,8 +158,9 @@ static void write_verdict(const struct summary *s)
     char name[256], verdict[3200];
     report_clean_text(s->run->name, !s->style->unicode, name, sizeof name);
     report_clean_text(s->run->verdict, !s->style->unicode, verdict, sizeof verdict);
-    fprintf(s->out, "%s%s%s  %s%s%s\n", strong(s), name, plain(s), warn(s, !s->run->verdict_available),
-            s->run->verdict_available ? "" : "N/A: no verdict", plain(s));
+    fprintf(s->out, "%s%s%s%s%s%s\n", strong(s), name, plain(s),
+            warn(s, !s->run->verdict_available),
+            s->run->verdict_available ? "" : "  N/A: no verdict", plain(s));
     wrapped(s, verdict, 0);
 }
 
@@ -224,7 +228,8 @@ static void write_stages(const struct summary *s)
     heading(s, "Where the time goes (typical request at that percentile)");
     fprintf(s->out, "%s  %-24s", faint(s), "");
     for (size_t i = 0; i < 3; i++)
-        fprintf(s->out, "%9s %-*s ", latency_quantile_names[shown[i]], BAR_CELLS, "");
+        fprintf(s->out, "%s%9s%*s", i ? " " : "", latency_quantile_names[shown[i]],
+                i < 2 ? BAR_CELLS + 1 : 0, "");
     fprintf(s->out, "%s\n", plain(s));
     for (int stage = 1; stage < STAGES; stage++) {
         double most = 0;
@@ -232,16 +237,15 @@ static void write_stages(const struct summary *s)
             most = fmax(most, s->run->stage_at_quantile_ns[shown[i]][stage]);
         if (!(most > 0))
             continue; // merged into the next one
-        char label[64], text[32];
-        snprintf(label, sizeof label, "%s (%s)", stage_name((enum stamp_kind)stage),
-                 role_name(stage_role((enum stamp_kind)stage)));
+        char text[32];
+        enum core_role role = stage_role((enum stamp_kind)stage);
         fprintf(s->out, "  ");
-        field(s, label, 24);
+        field(s, stage_name((enum stamp_kind)stage), 20);
+        fprintf(s->out, "%-4s", role == ROLE_R || role == ROLE_A ? role_name(role) : "");
         for (size_t i = 0; i < 3; i++) {
             const double *stages = s->run->stage_at_quantile_ns[shown[i]];
-            fprintf(s->out, "%9s ", duration(stages[stage], text));
-            bar(s, stages[stage] / stage_sum(stages), BAR_CELLS);
-            fputc(' ', s->out);
+            fprintf(s->out, "%s%9s ", i ? " " : "", duration(stages[stage], text));
+            bar(s, stages[stage] / stage_sum(stages), i < 2 ? BAR_CELLS : -BAR_CELLS);
         }
         fputc('\n', s->out);
     }
@@ -273,8 +277,7 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
                 duration(cause->median_ns, c));
         fprintf(s->out, " %9s  ", duration(cause->total_ns, a));
         bar(s, cause->total_ns / whole, BAR_CELLS);
-        fprintf(s->out, " %s%s\n", percent(cause->total_ns, whole, b),
-                cause->explains ? "" : " *");
+        fprintf(s->out, " %s%s\n", percent(cause->total_ns, whole, b), cause->explains ? "" : " *");
     }
     if (diagnosis->causes.count > TOP_CAUSES)
         fprintf(s->out, "  ... and %zu smaller ones\n", diagnosis->causes.count - TOP_CAUSES);
@@ -326,8 +329,8 @@ static void write_windows(const struct summary *s)
         if (diagnosis->not_available || diagnosis->causes.count == 0)
             snprintf(line + used, sizeof line - (size_t)used, "%s",
                      diagnosis->not_available ? "N/A" : "no cause found");
-        for (size_t j = 0; !diagnosis->not_available && j < diagnosis->causes.count &&
-                           j < CAUSES_OF_WINDOW;
+        for (size_t j = 0;
+             !diagnosis->not_available && j < diagnosis->causes.count && j < CAUSES_OF_WINDOW;
              j++) {
             const struct cause *cause = &diagnosis->causes.items[j];
             report_clean_text(cause->name, !s->style->unicode, name, sizeof name);
