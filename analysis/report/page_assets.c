@@ -6,9 +6,8 @@
 
 #define ASSET(symbol, file)                                                                        \
     __asm__(".section .rodata\n"                                                                   \
-            ".local " #symbol "_begin, " #symbol "_end\n"                                          \
-            #symbol "_begin: .incbin \"analysis/report/" file "\"\n"                               \
-            #symbol "_end: .byte 0\n"                                                              \
+            ".local " #symbol "_begin, " #symbol "_end\n" #symbol                                  \
+            "_begin: .incbin \"analysis/report/" file "\"\n" #symbol "_end: .byte 0\n"             \
             ".previous\n");                                                                        \
     extern const char symbol##_begin[], symbol##_end[];
 

@@ -121,8 +121,7 @@ static json_t *documents_build(struct page_builder *builder)
     json_t *const documents[] = {run->experiment, run->load, run->capture, run->facts};
     static const char *const names[] = {"experiment", "load", "capture", "facts"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        page_put(builder, object, names[i],
-                 documents[i] ? json_incref(documents[i]) : json_null());
+        page_put(builder, object, names[i], documents[i] ? json_incref(documents[i]) : json_null());
     return object;
 }
 

@@ -41,10 +41,10 @@ struct message_columns {
 
 static struct message_columns columns_new(struct page_builder *builder)
 {
-    struct message_columns c = {json_array(), json_array(), json_array(), json_array(),
-                                json_array(), json_array(), json_array(), json_array(),
-                                json_array(), json_array(), json_array(), json_array(),
-                                json_array(), json_array(), 0};
+    struct message_columns c = {
+        json_array(), json_array(), json_array(), json_array(), json_array(),
+        json_array(), json_array(), json_array(), json_array(), json_array(),
+        json_array(), json_array(), json_array(), json_array(), 0};
     for (int stage = 0; stage < STAGES; stage++)
         page_append(builder, c.stages, json_array());
     return c;

@@ -14,8 +14,8 @@
 
 struct page_builder {
     const struct run_analysis *run;
-    json_t *names;      // span names in use, as the page indexes them
-    int32_t *name_page; // server.names index -> index in names, -1: not used yet
+    json_t *names;           // span names in use, as the page indexes them
+    int32_t *name_page;      // server.names index -> index in names, -1: not used yet
     int64_t longest_life_ns; // from intended to reply, over the run
     bool failed;             // out of memory somewhere
 };
@@ -34,8 +34,8 @@ json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns);
 json_t *page_text(const char *text);
 
 // The parts of the document, each in its own file.
-json_t *page_curve_build(struct page_builder *builder, bool corrected);           // page_curve.c
+json_t *page_curve_build(struct page_builder *builder, bool corrected); // page_curve.c
 json_t *page_diagnosis_build(struct page_builder *builder, const struct diagnosis *diagnosis);
-json_t *page_timelines_build(struct page_builder *builder);                       // page_timeline.c
+json_t *page_timelines_build(struct page_builder *builder); // page_timeline.c
 
 #endif

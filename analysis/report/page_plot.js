@@ -8,14 +8,17 @@ const byId = id => document.getElementById(id);
 
 function build(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {}))
-    if (typeof value === 'function') node.addEventListener(name, value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? '' : value);
+    if (typeof value === 'function')
+      node.addEventListener(name, value);
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(name, value === true ? '' : value);
   node.append(...children.filter(child => child !== null && child !== undefined));
   return node;
 }
-const element = (tag, attributes, ...children) => build(document.createElement(tag), attributes, children);
+const element = (tag, attributes, ...children) =>
+    build(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) =>
-  build(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
+    build(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 
 // --- numbers in words -----------------------------------------------------------------------
 
@@ -44,9 +47,11 @@ const count = value => known(value) ? Math.round(value).toLocaleString('en-US') 
 function percent(part, whole = 1) {
   if (!known(part) || !(whole > 0)) return '–';
   const value = 100 * part / whole;
-  if (value === 0 || value === 100) return value + ' %';
-  const decimals = value > 99.99 ? 4 : value > 99 ? 2 : value < 0.1 ? 3 : value < 10 ? 2 : 1;
-  return value.toFixed(decimals) + ' %';
+  if (value === 0) return '0 %';
+  if (value >= 100 && value < 100.01) return '100 %';  // rounding of whole nanoseconds
+  if (value > 99.99 && value < 100) return '> 99.99 %';
+  if (value > 0 && value < 0.01) return '< 0.01 %';
+  return value.toFixed(value > 99 || value < 10 ? 2 : 1) + ' %';
 }
 const seconds = ns => known(ns) ? (ns / 1e9).toFixed(ns % 1e9 === 0 ? 0 : 3) + ' s' : '–';
 const plural = (number, one, many = one + 's') => `${count(number)} ${number === 1 ? one : many}`;
@@ -61,7 +66,8 @@ function linearScale(low, high, from, to) {
 
 function logScale(low, high, from, to) {
   const a = Math.log(low), b = Math.log(high);
-  const scale = value => from + (Math.log(Math.max(value, 1e-300)) - a) / (b - a || 1) * (to - from);
+  const scale = value =>
+      from + (Math.log(Math.max(value, 1e-300)) - a) / (b - a || 1) * (to - from);
   scale.invert = at => Math.exp(a + (at - from) / (to - from) * (b - a));
   return scale;
 }
@@ -70,7 +76,8 @@ function linearTicks(low, high, wanted) {
   const rough = (high - low) / wanted, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find(factor => factor * power >= rough) * power;
   const ticks = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) ticks.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++)
+    ticks.push(i * step);
   return ticks;
 }
 
@@ -95,10 +102,14 @@ const DARK = ['#f07f2e', '#4a9fdc', '#1fbf93', '#dc92bb', '#f0b429', '#7cc8f5', 
 const SHAPES = ['circle', 'square', 'triangle', 'diamond', 'down', 'plus', 'star'];
 
 function theme() {
-  const style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue('--' + name).trim();
-  const dark = matchMedia('(prefers-color-scheme: dark)').matches && !document.documentElement.classList.contains('printing');
+  const style = getComputedStyle(document.documentElement),
+        get = name => style.getPropertyValue('--' + name).trim();
+  const dark = matchMedia('(prefers-color-scheme: dark)').matches &&
+      !document.documentElement.classList.contains('printing');
   const colours = {dark, causes: dark ? DARK : LIGHT, other: dark ? '#8b8e96' : '#7d8087'};
-  for (const name of ['paper', 'raised', 'ink', 'muted', 'faint', 'line', 'grid', 'accent', 'curve', 'band', 'idle', 'selected'])
+  for (const name
+           of ['paper', 'raised', 'ink', 'muted', 'faint', 'line', 'grid', 'accent', 'curve',
+               'band', 'idle', 'selected'])
     colours[name] = get(name);
   return colours;
 }
@@ -107,26 +118,42 @@ const causeShape = rank => SHAPES[rank] || 'circle';
 
 // The outline of a shape of about the area of a circle of that radius, as an SVG path.
 function shapePath(shape, x, y, r) {
-  const polygon = points => 'M' + points.map(([a, b]) => `${(x + a * r).toFixed(2)} ${(y + b * r).toFixed(2)}`).join('L') + 'Z';
+  const polygon = points => 'M' +
+      points.map(([a, b]) => `${(x + a * r).toFixed(2)} ${(y + b * r).toFixed(2)}`).join('L') + 'Z';
   const around = (n, radius, turn) => Array.from({length: n}, (_, i) => {
-    const angle = 2 * Math.PI * i / n + turn, at = typeof radius === 'function' ? radius(i) : radius;
+    const angle = 2 * Math.PI * i / n + turn,
+          at = typeof radius === 'function' ? radius(i) : radius;
     return [at * Math.sin(angle), -at * Math.cos(angle)];
   });
   switch (shape) {
-  case 'square': return polygon([[-.88, -.88], [.88, -.88], [.88, .88], [-.88, .88]]);
-  case 'triangle': return polygon(around(3, 1.38, 0));
-  case 'down': return polygon(around(3, 1.38, Math.PI));
-  case 'diamond': return polygon(around(4, 1.22, 0));
-  case 'plus': return polygon([[-.4, -1.1], [.4, -1.1], [.4, -.4], [1.1, -.4], [1.1, .4], [.4, .4], [.4, 1.1], [-.4, 1.1], [-.4, .4], [-1.1, .4], [-1.1, -.4], [-.4, -.4]]);
-  case 'star': return polygon(around(10, i => i % 2 ? .62 : 1.32, 0));
-  default: return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`;
+    case 'square':
+      return polygon([[-.88, -.88], [.88, -.88], [.88, .88], [-.88, .88]]);
+    case 'triangle':
+      return polygon(around(3, 1.38, 0));
+    case 'down':
+      return polygon(around(3, 1.38, Math.PI));
+    case 'diamond':
+      return polygon(around(4, 1.22, 0));
+    case 'plus':
+      return polygon([
+        [-.4, -1.1], [.4, -1.1], [.4, -.4], [1.1, -.4], [1.1, .4], [.4, .4], [.4, 1.1], [-.4, 1.1],
+        [-.4, .4], [-1.1, .4], [-1.1, -.4], [-.4, -.4]
+      ]);
+    case 'star':
+      return polygon(around(10, i => i % 2 ? .62 : 1.32, 0));
+    default:
+      return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${- 2 * r} 0Z`;
   }
 }
 
 function swatch(rank) {
   const colour = causeColour(theme(), rank);
-  return svg('svg', {viewBox: '0 0 13 13', 'aria-hidden': 'true'},
-    svg('path', {d: shapePath(causeShape(rank), 6.5, 6.5, 5), fill: colour, 'fill-opacity': .75, stroke: colour}));
+  return svg('svg', {viewBox: '0 0 13 13', 'aria-hidden': 'true'}, svg('path', {
+               d: shapePath(causeShape(rank), 6.5, 6.5, 5),
+               fill: colour,
+               'fill-opacity': .75,
+               stroke: colour
+             }));
 }
 
 // --- tooltip, canvas, tables, controls -------------------------------------------------------
@@ -137,20 +164,29 @@ function showTip(event, text) {
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 8)) + 'px';
-  tip.style.top = Math.max(4, event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 10 : event.clientY + 18) + 'px';
+  tip.style.top =
+      Math.max(
+          4,
+          event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 10 :
+                                                          event.clientY + 18) +
+      'px';
 }
-const hideTip = () => { byId('tip').hidden = true; };
+const hideTip = () => {
+  byId('tip').hidden = true;
+};
 
 // Sizes the canvas to its place and the screen's pixels; returns its context and width.
 function fitCanvas(canvas, height) {
-  const width = Math.max(300, canvas.parentElement.clientWidth), ratio = window.devicePixelRatio || 1;
+  const width = Math.max(300, canvas.parentElement.clientWidth),
+        ratio = window.devicePixelRatio || 1;
   canvas.style.height = height + 'px';
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   const context = canvas.getContext('2d');
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
-  context.font = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
+  context.font =
+      '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
   context.textBaseline = 'middle';
   return {context, width};
 }
@@ -161,28 +197,44 @@ function fitText(context, text, width) {
   let low = 0, high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (context.measureText(text.slice(0, middle) + '…').width <= width) low = middle;
-    else high = middle - 1;
+    if (context.measureText(text.slice(0, middle) + '…').width <= width)
+      low = middle;
+    else
+      high = middle - 1;
   }
   return low >= 2 ? text.slice(0, low) + '…' : '';
 }
 
 // columns: [title, is text]; rows: arrays of strings or nodes.
 function table(columns, rows, caption) {
-  const cell = (tag, content, column) => element(tag, {class: columns[column][1] ? 'text' : 'nowrap', scope: tag === 'th' ? 'col' : null}, content);
-  return element('table', {},
-    element('caption', {class: 'only-screen-reader'}, caption),
-    element('thead', {}, element('tr', {}, ...columns.map(([title], i) => cell('th', title, i)))),
-    element('tbody', {}, ...rows.map(row => element('tr', {}, ...row.map((content, i) => cell('td', content, i))))));
+  const cell = (tag, content, column) => element(
+      tag, {class: columns[column][1] ? 'text' : 'nowrap', scope: tag === 'th' ? 'col' : null},
+      content);
+  return element(
+      'table', {}, element('caption', {class: 'only-screen-reader'}, caption),
+      element('thead', {}, element('tr', {}, ...columns.map(([title], i) => cell('th', title, i)))),
+      element(
+          'tbody', {},
+          ...rows.map(
+              row => element('tr', {}, ...row.map((content, i) => cell('td', content, i))))));
 }
 
 // A group of buttons of which one is pressed. choices: [key, label].
 function choice(place, label, choices, current, chosen) {
-  place.replaceChildren(element('span', {class: 'label'}, label), ...choices.map(([key, text]) =>
-    element('button', {type: 'button', 'aria-pressed': String(key === current), click: () => {
-      for (const button of place.querySelectorAll('button')) button.setAttribute('aria-pressed', String(button.textContent === text));
-      chosen(key);
-    }}, text)));
+  place.replaceChildren(
+      element('span', {class: 'label'}, label),
+      ...choices.map(
+          ([key, text]) => element(
+              'button', {
+                type: 'button',
+                'aria-pressed': String(key === current),
+                click: () => {
+                  for (const button of place.querySelectorAll('button'))
+                    button.setAttribute('aria-pressed', String(button.textContent === text));
+                  chosen(key);
+                }
+              },
+              text)));
   place.setAttribute('role', 'group');
   place.setAttribute('aria-label', label);
 }
@@ -203,34 +255,47 @@ class Viewport {
     canvas.addEventListener('keydown', event => this.key(event, pans));
   }
   extent(low, high) {
-    Object.assign(this, {low, high: Math.max(high, low + 1), from: low, to: Math.max(high, low + 1)});
+    Object.assign(
+        this, {low, high: Math.max(high, low + 1), from: low, to: Math.max(high, low + 1)});
   }
-  get zoomed() { return this.from > this.low || this.to < this.high; }
+  get zoomed() {
+    return this.from > this.low || this.to < this.high;
+  }
   set(from, to) {
-    const smallest = Math.max((this.high - this.low) / 1e5, 20), length = Math.min(Math.max(to - from, smallest), this.high - this.low);
+    const smallest = Math.max((this.high - this.low) / 1e5, 20),
+          length = Math.min(Math.max(to - from, smallest), this.high - this.low);
     const start = Math.min(Math.max(from, this.low), this.high - length);
     Object.assign(this, {from: start, to: start + length});
     this.change();
   }
-  reset() { this.set(this.low, this.high); }
-  zoom(factor, at = (this.from + this.to) / 2) { this.set(at - (at - this.from) * factor, at + (this.to - at) * factor); }
+  reset() {
+    this.set(this.low, this.high);
+  }
+  zoom(factor, at = (this.from + this.to) / 2) {
+    this.set(at - (at - this.from) * factor, at + (this.to - at) * factor);
+  }
   valueAt(x) {
     const {left, right} = this.area();
-    return this.from + (Math.min(Math.max(x, left), right) - left) / (right - left) * (this.to - this.from);
+    return this.from +
+        (Math.min(Math.max(x, left), right) - left) / (right - left) * (this.to - this.from);
   }
-  x(event) { return event.clientX - this.canvas.getBoundingClientRect().left; }
+  x(event) {
+    return event.clientX - this.canvas.getBoundingClientRect().left;
+  }
   wheel(event) {
     if (document.activeElement !== this.canvas && !event.ctrlKey) return;
     event.preventDefault();
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       const by = event.deltaX / this.canvas.clientWidth * (this.to - this.from);
       this.set(this.from + by, this.to + by);
-    } else this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.valueAt(this.x(event)));
+    } else
+      this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.valueAt(this.x(event)));
   }
   down(event) {
     if (event.button !== 0) return;
     this.drag = {x: this.x(event), to: this.x(event)};
-    this.canvas.setPointerCapture(event.pointerId);
+    if (event.isTrusted)
+      this.canvas.setPointerCapture(event.pointerId);  // a test's pointer cannot be held
   }
   move(event) {
     if (!this.drag) return;
@@ -241,13 +306,26 @@ class Viewport {
     const drag = this.drag;
     this.drag = null;
     if (!drag) return;
-    if (Math.abs(drag.to - drag.x) < 5) { this.change(); this.pick?.(event); return; }
+    if (Math.abs(drag.to - drag.x) < 5) {
+      this.change();
+      this.pick?.(event);
+      return;
+    }
     this.set(this.valueAt(Math.min(drag.x, drag.to)), this.valueAt(Math.max(drag.x, drag.to)));
   }
   key(event, pans) {
     const step = (this.to - this.from) / 8;
-    const actions = {'+': () => this.zoom(0.6), '=': () => this.zoom(0.6), '-': () => this.zoom(1 / 0.6), '0': () => this.reset(),
-      ...(pans ? {ArrowLeft: () => this.set(this.from - step, this.to - step), ArrowRight: () => this.set(this.from + step, this.to + step)} : {})};
+    const actions = {
+      '+': () => this.zoom(0.6),
+      '=': () => this.zoom(0.6),
+      '-': () => this.zoom(1 / 0.6),
+      '0': () => this.reset(),
+      ...(pans ? {
+        ArrowLeft: () => this.set(this.from - step, this.to - step),
+        ArrowRight: () => this.set(this.from + step, this.to + step)
+      } :
+                 {})
+    };
     if (event.ctrlKey || event.metaKey || event.altKey || !actions[event.key]) return;
     event.preventDefault();
     actions[event.key]();
@@ -256,6 +334,7 @@ class Viewport {
   drawDrag(context, height, colours) {
     if (!this.drag || Math.abs(this.drag.to - this.drag.x) < 5) return;
     context.fillStyle = colours.band;
-    context.fillRect(Math.min(this.drag.x, this.drag.to), 0, Math.abs(this.drag.to - this.drag.x), height);
+    context.fillRect(
+        Math.min(this.drag.x, this.drag.to), 0, Math.abs(this.drag.to - this.drag.x), height);
   }
 }

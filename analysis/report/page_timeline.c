@@ -119,8 +119,7 @@ static json_t *spans_build(struct page_builder *builder, const struct interval_a
                            int64_t begin, uint64_t *omitted)
 {
     json_t *spans = json_object(), *from = json_array(), *length = json_array(),
-           *whole = json_array(), *depth = json_array(), *kind = json_array(),
-           *name = json_array();
+           *whole = json_array(), *depth = json_array(), *kind = json_array(), *name = json_array();
     int64_t bound = shortest_kept(parts);
     *omitted = 0;
     for (size_t i = 0; i < parts->count; i++) {
@@ -165,8 +164,8 @@ static json_t *core_build(struct page_builder *builder, uint16_t core, const cha
 }
 
 // The cores the message lived on at the server: R before the hand-off, A after it.
-static json_t *cores_build(struct page_builder *builder, const struct lifetime *life,
-                           int64_t begin, int64_t end)
+static json_t *cores_build(struct page_builder *builder, const struct lifetime *life, int64_t begin,
+                           int64_t end)
 {
     static const enum stamp_kind server_stamps[] = {STAMP_NIC, STAMP_HANDOFF, STAMP_APPLICATION,
                                                     STAMP_REPLY, STAMP_SERVER_TX};
@@ -184,8 +183,8 @@ static json_t *cores_build(struct page_builder *builder, const struct lifetime *
         seen[count++] = core;
         bool receives = false, applies = false;
         for (size_t j = 0; j < SERVER_STAMPS; j++) {
-            bool here = lifetime_has(life, server_stamps[j]) &&
-                        life->stamp_core[server_stamps[j]] == core;
+            bool here =
+                lifetime_has(life, server_stamps[j]) && life->stamp_core[server_stamps[j]] == core;
             receives = receives || (here && server_stamps[j] <= STAMP_HANDOFF);
             applies = applies || (here && server_stamps[j] >= STAMP_APPLICATION);
         }

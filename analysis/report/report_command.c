@@ -88,8 +88,10 @@ int report_command(int argc, char **argv)
     if (help)
         return 0;
     if (positional != 1) {
-        error_set(&err, ERROR_INPUT, "report takes one run folder, not %d; see taillight report "
-                                     "--help", positional);
+        error_set(&err, ERROR_INPUT,
+                  "report takes one run folder, not %d; see taillight report "
+                  "--help",
+                  positional);
         return error_report(&err);
     }
     struct progress progress;

@@ -64,8 +64,9 @@ static int write_data(const struct run_analysis *run, FILE *out, struct error *e
     json_decref(page);
     // A disk that is full shows when the file is closed; anything else is a failure here.
     if (written < 0 && !ferror(out))
-        return error_set(err, ERROR_FAILED, "cannot put the report's data into words: out of "
-                                            "memory, or a document of the run nests too deeply");
+        return error_set(err, ERROR_FAILED,
+                         "cannot put the report's data into words: out of "
+                         "memory, or a document of the run nests too deeply");
     return 0;
 }
 

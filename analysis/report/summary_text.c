@@ -77,9 +77,13 @@ static const char *percent(double part, double whole, char out[32])
     if (!(whole > 0) || !isfinite(part))
         return "-";
     double value = 100 * part / whole;
-    // Nearly all is not all: 99.9996 % must not read 100 %.
-    int decimals = value > 99 && value < 100 ? (value > 99.99 ? 4 : 2) : value < 1 ? 2 : 1;
-    snprintf(out, 32, "%.*f%%", value == 100 || value == 0 ? 0 : decimals, value);
+    // Nearly all is not all, and hardly any is not none.
+    if (value > 99.99 && value < 100)
+        return ">99.99%";
+    if (value > 0 && value < 0.01)
+        return "<0.01%";
+    bool plain_number = value == 0 || (value >= 100 && value < 100.01);
+    snprintf(out, 32, "%.*f%%", plain_number ? 0 : value > 99 || value < 10 ? 2 : 1, value);
     return out;
 }
 
@@ -103,6 +107,7 @@ static void field(const struct summary *s, const char *text, int width)
     fprintf(s->out, "%*s", left, "");
 }
 
+// A bar in a field of so many columns.
 static void bar(const struct summary *s, double part, int cells)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -155,8 +160,9 @@ static void write_verdict(const struct summary *s)
     char name[256], verdict[3200];
     report_clean_text(s->run->name, !s->style->unicode, name, sizeof name);
     report_clean_text(s->run->verdict, !s->style->unicode, verdict, sizeof verdict);
-    fprintf(s->out, "%s%s%s  %s%s%s\n", strong(s), name, plain(s), warn(s, !s->run->verdict_available),
-            s->run->verdict_available ? "" : "N/A: no verdict", plain(s));
+    fprintf(s->out, "%s%s%s%s%s%s\n", strong(s), name, plain(s),
+            warn(s, !s->run->verdict_available),
+            s->run->verdict_available ? "" : "  N/A: no verdict", plain(s));
     wrapped(s, verdict, 0);
 }
 
@@ -224,7 +230,8 @@ static void write_stages(const struct summary *s)
     heading(s, "Where the time goes (typical request at that percentile)");
     fprintf(s->out, "%s  %-24s", faint(s), "");
     for (size_t i = 0; i < 3; i++)
-        fprintf(s->out, "%9s %-*s ", latency_quantile_names[shown[i]], BAR_CELLS, "");
+        fprintf(s->out, "%s%9s%*s", i ? " " : "", latency_quantile_names[shown[i]],
+                i < 2 ? BAR_CELLS + 1 : 0, "");
     fprintf(s->out, "%s\n", plain(s));
     for (int stage = 1; stage < STAGES; stage++) {
         double most = 0;
@@ -232,16 +239,15 @@ static void write_stages(const struct summary *s)
             most = fmax(most, s->run->stage_at_quantile_ns[shown[i]][stage]);
         if (!(most > 0))
             continue; // merged into the next one
-        char label[64], text[32];
-        snprintf(label, sizeof label, "%s (%s)", stage_name((enum stamp_kind)stage),
-                 role_name(stage_role((enum stamp_kind)stage)));
+        char text[32];
+        enum core_role role = stage_role((enum stamp_kind)stage);
         fprintf(s->out, "  ");
-        field(s, label, 24);
+        field(s, stage_name((enum stamp_kind)stage), 20);
+        fprintf(s->out, "%-4s", role == ROLE_R || role == ROLE_A ? role_name(role) : "");
         for (size_t i = 0; i < 3; i++) {
             const double *stages = s->run->stage_at_quantile_ns[shown[i]];
-            fprintf(s->out, "%9s ", duration(stages[stage], text));
+            fprintf(s->out, "%s%9s ", i ? " " : "", duration(stages[stage], text));
             bar(s, stages[stage] / stage_sum(stages), BAR_CELLS);
-            fputc(' ', s->out);
         }
         fputc('\n', s->out);
     }
@@ -273,8 +279,7 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
                 duration(cause->median_ns, c));
         fprintf(s->out, " %9s  ", duration(cause->total_ns, a));
         bar(s, cause->total_ns / whole, BAR_CELLS);
-        fprintf(s->out, " %s%s\n", percent(cause->total_ns, whole, b),
-                cause->explains ? "" : " *");
+        fprintf(s->out, " %s%s\n", percent(cause->total_ns, whole, b), cause->explains ? "" : " *");
     }
     if (diagnosis->causes.count > TOP_CAUSES)
         fprintf(s->out, "  ... and %zu smaller ones\n", diagnosis->causes.count - TOP_CAUSES);
@@ -326,8 +331,8 @@ static void write_windows(const struct summary *s)
         if (diagnosis->not_available || diagnosis->causes.count == 0)
             snprintf(line + used, sizeof line - (size_t)used, "%s",
                      diagnosis->not_available ? "N/A" : "no cause found");
-        for (size_t j = 0; !diagnosis->not_available && j < diagnosis->causes.count &&
-                           j < CAUSES_OF_WINDOW;
+        for (size_t j = 0;
+             !diagnosis->not_available && j < diagnosis->causes.count && j < CAUSES_OF_WINDOW;
              j++) {
             const struct cause *cause = &diagnosis->causes.items[j];
             report_clean_text(cause->name, !s->style->unicode, name, sizeof name);
@@ -340,6 +345,24 @@ static void write_windows(const struct summary *s)
     }
     if (all->count > TOP_WINDOWS + 1)
         fprintf(s->out, "  ... and %zu more in the report\n", all->count - TOP_WINDOWS - 1);
+}
+
+// What the load generator and the capture said against themselves.
+static void write_warnings(const struct summary *s)
+{
+    json_t *const lists[] = {json_object_get(s->run->load, "reasons"),
+                             json_object_get(s->run->load, "warnings"),
+                             json_object_get(s->run->capture, "warnings")};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (size_t j = 0; j < json_array_size(lists[i]); j++) {
+            const char *text = json_string_value(json_array_get(lists[i], j));
+            char clean[800];
+            if (!text)
+                continue;
+            report_clean_text(text, !s->style->unicode, clean, sizeof clean);
+            fprintf(s->out, "%sBeware%s  ", warn(s, true), plain(s));
+            wrapped(s, clean, 8);
+        }
 }
 
 static void write_losses(const struct summary *s)
@@ -387,4 +410,5 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
         write_diagnosis(&s, &run->diagnoses.items[0]);
     write_windows(&s);
     write_losses(&s);
+    write_warnings(&s);
 }

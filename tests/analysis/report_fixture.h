@@ -324,8 +324,7 @@ static void fixture_causes(struct diagnosis *diagnosis, bool odd)
                      (i == FIXTURE_SOFTIRQ)))
                 renumbered[i] = j;
     for (size_t i = 0; i < diagnosis->attributions.count; i++)
-        diagnosis->attributions.items[i].cause =
-            renumbered[diagnosis->attributions.items[i].cause];
+        diagnosis->attributions.items[i].cause = renumbered[diagnosis->attributions.items[i].cause];
 }
 
 static void fixture_attribute(struct fixture *f, struct diagnosis *diagnosis, size_t index,
@@ -427,8 +426,8 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
 
 static void fixture_names(struct fixture *f, bool odd)
 {
-    static const char *const names[NAMES] = {"idle", "memcached", "yes", "NET_RX",
-                                             "virtio1-input.0", "local timer"};
+    static const char *const names[NAMES] = {"idle",   "memcached",       "yes",
+                                             "NET_RX", "virtio1-input.0", "local timer"};
     for (int i = 0; i < NAMES; i++)
         if (array_push(&f->run.server.names,
                        strdup(odd && i == NAME_HOG ? FIXTURE_ODD_NAME : names[i])) < 0)
@@ -454,7 +453,7 @@ static void fixture_lose(struct run_analysis *run)
             life->present = unsent ? 1 : 3;
         } else if (i % 70 == 13) {
             life->state = LIFETIME_NO_NIC;
-            life->present &= (uint16_t)~(1u << STAMP_NIC);
+            life->present &= (uint16_t) ~(1u << STAMP_NIC);
             life->stamp_ns[STAMP_NIC] = 0;
             life->stage_ns[STAMP_HANDOFF] += life->stage_ns[STAMP_NIC];
             life->stage_ns[STAMP_NIC] = 0;
@@ -470,11 +469,14 @@ static void fixture_lose(struct run_analysis *run)
 
 static void fixture_documents(struct run_analysis *run)
 {
-    run->experiment = json_pack("{s:s, s:{s:s, s:i}, s:{s:f, s:s, s:i}}", "name", run->name,
-                                "server", "kind", "memcached", "threads", 1, "load", "rate",
+    run->experiment = json_pack("{s:s, s:{s:s, s:i}, s:{s:{s:i, s:i}}, s:{s:f, s:s, s:i}}", "name",
+                                "quickstart", "server", "kind", "memcached", "threads", 1,
+                                "workload", "mix", "get", 90, "set", 10, "load", "rate",
                                 run->offered_rate, "arrivals", "exponential", "connections", 16);
-    run->load = json_pack("{s:[{s:s}, {s:s}], s:i, s:i}", "operations", "name", "get", "name", "set",
-                          "tx_stamps_unmatched", 0, "timed_out", (int)run->timed_out);
+    run->load = json_pack("{s:i, s:i}", "tx_stamps_unmatched", 0, "timed_out", (int)run->timed_out);
+    if (run->timed_out)
+        json_object_set_new(run->load, "reasons",
+                            json_pack("[s]", "some requests had to wait for a connection"));
     run->capture = json_pack("{s:s, s:i, s:i}", "backend", "events", "events", 812345, "dropped",
                              (int)run->dropped_events);
     run->facts = json_pack("{s:{s:s, s:i}}", "server", "kernel", "6.18.0", "cores", 4);

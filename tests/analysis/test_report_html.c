@@ -112,8 +112,7 @@ static void test_data_parses_back(void **state)
         json_error_t error;
         json_t *data = json_loads(open, JSON_DISABLE_EOF_CHECK, &error);
         assert_non_null(data);
-        assert_string_equal(json_string_value(json_object_get(data, "version")),
-                            TAILLIGHT_VERSION);
+        assert_string_equal(json_string_value(json_object_get(data, "version")), TAILLIGHT_VERSION);
         json_decref(data);
         free(page);
     }
