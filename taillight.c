@@ -10,6 +10,7 @@
 #include "experiments/capture_command.h"
 #include "experiments/run_command.h"
 #include "loadgen/load_command.h"
+#include "profiler/doctor_command.h"
 
 struct command {
     const char *name;
@@ -22,6 +23,7 @@ static const struct command commands[] = {
     {"load", load_command, "load a server, open-loop, and report its latency"},
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
     {"analyze", analyze_command, "lifetimes and diagnosis from what a run captured"},
+    {"doctor", doctor_command, "what this host can measure, and how to get the rest"},
     {NULL, NULL, NULL},
 };
 

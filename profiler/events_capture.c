@@ -165,6 +165,7 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         return error_set(err, ERROR_FAILED, "no memory for a capture");
     capture->settings = *settings;
     capture->stamps_fd = -1;
+    capture->stamps = RECEIVE_STAMPS_OFF;
     capture->records = MAP_FAILED;
     int result = fill_defaults(capture, err);
     if (result < 0)
@@ -174,10 +175,13 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         result = error_set(err, ERROR_FAILED, "no memory for a capture");
         goto fail;
     }
-    capture->stamps_fd = receive_stamps_hold(&capture->stamps, err);
-    if (capture->stamps_fd < 0) {
-        result = capture->stamps_fd;
-        goto fail;
+    // Stamps cost something for every packet of the host, so only who wants M(n) turns them on.
+    if (capture->settings.groups & EVENT_GROUP_RECEIVE) {
+        capture->stamps_fd = receive_stamps_hold(&capture->stamps, err);
+        if (capture->stamps_fd < 0) {
+            result = capture->stamps_fd;
+            goto fail;
+        }
     }
     result = events_programs_attach(capture->settings.groups, prepare, capture, capture->states,
                                     &capture->programs, err);
