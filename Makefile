@@ -64,6 +64,9 @@ $(BUILD)/taillight: $(BUILD)/taillight.o $(library)
 	$(if $(Q),@echo '  LD    $@')
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The report's page lies inside the program; the compiler does not see which files that takes.
+$(BUILD)/analysis/report/page_assets.o: $(wildcard analysis/report/page*.html analysis/report/page*.css analysis/report/page*.js)
+
 # --- the shim: lives in other people's processes, so it links nothing but libc -----------------
 
 $(BUILD)/libtaillight-shim.so: $(preload) $(wildcard shim/*.h base/*.h)

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+//
+// The assembler reads the files, so building needs no other tool. Paths are from the top of the
+// tree, where make runs; the Makefile names them as what this object depends on.
+#include "analysis/report/page_assets.h"
+
+#define ASSET(symbol, file)                                                                        \
+    __asm__(".section .rodata\n"                                                                   \
+            ".local " #symbol "_begin, " #symbol "_end\n" #symbol                                  \
+            "_begin: .incbin \"analysis/report/" file "\"\n" #symbol "_end: .byte 0\n"             \
+            ".previous\n");                                                                        \
+    extern const char symbol##_begin[], symbol##_end[];
+
+ASSET(page_html, "page.html")
+ASSET(page_css, "page.css")
+ASSET(page_plot_js, "page_plot.js")
+ASSET(page_latency_js, "page_latency.js")
+ASSET(page_causes_js, "page_causes.js")
+ASSET(page_timeline_js, "page_timeline.js")
+ASSET(page_js, "page.js")
+
+const struct page_asset page_assets[] = {
+    {"page.html", page_html_begin, page_html_end},
+    {"page.css", page_css_begin, page_css_end},
+    {"page_plot.js", page_plot_js_begin, page_plot_js_end},
+    {"page_latency.js", page_latency_js_begin, page_latency_js_end},
+    {"page_causes.js", page_causes_js_begin, page_causes_js_end},
+    {"page_timeline.js", page_timeline_js_begin, page_timeline_js_end},
+    {"page.js", page_js_begin, page_js_end},
+    {0},
+};

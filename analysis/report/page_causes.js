@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: MIT
+//
+// Causes: the balloon plot (one balloon per message and cause), the box plot of what each cause
+// added, and how both show one chosen cause. After NSight's figures 3, 12 and 13.
+
+// What the reader is looking at. `message` is an index into the diagnosis's messages, or null.
+const view = {
+  diagnosis: 0,
+  message: null,
+  id: null,
+  cause: null,
+  sort: 'total'
+};
+const current = () => data.diagnoses[view.diagnosis];
+const causeKey = cause => cause.role + ' ' + cause.name;
+const causeLabel = cause => `${cause.name} (${data.roles[cause.role]})`;
+
+// A cause keeps its colour and shape in every window; what is only located stays grey.
+const causeRanks = new Map();
+for (const diagnosis of data.diagnoses)
+  for (const cause of diagnosis.causes)
+    if (cause.explains && !causeRanks.has(causeKey(cause)))
+      causeRanks.set(causeKey(cause), causeRanks.size);
+const causeRank = cause => causeRanks.get(causeKey(cause)) ?? 99;
+
+// Messages of a diagnosis in order of time, and where each stands in it; made once.
+function timeOrder(diagnosis) {
+  if (!diagnosis.byTime) {
+    const at = diagnosis.messages.at_ns;
+    diagnosis.byTime = at.map((_, i) => i).sort((a, b) => at[a] - at[b]);
+    diagnosis.place = [];
+    diagnosis.byTime.forEach((index, place) => {
+      diagnosis.place[index] = place;
+    });
+  }
+  return diagnosis.byTime;
+}
+
+// --- balloons ---------------------------------------------------------------------------------
+
+class BalloonPlot {
+  constructor(place) {
+    this.canvas = element('canvas', {
+      tabindex: 0,
+      role: 'application',
+      'aria-roledescription': 'balloon plot',
+      'aria-label':
+          'Slow messages in order of time. Arrow keys choose a message; the table of the slowest messages has the same data.'
+    });
+    this.legend = element('div', {class: 'legend', style: 'padding-left:66px'});
+    place.replaceChildren(this.canvas, this.legend);
+    this.height = 420;
+    this.size = {left: 66, right: 900, top: 14, bottom: this.height - 42};
+    this.viewport = new Viewport(
+        this.canvas,
+        {area: () => this.size, change: () => this.draw(), pick: event => this.pick(event)});
+    this.canvas.addEventListener('pointermove', event => this.hover(event));
+    this.canvas.addEventListener('pointerleave', hideTip);
+    this.canvas.addEventListener('keydown', event => this.step(event));
+  }
+
+  load() {
+    const diagnosis = current(), at = diagnosis.messages.at_ns;
+    const from = diagnosis.from_ns ?? 0, to = diagnosis.to_ns ?? data.measures.duration_ns ?? 1;
+    this.viewport.extent(Math.min(from, ...at.slice(0, 1)), Math.max(to, from + 1));
+    this.largest = diagnosis.attributions.ns.reduce((most, ns) => Math.max(most, ns || 0), 1);
+    this.sprites = new Map();
+    this.draw();
+  }
+
+  // A balloon drawn once per cause and size, then copied.
+  sprite(rank, radius, colours) {
+    const key = rank * 1000 + radius * 2;
+    if (!this.sprites.has(key)) {
+      const ratio = window.devicePixelRatio || 1, side = Math.ceil((radius * 1.45 + 2) * 2);
+      const canvas = document.createElement('canvas'), context = canvas.getContext('2d');
+      canvas.width = canvas.height = Math.ceil(side * ratio);
+      context.scale(ratio, ratio);
+      const path = new Path2D(shapePath(causeShape(rank), side / 2, side / 2, radius)),
+            colour = causeColour(colours, rank);
+      context.globalAlpha = 0.42;
+      context.fillStyle = colour;
+      context.fill(path);
+      context.globalAlpha = 0.95;
+      context.strokeStyle = colour;
+      context.lineWidth = radius < 3 ? 0.8 : 1.2;
+      context.stroke(path);
+      this.sprites.set(key, {canvas, side});
+    }
+    return this.sprites.get(key);
+  }
+
+  // The largest balloon of each cause in every cell of two by two pixels: more would not be seen.
+  balloons(x, y) {
+    const {messages, attributions, causes} = current(), cells = new Map();
+    for (let i = 0; i < messages.id.length; i++) {
+      const at = x(messages.at_ns[i]);
+      if (at < this.size.left - 20 || at > this.size.right + 20 || !known(messages.latency_ns[i]))
+        continue;
+      for (let j = messages.first[i]; j < messages.first[i + 1]; j++) {
+        const index = attributions.cause[j], ns = attributions.ns[j] || 0;
+        if (!causes[index] || (view.cause !== null && view.cause !== causeKey(causes[index])))
+          continue;
+        const radius = Math.max(3, Math.round(36 * Math.sqrt(ns / this.largest))) / 2;
+        const up = y(messages.latency_ns[i]),
+              key = ((at | 0) >> 1) * 1e6 + ((up | 0) >> 1) * 100 + Math.min(index, 99),
+              seen = cells.get(key);
+        if (!seen || seen.radius < radius)
+          cells.set(key, {x: at, y: up, radius, rank: causeRank(causes[index])});
+      }
+    }
+    return [...cells.values()].sort((a, b) => b.radius - a.radius);
+  }
+
+  scales() {
+    const diagnosis = current(), latencies = diagnosis.messages.latency_ns.filter(known);
+    const low =
+        Math.min(
+            diagnosis.reference_latency_ns ?? Infinity, latencies[latencies.length - 1] ?? 1000) *
+        0.8;
+    const high = Math.max(latencies[0] ?? low * 2, low * 2) * 1.3;
+    return {
+      x: linearScale(this.viewport.from, this.viewport.to, this.size.left, this.size.right),
+      y: logScale(low, high, this.size.bottom, this.size.top),
+      low,
+      high
+    };
+  }
+
+  draw() {
+    const {context, width} = fitCanvas(this.canvas, this.height), colours = theme();
+    this.size.right = width - 18;
+    Object.assign(this, this.scales());
+    this.axes(context, colours);
+    context.save();
+    context.beginPath();
+    context.rect(this.size.left, 0, this.size.right - this.size.left, this.size.bottom);
+    context.clip();
+    this.dots(context, colours);
+    for (const balloon of this.balloons(this.x, this.y)) {
+      const {canvas, side} = this.sprite(balloon.rank, balloon.radius, colours);
+      context.drawImage(canvas, balloon.x - side / 2, balloon.y - side / 2, side, side);
+    }
+    this.chosen(context, colours);
+    context.restore();
+    this.viewport.drawDrag(context, this.size.bottom, colours);
+    this.drawLegend();
+  }
+
+  axes(context, colours) {
+    const {left, right, top, bottom} = this.size;
+    context.strokeStyle = colours.grid;
+    context.fillStyle = colours.muted;
+    const line = (x1, y1, x2, y2) => {
+      context.beginPath();
+      context.moveTo(x1, y1);
+      context.lineTo(x2, y2);
+      context.stroke();
+    };
+    context.textAlign = 'right';
+    for (const tick of logTicks(this.low, this.high, 9)) {
+      const at = Math.round(this.y(tick)) + 0.5;
+      line(left, at, right, at);
+      context.fillText(shortDuration(tick), left - 9, at);
+    }
+    context.textAlign = 'center';
+    for (const tick of linearTicks(this.viewport.from / 1e9, this.viewport.to / 1e9, 10)) {
+      const at = Math.round(this.x(tick * 1e9)) + 0.5;
+      line(at, bottom, at, bottom + 5);
+      context.fillText(Number(tick.toPrecision(9)) + ' s', at, bottom + 16);
+    }
+    context.strokeStyle = colours.line;
+    line(left, bottom + 0.5, right, bottom + 0.5);
+    context.textAlign = 'right';
+    context.fillText('intended send time, since the run began', right, bottom + 34);
+    context.textAlign = 'left';
+    context.fillText('latency', left + 6, top + 2);
+    this.marks(context, colours, line);
+  }
+
+  // The ordinary latency, and where windows meet.
+  marks(context, colours, line) {
+    const reference = current().reference_latency_ns;
+    context.setLineDash([2, 4]);
+    context.strokeStyle = colours.faint;
+    if (known(reference)) {
+      const at = this.y(reference);
+      line(this.size.left, at, this.size.right, at);
+      context.fillText(`an ordinary message: ${duration(reference)}`, this.size.left + 6, at - 9);
+    }
+    for (const {from_ns: from} of data.diagnoses)
+      if (known(from) && from > this.viewport.from && from < this.viewport.to)
+        line(this.x(from), this.size.top, this.x(from), this.size.bottom);
+    context.setLineDash([]);
+  }
+
+  // A dot for each message, so that those without a (shown) cause are seen as well.
+  dots(context, colours) {
+    const {messages} = current();
+    context.fillStyle = colours.faint;
+    for (let i = 0; i < messages.id.length; i++) {
+      const at = this.x(messages.at_ns[i]);
+      if (at >= this.size.left && at <= this.size.right && known(messages.latency_ns[i]))
+        context.fillRect(at - 0.75, this.y(messages.latency_ns[i]) - 0.75, 1.5, 1.5);
+    }
+  }
+
+  chosen(context, colours) {
+    const {messages} = current();
+    if (view.message === null || !known(messages.latency_ns[view.message])) return;
+    const x = this.x(messages.at_ns[view.message]), y = this.y(messages.latency_ns[view.message]);
+    context.strokeStyle = colours.ink;
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(x, y + 22);
+    context.lineTo(x, this.size.bottom);
+    context.stroke();
+    context.lineWidth = 1.6;
+    context.beginPath();
+    context.arc(x, y, 21, 0, 2 * Math.PI);
+    context.stroke();
+  }
+
+  drawLegend() {
+    const causes = current().causes,
+          shown = causes.filter(cause => causeRank(cause) < SHAPES.length);
+    const rest = causes.length - shown.length;
+    this.legend.replaceChildren(
+        ...shown.map(cause => element('span', {}, swatch(causeRank(cause)), causeLabel(cause))),
+        rest > 0 ? element(
+                       'span', {}, swatch(99),
+                       shown.length ? `${plural(rest, 'other cause')}` : 'located, not explained') :
+                                      '');
+  }
+
+  // The message nearest to the pointer, or null when none is near.
+  nearest(event) {
+    const box = this.canvas.getBoundingClientRect(), px = event.clientX - box.left,
+          py = event.clientY - box.top;
+    const {messages} = current();
+    let best = null, least = 22 * 22;
+    for (let i = 0; i < messages.id.length; i++) {
+      if (!known(messages.latency_ns[i])) continue;
+      const dx = this.x(messages.at_ns[i]) - px, dy = this.y(messages.latency_ns[i]) - py,
+            distance = dx * dx + dy * dy;
+      if (distance < least) {
+        least = distance;
+        best = i;
+      }
+    }
+    return best;
+  }
+
+  hover(event) {
+    const index = this.viewport.drag ? null : this.nearest(event);
+    if (index === null) {
+      hideTip();
+      return;
+    }
+    const {messages} = current();
+    showTip(event, [
+      `message ${messages.id[index]}: ${duration(messages.latency_ns[index])}`,
+      ...ownCauses(current(), index)
+          .slice(0, 6)
+          .map(({cause, ns}) => `${causeLabel(cause)} +${duration(ns)}`)
+    ].join('\n'));
+  }
+
+  pick(event) {
+    const index = this.nearest(event);
+    if (index !== null) chooseMessage(current().messages.id[index], true);
+  }
+
+  step(event) {
+    const diagnosis = current(), length = diagnosis.messages.id.length,
+          order = timeOrder(diagnosis);
+    if (!length || event.ctrlKey || event.metaKey || event.altKey) return;
+    const index = view.message ?? 0, place = diagnosis.place[index];
+    const next = {
+      ArrowLeft: order[Math.max(place - 1, 0)],
+      ArrowRight: order[Math.min(place + 1, length - 1)],
+      ArrowUp: Math.max(index - 1, 0),
+      ArrowDown: Math.min(index + 1, length - 1),
+      Home: order[0],
+      End: order[length - 1]
+    }[event.key];
+    if (event.key === 'Enter') {
+      event.preventDefault();
+      byId('message').scrollIntoView({behavior: 'smooth'});
+    }
+    if (next === undefined) return;
+    event.preventDefault();
+    chooseMessage(diagnosis.messages.id[next]);
+  }
+}
+
+// The causes of one message, largest first.
+function ownCauses(diagnosis, index) {
+  const own = [];
+  for (let j = diagnosis.messages.first[index]; j < diagnosis.messages.first[index + 1]; j++) {
+    const cause = diagnosis.causes[diagnosis.attributions.cause[j]];
+    if (cause) own.push({cause, ns: diagnosis.attributions.ns[j]});
+  }
+  return own.sort((a, b) => (b.ns || 0) - (a.ns || 0));
+}
+
+// --- boxes ------------------------------------------------------------------------------------
+
+const BOX_ROWS = 14;
+const SORTS = {
+  total: cause => cause.total_ns,
+  deviation: cause => cause.median_ns,
+  messages: cause => cause.messages
+};
+const sortedCauses = () => [...current().causes].sort(
+    (a, b) => (SORTS[view.sort](b) || 0) - (SORTS[view.sort](a) || 0));
+
+function boxRow(cause, y, x, size, own) {
+  const colour = causeColour(theme(), causeRank(cause)), middle = y + 15,
+        at = ns => x(Math.max(ns ?? size.low, size.low));
+  const label = causeLabel(cause), pressed = view.cause === causeKey(cause), toggle = () => {
+    view.cause = pressed ? null : causeKey(cause);
+    renderBoxes(causeKey(cause));
+    balloons.draw();
+  };
+  const row =
+      svg('g', {
+        class: 'cause-row',
+        tabindex: 0,
+        role: 'button',
+        'aria-pressed': String(pressed),
+        'data-cause': causeKey(cause),
+        'aria-label': `${label}: ${count(cause.messages)} messages, median ${
+            duration(cause.median_ns)}, total ${duration(cause.total_ns)}`,
+        click: toggle,
+        keydown: event => {
+          if (event.key === 'Enter' || event.key === ' ') {
+            event.preventDefault();
+            toggle();
+          }
+        },
+        pointermove: event => showTip(
+            event,
+            `${label}\n${count(cause.messages)} messages\nleast ${
+                duration(cause.min_ns)}, quartile ${duration(cause.p25_ns)}, median ${
+                duration(cause.median_ns)}, quartile ${duration(cause.p75_ns)}, most ${
+                duration(cause.max_ns)}${
+                cause.explains ? '' :
+                                 '\nlocated, but not explained: not counted in the coverage'}`),
+        pointerleave: hideTip
+      },
+          svg('rect', {class: 'hit', x: 0, y, width: size.width, height: 30, fill: 'transparent'}),
+          svg('path', {
+            d: shapePath(causeShape(causeRank(cause)), 12, middle, 5),
+            fill: colour,
+            'fill-opacity': .75,
+            stroke: colour
+          }),
+          svg('text', {x: 26, y: middle + 4}, label.length > 34 ? label.slice(0, 33) + '…' : label),
+          svg('line', {
+            x1: at(cause.min_ns),
+            x2: at(cause.max_ns),
+            y1: middle,
+            y2: middle,
+            stroke: colour,
+            'stroke-width': 1.3
+          }),
+          svg('line', {
+            x1: at(cause.min_ns),
+            x2: at(cause.min_ns),
+            y1: middle - 5,
+            y2: middle + 5,
+            stroke: colour,
+            'stroke-width': 1.3
+          }),
+          svg('line', {
+            x1: at(cause.max_ns),
+            x2: at(cause.max_ns),
+            y1: middle - 5,
+            y2: middle + 5,
+            stroke: colour,
+            'stroke-width': 1.3
+          }),
+          svg('rect', {
+            x: at(cause.p25_ns),
+            y: middle - 8,
+            width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
+            height: 16,
+            fill: 'var(--paper)',
+            stroke: colour,
+            'stroke-width': 1.3
+          }),
+          svg('rect', {
+            x: at(cause.p25_ns),
+            y: middle - 8,
+            width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
+            height: 16,
+            fill: colour,
+            'fill-opacity': .28
+          }),
+          svg('line', {
+            x1: at(cause.median_ns),
+            x2: at(cause.median_ns),
+            y1: middle - 8,
+            y2: middle + 8,
+            stroke: colour,
+            'stroke-width': 3
+          }),
+          svg('text', {x: size.width - 168, y: middle + 4, 'text-anchor': 'end'},
+              count(cause.messages)),
+          svg('text', {x: size.width - 84, y: middle + 4, 'text-anchor': 'end'},
+              duration(cause.median_ns)),
+          svg('text', {x: size.width - 4, y: middle + 4, 'text-anchor': 'end'},
+              duration(cause.total_ns)));
+  const mine = own.find(one => one.cause === cause);
+  if (mine && mine.ns > 0)
+    row.append(svg('circle', {
+      cx: at(mine.ns),
+      cy: middle,
+      r: 4,
+      fill: 'var(--paper)',
+      stroke: 'var(--ink)',
+      'stroke-width': 1.8
+    }));
+  return row;
+}
+
+function renderBoxes(focus) {
+  const place = byId('box-plot'), causes = sortedCauses(), shown = causes.slice(0, BOX_ROWS),
+        width = Math.max(800, place.clientWidth);
+  if (!causes.length) {
+    place.replaceChildren(element('p', {class: 'empty'}, 'No cause was found.'));
+    return;
+  }
+  const positive = causes.map(cause => cause.min_ns).filter(ns => ns > 0);
+  const low = Math.max(Math.min(...positive, 1e12), 10),
+        high = Math.max(...causes.map(cause => cause.max_ns || 0), low * 10);
+  const size = {width, low, left: 292, right: width - 248},
+        x = logScale(low, high, size.left, size.right), bottom = 26 + shown.length * 30;
+  const plot = svg('svg', {
+    viewBox: `0 0 ${width} ${bottom + 26}`,
+    role: 'group',
+    'aria-label': 'What each cause added to the messages it slowed'
+  });
+  const own = view.message === null ? [] : ownCauses(current(), view.message);
+  for (const [at, text] of [
+           [width - 168, 'messages'], [width - 84, 'median'], [width - 4, 'total']])
+    plot.append(svg('text', {class: 'muted', x: at, y: 14, 'text-anchor': 'end'}, text));
+  const rows = shown.map((cause, i) => boxRow(cause, 26 + i * 30, x, size, own));
+  plot.append(
+      ...logTicks(low, high, 8)
+          .map(tick => svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: 26, y2: bottom})),
+      ...rows,
+      svg('line', {class: 'axis', x1: size.left, x2: size.right, y1: bottom + .5, y2: bottom + .5}),
+      ...logTicks(low, high, 8)
+          .map(
+              tick =>
+                  svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
+                      shortDuration(tick))),
+      svg('text', {class: 'muted', x: 0, y: bottom + 18},
+          own.length ? '○ the message chosen above' : ''));
+  place.replaceChildren(
+      plot,
+      causes.length > shown.length ?
+          element(
+              'p', {class: 'hint'},
+              `${plural(causes.length - shown.length, 'smaller cause')} only in the table below.`) :
+          '');
+  if (focus) rows.find(row => row.dataset.cause === focus)?.focus();
+}
+
+function renderBoxControls() {
+  choice(
+      byId('box-controls'), 'Sort by',
+      [['total', 'total'], ['deviation', 'deviation (median)'], ['messages', 'messages hit']],
+      view.sort, key => {
+        view.sort = key;
+        renderBoxes();
+      });
+}
+
+function renderCauseTable() {
+  const whole = current().messages.deviation_ns.reduce((sum, ns) => sum + Math.max(ns || 0, 0), 0),
+        all = current().total === current().shown;
+  byId('cause-table')
+      .replaceChildren(table(
+          [
+            ['cause', true], ['where', true], ['counts as explained', true], ['messages'],
+            ['least'], ['quartile'], ['median'], ['quartile'], ['most'], ['total'],
+            ['of the extra time']
+          ],
+          current().causes.map(
+              cause =>
+                  [cause.name, data.roles[cause.role], cause.explains ? 'yes' : 'no',
+                   count(cause.messages), duration(cause.min_ns), duration(cause.p25_ns),
+                   duration(cause.median_ns), duration(cause.p75_ns), duration(cause.max_ns),
+                   duration(cause.total_ns), all ? percent(cause.total_ns, whole) : '–']),
+          'Causes'));
+}

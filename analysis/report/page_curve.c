@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+//
+// The latency distribution of all requests in about 2,000 points: dense enough everywhere for a
+// line on a screen, and down to the last request in the tail. Every point is a latency that was
+// measured; what was thinned is only the points between them.
+#include "analysis/report/page_json.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { EVEN_POINTS = 600, TAIL_POINTS = 1400, INTERVAL_POINTS = 80 };
+
+// The ranks (1-based, ascending, without repetition) to keep of `count` sorted values: some
+// evenly spaced, more evenly spaced in the logarithm of how many values lie above.
+static size_t choose_ranks(size_t count, size_t even, size_t tail, size_t *ranks)
+{
+    size_t chosen = 0, i = 0, j = 0, last = 0;
+    while (i < even || j < tail) {
+        double step = (double)i / (double)(even - 1) * (double)(count - 1);
+        double above = pow((double)count, 1 - (double)j / (double)(tail - 1));
+        size_t by_count = i < even ? 1 + (size_t)llround(step) : SIZE_MAX;
+        size_t by_tail = j < tail ? count - (size_t)llround(above) + 1 : SIZE_MAX;
+        size_t next = by_count < by_tail ? by_count : by_tail;
+        i += next == by_count;
+        j += next == by_tail;
+        if (next != last)
+            ranks[chosen++] = next;
+        last = next;
+    }
+    return chosen;
+}
+
+// Sorted latencies: every scheduled request; unanswered ones are +infinity and stay in.
+static double *sorted_latencies(const struct run_analysis *run, bool corrected, size_t *count)
+{
+    double *values = malloc((run->lifetimes.count + 1) * sizeof *values);
+    *count = 0;
+    for (size_t i = 0; values && i < run->lifetimes.count; i++) {
+        const struct lifetime *life = &run->lifetimes.items[i];
+        double ns = corrected ? life->latency_ns : life->uncorrected_latency_ns;
+        if (!isnan(ns)) // unsent requests have no uncorrected latency: that is its error
+            values[(*count)++] = ns;
+    }
+    if (values)
+        quantile_sort(values, *count);
+    return values;
+}
+
+static json_t *intervals(struct page_builder *builder, const double *sorted, size_t count)
+{
+    json_t *all = json_object(), *rank = json_array(), *low = json_array(), *high = json_array();
+    size_t ranks[2 * INTERVAL_POINTS];
+    size_t points = choose_ranks(count, INTERVAL_POINTS / 4, INTERVAL_POINTS, ranks);
+    for (size_t i = 0; i < points; i++) {
+        struct quantile_interval interval =
+            quantile_interval_sorted(sorted, count, (double)ranks[i] / (double)count, 0.95);
+        if (!interval.known)
+            continue;
+        page_append(builder, rank, page_count(ranks[i]));
+        page_append(builder, low, page_ns(interval.low));
+        page_append(builder, high, page_ns(interval.high));
+    }
+    page_put(builder, all, "rank", rank);
+    page_put(builder, all, "low", low);
+    page_put(builder, all, "high", high);
+    return all;
+}
+
+json_t *page_curve_build(struct page_builder *builder, bool corrected)
+{
+    size_t count, ranks[EVEN_POINTS + TAIL_POINTS];
+    double *sorted = sorted_latencies(builder->run, corrected, &count);
+    json_t *curve = json_object(), *rank = json_array(), *ns = json_array();
+    if (!sorted)
+        builder->failed = true;
+    size_t infinite = 0;
+    while (sorted && infinite < count && isinf(sorted[count - 1 - infinite]))
+        infinite++;
+    size_t points = sorted && count ? choose_ranks(count, EVEN_POINTS, TAIL_POINTS, ranks) : 0;
+    for (size_t i = 0; i < points && ranks[i] <= count - infinite; i++) {
+        page_append(builder, rank, page_count(ranks[i]));
+        page_append(builder, ns, page_ns(sorted[ranks[i] - 1]));
+    }
+    page_put(builder, curve, "count", page_count(count));
+    page_put(builder, curve, "infinite", page_count(infinite));
+    page_put(builder, curve, "rank", rank);
+    page_put(builder, curve, "ns", ns);
+    if (points)
+        page_put(builder, curve, "intervals", intervals(builder, sorted, count));
+    free(sorted);
+    return curve;
+}

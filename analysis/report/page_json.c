@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report/page_json.h"
+
+#include <math.h>
+
+#include "analysis/report/report_text.h"
+
+void page_put(struct page_builder *builder, json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) < 0)
+        builder->failed = true;
+}
+
+void page_append(struct page_builder *builder, json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) < 0)
+        builder->failed = true;
+}
+
+json_t *page_ns(double ns)
+{
+    return isfinite(ns) && fabs(ns) < 0x1p53 ? json_integer(llround(ns)) : json_null();
+}
+
+json_t *page_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *page_count(uint64_t count)
+{
+    return count <= INT64_MAX ? json_integer((json_int_t)count) : json_null();
+}
+
+json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns)
+{
+    return page_ns((double)(host_ns - builder->run->begin_ns));
+}
+
+json_t *page_text(const char *text)
+{
+    char clean[1024];
+    return json_string(report_clean_text(text, false, clean, sizeof clean));
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+//
+// Building the page's JSON: numbers a browser can read (no infinities, whole nanoseconds), text
+// that is safe to show, and one place that remembers when memory ran out, so that the builders
+// need not check every call.
+#ifndef ANALYSIS_REPORT_PAGE_JSON_H
+#define ANALYSIS_REPORT_PAGE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/run_analysis.h"
+
+struct page_builder {
+    const struct run_analysis *run;
+    json_t *names;           // span names in use, as the page indexes them
+    int32_t *name_page;      // server.names index -> index in names, -1: not used yet
+    int64_t longest_life_ns; // from intended to reply, over the run
+    bool failed;             // out of memory somewhere
+};
+
+// Both take over the value, which may be NULL (out of memory: recorded in the builder).
+void page_put(struct page_builder *builder, json_t *object, const char *key, json_t *value);
+void page_append(struct page_builder *builder, json_t *array, json_t *value);
+
+// Whole nanoseconds; null for what is not finite or beyond what a browser counts exactly.
+json_t *page_ns(double ns);
+// null for what is not finite.
+json_t *page_number(double value);
+json_t *page_count(uint64_t count);
+// Time since the run began.
+json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns);
+json_t *page_text(const char *text);
+
+// The parts of the document, each in its own file.
+json_t *page_curve_build(struct page_builder *builder, bool corrected); // page_curve.c
+json_t *page_diagnosis_build(struct page_builder *builder, const struct diagnosis *diagnosis);
+json_t *page_timelines_build(struct page_builder *builder); // page_timeline.c
+
+#endif

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+//
+// The latency distribution of all requests, and the stages of the typical request per percentile.
+
+// How many of all requests took longer than the i-th point: the first of the points is rank 1.
+const exceeding = (curve, rank) => (curve.count - rank) / curve.count;
+
+// Steps, so that the line says what was measured: at latency ns the share falls to exceeding(rank).
+function curvePath(curve, x, y, floor) {
+  let path = '', last = 1;
+  for (let i = 0; i < curve.ns.length; i++) {
+    const share = exceeding(curve, curve.rank[i]), at = x(Math.max(curve.ns[i], 1)).toFixed(1);
+    path += `${i ? 'L' : 'M'}${at} ${y(Math.max(last, floor)).toFixed(1)}L${at} ${
+        y(Math.max(share, floor)).toFixed(1)}`;
+    last = share;
+  }
+  return path;
+}
+
+function intervalBand(curve, x, y, floor, highest) {
+  const band = curve.intervals;
+  if (!band || band.rank.length < 2) return '';
+  const share = i => y(Math.max(exceeding(curve, band.rank[i]), floor)).toFixed(1);
+  const forward =
+      band.rank.map((_, i) => `${x(Math.max(band.low[i] ?? 1, 1)).toFixed(1)} ${share(i)}`);
+  const back =
+      band.rank.map((_, i) => `${x(band.high[i] ?? highest).toFixed(1)} ${share(i)}`).reverse();
+  return 'M' + forward.concat(back).join('L') + 'Z';
+}
+
+function latencyExtent() {
+  const all = [data.curves.corrected, data.curves.uncorrected].flatMap(
+      curve => curve.ns.length ? [curve.ns[0], curve.ns[curve.ns.length - 1]] : []);
+  const low = Math.max(Math.min(...all), 100), high = Math.max(...all, low * 2);
+  return [low * 0.85, high * 1.15];
+}
+
+function latencyAxes(plot, x, y, size, floor, extent) {
+  const {left, right, top, bottom} = size;
+  for (const tick of logTicks(extent[0], extent[1], 14))
+    plot.append(
+        svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: top, y2: bottom}),
+        svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
+            shortDuration(tick)));
+  for (let share = 1; share >= floor * 0.999; share /= 10) {
+    const value = Number(share.toPrecision(1)),
+          name = value === 1 ? 'all' : 'p' + Number((100 - 100 * value).toPrecision(12));
+    plot.append(
+        svg('line', {class: 'grid', x1: left, x2: right, y1: y(value), y2: y(value)}),
+        svg('text', {class: 'muted', x: left - 10, y: y(value) + 4, 'text-anchor': 'end'},
+            Number((100 * value).toPrecision(2)) + ' %'),
+        svg('text', {class: 'muted', x: right + 10, y: y(value) + 4}, name));
+  }
+  plot.append(
+      svg('line', {class: 'axis', x1: left, x2: right, y1: bottom, y2: bottom}),
+      svg('text', {class: 'muted', x: left - 48, y: top - 14}, 'requests slower than this'),
+      svg('text', {class: 'muted', x: right, y: bottom + 38, 'text-anchor': 'end'}, 'latency'));
+}
+
+function latencyMarks(plot, x, y, size, floor) {
+  data.quantiles.forEach((name, i) => {
+    const value = data.latency.value[i], q = Number(name.slice(1)) / 100;
+    if (!known(value) || !(q < 1) || 1 - q < floor) return;
+    const crowded = x(value) > size.right - 130;  // the axis on the right needs its place
+    plot.append(
+        svg('circle', {
+          cx: x(value),
+          cy: y(1 - q),
+          r: 3.5,
+          fill: 'var(--paper)',
+          stroke: 'var(--curve)',
+          'stroke-width': 2
+        }),
+        svg('text', {
+          x: x(value) + (crowded ? -10 : 9),
+          y: y(1 - q) + (crowded ? 15 : -7),
+          'text-anchor': crowded ? 'end' : null,
+          'paint-order': 'stroke',
+          stroke: 'var(--paper)',
+          'stroke-width': 3
+        },
+            `${name}  ${duration(value)}`));
+  });
+}
+
+function neverAnswered(plot, curve, y, size, floor) {
+  if (!curve.infinite) return;
+  const at = y(Math.max(curve.infinite / curve.count, floor));
+  plot.append(
+      svg('line', {
+        x1: size.left,
+        x2: size.right,
+        y1: at,
+        y2: at,
+        stroke: 'var(--accent)',
+        'stroke-dasharray': '2 4'
+      }),
+      svg('text', {x: size.right - 4, y: at - 6, 'text-anchor': 'end'},
+          `never answered: ${count(curve.infinite)}`));
+}
+
+function latencyReadout(plot, x, size) {
+  const line =
+      svg('line', {y1: size.top, y2: size.bottom, stroke: 'var(--faint)', visibility: 'hidden'});
+  const shareAt = (curve, ns) => {
+    let low = 0, high = curve.ns.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (curve.ns[middle] <= ns)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low ? exceeding(curve, curve.rank[low - 1]) : 1;
+  };
+  const hit = svg('rect', {
+    x: size.left,
+    y: size.top,
+    width: size.right - size.left,
+    height: size.bottom - size.top,
+    fill: 'transparent',
+    pointermove: event => {
+      const box = plot.getBoundingClientRect(),
+            at = (event.clientX - box.left) / box.width * size.width, ns = x.invert(at);
+      line.setAttribute('x1', at);
+      line.setAttribute('x2', at);
+      line.setAttribute('visibility', 'visible');
+      showTip(
+          event,
+          `slower than ${duration(ns)}\nfrom intended: ${
+              percent(shareAt(data.curves.corrected, ns))}\nfrom sent: ${
+              percent(shareAt(data.curves.uncorrected, ns))}`);
+    },
+    pointerleave: () => {
+      line.setAttribute('visibility', 'hidden');
+      hideTip();
+    }
+  });
+  plot.append(line, hit);
+}
+
+function renderLatency() {
+  const place = byId('latency-plot'), corrected = data.curves.corrected,
+        uncorrected = data.curves.uncorrected;
+  if (!corrected.ns.length) {
+    place.replaceChildren(
+        element('p', {class: 'empty'}, 'No request was answered: there is no latency to show.'));
+    return;
+  }
+  const width = Math.max(700, place.clientWidth), height = 400;
+  const size = {width, left: 66, right: width - 66, top: 30, bottom: height - 46};
+  const floor = 0.7 / corrected.count, extent = latencyExtent();
+  const x = logScale(extent[0], extent[1], size.left, size.right),
+        y = logScale(1, floor, size.top, size.bottom);
+  const plot = svg('svg', {
+    viewBox: `0 0 ${width} ${height}`,
+    role: 'img',
+    'aria-label': 'Share of requests slower than a given latency; the table below has the numbers'
+  });
+  latencyAxes(plot, x, y, size, floor, extent);
+  plot.append(
+      svg('path', {d: intervalBand(corrected, x, y, floor, extent[1]), fill: 'var(--band)'}),
+      svg('path', {
+        d: curvePath(uncorrected, x, y, floor),
+        fill: 'none',
+        stroke: 'var(--muted)',
+        'stroke-width': 1.4,
+        'stroke-dasharray': '5 4'
+      }),
+      svg('path', {
+        d: curvePath(corrected, x, y, floor),
+        fill: 'none',
+        stroke: 'var(--curve)',
+        'stroke-width': 2.2,
+        'stroke-linejoin': 'round'
+      }));
+  neverAnswered(plot, corrected, y, size, floor);
+  latencyMarks(plot, x, y, size, floor);
+  latencyReadout(plot, x, size);
+  const line = attributes =>
+      svg('svg', {viewBox: '0 0 26 13', style: 'width:26px'},
+          svg('line', {x1: 0, x2: 26, y1: 6.5, y2: 6.5, ...attributes}));
+  place.replaceChildren(
+      plot,
+      element(
+          'div', {class: 'legend', style: 'padding-left:66px;margin-top:-22px'},
+          element(
+              'span', {}, line({stroke: 'var(--curve)', 'stroke-width': 2.2}),
+              'from the intended send time (corrected)'),
+          element(
+              'span', {},
+              line({stroke: 'var(--muted)', 'stroke-width': 1.4, 'stroke-dasharray': '5 4'}),
+              'from the actual send (hides waiting at the client)'),
+          element(
+              'span', {}, line({stroke: 'var(--band)', 'stroke-width': 10}), '95 % confidence')));
+}
+
+function renderLatencyTable() {
+  const interval = (series, i) => known(series.low[i]) ?
+      `${duration(series.low[i])} – ${duration(series.high[i])}` :
+      'too few samples';
+  byId('latency-table')
+      .replaceChildren(table(
+          [
+            ['percentile', true], ['from intended'], ['95 % interval'], ['from sent'],
+            ['95 % interval']
+          ],
+          data.quantiles.map(
+              (name, i) =>
+                  [name, duration(data.latency.value[i]), interval(data.latency, i),
+                   duration(data.uncorrected.value[i], '–'), interval(data.uncorrected, i)]),
+          'Latency by percentile'));
+}
+
+// --- stages ---------------------------------------------------------------------------------
+
+// By where the work is done: the client blue, the network grey, R green, A warm.
+const STAGE_COLOURS = [
+  null, '#0072b2', '#56b4e9', '#a9adb3', '#009e73', '#e69f00', '#d55e00', '#cc79a7', '#c4c7cb',
+  '#9fd4f3'
+];
+const STAGE_INK = [
+  null, '#fff', '#10242f', '#1d1e21', '#fff', '#2b1e00', '#fff', '#2d1020', '#1d1e21', '#10242f'
+];
+const stagesInUse = () =>
+    data.stages.map((_, i) => i).filter(i => i > 0 && data.stage_ns.some(row => row[i] > 0));
+const rowTotal = row => row.reduce((sum, ns) => sum + (ns || 0), 0);
+const roleMark = role => role === null ? '' : data.roles[role];
+
+function stageBar(row, used, whole) {
+  const total = rowTotal(row), width = byId('stages-plot').clientWidth - 170;
+  return element(
+      'div', {class: 'bar', style: `width:${100 * total / whole}%`},
+      ...used.filter(i => row[i] > 0).map(i => {
+        const share = row[i] / total, pixels = share * width * total / whole,
+              name = data.stages[i].name;
+        const label = pixels > name.length * 7.4 + 66 ? `${name} ${duration(row[i])}` :
+            pixels > 58 ? duration(row[i]) :
+                          '';
+        const text = `${name} (${roleMark(data.stages[i].role)})\n${duration(row[i])}, ${
+            percent(share)} of ${duration(total)}`;
+        return element(
+            'div', {
+              class: 'piece',
+              style: `flex:${row[i]} 1 0;background:${STAGE_COLOURS[i]};color:${STAGE_INK[i]}`,
+              pointermove: event => showTip(event, text),
+              pointerleave: hideTip
+            },
+            label);
+      }));
+}
+
+let stageScale = 'share';
+
+function renderStages() {
+  const used = stagesInUse(), place = byId('stages-plot');
+  if (!used.length) {
+    place.replaceChildren(element(
+        'p', {class: 'empty'},
+        'No request has stages: nothing was answered, or nothing could be stamped.'));
+    return;
+  }
+  const longest = Math.max(...data.stage_ns.map(rowTotal)), rows = [];
+  data.quantiles.forEach((name, i) => {
+    const total = rowTotal(data.stage_ns[i]);
+    if (total > 0)
+      rows.push(
+          element('div', {class: 'name'}, name),
+          stageBar(data.stage_ns[i], used, stageScale === 'share' ? total : longest),
+          element('div', {class: 'total'}, duration(total)));
+  });
+  place.replaceChildren(
+      element('div', {class: 'stages', 'aria-hidden': 'true'}, ...rows),
+      element(
+          'div', {class: 'legend', style: 'padding-left:70px'},
+          ...used.map(
+              i => element(
+                  'span', {},
+                  element('span', {class: 'swatch', style: `background:${STAGE_COLOURS[i]}`}),
+                  data.stages[i].name,
+                  element('span', {class: 'role'}, roleMark(data.stages[i].role))))));
+}
+
+function renderStageControls() {
+  choice(
+      byId('stages-controls'), 'Bars show',
+      [['share', 'shares of each request'], ['scale', 'time, on one scale']], stageScale, key => {
+        stageScale = key;
+        renderStages();
+      });
+  const used = stagesInUse();
+  byId('stages-table')
+      .replaceChildren(table(
+          [['stage', true], ['where', true], ...data.quantiles.map(name => [name])],
+          used.map(
+                  i =>
+                      [data.stages[i].name, roleMark(data.stages[i].role),
+                       ...data.stage_ns.map(row => duration(row[i], '–'))])
+              .concat([['sum', '', ...data.stage_ns.map(row => duration(rowTotal(row)))]]),
+          'Stages by percentile'));
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: MIT
+//
+// What happened on the cores a message lived on, from its first to its last stamp: nested spans
+// clipped to its life, and the other messages of the same thread meanwhile. For the slowest
+// messages of each diagnosis, the worst of each cause, and a few ordinary ones to compare with.
+// Where spans are too many for a page the shortest are left out, and counted.
+#include "analysis/report/page_json.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    SLOWEST_TIMELINES = 200, // shared between the diagnoses
+    REFERENCE_TIMELINES = 5,
+    SPANS_PER_CORE = 500,
+    OTHERS_PER_MESSAGE = 150,
+};
+
+struct chosen_array ARRAY_OF(size_t);
+struct interval_array ARRAY_OF(struct interval);
+
+// A span's part within the message's life.
+struct interval {
+    const struct span *span;
+    int64_t begin_ns, end_ns;
+};
+
+static int64_t life_begin(const struct lifetime *life)
+{
+    int64_t begin = INT64_MAX;
+    for (int kind = 0; kind < STAMP_KINDS; kind++)
+        if (lifetime_has(life, (enum stamp_kind)kind) && life->stamp_ns[kind] < begin)
+            begin = life->stamp_ns[kind];
+    return begin;
+}
+
+static int64_t life_end(const struct lifetime *life)
+{
+    int64_t end = INT64_MIN;
+    for (int kind = 0; kind < STAMP_KINDS; kind++)
+        if (lifetime_has(life, (enum stamp_kind)kind) && life->stamp_ns[kind] > end)
+            end = life->stamp_ns[kind];
+    return end;
+}
+
+static json_t *span_name(struct page_builder *builder, uint32_t name)
+{
+    const struct name_array *names = &builder->run->server.names;
+    if (name >= names->count)
+        return json_integer(-1);
+    if (builder->name_page[name] < 0) {
+        builder->name_page[name] = (int32_t)json_array_size(builder->names);
+        page_append(builder, builder->names, page_text(names->items[name]));
+    }
+    return json_integer(builder->name_page[name]);
+}
+
+// Kinds as the page knows them: those of enum span_kind, and the server's own threads apart.
+enum { PAGE_SPAN_APPLICATION = 8 };
+
+static json_t *span_kind(const struct page_builder *builder, const struct span *span)
+{
+    const struct run_analysis *run = builder->run;
+    for (size_t i = 0; span->kind == SPAN_TASK && i < run->application_thread_count; i++)
+        if (run->application_threads[i] == span->id)
+            return json_integer(PAGE_SPAN_APPLICATION);
+    return json_integer(span->kind);
+}
+
+// How short a span must be to be left out so that at most SPANS_PER_CORE remain.
+static int64_t shortest_kept(const struct interval_array *spans)
+{
+    if (spans->count <= SPANS_PER_CORE)
+        return 0;
+    double *lengths = malloc(spans->count * sizeof *lengths);
+    if (!lengths)
+        return INT64_MAX; // shows none; the count says so
+    for (size_t i = 0; i < spans->count; i++)
+        lengths[i] = (double)(spans->items[i].end_ns - spans->items[i].begin_ns);
+    quantile_sort(lengths, spans->count);
+    int64_t bound = (int64_t)lengths[spans->count - SPANS_PER_CORE - 1] + 1;
+    free(lengths);
+    return bound;
+}
+
+// The outermost span that is open at that time, or the first one after it.
+static size_t first_span(const struct core_timeline *timeline, int64_t time_ns)
+{
+    size_t low = 0, high = timeline->spans.count;
+    while (low < high) { // the first that begins later
+        size_t middle = low + (high - low) / 2;
+        if (timeline->spans.items[middle].begin_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low > 0 && timeline->spans.items[--low].depth > 0)
+        ;
+    return low;
+}
+
+static void collect_spans(struct page_builder *builder, const struct core_timeline *timeline,
+                          int64_t begin, int64_t end, struct interval_array *out)
+{
+    for (size_t i = first_span(timeline, begin); i < timeline->spans.count; i++) {
+        const struct span *span = &timeline->spans.items[i];
+        if (span->begin_ns >= end)
+            break;
+        if (span->end_ns <= begin)
+            continue;
+        struct interval part = {span, span->begin_ns > begin ? span->begin_ns : begin,
+                                span->end_ns < end ? span->end_ns : end};
+        if (array_push(out, part) < 0)
+            builder->failed = true;
+    }
+}
+
+static json_t *spans_build(struct page_builder *builder, const struct interval_array *parts,
+                           int64_t begin, uint64_t *omitted)
+{
+    json_t *spans = json_object(), *from = json_array(), *length = json_array(),
+           *whole = json_array(), *depth = json_array(), *kind = json_array(), *name = json_array();
+    int64_t bound = shortest_kept(parts);
+    *omitted = 0;
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct interval *part = &parts->items[i];
+        if (part->end_ns - part->begin_ns < bound) {
+            ++*omitted;
+            continue;
+        }
+        page_append(builder, from, page_ns((double)(part->begin_ns - begin)));
+        page_append(builder, length, page_ns((double)(part->end_ns - part->begin_ns)));
+        page_append(builder, whole, page_ns((double)(part->span->end_ns - part->span->begin_ns)));
+        page_append(builder, depth, json_integer(part->span->depth));
+        page_append(builder, kind, span_kind(builder, part->span));
+        page_append(builder, name, span_name(builder, part->span->name));
+    }
+    page_put(builder, spans, "from", from);
+    page_put(builder, spans, "length", length);
+    page_put(builder, spans, "whole", whole);
+    page_put(builder, spans, "depth", depth);
+    page_put(builder, spans, "kind", kind);
+    page_put(builder, spans, "name", name);
+    return spans;
+}
+
+static json_t *core_build(struct page_builder *builder, uint16_t core, const char *roles,
+                          int64_t begin, int64_t end)
+{
+    json_t *object = json_object();
+    const struct core_timeline *timeline = host_timeline_core(&builder->run->server, core);
+    page_put(builder, object, "core", json_integer(core));
+    page_put(builder, object, "roles", json_string(roles));
+    page_put(builder, object, "captured", json_boolean(timeline != NULL));
+    if (!timeline)
+        return object;
+    struct interval_array parts = {0};
+    uint64_t omitted;
+    collect_spans(builder, timeline, begin, end, &parts);
+    page_put(builder, object, "spans", spans_build(builder, &parts, begin, &omitted));
+    page_put(builder, object, "omitted", page_count(omitted));
+    array_free(&parts);
+    return object;
+}
+
+// The cores the message lived on at the server: R before the hand-off, A after it.
+static json_t *cores_build(struct page_builder *builder, const struct lifetime *life, int64_t begin,
+                           int64_t end)
+{
+    static const enum stamp_kind server_stamps[] = {STAMP_NIC, STAMP_HANDOFF, STAMP_APPLICATION,
+                                                    STAMP_REPLY, STAMP_SERVER_TX};
+    enum { SERVER_STAMPS = sizeof server_stamps / sizeof *server_stamps };
+    json_t *cores = json_array();
+    uint16_t seen[SERVER_STAMPS];
+    size_t count = 0;
+    for (size_t i = 0; i < SERVER_STAMPS; i++) {
+        uint16_t core = life->stamp_core[server_stamps[i]];
+        bool known = lifetime_has(life, server_stamps[i]) && core != NO_CORE;
+        for (size_t j = 0; j < count; j++)
+            known = known && seen[j] != core;
+        if (!known)
+            continue;
+        seen[count++] = core;
+        bool receives = false, applies = false;
+        for (size_t j = 0; j < SERVER_STAMPS; j++) {
+            bool here =
+                lifetime_has(life, server_stamps[j]) && life->stamp_core[server_stamps[j]] == core;
+            receives = receives || (here && server_stamps[j] <= STAMP_HANDOFF);
+            applies = applies || (here && server_stamps[j] >= STAMP_APPLICATION);
+        }
+        const char *roles = receives && applies ? "RA" : receives ? "R" : "A";
+        page_append(builder, cores, core_build(builder, core, roles, begin, end));
+    }
+    return cores;
+}
+
+static bool handled(const struct lifetime *life)
+{
+    return lifetime_has(life, STAMP_NIC) && lifetime_has(life, STAMP_APPLICATION) &&
+           lifetime_has(life, STAMP_REPLY);
+}
+
+// The first lifetime that was intended at that time or later.
+static size_t first_life(const struct lifetime_array *lives, int64_t time_ns)
+{
+    size_t low = 0, high = lives->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (lives->items[middle].stamp_ns[STAMP_INTENDED] < time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Other messages of the same thread that were at the server when this one was: from M(n), by way
+// of M(a), to the reply. Lifetimes stand in intended order; none begins after `end`.
+static json_t *others_build(struct page_builder *builder, size_t index, int64_t begin)
+{
+    const struct lifetime_array *lives = &builder->run->lifetimes;
+    const struct lifetime *life = &lives->items[index];
+    json_t *others = json_object(), *id = json_array(), *from = json_array(),
+           *received = json_array(), *until = json_array(), *connection = json_array();
+    uint64_t omitted = 0;
+    size_t first = handled(life) && life->thread != 0
+                       ? first_life(lives, life->stamp_ns[STAMP_NIC] - builder->longest_life_ns)
+                       : lives->count;
+    for (size_t i = first; i < lives->count; i++) {
+        const struct lifetime *other = &lives->items[i];
+        if (other->stamp_ns[STAMP_INTENDED] > life->stamp_ns[STAMP_REPLY])
+            break;
+        if (i == index || other->thread != life->thread || !handled(other) ||
+            other->stamp_ns[STAMP_REPLY] <= life->stamp_ns[STAMP_NIC] ||
+            other->stamp_ns[STAMP_NIC] >= life->stamp_ns[STAMP_REPLY])
+            continue;
+        if (json_array_size(id) >= OTHERS_PER_MESSAGE) {
+            omitted++;
+            continue;
+        }
+        page_append(builder, id, page_count(other->request));
+        page_append(builder, from, page_ns((double)(other->stamp_ns[STAMP_NIC] - begin)));
+        page_append(builder, received,
+                    page_ns((double)(other->stamp_ns[STAMP_APPLICATION] - begin)));
+        page_append(builder, until, page_ns((double)(other->stamp_ns[STAMP_REPLY] - begin)));
+        page_append(builder, connection, json_integer(other->connection));
+    }
+    page_put(builder, others, "id", id);
+    page_put(builder, others, "from", from);
+    page_put(builder, others, "received", received);
+    page_put(builder, others, "until", until);
+    page_put(builder, others, "connection", connection);
+    page_put(builder, others, "omitted", page_count(omitted));
+    return others;
+}
+
+static json_t *stamps_build(struct page_builder *builder, const struct lifetime *life,
+                            int64_t begin)
+{
+    json_t *stamps = json_array();
+    for (int kind = 0; kind < STAMP_KINDS; kind++) {
+        if (!lifetime_has(life, (enum stamp_kind)kind))
+            continue;
+        json_t *stamp = json_object();
+        uint16_t core = life->stamp_core[kind];
+        page_put(builder, stamp, "kind", json_integer(kind));
+        page_put(builder, stamp, "at", page_ns((double)(life->stamp_ns[kind] - begin)));
+        page_put(builder, stamp, "core", core != NO_CORE ? json_integer(core) : json_null());
+        page_put(builder, stamp, "disordered", json_boolean(life->disordered >> kind & 1));
+        page_append(builder, stamps, stamp);
+    }
+    return stamps;
+}
+
+static json_t *timeline_build(struct page_builder *builder, size_t index, bool reference)
+{
+    const struct lifetime *life = &builder->run->lifetimes.items[index];
+    json_t *object = json_object(), *stages = json_array();
+    int64_t begin = life_begin(life), end = life_end(life);
+    for (int stage = 0; stage < STAGES; stage++)
+        page_append(builder, stages, page_ns(life->stage_ns[stage]));
+    page_put(builder, object, "id", page_count(life->request));
+    page_put(builder, object, "reference", json_boolean(reference));
+    page_put(builder, object, "begin_ns", page_since_begin(builder, begin));
+    page_put(builder, object, "life_ns", page_ns((double)(end - begin)));
+    page_put(builder, object, "latency_ns", page_ns(life->latency_ns));
+    page_put(builder, object, "state", json_integer(life->state));
+    page_put(builder, object, "operation", json_integer(life->operation));
+    page_put(builder, object, "connection", json_integer(life->connection));
+    page_put(builder, object, "thread", json_integer(life->thread));
+    page_put(builder, object, "batch", json_integer(life->batch));
+    page_put(builder, object, "batch_position", json_integer(life->batch_position));
+    page_put(builder, object, "stages", stages);
+    page_put(builder, object, "stamps", stamps_build(builder, life, begin));
+    page_put(builder, object, "cores", cores_build(builder, life, begin, end));
+    page_put(builder, object, "others", others_build(builder, index, begin));
+    return object;
+}
+
+static void choose(struct page_builder *builder, struct chosen_array *chosen, size_t index)
+{
+    if (builder->run->lifetimes.items[index].present == 0)
+        return; // no stamp, nothing to draw
+    for (size_t i = 0; i < chosen->count; i++)
+        if (chosen->items[i] == index)
+            return;
+    if (array_push(chosen, index) < 0)
+        builder->failed = true;
+}
+
+// The message that each cause slowed most.
+static void choose_worst_of_causes(struct page_builder *builder, const struct diagnosis *diagnosis,
+                                   struct chosen_array *chosen)
+{
+    for (size_t cause = 0; cause < diagnosis->causes.count; cause++) {
+        const struct attribution *worst = NULL;
+        for (size_t i = 0; i < diagnosis->attributions.count; i++) {
+            const struct attribution *one = &diagnosis->attributions.items[i];
+            if (one->cause == cause && (!worst || one->ns > worst->ns))
+                worst = one;
+        }
+        if (worst)
+            choose(builder, chosen, (size_t)worst->lifetime);
+    }
+}
+
+struct ranked {
+    double latency_ns;
+    size_t index;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    double x = ((const struct ranked *)a)->latency_ns, y = ((const struct ranked *)b)->latency_ns;
+    return (x > y) - (x < y);
+}
+
+// Whole lifetimes in the middle of the latency distribution.
+static void choose_references(struct page_builder *builder, struct chosen_array *chosen)
+{
+    const struct lifetime_array *lives = &builder->run->lifetimes;
+    struct ranked *ranked = malloc((lives->count + 1) * sizeof *ranked);
+    size_t count = 0;
+    for (size_t i = 0; ranked && i < lives->count; i++)
+        if (lives->items[i].state == LIFETIME_WHOLE)
+            ranked[count++] = (struct ranked){lives->items[i].latency_ns, i};
+    if (!ranked)
+        builder->failed = true;
+    else if (count)
+        qsort(ranked, count, sizeof *ranked, compare_ranked);
+    size_t first = count > REFERENCE_TIMELINES ? (count - REFERENCE_TIMELINES) / 2 : 0;
+    for (size_t i = first; i < count && i < first + REFERENCE_TIMELINES; i++)
+        choose(builder, chosen, ranked[i].index);
+    free(ranked);
+}
+
+// No reply came later after its intended time than this.
+static int64_t longest_life(const struct lifetime_array *lives)
+{
+    int64_t longest = 0;
+    for (size_t i = 0; i < lives->count; i++) {
+        const struct lifetime *life = &lives->items[i];
+        int64_t lived = life->stamp_ns[STAMP_REPLY] - life->stamp_ns[STAMP_INTENDED];
+        if (handled(life) && lived > longest)
+            longest = lived;
+    }
+    return longest;
+}
+
+json_t *page_timelines_build(struct page_builder *builder)
+{
+    const struct run_analysis *run = builder->run;
+    builder->longest_life_ns = longest_life(&run->lifetimes);
+    struct chosen_array chosen = {0};
+    for (size_t i = 0; i < run->diagnoses.count; i++) {
+        const struct diagnosis *diagnosis = &run->diagnoses.items[i];
+        size_t share = SLOWEST_TIMELINES / run->diagnoses.count;
+        for (size_t m = 0; m < diagnosis->messages.count && m < share; m++)
+            choose(builder, &chosen, (size_t)diagnosis->messages.items[m].lifetime);
+        choose_worst_of_causes(builder, diagnosis, &chosen);
+    }
+    size_t slow = chosen.count;
+    choose_references(builder, &chosen);
+    json_t *timelines = json_array();
+    for (size_t i = 0; i < chosen.count; i++)
+        page_append(builder, timelines, timeline_build(builder, chosen.items[i], i >= slow));
+    array_free(&chosen);
+    return timelines;
+}

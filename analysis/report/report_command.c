@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report/report_command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/report/report_html.h"
+#include "analysis/report/report_text.h"
+#include "analysis/report/summary_text.h"
+#include "analysis/run_analysis.h"
+#include "base/options.h"
+#include "base/progress.h"
+
+struct report_options {
+    const char *output;
+    bool text;
+    bool json;
+    bool quiet;
+};
+
+static const struct option_spec options[] = {
+    OPTION_STRING("output", 'o', "FILE", struct report_options, output,
+                  "where the page goes (default: report.html in the run folder)"),
+    OPTION_FLAG("text", 0, struct report_options, text,
+                "print the terminal summary only, write no page"),
+    OPTION_FLAG("json", 0, struct report_options, json,
+                "print the summary as one JSON document on stdout"),
+    OPTION_FLAG("quiet", 'q', struct report_options, quiet,
+                "no progress and no summary, only the page's path"),
+    OPTION_END,
+};
+
+static const struct command_usage usage = {
+    .name = "report",
+    .arguments = "RUN [options]",
+    .summary = "Analyses a run folder and writes its report.",
+    .details = "The page is one self-contained file: latency, stages, causes, and the timeline of "
+               "every slow message.\nExit code 4: the run has no verdict (N/A), and the report "
+               "says why.",
+    .options = options,
+};
+
+static int print_json(const struct run_analysis *run, struct error *err)
+{
+    json_t *summary = run_summary_json(run);
+    if (!summary)
+        return error_set(err, ERROR_FAILED, "cannot make the summary of %s: out of memory",
+                         run->run_dir);
+    int written = json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    json_decref(summary);
+    if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
+        return error_set_errno(err, ERROR_FAILED, "cannot print the summary");
+    return 0;
+}
+
+static int write_report(const struct run_analysis *run, const struct report_options *values,
+                        struct error *err)
+{
+    char in_folder[4200];
+    snprintf(in_folder, sizeof in_folder, "%s/report.html", run->run_dir);
+    const char *path = values->output ? values->output : in_folder;
+    if (!values->text) {
+        int written = report_write_html(run, path, err);
+        if (written < 0)
+            return written;
+    }
+    if (values->json)
+        return print_json(run, err);
+    if (!values->quiet || values->text) {
+        struct summary_style style = summary_style_for(stdout);
+        summary_text_write(run, &style, stdout);
+    }
+    if (!values->text)
+        printf("%s%s\n", values->quiet ? "" : "\nReport: ", path);
+    if (fflush(stdout) == EOF)
+        return error_set_errno(err, ERROR_FAILED, "cannot print the summary");
+    return 0;
+}
+
+int report_command(int argc, char **argv)
+{
+    struct report_options values = {0};
+    struct error err = {0};
+    int positional;
+    bool help;
+    if (options_parse(&usage, argc, argv, &values, &positional, &help, &err) < 0)
+        return error_report(&err);
+    if (help)
+        return 0;
+    if (positional != 1) {
+        error_set(&err, ERROR_INPUT,
+                  "report takes one run folder, not %d; see taillight report "
+                  "--help",
+                  positional);
+        return error_report(&err);
+    }
+    struct progress progress;
+    progress_init(&progress, values.quiet);
+    struct run_analysis run = {0};
+    int result = run_analyze(argv[1], NULL, 0, &progress, &run, &err);
+    progress_end(&progress);
+    if (result < 0)
+        return error_report(&err);
+    result = write_report(&run, &values, &err);
+    bool available = run.verdict_available;
+    run_analysis_free(&run);
+    if (result < 0)
+        return error_report(&err);
+    return available ? 0 : ERROR_INCONCLUSIVE;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+//
+// report.html: one file with the page, its data and nothing to fetch, readable offline from
+// file://. Without scripts it still shows the verdict and the terminal summary.
+//
+// The plots are drawn by the page's own scripts. Of the five, a plotting library (uPlot) would
+// have drawn one, the latency curve; balloons, boxes, stage bars and nested timelines are ours in
+// any case, so the page depends on nothing, and building it needs no npm.
+#ifndef ANALYSIS_REPORT_REPORT_HTML_H
+#define ANALYSIS_REPORT_REPORT_HTML_H
+
+#include "analysis/run_analysis.h"
+#include "base/error.h"
+
+// Writes the page as "<path>.partial" and renames it when it is complete; on failure nothing is
+// left behind and a page that was there stays as it was.
+int report_write_html(const struct run_analysis *run, const char *path, struct error *err);
+
+#endif
