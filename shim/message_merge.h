@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// From the entries of many rings to the two logs of a run: gives every connection an id that is
+// unique among all processes, puts all calls into one order (by entry), and writes both.
+#ifndef SHIM_MESSAGE_MERGE_H
+#define SHIM_MESSAGE_MERGE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "shim/ring_reader.h"
+
+struct message_merge {
+    uint64_t calls;        // out: written
+    uint64_t connections;  // out: written
+    uint64_t unidentified; // out: calls of connections nobody announced
+};
+
+// Writes out_dir/connections.tlog and out_dir/calls.tlog. The rings' arrays are reordered and
+// rewritten. port: 0, or only connections to this local port (the others are left out, uncounted).
+// lost: how many calls are known to be missing, for the log's header; unidentified ones are added.
+int message_merge_write(struct ring_reader *const *rings, size_t count, uint16_t port,
+                        uint64_t lost, const char *out_dir, struct message_merge *merge,
+                        struct error *err);
+
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#include "shim/message_warning.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool process_has_io_uring(uint32_t process)
+{
+    char path[64], target[64];
+    snprintf(path, sizeof path, "/proc/%u/fd", process);
+    DIR *list = opendir(path);
+    if (!list)
+        return false;
+    bool found = false;
+    for (struct dirent *entry; !found && (entry = readdir(list));) {
+        ssize_t length = readlinkat(dirfd(list), entry->d_name, target, sizeof target - 1);
+        if (length > 0) {
+            target[length] = '\0';
+            found = strcmp(target, "anon_inode:[io_uring]") == 0;
+        }
+    }
+    closedir(list);
+    return found;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t bytes,
+                                                         const char *format, ...)
+{
+    size_t used = strlen(text);
+    if (used > 0 && used + 2 < bytes) {
+        strcpy(text + used, "; ");
+        used += 2;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, bytes - used, format, arguments);
+    va_end(arguments);
+}
+
+// "sh, memcached", a few at most.
+static void names_list(const struct message_stats *stats, char *out, size_t bytes)
+{
+    out[0] = '\0';
+    size_t shown = stats->process_count < 5 ? stats->process_count : 5;
+    for (size_t i = 0; i < shown; i++) {
+        size_t used = strlen(out);
+        snprintf(out + used, bytes - used, "%s%s", i ? ", " : "", stats->processes[i].name);
+    }
+}
+
+static void warn_unattached(struct message_stats *stats, const struct message_notes *notes)
+{
+    char *text = stats->warning;
+    size_t bytes = sizeof stats->warning;
+    if (stats->process_count == 0) {
+        append(text, bytes,
+               "the shim was never loaded: is the server statically linked or setuid, or was it "
+               "started without LD_PRELOAD and TAILLIGHT_SHIM_DIR=%s?",
+               notes->dir);
+        return;
+    }
+    uint64_t accepted = 0;
+    for (size_t i = 0; i < stats->process_count; i++)
+        accepted += stats->processes[i].connections;
+    if (accepted > 0)
+        return;
+    char names[128], where[32] = "";
+    names_list(stats, names, sizeof names);
+    if (notes->port)
+        snprintf(where, sizeof where, " on port %u", notes->port);
+    append(text, bytes,
+           "the shim was loaded into %s, and saw no TCP connection accepted%s: is that the "
+           "server, and does it use libc's calls?",
+           names, where);
+}
+
+void message_warning_write(struct message_stats *stats, const struct message_notes *notes)
+{
+    char *text = stats->warning;
+    size_t bytes = sizeof stats->warning;
+    text[0] = '\0';
+    warn_unattached(stats, notes);
+    for (size_t i = 0; i < stats->process_count; i++)
+        if (stats->processes[i].io_uring)
+            append(text, bytes, "%s (pid %u) uses io_uring: what goes through it was not seen",
+                   stats->processes[i].name, stats->processes[i].process);
+    if (stats->dropped_full)
+        append(text, bytes, "%llu calls lost because rings were full: give larger rings",
+               (unsigned long long)stats->dropped_full);
+    if (stats->dropped_without_ring)
+        append(text, bytes, "%llu calls lost by threads without a ring (%s)",
+               (unsigned long long)stats->dropped_without_ring,
+               notes->ring_errno == EDQUOT ? "too many threads: give smaller rings"
+               : notes->ring_errno         ? strerror(notes->ring_errno)
+                                           : "signal handlers, or threads at their end");
+    if (stats->dropped_memory)
+        append(text, bytes, "%llu calls beyond what is kept in memory: capture for a shorter time",
+               (unsigned long long)stats->dropped_memory);
+    if (stats->unidentified)
+        append(text, bytes, "%llu calls of connections whose identity was lost",
+               (unsigned long long)stats->unidentified);
+    if (stats->rejected || stats->damaged_files)
+        append(text, bytes, "%llu records and %llu files made no sense",
+               (unsigned long long)stats->rejected, (unsigned long long)stats->damaged_files);
+    if (stats->unseen_connections)
+        append(text, bytes, "%llu connections not watched: too many at once, or read through stdio",
+               (unsigned long long)stats->unseen_connections);
+}
+
+void message_stats_free(struct message_stats *stats)
+{
+    free(stats->processes);
+    free(stats->threads);
+    memset(stats, 0, sizeof *stats);
+}
+
+static json_t *processes_json(const struct message_stats *stats)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < stats->process_count; i++) {
+        const struct message_process *process = &stats->processes[i];
+        json_array_append_new(list, json_pack("{s:I, s:s, s:I, s:b}", "process",
+                                              (json_int_t)process->process, "name", process->name,
+                                              "connections", (json_int_t)process->connections,
+                                              "io_uring", process->io_uring));
+    }
+    return list;
+}
+
+static json_t *threads_json(const struct message_stats *stats)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < stats->thread_count; i++) {
+        const struct message_thread *thread = &stats->threads[i];
+        json_array_append_new(
+            list, json_pack("{s:I, s:I, s:I, s:I}", "process", (json_int_t)thread->process,
+                            "thread", (json_int_t)thread->thread, "calls",
+                            (json_int_t)thread->calls, "dropped", (json_int_t)thread->dropped));
+    }
+    return list;
+}
+
+json_t *message_stats_json(const struct message_stats *stats)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:s}", "calls",
+        (json_int_t)stats->calls, "connections", (json_int_t)stats->connections, "dropped",
+        (json_int_t)stats->dropped, "dropped_full", (json_int_t)stats->dropped_full,
+        "dropped_without_ring", (json_int_t)stats->dropped_without_ring, "dropped_memory",
+        (json_int_t)stats->dropped_memory, "rejected", (json_int_t)stats->rejected, "unidentified",
+        (json_int_t)stats->unidentified, "late", (json_int_t)stats->late, "unseen_connections",
+        (json_int_t)stats->unseen_connections, "damaged_files", (json_int_t)stats->damaged_files,
+        "processes", processes_json(stats), "threads", threads_json(stats), "warning",
+        stats->warning);
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+//
+// Inside the LD_PRELOAD library: what its sources share, and the hot path. The library lives in
+// other people's processes, so nothing here allocates, locks, or makes a system call on the way
+// of a socket call; the exceptions are accept, close, and a thread's first call on a watched
+// socket, which makes its ring.
+//
+// How a call is charged to its connection: descriptors[fd] holds (generation << 16 | slot), 0 for
+// what nobody watches. A slot's byte counters carry the same generation, and are advanced by
+// compare-and-swap, so a call that returns after its connection's slot has gone to another one
+// changes nothing and is counted as late.
+//
+// This is the one place with file-scope state: a preloaded library has nowhere else to keep it.
+#ifndef SHIM_PRELOAD_H
+#define SHIM_PRELOAD_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/tsc.h"
+#include "shim/preload_real.h"
+#include "shim/ring.h"
+
+#define SHIM_EXPORT __attribute__((visibility("default")))
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+enum {
+    DESCRIPTOR_LIMIT = 1 << 20, // Linux's default fs.nr_open
+    SLOT_LIMIT = 1 << 16,       // connections watched at once; slot 0 is never used
+    IDLE_RINGS = 256,
+};
+
+enum direction { DIRECTION_IN = 0, DIRECTION_OUT = 1 };
+
+struct connection_slot {
+    _Atomic uint64_t moved[2];   // by direction: generation << 48 | bytes
+    _Atomic uint64_t announced;  // the epoch in which the collector was told who this is
+    _Atomic uint32_t references; // descriptors that name it
+    _Atomic uint32_t next_free;  // in the list of free slots
+    uint32_t id;                 // unique within the process, from 1
+    uint16_t local_port;         // host byte order
+    uint16_t peer_port;          // host byte order
+    uint64_t cookie;
+    uint64_t opened_tsc;
+    uint8_t local[16];
+    uint8_t peer[16];
+} __attribute__((aligned(128)));
+
+// Private memory that a forked child finds zeroed (MADV_WIPEONFORK): how a child, made by
+// whatever means, notices that the rings it inherited are its parent's.
+struct session_page {
+    _Atomic uint64_t epoch; // of this attachment; 0: not attached (or a child not yet noticed)
+    _Atomic uint64_t next_attempt_tsc;
+    _Atomic uint32_t attaching; // one thread attaches, the others go on
+    _Atomic uint32_t process;
+    uint64_t instance;
+    uint64_t ring_entries;
+    uint32_t ring_limit;
+    _Atomic uint32_t rings;
+    _Atomic(struct ring_header *) idle[IDLE_RINGS]; // left by threads that ended
+};
+_Static_assert(sizeof(struct session_page) <= RING_PAGE_BYTES, "one page");
+
+struct shim_state {
+    uint32_t descriptor_limit; // 0: inert, everything is passed through
+    uint16_t port;             // watch only connections to it; 0: all
+    bool retire;               // threads' ends are noticed through retire_key
+    pthread_key_t retire_key;
+    _Atomic uint32_t *descriptors;
+    struct connection_slot *slots;
+    struct control_page *control; // zeros until attached; the mapping is replaced in place
+    struct process_page *page;    // the same
+    struct session_page *session;
+    _Atomic uint64_t free_slots; // tag << 32 | slot; the tag makes the list safe against reuse
+    _Atomic uint32_t slots_used;
+    _Atomic uint32_t last_id;
+    _Atomic uint32_t highest_descriptor;
+    char directory[400];
+};
+extern struct shim_state shim;
+
+struct shim_thread {
+    uint64_t epoch; // of its ring's attachment; never 0, so a thread starts as not ready
+    uint64_t instance;
+    struct ring_producer ring;
+    uint64_t ring_entries;
+    uint32_t process;
+    uint32_t thread;
+    uint32_t batch;
+    uint16_t batch_position;
+    bool busy;    // a record is being written; a signal handler's calls must not disturb it
+    bool slow;    // attaching or making a ring
+    bool retired; // the thread is ending
+};
+extern __thread struct shim_thread shim_thread __attribute__((tls_model("initial-exec")));
+
+// A watched call under way.
+struct observation {
+    uint64_t entry_tsc;
+    struct connection_slot *slot;
+    uint32_t connection;
+    uint16_t generation;
+    uint16_t entry_core;
+    bool recording;
+};
+
+// preload.c: attaching to a collector, rings
+void shim_observe_slow(struct observation *observation);
+void shim_ring_retire(void *unused);
+
+// preload_connection.c
+void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
+                              struct observation *observation);
+uint32_t shim_descriptor_take(int fd);
+void shim_descriptor_put_back(int fd, uint32_t watched);
+void shim_descriptor_alias(int from, int to);
+void shim_connection_release(uint32_t watched, struct observation *observation);
+bool shim_announce_slow(const struct observation *observation, uint64_t epoch);
+bool shim_borrowed_memory(void);
+
+// What the descriptor table says about fd; 0: not watched.
+static inline uint32_t shim_watched(int fd)
+{
+    if ((uint32_t)fd >= shim.descriptor_limit)
+        return 0;
+    return atomic_load_explicit(&shim.descriptors[fd], memory_order_relaxed);
+}
+
+// Stamps the entry of a call if it is to be recorded.
+static inline void observe_stamp(struct observation *observation)
+{
+    if (likely(atomic_load_explicit(&shim.control->state, memory_order_relaxed) ==
+                   CONTROL_ENABLED &&
+               shim_thread.epoch ==
+                   atomic_load_explicit(&shim.session->epoch, memory_order_relaxed))) {
+        observation->recording = true;
+        observation->entry_tsc = tsc_now_on_core(&observation->entry_core);
+    } else {
+        observation->recording = false;
+        shim_observe_slow(observation);
+    }
+}
+
+static inline struct observation observe_begin(uint32_t watched)
+{
+    struct observation observation;
+    observation.slot = &shim.slots[watched & 0xffff];
+    observation.generation = (uint16_t)(watched >> 16);
+    observation.connection = observation.slot->id;
+    observe_stamp(&observation);
+    return observation;
+}
+
+// True when this thread may write into its ring now; then shim_record_end must follow.
+static inline bool shim_record_begin(void)
+{
+    struct shim_thread *thread = &shim_thread;
+    if (unlikely(atomic_load_explicit(&shim.control->state, memory_order_relaxed) !=
+                     CONTROL_ENABLED ||
+                 thread->epoch != atomic_load_explicit(&shim.session->epoch, memory_order_relaxed)))
+        return false;
+    if (unlikely(thread->busy || !thread->ring.shared)) {
+        atomic_fetch_add_explicit(&shim.page->without_ring, 1, memory_order_relaxed);
+        return false;
+    }
+    thread->busy = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    return true;
+}
+
+static inline void shim_record_end(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    shim_thread.busy = false;
+}
+
+struct call_exit {
+    uint64_t tsc;
+    uint16_t core;
+};
+
+static inline void shim_record(const struct observation *observation, const struct call_exit *exit,
+                               enum call_kind kind, uint64_t offset, uint32_t length,
+                               uint64_t rx_ns)
+{
+    struct shim_thread *thread = &shim_thread;
+    if (!shim_record_begin())
+        return;
+    union ring_entry *entry = ring_reserve(&thread->ring);
+    if (likely(entry)) {
+        entry->call = (struct call){
+            .entry_tsc = observation->entry_tsc,
+            .exit_tsc = exit->tsc,
+            .offset = offset,
+            .length = length,
+            .connection = observation->connection,
+            .process = thread->process,
+            .thread = thread->thread,
+            .batch = thread->batch,
+            .batch_position = thread->batch_position,
+            .entry_core = observation->entry_core,
+            .exit_core = exit->core,
+            .kind = (uint8_t)kind,
+            .rx_ns = rx_ns,
+        };
+        ring_commit(&thread->ring, entry);
+    }
+    shim_record_end();
+}
+
+// True when the collector knows, or has now been told, who the call's connection is.
+static inline bool shim_announce(const struct observation *observation)
+{
+    uint64_t epoch = atomic_load_explicit(&shim.session->epoch, memory_order_relaxed);
+    if (likely(atomic_load_explicit(&observation->slot->announced, memory_order_relaxed) == epoch))
+        return true;
+    return shim_announce_slow(observation, epoch);
+}
+
+// Adds bytes to a stream that still belongs to the same connection. Gives the offset of the first.
+static inline bool shim_stream_advance(const struct observation *observation,
+                                       enum direction direction, uint64_t bytes, uint64_t *offset)
+{
+    _Atomic uint64_t *counter = &observation->slot->moved[direction];
+    uint64_t old = atomic_load_explicit(counter, memory_order_relaxed);
+    do {
+        if (unlikely(old >> 48 != observation->generation)) {
+            atomic_fetch_add_explicit(&shim.page->late, 1, memory_order_relaxed);
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(counter, &old, old + bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    *offset = old & 0xffffffffffffULL;
+    return true;
+}
+
+// The same with the exit already stamped: calls that move several messages share one.
+static inline void observe_moved(struct observation *observation, const struct call_exit *exit,
+                                 enum call_kind kind, uint64_t bytes, uint64_t rx_ns)
+{
+    uint64_t offset;
+    if (!shim_stream_advance(observation, kind == CALL_SEND ? DIRECTION_OUT : DIRECTION_IN, bytes,
+                             &offset))
+        return;
+    if (observation->recording && shim_announce(observation))
+        shim_record(observation, exit, kind, offset, (uint32_t)bytes, rx_ns);
+    if (kind == CALL_RECEIVE && shim_thread.batch_position < UINT16_MAX)
+        shim_thread.batch_position++;
+}
+
+// Ends a call that returned `moved`: errors and zero moved nothing and leave no record.
+static inline void observe_end(struct observation *observation, enum call_kind kind, ssize_t moved)
+{
+    if (moved <= 0)
+        return;
+    struct call_exit exit = {0};
+    if (observation->recording)
+        exit.tsc = tsc_now_on_core(&exit.core);
+    observe_moved(observation, &exit, kind, (uint64_t)moved, 0);
+}
+
+#endif

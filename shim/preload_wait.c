@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+//
+// The calls that wait for work. A return with events begins a batch: what the thread receives
+// until its next such return shares the batch's number. Only threads that have a ring, because
+// they have used a watched connection, leave a record; nobody else needs to be slowed by one.
+#include "shim/preload.h"
+
+static inline struct observation wait_begin(void)
+{
+    struct observation observation;
+    observation.connection = 0;
+    observation.recording =
+        shim.descriptor_limit && shim_thread.ring.shared &&
+        atomic_load_explicit(&shim.control->state, memory_order_relaxed) == CONTROL_ENABLED &&
+        shim_thread.epoch == atomic_load_explicit(&shim.session->epoch, memory_order_relaxed);
+    if (observation.recording)
+        observation.entry_tsc = tsc_now_on_core(&observation.entry_core);
+    return observation;
+}
+
+static inline int wait_end(struct observation *observation, int ready)
+{
+    if (ready <= 0)
+        return ready;
+    struct shim_thread *thread = &shim_thread;
+    thread->batch_position = 0;
+    if (++thread->batch == 0)
+        thread->batch = 1; // 0 means none
+    if (observation->recording) {
+        struct call_exit exit;
+        exit.tsc = tsc_now_on_core(&exit.core);
+        shim_record(observation, &exit, CALL_WAIT, 0, (uint32_t)ready, 0);
+    }
+    return ready;
+}
+
+SHIM_EXPORT int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)
+{
+    struct observation observation = wait_begin();
+    return wait_end(&observation, real.epoll_wait(fd, events, most, timeout_ms));
+}
+
+SHIM_EXPORT int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout_ms,
+                            const sigset_t *mask)
+{
+    struct observation observation = wait_begin();
+    return wait_end(&observation, real.epoll_pwait(fd, events, most, timeout_ms, mask));
+}
+
+SHIM_EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int most,
+                             const struct timespec *timeout, const sigset_t *mask)
+{
+    struct observation observation = wait_begin();
+    return wait_end(&observation, real.epoll_pwait2(fd, events, most, timeout, mask));
+}
+
+SHIM_EXPORT int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+    struct observation observation = wait_begin();
+    return wait_end(&observation, real.poll(fds, count, timeout_ms));
+}
+SHIM_EXPORT int __poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+    __attribute__((alias("poll")));
+
+SHIM_EXPORT int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+                      const sigset_t *mask)
+{
+    struct observation observation = wait_begin();
+    return wait_end(&observation, real.ppoll(fds, count, timeout, mask));
+}
+
+SHIM_EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out,
+                       fd_set *restrict failed, struct timeval *restrict timeout)
+{
+    struct observation observation = wait_begin();
+    return wait_end(&observation, real.select(count, in, out, failed, timeout));
+}
+SHIM_EXPORT int __select(int count, fd_set *restrict in, fd_set *restrict out,
+                         fd_set *restrict failed, struct timeval *restrict timeout)
+    __attribute__((alias("select")));
+
+SHIM_EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out,
+                        fd_set *restrict failed, const struct timespec *restrict timeout,
+                        const sigset_t *restrict mask)
+{
+    struct observation observation = wait_begin();
+    return wait_end(&observation, real.pselect(count, in, out, failed, timeout, mask));
+}
+
+extern void __chk_fail(void) __attribute__((noreturn));
+
+SHIM_EXPORT int __poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t room)
+{
+    if (room / sizeof *fds < count)
+        __chk_fail();
+    return poll(fds, count, timeout_ms);
+}
+
+SHIM_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+                            const sigset_t *mask, size_t room)
+{
+    if (room / sizeof *fds < count)
+        __chk_fail();
+    return ppoll(fds, count, timeout, mask);
+}
