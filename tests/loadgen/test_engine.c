@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+//
+// The engine against real servers (memcached, labserver) and against rude ones made here: every
+// scheduled request must be accounted for, whatever the server does.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/process.h"
+#include "loadgen/engine.h"
+#include "workloads/dataset.h"
+
+// --- servers -------------------------------------------------------------------------------------
+
+static int listen_anywhere(uint16_t *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (void *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 16), 0);
+    assert_int_equal(getsockname(listener, (void *)&address, &bytes), 0);
+    *port = ntohs(address.sin_port);
+    return listener;
+}
+
+static uint16_t free_port(void)
+{
+    uint16_t port;
+    close(listen_anywhere(&port));
+    return port;
+}
+
+static void resolve(uint16_t port, struct server_address *address)
+{
+    char text[40];
+    struct error err;
+    snprintf(text, sizeof text, "127.0.0.1:%u", port);
+    assert_int_equal(server_address_parse(text, address, &err), 0);
+    assert_int_equal(server_address_resolve(address, &err), 0);
+}
+
+static void start_server(struct process *server, const char *const *argv, uint16_t port)
+{
+    struct error err;
+    const struct process_place place = {.log_path = "/dev/null"};
+    struct server_address address;
+    if (process_start(server, argv, &place, &err) < 0)
+        fail_msg("%s", err.text);
+    resolve(port, &address);
+    for (int tries = 0; tries < 200; tries++) {
+        int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int status = connect(probe, (void *)&address.socket_address, address.socket_address_bytes);
+        close(probe);
+        if (status == 0)
+            return;
+        usleep(20000);
+    }
+    process_stop(server, 100);
+    fail_msg("%s did not listen within 4 s", argv[0]);
+}
+
+// A rude server: what it does with one connection's first bytes.
+enum rudeness {
+    RUDE_NONSENSE,   // answers each read with a line that is no reply
+    RUDE_TALKATIVE,  // sends replies nobody asked for, then reads on
+    RUDE_CLOSES,     // closes after the first read
+    RUDE_SILENT,     // reads and says nothing
+    RUDE_WRONG_KIND, // says STORED to everything
+};
+
+struct rude_server {
+    enum rudeness rudeness;
+    int listener;
+    uint16_t port;
+    pthread_t thread;
+};
+
+static void *serve_rudely(void *argument)
+{
+    struct rude_server *server = argument;
+    char bytes[4096];
+    int client = accept(server->listener, NULL, NULL);
+    if (server->rudeness == RUDE_TALKATIVE)
+        dprintf(client, "STORED\r\nEND\r\nVALUE x 0 1\r\na\r\nEND\r\n");
+    for (;;) {
+        ssize_t count = read(client, bytes, sizeof bytes);
+        if (count <= 0 || server->rudeness == RUDE_CLOSES)
+            break;
+        size_t requests = 0;
+        for (ssize_t i = 0; i < count; i++)
+            requests += bytes[i] == '\n';
+        for (size_t i = 0; i < requests && server->rudeness == RUDE_NONSENSE; i++)
+            dprintf(client, "what?\r\n");
+        for (size_t i = 0; i < requests && server->rudeness == RUDE_WRONG_KIND; i++)
+            dprintf(client, "STORED\r\n");
+    }
+    close(client);
+    return NULL;
+}
+
+static void start_rude(struct rude_server *server, enum rudeness rudeness)
+{
+    server->rudeness = rudeness;
+    server->listener = listen_anywhere(&server->port);
+    assert_int_equal(pthread_create(&server->thread, NULL, serve_rudely, server), 0);
+}
+
+static void stop_rude(struct rude_server *server)
+{
+    pthread_join(server->thread, NULL); // the engine has closed its connection by now
+    close(server->listener);
+}
+
+// --- runs ----------------------------------------------------------------------------------------
+
+struct tally {
+    size_t by_status[6];
+};
+
+static void gets_only(struct workload *workload)
+{
+    workload_defaults(workload);
+    workload->key_count = 100;
+    workload->mix[WORKLOAD_GET] = 1;
+    workload->mix[WORKLOAD_SET] = 0;
+}
+
+// Runs and checks what must hold of any run.
+static void run(const struct workload *workload, uint16_t port, double rate, uint32_t connections,
+                uint32_t depth, enum stamp_mode stamps, struct engine_result *result,
+                struct tally *tally)
+{
+    struct error err = {0};
+    struct schedule schedule;
+    struct server_address address;
+    const uint64_t duration_ns = 400000000;
+    resolve(port, &address);
+    assert_int_equal(
+        schedule_draw(workload, DISTRIBUTION_EXPONENTIAL, rate, duration_ns, 9, &schedule, &err),
+        0);
+    const struct engine_settings settings = {.server = &address,
+                                             .workload = workload,
+                                             .connections = connections,
+                                             .depth = depth,
+                                             .stamps = stamps,
+                                             .duration_ns = duration_ns,
+                                             .timeout_ns = 700000000};
+    if (engine_run(&settings, &schedule, result, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(result->sample_count, schedule.count);
+    memset(tally, 0, sizeof *tally);
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        assert_true(sample->status < 6);
+        tally->by_status[sample->status]++;
+        assert_int_equal(sample->key, schedule.items[i].key);
+        assert_true(i == 0 || sample->intended_tsc >= result->samples[i - 1].intended_tsc);
+        if (sample->sent_tsc)
+            assert_true(sample->intended_tsc <= sample->send_tsc &&
+                        sample->send_tsc < sample->sent_tsc);
+        if (sample_is_answered(sample))
+            assert_true(sample->reply_tsc > sample->send_tsc && sample->reply_end > 0);
+    }
+    schedule_free(&schedule);
+}
+
+// On each connection requests and replies follow one another without gap.
+static void check_offsets(const struct engine_result *result)
+{
+    for (uint32_t c = 0; c < result->connection_count; c++) {
+        uint64_t request = 0, reply = 0;
+        for (size_t i = 0; i < result->sample_count; i++) {
+            const struct sample *sample = &result->samples[i];
+            if (sample->connection != result->connections[c].id)
+                continue;
+            assert_int_equal(sample->request_begin, request);
+            assert_int_equal(sample->reply_begin, reply);
+            assert_true(sample->request_end > request && sample->reply_end > reply);
+            request = sample->request_end;
+            reply = sample->reply_end;
+        }
+    }
+}
+
+static void memcached_answers_everything(void **state)
+{
+    (void)state;
+    uint16_t port = free_port();
+    char port_text[8];
+    struct process server;
+    snprintf(port_text, sizeof port_text, "%u", port);
+    if (access("/usr/bin/memcached", X_OK) != 0)
+        skip();
+    const char *const argv[] = {"memcached", "-u", "nobody", "-l", "127.0.0.1", "-U",
+                                "0",         "-t", "1",      "-p", port_text,   NULL};
+    start_server(&server, argv, port);
+    struct workload workload;
+    struct dataset_report report;
+    struct engine_result result;
+    struct tally tally;
+    struct error err;
+    workload_defaults(&workload);
+    workload.key_count = 500;
+    assert_int_equal(dataset_prepare(&workload, "127.0.0.1", port, NULL, NULL, &report, &err), 0);
+    assert_int_equal(report.verified, 500);
+    for (int depth = 0; depth < 2; depth++) {
+        run(&workload, port, 5000, 3, depth ? 2 : 0, STAMP_MODE_AUTO, &result, &tally);
+        assert_int_equal(result.end, ENGINE_COMPLETE);
+        assert_int_equal(tally.by_status[SAMPLE_ANSWERED], result.sample_count);
+        assert_int_equal(result.counts.unexpected + result.counts.mismatched, 0);
+        assert_int_equal(result.counts.in_flight, 0);
+        check_offsets(&result);
+        size_t stamped = 0;
+        for (size_t i = 0; i < result.sample_count; i++) {
+            const struct sample *sample = &result.samples[i];
+            stamped += sample->tx_ns && sample->rx_ns;
+            if (sample->tx_ns && sample->rx_ns)
+                assert_true(sample->rx_ns > sample->tx_ns);
+            if (depth)
+                assert_true(sample->in_flight < 2);
+        }
+        if (result.kernel_stamps)
+            assert_int_equal(stamped + result.stamps_missing, result.sample_count);
+        for (uint32_t c = 0; c < 3; c++) {
+            assert_int_equal(result.connections[c].peer_port, port);
+            assert_true(result.connections[c].local_port != 0 && result.connections[c].cookie);
+        }
+        engine_result_free(&result);
+    }
+    process_stop(&server, 1000);
+}
+
+static void big_requests_leave_in_pieces(void **state)
+{
+    (void)state;
+    uint16_t port = free_port();
+    char port_text[8], path[300];
+    const char *build = getenv("BUILD");
+    struct process server;
+    snprintf(port_text, sizeof port_text, "%u", port);
+    snprintf(path, sizeof path, "%s/labserver", build ? build : "build");
+    const char *const argv[] = {path, "--port", port_text, NULL};
+    start_server(&server, argv, port);
+    struct workload workload;
+    struct engine_result result;
+    struct tally tally;
+    workload_defaults(&workload);
+    workload.key_count = 10;
+    workload.mix[WORKLOAD_GET] = 0;
+    workload.value_size_bytes = (struct distribution){DISTRIBUTION_UNIFORM, 900000, 1000000};
+    run(&workload, port, 100, 2, 0, STAMP_MODE_AUTO, &result, &tally);
+    assert_int_equal(result.end, ENGINE_COMPLETE);
+    assert_int_equal(tally.by_status[SAMPLE_ANSWERED], result.sample_count);
+    check_offsets(&result);
+    engine_result_free(&result);
+    process_stop(&server, 1000);
+}
+
+static void run_rudely(enum rudeness rudeness, struct engine_result *result, struct tally *tally)
+{
+    struct rude_server server;
+    struct workload workload;
+    gets_only(&workload);
+    start_rude(&server, rudeness);
+    run(&workload, server.port, 2000, 1, 0, STAMP_MODE_USER, result, tally);
+    stop_rude(&server);
+    for (size_t i = 0; i < result->sample_count; i++)
+        assert_true(result->samples[i].tx_ns == 0 && result->samples[i].rx_ns == 0);
+}
+
+static void nonsense_is_an_error_reply(void **state)
+{
+    (void)state;
+    struct engine_result result;
+    struct tally tally;
+    run_rudely(RUDE_NONSENSE, &result, &tally);
+    assert_int_equal(tally.by_status[SAMPLE_ERROR_REPLY], result.sample_count);
+    assert_int_equal(result.counts.replies[REPLY_MALFORMED], result.sample_count);
+    engine_result_free(&result);
+}
+
+static void a_reply_of_the_wrong_kind_is_an_error(void **state)
+{
+    (void)state;
+    struct engine_result result;
+    struct tally tally;
+    run_rudely(RUDE_WRONG_KIND, &result, &tally);
+    assert_int_equal(tally.by_status[SAMPLE_ERROR_REPLY], result.sample_count);
+    assert_int_equal(result.counts.mismatched, result.sample_count);
+    engine_result_free(&result);
+}
+
+static void unasked_replies_are_counted(void **state)
+{
+    (void)state;
+    struct engine_result result;
+    struct tally tally;
+    run_rudely(RUDE_TALKATIVE, &result, &tally);
+    assert_int_equal(result.counts.unexpected, 3);
+    assert_int_equal(tally.by_status[SAMPLE_TIMED_OUT], result.sample_count);
+    engine_result_free(&result);
+}
+
+static void silence_times_out(void **state)
+{
+    (void)state;
+    struct engine_result result;
+    struct tally tally;
+    run_rudely(RUDE_SILENT, &result, &tally);
+    assert_int_equal(result.end, ENGINE_TIMED_OUT);
+    assert_int_equal(tally.by_status[SAMPLE_TIMED_OUT], result.sample_count);
+    engine_result_free(&result);
+}
+
+static void a_closed_connection_loses_its_requests(void **state)
+{
+    (void)state;
+    struct engine_result result;
+    struct tally tally;
+    run_rudely(RUDE_CLOSES, &result, &tally);
+    assert_int_equal(result.end, ENGINE_BROKEN);
+    assert_true(tally.by_status[SAMPLE_LOST] >= 1);
+    assert_int_equal(tally.by_status[SAMPLE_LOST] + tally.by_status[SAMPLE_UNSENT],
+                     result.sample_count);
+    assert_int_equal(result.counts.broken, 1);
+    assert_int_equal(result.counts.in_flight, 0);
+    assert_non_null(strstr(result.counts.first_break.text, "connection 1 broke"));
+    engine_result_free(&result);
+}
+
+static void an_absent_server_is_an_error(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct schedule schedule;
+    struct engine_result result;
+    struct server_address address;
+    struct error err = {0};
+    gets_only(&workload);
+    resolve(free_port(), &address);
+    assert_int_equal(
+        schedule_draw(&workload, DISTRIBUTION_FIXED, 100, 100000000, 1, &schedule, &err), 0);
+    const struct engine_settings settings = {
+        .server = &address, .workload = &workload, .connections = 4, .duration_ns = 100000000};
+    assert_int_equal(engine_run(&settings, &schedule, &result, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "Connection refused"));
+    assert_null(result.samples);
+    schedule_free(&schedule);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memcached_answers_everything),
+        cmocka_unit_test(big_requests_leave_in_pieces),
+        cmocka_unit_test(nonsense_is_an_error_reply),
+        cmocka_unit_test(a_reply_of_the_wrong_kind_is_an_error),
+        cmocka_unit_test(unasked_replies_are_counted),
+        cmocka_unit_test(silence_times_out),
+        cmocka_unit_test(a_closed_connection_loses_its_requests),
+        cmocka_unit_test(an_absent_server_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# `taillight load` as a person runs it: against a real memcached on loopback, and against what goes
+# wrong: a closed port, a server killed midway, Ctrl-C, files that are absent or wrong.
+set -u
+taillight=${BUILD:-build}/taillight
+command -v memcached >/dev/null || { echo 'memcached is not installed'; exit 77; }
+dir=$(mktemp -d /tmp/test-load-XXXXXX)
+server=0
+cleanup() {
+    [ "$server" -ne 0 ] && kill -9 "$server" 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+fail() {
+    echo "FAIL: $*"
+    for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; tail -n 40 "$f"; }; done
+    exit 1
+}
+
+# A port nobody listens on, looked for from 21150 on.
+port=21150
+listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+while listening $port; do port=$((port + 1)); done
+
+start_server() {
+    memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p $port &
+    server=$!
+    for _ in $(seq 100); do
+        listening $port && return
+        sleep 0.05
+    done
+    fail 'memcached did not start'
+}
+# load EXIT ARGUMENTS...: runs it, bounded, and checks the exit code.
+load() {
+    local expected=$1 status
+    shift
+    timeout 30 "$taillight" load --server "127.0.0.1:$port" "$@" >"$dir/out" 2>"$dir/err"
+    status=$?
+    [ $status -eq "$expected" ] || fail "load $*: exit $status, expected $expected"
+}
+says() { grep -qF -- "$1" "$dir/err" || fail "stderr does not say: $1"; }
+value() { sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$dir/out"; }
+records() { od -A n -t u8 -j 24 -N 8 "$1" | tr -d ' '; } # of a log's header
+
+cat >"$dir/workload.yaml" <<'YAML'
+mix: {get: 90, set: 10}
+keys: {count: 2k, size: {fixed: 31}, popularity: {zipf: 0.99}}
+values: {size: {fixed: 200}}
+YAML
+
+# Bad usage and input: exit 2, and the message names the option, or the file and the place in it.
+load 2 --rate 5k --workload "$dir/absent.yaml" && says "$dir/absent.yaml"
+printf 'keys: {count: 1k}\nmixx: {get: 1}\n' >"$dir/bad.yaml"
+load 2 --rate 5k --workload "$dir/bad.yaml" && says "$dir/bad.yaml:2:1: unknown key \"mixx\""
+printf 'values:\n  size: {fixed: lots}\n' >"$dir/bad.yaml"
+load 2 --rate 5k --workload "$dir/bad.yaml" && says "$dir/bad.yaml:2:10: values.size.fixed: \"lots\""
+load 2 && says '--rate is needed'
+load 2 --rate 0 && says '--rate'
+load 2 --rate 5k --arrivals sometimes && says 'sometimes'
+load 2 --rate 5k --stamps hw && says '--stamps'
+load 2 --rate 5k --connections 0 && says '--connections'
+load 2 --rate 5k --connections 100 --depth 1000 && says '--depth'
+load 2 --rate 5k --protocol gopher && says 'gopher'
+load 2 --rate 5k --duration 10 && says '--duration'
+load 2 --rate 5k surplus && says 'surplus'
+load 2 --rate 5k --server nowhere && says 'HOST:PORT'
+load 2 --rate 5k --server ::1:80 && says 'brackets'
+
+# Nobody there: exit 1, at once, and the message says who was not there.
+load 1 --rate 5k --duration 1s && says "127.0.0.1:$port" && says 'Connection refused'
+load 1 --prepare && says "127.0.0.1 port $port"
+
+# The dataset, then two seconds: everything answered, one sample for each scheduled request.
+start_server
+load 0 --prepare --workload "$dir/workload.yaml" --json
+[ "$(value verified)" = 2000 ] || fail 'not all keys were verified'
+load 0 --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --samples "$dir/s" --json \
+    --connections 8 --quiet
+[ -s "$dir/err" ] && fail '--quiet was not quiet'
+[ "$(value verdict)" = ok ] || fail 'verdict'
+scheduled=$(value scheduled)
+[ "$scheduled" -gt 9500 ] && [ "$scheduled" -lt 10500 ] || fail "scheduled $scheduled"
+[ "$(value answered)" = "$scheduled" ] && [ "$(value sent)" = "$scheduled" ] || fail 'not all answered'
+[ "$(value misses)" = 0 ] && [ "$(value seed)" = 7 ] || fail 'misses, or another seed'
+[ "$(records "$dir/s/samples.tlog")" = "$scheduled" ] || fail 'samples.tlog has another count'
+[ "$(records "$dir/s/connections.tlog")" = 8 ] || fail 'connections.tlog has another count'
+ls "$dir"/s/*.partial 2>/dev/null && fail 'a partial log was left'
+sed -n 's/^    "sw": //p' "$dir/out" | grep -qx "$scheduled,\{0,1\}" ||
+    { load 1 --rate 100 --duration 100ms --stamps sw; echo 'no kernel stamps here'; }
+
+# The same seed, the same schedule; the other clocks and bounds.
+load 0 --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --json --stamps user --depth 64
+[ "$(value scheduled)" = "$scheduled" ] || fail 'the same seed drew another schedule'
+load 0 --workload "$dir/workload.yaml" --rate 2k --duration 500ms --arrivals fixed
+grep -q '^verdict: ok' "$dir/out" && grep -q 'latency (from intended)' "$dir/out" || fail 'summary'
+
+# A directory that cannot be made, a disk that is full.
+load 1 --rate 1k --duration 100ms --samples /proc/nowhere && says '/proc/nowhere'
+mkdir "$dir/full"
+if mount -t tmpfs -o size=64k tmpfs "$dir/full" 2>/dev/null; then
+    timeout 30 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 1s \
+        --samples "$dir/full" >"$dir/out" 2>"$dir/err"
+    status=$?
+    left=$(ls "$dir/full")
+    umount "$dir/full"
+    [ $status -eq 1 ] || fail "a full disk: exit $status"
+    says 'No space left'
+    case "$left" in *samples*) fail "a full disk left $left" ;; esac
+fi
+
+# Ctrl-C: ends soon, inconclusive, logs whole.
+timeout 30 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
+    --samples "$dir/i" >"$dir/out" 2>"$dir/err" &
+pid=$!
+sleep 1
+kill -INT "$(ps -o pid= --ppid $pid | tr -d ' ')"
+wait $pid
+[ $? -eq 4 ] || fail 'Ctrl-C: exit code'
+says 'interrupted'
+[ "$(records "$dir/i/samples.tlog")" = "$(value scheduled)" ] || fail 'Ctrl-C: samples'
+
+# The server dies midway: the rest is unanswered, the run ends, the logs are whole.
+timeout 30 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
+    --samples "$dir/k" >"$dir/out" 2>"$dir/err" &
+pid=$!
+sleep 1
+kill -9 $server
+wait $server 2>/dev/null
+server=0
+wait $pid
+[ $? -eq 4 ] || fail 'killed server: exit code'
+[ "$(value verdict)" = n/a ] || fail 'killed server: verdict'
+says 'broke'
+total=$(($(value answered) + $(value unsent) + $(value lost) + $(value timed_out)))
+[ "$total" = "$(value scheduled)" ] || fail "killed server: $total accounted for"
+[ "$(records "$dir/k/samples.tlog")" = "$(value scheduled)" ] || fail 'killed server: samples'
+exit 0

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+//
+// Percentiles, counts and verdicts from made-up results whose figures are known.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "loadgen/load_summary.h"
+
+enum { REQUESTS = 1000 };
+
+// A TSC of 1 GHz: ticks are ns. Request i is due at i ms, sent 1 us late and answered i + 1 us
+// after it was due.
+struct made_run {
+    struct engine_result result;
+    struct sample samples[REQUESTS];
+};
+
+static void make(struct made_run *run)
+{
+    memset(run, 0, sizeof *run);
+    run->result = (struct engine_result){.end = ENGINE_COMPLETE,
+                                         .samples = run->samples,
+                                         .sample_count = REQUESTS,
+                                         .connection_count = 4,
+                                         .depth = 8,
+                                         .tsc_hz = 1e9,
+                                         .start_tsc = 1000000,
+                                         .end_tsc = 1001000000,
+                                         .cpu_ns = 500000000,
+                                         .spin_tsc = 400000000};
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        uint64_t intended = 1000000 + i * 1000000;
+        run->samples[i] = (struct sample){.intended_tsc = intended,
+                                          .send_tsc = intended + 1000,
+                                          .sent_tsc = intended + 2000,
+                                          .reply_tsc = intended + (i + 1) * 1000,
+                                          .status = SAMPLE_ANSWERED};
+    }
+}
+
+static void summarise(const struct made_run *run, struct load_summary *summary)
+{
+    struct error err;
+    assert_int_equal(load_summarise(&run->result, 1000000000, summary, &err), 0);
+}
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) < 1e-6 * fmax(1, fabs(b));
+}
+
+static void figures_are_exact(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    summarise(&run, &summary);
+    assert_true(summary.ok);
+    static const double expected[SUMMARY_QUANTILES] = {500, 900, 990, 999, 1000, 1000};
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
+        assert_true(near(summary.latency.us[i], expected[i]));
+        assert_true(near(summary.uncorrected.us[i], expected[i] - 1));
+    }
+    // Binomial(1000, 0.5): 95 % lie within 31 of 500.
+    assert_true(summary.latency.interval[0].known);
+    assert_true(fabs(summary.latency.interval[0].low - 469) <= 1);
+    assert_true(fabs(summary.latency.interval[0].high - 532) <= 1);
+    assert_false(summary.latency.interval[4].known); // 1000 samples do not bound p99.99
+    assert_true(near(summary.lateness_p50_us, 1) && near(summary.lateness_p99_us, 1));
+    assert_true(near(summary.offered_rate, 1000) && near(summary.achieved_rate, 1000));
+    assert_true(near(summary.cpu_us_per_request, 100));
+    assert_true(near(summary.spin_fraction, 0.4));
+    assert_int_equal(summary.stamps_user, REQUESTS);
+}
+
+static void the_unanswered_are_infinite(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    for (unsigned i = 0; i < 15; i++) {
+        struct sample *sample = &run.samples[i];
+        sample->reply_tsc = 0;
+        sample->status = i < 5 ? SAMPLE_UNSENT : i < 10 ? SAMPLE_TIMED_OUT : SAMPLE_LOST;
+        if (sample->status == SAMPLE_UNSENT)
+            sample->send_tsc = sample->sent_tsc = 0;
+    }
+    summarise(&run, &summary);
+    assert_false(summary.ok);
+    assert_int_equal(summary.unsent, 5);
+    assert_int_equal(summary.timed_out, 5);
+    assert_int_equal(summary.lost, 5);
+    assert_int_equal(summary.answered, REQUESTS - 15);
+    assert_int_equal(summary.sent, REQUESTS - 5);
+    assert_true(near(summary.latency.us[0], 515));
+    assert_true(isinf(summary.latency.us[2]) && isinf(summary.latency.us[5]));
+    assert_int_equal(summary.uncorrected.count, REQUESTS - 5); // what was not sent is not in it
+    assert_non_null(strstr(summary.reasons[0], "15 of 1000 requests were not answered"));
+    assert_non_null(strstr(summary.reasons[0], "p99 and above are infinite"));
+
+    const struct load_facts facts = {.server = "s", .protocol = "memcached", .rate = 1000};
+    json_t *json = load_summary_json(&summary, &run.result, &facts);
+    assert_string_equal(json_string_value(json_object_get(json, "verdict")), "n/a");
+    json_t *latency = json_object_get(json, "latency_us");
+    assert_true(near(json_number_value(json_object_get(latency, "p50")), 515));
+    assert_true(json_is_null(json_object_get(latency, "p99")));
+    assert_true(json_is_null(json_object_get(latency, "max")));
+    assert_int_equal(json_integer_value(json_object_get(json, "timed_out")), 5);
+    json_t *errors = json_object_get(json, "errors");
+    assert_int_equal(json_integer_value(json_object_get(errors, "lost")), 5);
+    char *text = json_dumps(json, 0); // strict JSON: an infinity would not have come out
+    assert_non_null(text);
+    free(text);
+    json_decref(json);
+}
+
+static void a_slow_server_is_no_result(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    for (uint64_t i = 0; i < REQUESTS; i++) // replies 2 ms apart: half the rate
+        run.samples[i].reply_tsc = 1000000 + (i + 1) * 2000000;
+    run.result.end_tsc = 2001000000;
+    summarise(&run, &summary);
+    assert_false(summary.ok);
+    assert_true(near(summary.achieved_rate, 500));
+    assert_non_null(strstr(summary.reasons[0], "rate not reached: 500 of 1000"));
+    assert_non_null(strstr(summary.reasons[0], "server did not keep up"));
+    run.result.spin_tsc = 1000;
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "this client ran out of CPU"));
+}
+
+static void waiting_for_room_is_said(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    run.result.delayed_by_depth = 5; // of 1000, with a depth the user chose: tolerable
+    summarise(&run, &summary);
+    assert_true(summary.ok);
+    run.result.depth_is_cap = true; // the cap never is
+    summarise(&run, &summary);
+    assert_false(summary.ok);
+    assert_non_null(strstr(summary.reasons[0], "in-flight cap"));
+    run.result.depth_is_cap = false;
+    run.result.delayed_by_depth = 50;
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "closed-loop"));
+}
+
+static void errors_and_ends_are_said(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    for (unsigned i = 0; i < 20; i++)
+        run.samples[i].status = SAMPLE_ERROR_REPLY;
+    run.samples[20].status = SAMPLE_MISS;
+    summarise(&run, &summary);
+    assert_int_equal(summary.answered, REQUESTS); // an answer, whatever it says
+    assert_int_equal(summary.misses, 1);
+    assert_non_null(strstr(summary.reasons[0], "20 of 1000 replies were errors"));
+    make(&run);
+    run.result.end = ENGINE_INTERRUPTED;
+    run.result.counts.broken = 1;
+    strcpy(run.result.counts.first_break.text, "connection 3 broke");
+    summarise(&run, &summary);
+    assert_int_equal(summary.reason_count, 2);
+    assert_non_null(strstr(summary.reasons[0], "interrupted"));
+    assert_non_null(
+        strstr(summary.reasons[1], "1 of 4 connections broke; the first: connection 3"));
+}
+
+static void kernel_stamps_make_a_network_time(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    for (unsigned i = 0; i < 100; i++) {
+        run.samples[i].tx_ns = 5000;
+        run.samples[i].rx_ns = 5000 + 30000;
+        run.samples[i].tx_source = run.samples[i].rx_source = STAMP_SOFTWARE;
+    }
+    summarise(&run, &summary);
+    assert_int_equal(summary.network.count, 100);
+    assert_true(near(summary.network.us[0], 30));
+    assert_int_equal(summary.stamps_software, 100);
+    assert_int_equal(summary.stamps_user, 900);
+}
+
+static void nothing_at_all_is_survived(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    run.result.sample_count = 0;
+    summarise(&run, &summary);
+    assert_false(summary.ok);
+    assert_true(isnan(summary.latency.us[0]) && isnan(summary.cpu_us_per_request));
+    const struct load_facts facts = {.server = "s", .protocol = "memcached", .rate = 1000};
+    json_t *json = load_summary_json(&summary, &run.result, &facts);
+    assert_true(json_is_null(json_object_get(json, "cpu_us_per_request")));
+    json_decref(json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_are_exact),
+        cmocka_unit_test(the_unanswered_are_infinite),
+        cmocka_unit_test(a_slow_server_is_no_result),
+        cmocka_unit_test(waiting_for_room_is_said),
+        cmocka_unit_test(errors_and_ends_are_said),
+        cmocka_unit_test(kernel_stamps_make_a_network_time),
+        cmocka_unit_test(nothing_at_all_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

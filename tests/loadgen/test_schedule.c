@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+//
+// The schedule's statistics against those of the process it claims to be, with fixed seeds.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <gsl/gsl_cdf.h>
+
+#include "base/quantile.h"
+#include "loadgen/schedule.h"
+
+static const double rate = 50000;
+static const uint64_t duration_ns = 4000000000;
+
+static void draw(enum distribution_kind kind, uint64_t seed, const struct workload *workload,
+                 struct schedule *schedule)
+{
+    struct error err;
+    assert_int_equal(schedule_draw(workload, kind, rate, duration_ns, seed, schedule, &err), 0);
+}
+
+static void arrivals_are_poisson(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct schedule schedule;
+    workload_defaults(&workload);
+    draw(DISTRIBUTION_EXPONENTIAL, 1, &workload, &schedule);
+    double expected = rate * (double)duration_ns / 1e9, mean_ns = 1e9 / rate;
+    assert_true(fabs((double)schedule.count - expected) < 4 * sqrt(expected));
+    double *gaps = malloc(schedule.count * sizeof *gaps), sum = 0, squares = 0, lag = 0;
+    assert_non_null(gaps);
+    for (size_t i = 0; i < schedule.count; i++) {
+        assert_true(schedule.items[i].offset_ns < duration_ns);
+        assert_true(i == 0 || schedule.items[i].offset_ns >= schedule.items[i - 1].offset_ns);
+        gaps[i] = (double)(schedule.items[i].offset_ns - (i ? schedule.items[i - 1].offset_ns : 0));
+        sum += gaps[i];
+    }
+    double n = (double)schedule.count, mean = sum / n;
+    for (size_t i = 0; i < schedule.count; i++) {
+        squares += (gaps[i] - mean) * (gaps[i] - mean);
+        lag += i ? (gaps[i] - mean) * (gaps[i - 1] - mean) : 0;
+    }
+    assert_true(fabs(mean / mean_ns - 1) < 4 / sqrt(n));
+    assert_true(fabs(sqrt(squares / n) / mean - 1) < 4 * sqrt(2 / n)); // coefficient of variation
+    assert_true(fabs(lag / squares) < 4 / sqrt(n));                    // neighbours independent
+    quantile_sort(gaps, schedule.count);
+    double distance = 0;
+    for (size_t i = 0; i < schedule.count; i++)
+        distance =
+            fmax(distance, fabs(gsl_cdf_exponential_P(gaps[i], mean_ns) - ((double)i + 0.5) / n));
+    assert_true(distance < 1.95 / sqrt(n)); // Kolmogorov-Smirnov, one seed in a thousand
+    free(gaps);
+    schedule_free(&schedule);
+}
+
+static void fixed_arrivals_are_even(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct schedule schedule;
+    workload_defaults(&workload);
+    draw(DISTRIBUTION_FIXED, 1, &workload, &schedule);
+    assert_true(schedule.count == 199999 || schedule.count == 200000);
+    for (size_t i = 1; i < schedule.count; i++) {
+        uint64_t gap = schedule.items[i].offset_ns - schedule.items[i - 1].offset_ns;
+        assert_true(gap >= 19999 && gap <= 20001);
+    }
+    schedule_free(&schedule);
+}
+
+static void seeds_repeat_and_differ(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct schedule first, again, other, mixed;
+    workload_defaults(&workload);
+    draw(DISTRIBUTION_EXPONENTIAL, 42, &workload, &first);
+    draw(DISTRIBUTION_EXPONENTIAL, 42, &workload, &again);
+    draw(DISTRIBUTION_EXPONENTIAL, 43, &workload, &other);
+    workload.mix[WORKLOAD_SET] = 90;
+    draw(DISTRIBUTION_EXPONENTIAL, 42, &workload, &mixed);
+    assert_int_equal(first.count, again.count);
+    assert_int_equal(first.count, mixed.count); // another mix, the same instants
+    size_t same = 0;
+    for (size_t i = 0; i < first.count; i++) {
+        assert_int_equal(first.items[i].offset_ns, again.items[i].offset_ns);
+        assert_int_equal(first.items[i].key, again.items[i].key);
+        assert_int_equal(first.items[i].operation, again.items[i].operation);
+        assert_int_equal(first.items[i].offset_ns, mixed.items[i].offset_ns);
+        same += i < other.count && first.items[i].offset_ns == other.items[i].offset_ns;
+    }
+    assert_true(same < first.count / 100);
+    schedule_free(&first);
+    schedule_free(&again);
+    schedule_free(&other);
+    schedule_free(&mixed);
+}
+
+static void mix_and_keys_are_kept(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct schedule schedule;
+    workload_defaults(&workload);
+    workload.key_count = 100;
+    workload.popularity = (struct popularity){POPULARITY_ZIPF, 0.99};
+    draw(DISTRIBUTION_EXPONENTIAL, 5, &workload, &schedule);
+    size_t sets = 0, first_key = 0;
+    for (size_t i = 0; i < schedule.count; i++) {
+        assert_true(schedule.items[i].key < 100);
+        sets += schedule.items[i].operation == WORKLOAD_SET;
+        first_key += schedule.items[i].key == 0;
+    }
+    double n = (double)schedule.count, p = popularity_probability(&workload.popularity, 100, 0);
+    assert_true(fabs((double)sets / n - 0.1) < 4 * sqrt(0.09 / n));
+    assert_true(fabs((double)first_key / n - p) < 4 * sqrt(p * (1 - p) / n));
+    schedule_free(&schedule);
+}
+
+static void the_impossible_is_refused(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct schedule schedule;
+    struct error err = {0};
+    workload_defaults(&workload);
+    assert_int_equal(
+        schedule_draw(&workload, DISTRIBUTION_FIXED, 1e9, 10000000000u, 1, &schedule, &err),
+        -ERROR_INPUT);
+    assert_int_equal(schedule_draw(&workload, DISTRIBUTION_FIXED, 0, 1000, 1, &schedule, &err),
+                     -ERROR_INPUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrivals_are_poisson),      cmocka_unit_test(fixed_arrivals_are_even),
+        cmocka_unit_test(seeds_repeat_and_differ),   cmocka_unit_test(mix_and_keys_are_kept),
+        cmocka_unit_test(the_impossible_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

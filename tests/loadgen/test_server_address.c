@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "loadgen/server_address.h"
+
+static void addresses_are_split(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host;
+        uint16_t port;
+    } good[] = {{"localhost:11211", "localhost", 11211},
+                {"10.0.0.1:1", "10.0.0.1", 1},
+                {"[::1]:65535", "::1", 65535},
+                {"[fe80::1%eth0]:80", "fe80::1%eth0", 80}};
+    struct server_address address;
+    struct error err;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(server_address_parse(good[i].text, &address, &err), 0);
+        assert_string_equal(address.host, good[i].host);
+        assert_int_equal(address.port, good[i].port);
+    }
+    static const char *const bad[] = {"",           ":",      "host",     "host:",   "host:0",
+                                      "host:65536", ":80",    "host:80x", "::1:80",  "[::1:80",
+                                      "[]:80",      "[:80",   "[:]:",     "host:-1", "h: 80",
+                                      "host:+80",   "]:80:80"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        memset(&err, 0, sizeof err);
+        if (server_address_parse(bad[i], &address, &err) != -ERROR_INPUT || !err.text[0])
+            fail_msg("\"%s\" was taken", bad[i]);
+    }
+}
+
+static void addresses_become_sixteen_bytes(void **state)
+{
+    (void)state;
+    struct server_address address;
+    struct error err;
+    uint8_t bytes[16];
+    uint16_t port;
+    assert_int_equal(server_address_parse("127.0.0.2:21150", &address, &err), 0);
+    assert_int_equal(server_address_resolve(&address, &err), 0);
+    server_address_bytes(&address.socket_address, bytes, &port);
+    static const uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 2};
+    assert_memory_equal(bytes, mapped, 16);
+    assert_int_equal(port, 21150);
+    assert_int_equal(server_address_parse("[::1]:21151", &address, &err), 0);
+    assert_int_equal(server_address_resolve(&address, &err), 0);
+    server_address_bytes(&address.socket_address, bytes, &port);
+    assert_memory_equal(bytes, &in6addr_loopback, 16);
+    assert_int_equal(port, 21151);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_are_split),
+        cmocka_unit_test(addresses_become_sixteen_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+//
+// Workloads from YAML: what is taken, what is refused and where the blame is laid; keys and values.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "workloads/protocol.h"
+#include "workloads/workload.h"
+
+static int load_text(const char *text, size_t bytes, struct workload *workload, struct error *err)
+{
+    char path[] = "/tmp/test-workload-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, bytes), (ssize_t)bytes);
+    close(fd);
+    memset(err, 0, sizeof *err);
+    int result = workload_load_file(path, workload, err);
+    if (result < 0) { // the file's name is not the same twice: compare what follows it
+        assert_int_equal(result, -ERROR_INPUT);
+        assert_int_equal(strncmp(err->text, path, strlen(path)), 0);
+        memmove(err->text, err->text + strlen(path), strlen(err->text + strlen(path)) + 1);
+    }
+    unlink(path);
+    return result;
+}
+
+// Structs have padding: member by member.
+static void assert_same(const struct workload *a, const struct workload *b)
+{
+    assert_ptr_equal(a->protocol, b->protocol);
+    for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
+        assert_true(a->mix[i] == b->mix[i]);
+    assert_int_equal(a->key_count, b->key_count);
+    assert_int_equal(a->popularity.kind, b->popularity.kind);
+    assert_true(a->popularity.exponent == b->popularity.exponent);
+    const struct distribution *sizes[2][2] = {{&a->key_size_bytes, &b->key_size_bytes},
+                                              {&a->value_size_bytes, &b->value_size_bytes}};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(sizes[i][0]->kind, sizes[i][1]->kind);
+        assert_true(sizes[i][0]->first == sizes[i][1]->first);
+        assert_true(sizes[i][0]->second == sizes[i][1]->second);
+    }
+}
+
+static void everything_is_taken(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct error err;
+    static const char text[] = "protocol: memcached\n"
+                               "mix: {get: 3, set: 1}\n"
+                               "keys:\n"
+                               "  count: 2k\n"
+                               "  size: {uniform: [10, 20]}\n"
+                               "  popularity: {zipf: 0.99}\n"
+                               "values: {size: {exponential: 1kB}}\n";
+    assert_int_equal(load_text(text, sizeof text - 1, &workload, &err), 0);
+    assert_string_equal(workload.protocol->name, "memcached");
+    assert_true(workload.mix[WORKLOAD_GET] == 3 && workload.mix[WORKLOAD_SET] == 1);
+    assert_int_equal(workload.key_count, 2000);
+    assert_int_equal(workload.key_size_bytes.kind, DISTRIBUTION_UNIFORM);
+    assert_true(workload.key_size_bytes.first == 10 && workload.key_size_bytes.second == 20);
+    assert_int_equal(workload.popularity.kind, POPULARITY_ZIPF);
+    assert_true(workload.popularity.exponent == 0.99);
+    assert_int_equal(workload.value_size_bytes.kind, DISTRIBUTION_EXPONENTIAL);
+    assert_true(workload.value_size_bytes.first == 1000);
+}
+
+static void what_is_absent_is_the_default(void **state)
+{
+    (void)state;
+    struct workload workload, defaults;
+    struct error err;
+    static const char text[] = "keys: {popularity: {uniform: true}}\n";
+    workload_defaults(&defaults);
+    assert_int_equal(load_text(text, sizeof text - 1, &workload, &err), 0);
+    assert_same(&workload, &defaults);
+}
+
+static void faults_are_placed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *said;
+    } cases[] = {
+        {"", ":1:1: the file is empty"},
+        {"keys: {count: 1k}\nmixes: {}\n",
+         ":2:1: unknown key \"mixes\"; known here: protocol, mix"},
+        {"keys:\n  count: 1k\n  sizes: {fixed: 3}\n",
+         ":3:3: unknown key \"sizes\"; known here: count"},
+        {"keys: [1, 2]\n", ":1:7: keys must be a mapping ({key: value}), not a list ([a, b])"},
+        {"keys: {size: 31}\n", ":1:14: size must be a mapping ({key: value}), not a single value"},
+        {"keys: {popularity: zipf}\n", ":1:20: popularity must be a mapping"},
+        {"protocol: {a: b}\n", ":1:11: protocol must be a single value, not a mapping"},
+        {"protocol: gopher\n", ":1:1: protocol: \"gopher\" is not a protocol"},
+        {"keys: {count: 1k}\nkeys: {count: 2k}\n", ":2:1: \"keys\" stands here twice"},
+        {"keys: {count: 0}\n", ":1:8: keys.count: 0 is not between"},
+        {"keys: {count: many}\n", ":1:8: keys.count: \"many\" is not a number"},
+        {"keys: {count: 5G}\n", ":1:8: keys.count: 5G is not between"},
+        {"keys:\n  count: 100k\n  size: {fixed: 4}\n",
+         ":3:10: keys.size.fixed: 4 bytes, but each of"},
+        {"keys: {size: {fixed: 251}}\n", ":1:15: keys.size.fixed: 251 bytes"},
+        {"keys: {size: {uniform: [30, 20]}}\n", ":1:15: keys.size.uniform: [30, 20] ends"},
+        {"keys: {size: {uniform: [30]}}\n", ":1:24: uniform must have 2 values, not 1"},
+        {"keys: {size: {fixed: 30, exponential: 3}}\n", ":1:8: keys.size: one distribution"},
+        {"keys: {popularity: {zipf: 2}}\n", ":1:21: keys.popularity.zipf: the exponent 2 is not"},
+        {"keys: {popularity: {zipf: -1}}\n", ":1:21: keys.popularity.zipf: \"-1\" is not a number"},
+        {"keys: {popularity: {zipf: 1, uniform: true}}\n", ":1:8: keys.popularity: either"},
+        {"mix: {get: 0, set: 0}\n", ":1:1: mix: the weights must add up"},
+        {"mix: {get: x}\n", ":1:7: mix.get: \"x\" is not a number"},
+        {"values: {size: {fixed: 2MiB}}\n", ":1:17: values.size.fixed: 2097152 bytes, but a value"},
+        {"values: {size: {exponential: 0}}\n", ":1:17: values.size.exponential: a mean of 0"},
+        {"keys: {count: 1\n", ":2:1: not YAML: "},
+        {"a: &x [*x]\n", ":1:1: unknown key \"a\""},
+        {"- 1\n", ":1:1: a workload must be a mapping"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct workload workload;
+        struct error err;
+        int result = load_text(cases[i].text, strlen(cases[i].text), &workload, &err);
+        if (result == 0 || strncmp(err.text, cases[i].said, strlen(cases[i].said)) != 0)
+            fail_msg("case %zu: expected \"%s\", got \"%s\"", i, cases[i].said, err.text);
+    }
+}
+
+static void odd_bytes_are_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"\xff\xfe\xff", "keys: \x01", "{{{{", "\t", "? ? ?", "%X"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct workload workload;
+        struct error err;
+        assert_int_equal(load_text(texts[i], strlen(texts[i]), &workload, &err), -ERROR_INPUT);
+    }
+}
+
+static void absent_file_is_named(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct error err = {0};
+    assert_int_equal(workload_load_file("/nonexistent/w.yaml", &workload, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "/nonexistent/w.yaml"));
+}
+
+static void writing_and_reading_agree(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{}\n",
+        "mix: {set: 1.5}\nkeys: {count: 7, size: {exponential: 20}, popularity: {zipf: 1.25}}\n"
+        "values: {size: {uniform: [0, 9]}}\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct workload first, second;
+        struct error err;
+        assert_int_equal(load_text(texts[i], strlen(texts[i]), &first, &err), 0);
+        char *yaml = workload_to_yaml(&first);
+        assert_non_null(yaml);
+        assert_int_equal(load_text(yaml, strlen(yaml), &second, &err), 0);
+        assert_same(&first, &second);
+        free(yaml);
+    }
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void keys_differ_and_fit(void **state)
+{
+    (void)state;
+    enum { KEYS = 20000 };
+    struct workload workload;
+    workload_defaults(&workload);
+    workload.key_count = KEYS;
+    workload.key_size_bytes = (struct distribution){DISTRIBUTION_EXPONENTIAL, 30, 0};
+    char **keys = calloc(KEYS, sizeof *keys);
+    size_t longest = 0, total = 0;
+    assert_non_null(keys);
+    for (size_t i = 0; i < KEYS; i++) {
+        keys[i] = calloc(1, WORKLOAD_KEY_BYTES_MAX + 1);
+        assert_non_null(keys[i]);
+        size_t bytes = workload_key(&workload, i, keys[i]);
+        assert_true(bytes >= 5 && bytes <= WORKLOAD_KEY_BYTES_MAX && strlen(keys[i]) == bytes);
+        assert_int_equal(strtoull(keys[i], NULL, 10), i);
+        longest = bytes > longest ? bytes : longest;
+        total += bytes;
+    }
+    assert_true(longest <= workload_key_bytes_max(&workload));
+    // Clamping at 5 and 250 moves the mean of 30 by 5 - 30 (1 - exp(-5/30)), less 0.01.
+    assert_true(total > 29.9 * KEYS && total < 31 * KEYS);
+    qsort(keys, KEYS, sizeof *keys, compare_keys);
+    for (size_t i = 0; i + 1 < KEYS; i++)
+        assert_string_not_equal(keys[i], keys[i + 1]);
+    for (size_t i = 0; i < KEYS; i++)
+        free(keys[i]);
+    free(keys);
+}
+
+static void values_follow_from_their_index(void **state)
+{
+    (void)state;
+    struct workload workload;
+    workload_defaults(&workload);
+    workload.value_size_bytes = (struct distribution){DISTRIBUTION_UNIFORM, 0, 40};
+    char one[41], two[41];
+    bool differ = false;
+    for (size_t i = 0; i < 1000; i++) {
+        size_t bytes = workload_value_bytes(&workload, i);
+        assert_true(bytes <= workload_value_bytes_max(&workload) && bytes <= 40);
+        char *exact = malloc(bytes + 1); // the sanitizers see a byte too many
+        assert_non_null(exact);
+        workload_value(&workload, i, exact);
+        memcpy(one, exact, bytes);
+        free(exact);
+        workload_value(&workload, i, two);
+        assert_memory_equal(one, two, bytes);
+        differ |= bytes != workload_value_bytes(&workload, i + 1);
+    }
+    assert_true(differ);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_taken),  cmocka_unit_test(what_is_absent_is_the_default),
+        cmocka_unit_test(faults_are_placed),    cmocka_unit_test(odd_bytes_are_refused),
+        cmocka_unit_test(absent_file_is_named), cmocka_unit_test(writing_and_reading_agree),
+        cmocka_unit_test(keys_differ_and_fit),  cmocka_unit_test(values_follow_from_their_index),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
