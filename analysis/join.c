@@ -31,10 +31,19 @@ static int64_t host_time(const struct joiner *joiner, enum host_clock clock, uin
     return time_source_to_host(&joiner->in->clock, clock, value);
 }
 
+// No host is up for 70 years: such a time is a damaged record, and differences of any others cannot
+// overflow.
+#define LATEST_NS (INT64_C(1) << 61)
+
 // --- one lifetime per sample, with the client's own stamps ---------------------------------------
 
-static void set_stamp(struct lifetime *life, enum stamp_kind kind, int64_t time_ns, uint16_t core)
+static void set_stamp(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
+                      int64_t time_ns, uint16_t core)
 {
+    if (time_ns > LATEST_NS || time_ns < -LATEST_NS) {
+        joiner->counts->impossible_stamps++;
+        return;
+    }
     life->stamp_ns[kind] = time_ns;
     life->stamp_core[kind] = core;
     life->present |= (uint16_t)(1u << kind);
@@ -53,20 +62,21 @@ static void init_lifetime(struct joiner *joiner, size_t index)
                               .state = LIFETIME_UNANSWERED};
     for (int kind = 0; kind < STAMP_KINDS; kind++)
         life->stamp_core[kind] = NO_CORE;
-    set_stamp(life, STAMP_INTENDED, host_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc),
+    set_stamp(joiner, life, STAMP_INTENDED, host_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc),
               NO_CORE);
     if (sample->send_tsc)
-        set_stamp(life, STAMP_SEND, host_time(joiner, HOST_CLOCK_TSC, sample->send_tsc), NO_CORE);
-    if (sample->tx_ns && sample->tx_source == STAMP_SOFTWARE)
-        set_stamp(life, STAMP_CLIENT_TX, host_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns),
+        set_stamp(joiner, life, STAMP_SEND, host_time(joiner, HOST_CLOCK_TSC, sample->send_tsc),
                   NO_CORE);
+    if (sample->tx_ns && sample->tx_source == STAMP_SOFTWARE)
+        set_stamp(joiner, life, STAMP_CLIENT_TX,
+                  host_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns), NO_CORE);
     if (!sample_is_answered(sample) || !sample->reply_tsc)
         return;
-    set_stamp(life, STAMP_REPLY_READ, host_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc),
+    set_stamp(joiner, life, STAMP_REPLY_READ, host_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc),
               NO_CORE);
     if (sample->rx_ns && sample->rx_source == STAMP_SOFTWARE) {
-        set_stamp(life, STAMP_CLIENT_RX, host_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns),
-                  NO_CORE);
+        set_stamp(joiner, life, STAMP_CLIENT_RX,
+                  host_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns), NO_CORE);
         if (sample->flags & SAMPLE_RX_COALESCED) {
             life->fallback |= 1u << STAMP_CLIENT_RX;
             joiner->counts->coalesced_rx++;
@@ -248,7 +258,7 @@ static void stamp_by_event(struct joiner *joiner, struct lifetime *life, enum st
         else
             life->fallback |= 1u << STAMP_NIC;
     }
-    set_stamp(life, kind, time, event->core);
+    set_stamp(joiner, life, kind, time, event->core);
 }
 
 static void stamp_by_call(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
@@ -256,11 +266,11 @@ static void stamp_by_call(struct joiner *joiner, struct lifetime *life, enum sta
 {
     const struct application_call *call = &joiner->in->calls->items[passage->record];
     if (kind == STAMP_REPLY) {
-        set_stamp(life, kind, call->entry_ns, call->entry_core);
+        set_stamp(joiner, life, kind, call->entry_ns, call->entry_core);
         life->send_call = passage->record;
         return;
     }
-    set_stamp(life, kind, call->exit_ns, call->exit_core);
+    set_stamp(joiner, life, kind, call->exit_ns, call->exit_core);
     life->receive_call = passage->record;
     life->thread = call->thread;
     life->batch = call->batch;
@@ -355,7 +365,8 @@ static void join_connection(struct joiner *joiner, size_t client)
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
     lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
-    if (!lifetime_has(life, STAMP_REPLY_READ) || !lifetime_has(life, STAMP_SEND))
+    if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_REPLY_READ) ||
+        !lifetime_has(life, STAMP_SEND))
         life->state = LIFETIME_UNANSWERED;
     else if (life->connection == NO_CONNECTION ||
              (joiner->socket_of[life->connection] == NO_CONNECTION &&

@@ -40,6 +40,7 @@ struct join_counts {
     uint64_t connections_without_calls;  // of these, unknown to the shim's table
     uint64_t segments_repeated;      // segments that brought nothing new: retransmits, reordering
     uint64_t segments_without_stamp; // M(n) taken from the event's time, not the skb's stamp
+    uint64_t impossible_stamps;      // beyond any host's uptime: damaged records, left out
     uint64_t coalesced_rx;           // client RX stamps that are an upper bound
     struct disorder disorder;
 };

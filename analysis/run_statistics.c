@@ -33,11 +33,15 @@ static void compute_rates(struct run_analysis *run)
     for (size_t i = 0; i < run->lifetimes.count; i++) {
         const struct lifetime *life = &run->lifetimes.items[i];
         int64_t intended = life->stamp_ns[STAMP_INTENDED];
+        if (!lifetime_has(life, STAMP_INTENDED))
+            continue;
         run->begin_ns = intended < run->begin_ns ? intended : run->begin_ns;
         run->end_ns = intended > run->end_ns ? intended : run->end_ns;
         if (lifetime_has(life, STAMP_REPLY_READ) && life->stamp_ns[STAMP_REPLY_READ] > last_reply)
             last_reply = life->stamp_ns[STAMP_REPLY_READ];
     }
+    if (run->begin_ns > run->end_ns) // not one stamp that can be
+        run->begin_ns = run->end_ns = 0;
     double scheduled_s = (double)(run->end_ns - run->begin_ns) / 1e9;
     run->offered_rate = scheduled_s > 0 ? (double)(run->scheduled - 1) / scheduled_s : (double)NAN;
     int64_t until = last_reply > run->end_ns ? last_reply : run->end_ns;
@@ -69,7 +73,7 @@ static void summarise_latencies(struct run_analysis *run, double *values)
     count = 0;
     for (size_t i = 0; i < run->lifetimes.count; i++) {
         const struct lifetime *life = &run->lifetimes.items[i];
-        if (lifetime_has(life, STAMP_SEND))
+        if (lifetime_has(life, STAMP_SEND) && lifetime_has(life, STAMP_INTENDED))
             values[count++] = (double)(life->stamp_ns[STAMP_SEND] - life->stamp_ns[STAMP_INTENDED]);
     }
     quantile_sort(values, count);

@@ -124,14 +124,15 @@ static json_t *join_json(const struct run_analysis *run)
 {
     const struct join_counts *join = &run->join;
     return json_pack(
-        "{s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "events", run->has_events, "calls",
-        run->has_calls, "connections", count_of(join->connections), "connections_without_socket",
-        count_of(join->connections_without_socket), "connections_without_calls",
-        count_of(join->connections_without_calls), "unknown_connections",
-        count_of(join->unknown_connections), "segments_repeated", count_of(join->segments_repeated),
-        "segments_without_stamp", count_of(join->segments_without_stamp), "coalesced_rx",
-        count_of(join->coalesced_rx), "unpaired_records",
-        count_of(run->server.unpaired + run->server.lost_intervals));
+        "{s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "events", run->has_events,
+        "calls", run->has_calls, "connections", count_of(join->connections),
+        "connections_without_socket", count_of(join->connections_without_socket),
+        "connections_without_calls", count_of(join->connections_without_calls),
+        "unknown_connections", count_of(join->unknown_connections), "segments_repeated",
+        count_of(join->segments_repeated), "segments_without_stamp",
+        count_of(join->segments_without_stamp), "impossible_stamps",
+        count_of(join->impossible_stamps), "coalesced_rx", count_of(join->coalesced_rx),
+        "unpaired_records", count_of(run->server.unpaired + run->server.lost_intervals));
 }
 
 json_t *run_summary_json(const struct run_analysis *run)
