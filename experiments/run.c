@@ -54,8 +54,7 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
     return result;
 }
 
-// --- before anything is started
-// ---------------------------------------------------------------------
+// --- before anything is started ------------------------------------------------------------------
 
 static int check_programs(const struct experiment *experiment, struct error *err)
 {
@@ -98,8 +97,7 @@ static int write_experiment(struct run *run, struct error *err)
     return result;
 }
 
-// --- phases, in their order
-// --------------------------------------------------------------------------
+// --- phases, in their order ----------------------------------------------------------------------
 
 // facts.json: what this machine is and can measure.
 static int look_around(struct run *run, struct error *err)
@@ -255,8 +253,7 @@ static int stop_capture(struct run *run, struct error *err)
     return result < 0 ? result : 0;
 }
 
-// --- the whole
-// -----------------------------------------------------------------------------------------
+// --- the whole -----------------------------------------------------------------------------------
 
 static int run_phases(struct run *run, struct error *err)
 {
