@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/analyze_command.h"
+#include "analysis/report/report_command.h"
 #include "base/error.h"
 #include "experiments/capture_command.h"
 #include "experiments/run_command.h"
@@ -23,6 +24,7 @@ static const struct command commands[] = {
     {"load", load_command, "load a server, open-loop, and report its latency"},
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
     {"analyze", analyze_command, "lifetimes and diagnosis from what a run captured"},
+    {"report", report_command, "the report of a run: the page and the terminal summary"},
     {"doctor", doctor_command, "what this host can measure, and how to get the rest"},
     {NULL, NULL, NULL},
 };

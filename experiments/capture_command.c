@@ -87,8 +87,7 @@ static int check_options(const struct capture_options *o, int positional, char *
     return 0;
 }
 
-// --- arming
-// -------------------------------------------------------------------------------------------
+// --- arming --------------------------------------------------------------------------------------
 
 static int open_signals(struct capture *capture, struct error *err)
 {
@@ -165,8 +164,7 @@ static int arm(struct capture *capture, struct error *err)
     return 0;
 }
 
-// --- while it runs
-// ------------------------------------------------------------------------------------
+// --- while it runs -------------------------------------------------------------------------------
 
 static int say_ready(const struct capture *capture, struct error *err)
 {
@@ -206,8 +204,7 @@ static int watch(struct capture *capture, struct error *err)
     return 0;
 }
 
-// --- writing
-// --------------------------------------------------------------------------------------------
+// --- writing -------------------------------------------------------------------------------------
 
 static int write_calls(struct capture *capture, struct error *err)
 {

@@ -14,8 +14,7 @@
 
 #define MINUTE_NS (60ull * 1000000000ull)
 
-// --- the parts
-// ------------------------------------------------------------------------------------
+// --- the parts -----------------------------------------------------------------------------------
 
 static int resolve_hosts(struct resolver *r)
 {
@@ -350,8 +349,7 @@ static int resolve_load(struct resolver *r)
     return 0;
 }
 
-// --- what to look at
-// --------------------------------------------------------------------------------
+// --- what to look at -----------------------------------------------------------------------------
 
 // "0s-5s".
 static int resolve_window(struct resolver *r, int node, const char *text,
@@ -437,8 +435,7 @@ static int resolve(struct resolver *r)
                                           &r->experiment->load.from);
 }
 
-// --- loading
-// ----------------------------------------------------------------------------------------
+// --- loading -------------------------------------------------------------------------------------
 
 // Takes the source, also on failure.
 static int load_source(const char *name, struct yaml_source *source, struct experiment *experiment,

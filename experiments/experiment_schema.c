@@ -11,8 +11,7 @@
 
 enum { LONGEST_TEXT = 4096, MOST_ENTRIES = 64 };
 
-// --- the table
-// ------------------------------------------------------------------------------------
+// --- the table -----------------------------------------------------------------------------------
 
 #define TEXT(key, struct_type, member)                                                             \
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct_type, member, 0,  \
@@ -164,7 +163,7 @@ static bool is_named(const char *path)
     return false;
 }
 
-// --- keys the design has and this version has not -----------------------------------------------
+// --- keys the design has and this version has not ------------------------------------------------
 
 static const char *const later_keys[] = {
     "extends",
@@ -185,9 +184,21 @@ static const char *const later_keys[] = {
     "tuning/*/*/governor",
 };
 
-static int refuse_later_keys(const struct yaml_source *source, int node, const char *path,
-                             struct error *err)
+static const char *kind_name(enum yaml_kind kind)
 {
+    return kind == YAML_KIND_MAPPING    ? "keys with values"
+           : kind == YAML_KIND_SEQUENCE ? "a list"
+                                        : "a single value";
+}
+
+// What libcyaml cannot tell: keys of later versions, and named mappings that are none.
+static int check_keys(const struct yaml_source *source, int node, const char *path,
+                      struct error *err)
+{
+    const char *last = strrchr(path, '/');
+    if (is_named(path) && yaml_kind(source, node) != YAML_KIND_MAPPING)
+        return yaml_error(source, node, err, "`%s` takes names: {a: ..., b: ...}, not %s",
+                          last ? last + 1 : path, kind_name(yaml_kind(source, node)));
     for (size_t i = 0; i < yaml_count(source, node); i++) {
         char inside[512], number[24];
         int key = yaml_entry_key(source, node, i);
@@ -198,15 +209,14 @@ static int refuse_later_keys(const struct yaml_source *source, int node, const c
             if (fnmatch(later_keys[k], inside, FNM_PATHNAME) == 0)
                 return yaml_error(source, key, err, "`%s` is not in this version; take it out",
                                   yaml_text(source, key));
-        int result = refuse_later_keys(source, yaml_entry(source, node, i), inside, err);
+        int result = check_keys(source, yaml_entry(source, node, i), inside, err);
         if (result < 0)
             return result;
     }
     return 0;
 }
 
-// --- what libcyaml says, and where
-// ----------------------------------------------------------------
+// --- what libcyaml says, and where ---------------------------------------------------------------
 
 enum { DEEPEST_TRACE = 40 };
 
@@ -246,10 +256,11 @@ static void take_log(cyaml_log_t level, void *context, const char *format, va_li
 }
 
 // Follows the trace from the root, undoing the {name, value} form of named mappings. Fills `fields`
-// with the table of the mapping it ends in, if any.
+// with the table of the mapping it ends in, if any, and `label` with what it ends in.
 static int follow(const struct yaml_source *source, const struct complaint *complaint,
-                  int innermost, const cyaml_schema_field_t **fields)
+                  int innermost, const cyaml_schema_field_t **fields, char label[120])
 {
+    snprintf(label, 120, "the document");
     int node = yaml_root(source);
     bool in_pair = false;
     const cyaml_schema_value_t *value = &experiment_value;
@@ -258,7 +269,10 @@ static int follow(const struct yaml_source *source, const struct complaint *comp
         unsigned entry = complaint->trace[i].entry;
         if (!complaint->trace[i].is_field) {
             in_pair = yaml_kind(source, node) == YAML_KIND_MAPPING;
-            node = yaml_entry(source, node, entry ? entry - 1 : 0);
+            const char *key = yaml_text(source, yaml_entry_key(source, node, entry - 1));
+            if (in_pair && key)
+                snprintf(label, 120, "`%.100s`", key);
+            node = yaml_entry(source, node, entry - 1);
             bool list =
                 value && (value->type == CYAML_SEQUENCE || value->type == CYAML_SEQUENCE_FIXED);
             value = list ? value->sequence.entry : NULL;
@@ -269,8 +283,10 @@ static int follow(const struct yaml_source *source, const struct complaint *comp
             for (found = value->mapping.fields; found->key && strcmp(found->key, field) != 0;)
                 found++;
         value = found && found->key ? &found->value : NULL;
-        if (!in_pair)
+        if (!in_pair) {
             node = yaml_child(source, node, field);
+            snprintf(label, 120, "`%s`", field);
+        }
         in_pair = false;
     }
     *fields = value && value->type == CYAML_MAPPING ? value->mapping.fields : NULL;
@@ -307,7 +323,8 @@ static const cyaml_schema_value_t *find_enum(const struct yaml_source *source,
                                              const struct complaint *complaint)
 {
     const cyaml_schema_field_t *fields;
-    follow(source, complaint, 1, &fields);
+    char label[120];
+    follow(source, complaint, 1, &fields, label);
     for (; fields && fields->key; fields++)
         if (complaint->depth > 0 && strcmp(fields->key, complaint->trace[0].field) == 0 &&
             fields->value.type == CYAML_ENUM)
@@ -315,19 +332,12 @@ static const cyaml_schema_value_t *find_enum(const struct yaml_source *source,
     return NULL;
 }
 
-static const char *kind_name(enum yaml_kind kind)
-{
-    return kind == YAML_KIND_MAPPING    ? "keys with values"
-           : kind == YAML_KIND_SEQUENCE ? "a list"
-                                        : "a single value";
-}
-
 static int explain(const struct yaml_source *source, const struct complaint *complaint,
                    struct error *err)
 {
-    char word[200], wanted[40];
+    char word[200], wanted[40], label[120];
     const cyaml_schema_field_t *fields;
-    int node = follow(source, complaint, 0, &fields);
+    int node = follow(source, complaint, 0, &fields, label);
     if (sscanf(complaint->text, "Unexpected key: %199[^\n]", word) == 1)
         return refuse_key(source, node, word, fields, err);
     if (sscanf(complaint->text, "Invalid ENUM value: %199[^\n]", word) == 1)
@@ -336,15 +346,13 @@ static int explain(const struct yaml_source *source, const struct complaint *com
         const char *form = strcmp(wanted, "SEQUENCE") == 0  ? "a list: [a, b]"
                            : strcmp(wanted, "MAPPING") == 0 ? "keys with values"
                                                             : "a single value";
-        return yaml_error(source, node, err, "`%s` takes %s, not %s",
-                          complaint->depth ? complaint->trace[0].field : "the document", form,
+        return yaml_error(source, node, err, "%s takes %s, not %s", label, form,
                           kind_name(yaml_kind(source, node)));
     }
     return yaml_error(source, node, err, "%s", complaint->text[0] ? complaint->text : "not valid");
 }
 
-// --- loading
-// ----------------------------------------------------------------------------------------
+// --- loading -------------------------------------------------------------------------------------
 
 static cyaml_config_t configuration(struct complaint *complaint)
 {
@@ -365,7 +373,7 @@ int experiment_spec_load(const struct yaml_source *source, struct experiment_spe
     if (yaml_kind(source, yaml_root(source)) != YAML_KIND_MAPPING)
         return yaml_error(source, yaml_root(source), err,
                           "an experiment is keys with values: name, hosts, servers, load, ...");
-    int result = refuse_later_keys(source, yaml_root(source), "", err);
+    int result = check_keys(source, yaml_root(source), "", err);
     if (result == 0)
         result = yaml_write(source, yaml_root(source), is_named, &text, &bytes, err);
     if (result < 0)

@@ -34,8 +34,7 @@ static int host_set(struct host *host, const char *path, const char *value, stru
     return result;
 }
 
-// --- the network between namespaces
-// -----------------------------------------------------------------
+// --- the network between namespaces --------------------------------------------------------------
 
 // IPv6 would add router solicitations and duplicate-address detection to what is measured.
 static int quieten(struct host *host, struct command_log *log, struct error *err)
@@ -115,8 +114,7 @@ static int make_network(struct host_array *hosts, struct command_log *log, struc
     return result;
 }
 
-// --- starting and ending
-// ------------------------------------------------------------------------------
+// --- starting and ending -------------------------------------------------------------------------
 
 static int start_keepers(struct host_array *hosts, const struct experiment *experiment,
                          bool isolated, struct command_log *log, struct error *err)

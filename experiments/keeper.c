@@ -37,8 +37,7 @@ struct answer {
     char text[KEEPER_TEXT_BYTES];
 };
 
-// --- the keeper's own side
-// --------------------------------------------------------------------------
+// --- the keeper's own side -----------------------------------------------------------------------
 
 struct change {
     enum verb verb;
@@ -210,8 +209,7 @@ static void become_keeper(int channel, bool isolated)
     _exit(0);
 }
 
-// --- the run's side
-// -----------------------------------------------------------------------------------
+// --- the run's side ------------------------------------------------------------------------------
 
 static int receive(struct keeper *keeper, struct answer *answer, struct error *err)
 {

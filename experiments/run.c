@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "experiments/program_path.h"
 #include "experiments/run_state.h"
+#include "profiler/doctor.h"
 
 enum { ARM_TIMEOUT_S = 30, CAPTURE_GRACE_S = 60 }; // to load its programs; to write its logs
 
@@ -53,8 +54,7 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
     return result;
 }
 
-// --- before anything is started
-// ---------------------------------------------------------------------
+// --- before anything is started ------------------------------------------------------------------
 
 static int check_programs(const struct experiment *experiment, struct error *err)
 {
@@ -97,8 +97,19 @@ static int write_experiment(struct run *run, struct error *err)
     return result;
 }
 
-// --- phases, in their order
-// --------------------------------------------------------------------------
+// --- phases, in their order ----------------------------------------------------------------------
+
+// facts.json: what this machine is and can measure.
+static int look_around(struct run *run, struct error *err)
+{
+    progress_phase(run->progress, "looking at what this machine can measure");
+    json_t *facts = doctor_facts_json();
+    if (!facts)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    int result = run_folder_write_json(&run->outcome->folder, "facts.json", facts, err);
+    json_decref(facts);
+    return result;
+}
 
 static int start_hosts(struct run *run, struct error *err)
 {
@@ -242,14 +253,13 @@ static int stop_capture(struct run *run, struct error *err)
     return result < 0 ? result : 0;
 }
 
-// --- the whole
-// -----------------------------------------------------------------------------------------
+// --- the whole -----------------------------------------------------------------------------------
 
 static int run_phases(struct run *run, struct error *err)
 {
     int (*const phases[])(struct run *, struct error *) = {
-        start_hosts,   write_experiment, start_server, run_prepare,
-        start_capture, run_load,         stop_capture, write_experiment};
+        look_around,   start_hosts, write_experiment, start_server,    run_prepare,
+        start_capture, run_load,    stop_capture,     write_experiment};
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         int result = phases[i](run, err);
         if (result < 0)

@@ -63,8 +63,7 @@ int run_prepare(struct run *run, struct error *err)
     return result < 0 ? result : 0;
 }
 
-// --- the load and its neighbours
-// ---------------------------------------------------------------------
+// --- the load and its neighbours -----------------------------------------------------------------
 
 static int start_load(struct run *run, struct error *err)
 {

@@ -117,7 +117,7 @@ int yaml_error(const struct yaml_source *source, int node, struct error *err, co
     return error_prefix(err, "%s:%u:%u", source->name, line, column);
 }
 
-// --- what a document must be before anything reads it -------------------------------------------
+// --- what a document must be before anything reads it --------------------------------------------
 
 static int check_node(const struct yaml_source *source, int node, int depth, int *nodes,
                       struct error *err);

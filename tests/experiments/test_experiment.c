@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+//
+// Experiment files: what they come to, and what is said about wrong ones: the text of every error
+// with its line and column.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "experiments/experiment.h"
+
+#define SMALLEST                                                                                   \
+    "name: small\n"                                                                                \
+    "hosts:\n"                                                                                     \
+    "  client: {kind: netns}\n"                                                                    \
+    "  server: {kind: netns}\n"                                                                    \
+    "servers:\n"                                                                                   \
+    "  cache: {kind: memcached}\n"                                                                 \
+    "load: {rate: 20k}\n"
+
+static void parse(const char *text, struct experiment *experiment)
+{
+    struct error err = {0};
+    if (experiment_parse("x.yaml", text, strlen(text), experiment, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+// The text must be refused with exactly this sentence.
+static void refuse(const char *text, const char *sentence)
+{
+    struct experiment experiment;
+    struct error err = {0};
+    int result = experiment_parse("x.yaml", text, strlen(text), &experiment, &err);
+    assert_int_equal(result, -ERROR_INPUT);
+    assert_int_equal(err.kind, ERROR_INPUT);
+    assert_string_equal(err.text, sentence);
+}
+
+// The same for the sentence's beginning, where the rest depends on the machine.
+static void refuse_beginning(const char *text, const char *beginning)
+{
+    struct experiment experiment;
+    struct error err = {0};
+    assert_int_equal(experiment_parse("x.yaml", text, strlen(text), &experiment, &err),
+                     -ERROR_INPUT);
+    if (strncmp(err.text, beginning, strlen(beginning)) != 0)
+        fail_msg("said: %s", err.text);
+}
+
+static void defaults_are_filled_in(void **state)
+{
+    (void)state;
+    struct experiment e;
+    cpu_set_t machine;
+    parse(SMALLEST, &e);
+    assert_int_equal(sched_getaffinity(0, sizeof machine, &machine), 0);
+    assert_string_equal(e.name, "small");
+    assert_int_equal(e.hosts.count, 2);
+    assert_true(CPU_EQUAL(&e.hosts.items[0].cores, &machine));
+    assert_int_equal(e.servers.count, 1);
+    assert_int_equal(e.servers.items[0].host, 1);
+    assert_int_equal(e.servers.items[0].threads, CPU_COUNT(&machine));
+    assert_int_equal(e.servers.items[0].memory_bytes, 256 << 20);
+    assert_int_equal(e.servers.items[0].port, 11211);
+    assert_true(e.servers.items[0].shim);
+    assert_int_equal(e.load.from, 0);
+    assert_int_equal(e.load.to, 0);
+    assert_true(e.load.rate == 20000);
+    assert_string_equal(e.load.arrivals, "exponential");
+    assert_int_equal(e.load.connections, 16);
+    assert_int_equal(e.load.depth, 8);
+    assert_true(e.load.duration_ns == 10000000000ull);
+    assert_true(e.load.timeout_ns == 1000000000ull);
+    assert_int_equal(e.load.seed, 1);
+    assert_string_equal(e.slice, "p99-100");
+    assert_int_equal(e.backend, CAPTURE_BACKEND_AUTO);
+    assert_int_equal(e.workload.key_count, 100000);
+    experiment_free(&e);
+}
+
+static void everything_is_read(void **state)
+{
+    (void)state;
+    struct experiment e;
+    parse(
+        "name: all-of-it\n"
+        "hosts:\n"
+        "  client: {kind: local, cores: [0]}\n"
+        "  server: {kind: local, cores: [\"0\"]}\n"
+        "servers:\n"
+        "  cache: {host: server, kind: memcached, threads: 2, memory: 64MiB, options: [-R, \"5\"],"
+        " shim: off, port: 11311, cores: [0]}\n"
+        "neighbours:\n"
+        "  noisy: {host: server, kind: command, command: [\"yes\", \"no\"], start: 500ms, stop: "
+        "1s}\n"
+        "  other: {host: client, command: [sleep, 100]}\n"
+        "tuning:\n"
+        "  server:\n"
+        "    - sysctl: {net.ipv4.tcp_autocorking: 0, net/core/somaxconn: 128}\n"
+        "workload:\n"
+        "  mix: {get: 1, set: 1}\n"
+        "  keys: {count: 2k, size: {uniform: [20, 40]}, popularity: {uniform: true}}\n"
+        "  values: {size: {exponential: 100}}\n"
+        "load: {to: cache, from: client, rate: 1.5k, arrivals: fixed, connections: 3, depth: 2,"
+        " duration: 2s, seed: 7, stamps: user, timeout: 250ms}\n"
+        "capture: {backend: none, buffer: 1MiB}\n"
+        "diagnose: {slice: p20-p30, windows: [0s-1s, 1s-2s]}\n"
+        "repetitions: {count: 1}\n",
+        &e);
+    assert_int_equal(e.hosts.items[1].kind, HOST_KIND_LOCAL);
+    assert_int_equal(e.servers.items[0].threads, 2);
+    assert_int_equal(e.servers.items[0].memory_bytes, 64 << 20);
+    assert_int_equal(e.servers.items[0].port, 11311);
+    assert_false(e.servers.items[0].shim);
+    assert_string_equal(e.servers.items[0].options.items[1], "5");
+    assert_null(e.servers.items[0].options.items[2]);
+    assert_int_equal(e.neighbours.count, 2);
+    assert_string_equal(e.neighbours.items[0].command.items[1], "no");
+    assert_true(e.neighbours.items[0].start_ns == 500000000);
+    assert_true(e.neighbours.items[0].stop_ns == 1000000000);
+    assert_true(e.neighbours.items[1].stop_ns == 0);
+    assert_int_equal(e.neighbours.items[1].host, 0);
+    assert_int_equal(e.settings.count, 2);
+    assert_string_equal(e.settings.items[1].name, "net/core/somaxconn");
+    assert_string_equal(e.settings.items[1].value, "128");
+    assert_int_equal(e.workload.key_count, 2000);
+    assert_true(e.load.rate == 1500);
+    assert_string_equal(e.load.arrivals, "fixed");
+    assert_string_equal(e.load.stamps, "user");
+    assert_true(e.load.timeout_ns == 250000000);
+    assert_int_equal(e.backend, CAPTURE_BACKEND_NONE);
+    assert_int_equal(e.buffer_bytes, 1 << 20);
+    assert_int_equal(e.windows.count, 2);
+    assert_true(e.windows.items[1].from_ns == 1000000000);
+    experiment_free(&e);
+}
+
+static void json_says_the_same(void **state)
+{
+    (void)state;
+    struct experiment e;
+    parse(SMALLEST "neighbours: {n: {command: [\"yes\"], start: 5s}}\n"
+                   "diagnose: {windows: [0s-5s]}\n",
+          &e);
+    json_t *document = experiment_to_json(&e), *neighbour, *window;
+    assert_non_null(document);
+    assert_string_equal(json_string_value(json_object_get(document, "name")), "small");
+    json_t *load = json_object_get(document, "load");
+    assert_true(json_real_value(json_object_get(load, "rate")) == 20000);
+    assert_int_equal(json_integer_value(json_object_get(load, "duration_ns")), 10000000000);
+    neighbour = json_object_get(json_object_get(document, "neighbours"), "n");
+    assert_string_equal(json_string_value(json_object_get(neighbour, "host")), "server");
+    assert_int_equal(json_integer_value(json_object_get(neighbour, "start_ns")), 5000000000);
+    json_t *diagnose = json_object_get(document, "diagnose");
+    assert_string_equal(json_string_value(json_object_get(diagnose, "slice")), "p99-100");
+    window = json_array_get(json_object_get(diagnose, "windows"), 0);
+    assert_int_equal(json_integer_value(json_object_get(window, "to_ns")), 5000000000);
+    json_decref(document);
+    experiment_free(&e);
+}
+
+static void examples_are_valid(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"experiments/quickstart.yaml",
+                                        "experiments/quickstart-noisy-neighbour.yaml"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct experiment e;
+        struct error err = {0};
+        if (experiment_load(files[i], &e, &err) < 0) {
+            // On one core they are wrong, and must say how to mend it.
+            if (strstr(err.text, "this machine has no core"))
+                continue;
+            fail_msg("%s", err.text);
+        }
+        assert_true(e.load.rate == 20000);
+        experiment_free(&e);
+    }
+}
+
+static void unknown_keys_are_placed(void **state)
+{
+    (void)state;
+    refuse(SMALLEST "lod: {rate: 1}\n", "x.yaml:8:1: unknown key `lod`; did you mean `load`?");
+    refuse("name: x\nhosts: {a: {kind: netns,\n   crores: [0]}}\n",
+           "x.yaml:3:4: unknown key `crores`; did you mean `cores`?");
+    refuse("name: x\nload:\n  rate: 1\n  conections: 16\n",
+           "x.yaml:4:3: unknown key `conections`; did you mean `connections`?");
+    refuse("name: x\nworkload:\n  keys:\n    size: {fixd: 3}\n",
+           "x.yaml:4:12: unknown key `fixd`; did you mean `fixed`?");
+    refuse("name: x\ntuning:\n  server:\n    - sysctls: {a: 0}\n",
+           "x.yaml:4:7: unknown key `sysctls`; did you mean `sysctl`?");
+    refuse("name: x\ncapture: {zzz: 1}\n",
+           "x.yaml:2:11: unknown key `zzz`; it may be: backend, buffer");
+}
+
+static void wrong_shapes_are_placed(void **state)
+{
+    (void)state;
+    refuse("name: x\nhosts: [a, b]\n",
+           "x.yaml:2:8: `hosts` takes names: {a: ..., b: ...}, not a list");
+    refuse("name: x\nhosts: {a: 5}\n",
+           "x.yaml:2:12: `a` takes keys with values, not a single value");
+    refuse("name: x\nhosts: {a: {cores: 0}}\n",
+           "x.yaml:2:20: `cores` takes a list: [a, b], not a single value");
+    refuse("name: x\nload: {rate: [1]}\n", "x.yaml:2:14: `rate` takes a single value, not a list");
+    refuse("name: x\nhosts: {a: {kind: netsn}}\n",
+           "x.yaml:2:19: `netsn` is not known here; did you mean `netns`?");
+    refuse("name: x\nservers: {s: {shim: maybe}}\n",
+           "x.yaml:2:21: `maybe` is not known here; it may be: true, false, yes, no, on, off");
+    refuse("- name\n", "x.yaml:1:1: an experiment is keys with values: name, hosts, servers, "
+                       "load, ...");
+}
+
+static void later_keys_are_named(void **state)
+{
+    (void)state;
+    refuse(SMALLEST "gates: [{percentile: p99}]\n",
+           "x.yaml:8:1: `gates` is not in this version; take it out");
+    refuse(SMALLEST "extends: other.yaml\n",
+           "x.yaml:8:1: `extends` is not in this version; take it out");
+    refuse("name: x\nhosts: {a: {kind: ssh}}\n",
+           "x.yaml:2:19: kind: ssh is not in this version; use netns or local");
+    refuse("name: x\nhosts: {a: {kind: ssh, address: me@there}}\n",
+           "x.yaml:2:24: `address` is not in this version; take it out");
+    refuse(SMALLEST "repetitions: {count: 5}\n",
+           "x.yaml:8:22: count: more than 1 repetition is not in this version");
+    refuse("name: x\nload: {rate: 1, method: {percentile: p99}}\n",
+           "x.yaml:2:17: `method` is not in this version; take it out");
+}
+
+static void references_are_followed(void **state)
+{
+    (void)state;
+    refuse(
+        "name: x\nhosts: {client: {}, srever: {}}\nservers: {c: {host: server}}\nload: {rate: 1}",
+        "x.yaml:3:21: host: no host is called `server`; did you mean `srever`?");
+    refuse("name: x\nhosts: {a: {}, b: {}}\nservers: {c: {kind: memcached}}\nload: {rate: 1}",
+           "x.yaml:3:14: `host` is missing, and there is no host called `server` to stand in; it "
+           "may be: a, b");
+    refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {cache: {}}\nload: {rate: 1, to: "
+           "cahce}",
+           "x.yaml:4:21: to: no server is called `cahce`; did you mean `cache`?");
+    refuse(SMALLEST "tuning: {servr: [{sysctl: {a: 1}}]}\n",
+           "x.yaml:8:10: tuning: no host is called `servr`; did you mean `server`?");
+}
+
+static void impossible_values_are_placed(void **state)
+{
+    (void)state;
+    refuse_beginning("name: x\nhosts: {a: {cores: [0, 1000]}}\n",
+                     "x.yaml:2:24: cores: this machine has no core 1000 for us, only ");
+    refuse("name: x\nhosts: {a: {cores: [0-]}}\n",
+           "x.yaml:2:21: cores: \"0-\" is not a list of cores (write it like 0-2,5)");
+    refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {c: {port: 70000}}\nload: {rate: 1}",
+           "x.yaml:3:21: port: 70000 is outside 1 to 65535");
+    refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {c: {options: [-v, -p, 1]}}\n",
+           "x.yaml:3:29: options: -p is not for an experiment to give: use the key `port`");
+    refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {c: {kind: command}}\n",
+           "x.yaml:3:14: a server of kind command needs `command: [program, argument, ...]`");
+    refuse(
+        "name: x\nhosts: {client: {}, server: {kind: netns}}\n",
+        "x.yaml:2:29: `server` is of kind netns and `client` of kind local, and no network joins "
+        "them; make all hosts of one kind");
+    refuse("name: a/b\n", "x.yaml:1:7: `a/b` is not a name: a letter or digit, then letters, "
+                          "digits, `-`, `_`, `.`, 64 at most");
+    refuse("hosts: {}\n", "x.yaml:1:1: `name` is missing, e.g. `name: quickstart`");
+}
+
+static void impossible_loads_are_placed(void **state)
+{
+    (void)state;
+#define BEFORE_LOAD "name: x\nhosts: {client: {}, server: {}}\nservers: {cache: {}}\n"
+    refuse(BEFORE_LOAD "load: {rate: fast}\n",
+           "x.yaml:4:14: rate: \"fast\" is not a number (write it like 20000, 20k or 1.5M)");
+    refuse(BEFORE_LOAD "load: {to: cache}\n",
+           "x.yaml:4:7: load: `rate` is missing; requests per second, e.g. `rate: 20k`");
+    refuse(BEFORE_LOAD "load: {rate: 0}\n",
+           "x.yaml:4:14: rate: 0 is not between 0 and 100M requests per second");
+    refuse(BEFORE_LOAD "load: {rate: 1, duration: 10}\n",
+           "x.yaml:4:27: duration: \"10\" is not a duration (write it like 10us, 250ms or 10s)");
+    refuse(BEFORE_LOAD "load: {rate: 1, duration: 1ms}\n",
+           "x.yaml:4:27: duration: 1ms is outside 10ms to 24h");
+    refuse(BEFORE_LOAD "load: {rate: 1, arrivals: poison}\n",
+           "x.yaml:4:27: arrivals: `poison` is not known here; it may be: exponential, fixed");
+    refuse(BEFORE_LOAD "load: {rate: 1, depth: 0}\n", "x.yaml:4:24: depth: 0 is outside 1 to 4096");
+    refuse(BEFORE_LOAD
+           "load: {rate: 1, duration: 2s}\nneighbours: {n: {command: [a], start: 2s}}\n",
+           "x.yaml:5:39: start: 2s is not before the load's end");
+    refuse(BEFORE_LOAD
+           "load: {rate: 1, duration: 2s}\nneighbours: {n: {command: [a], start: 1s, stop: 1s}}\n",
+           "x.yaml:5:49: stop: 1s is not between its start and the load's end");
+    refuse(BEFORE_LOAD "load: {rate: 1, duration: 2s}\ndiagnose: {windows: [0s-1s, 1s-3s]}\n",
+           "x.yaml:5:29: windows: `1s-3s` is not a stretch of the load's duration");
+    refuse(BEFORE_LOAD "load: {rate: 1}\nneighbours: {n: {start: 1s}}\n",
+           "x.yaml:5:17: a neighbour needs `command: [program, argument, ...]`");
+    refuse(BEFORE_LOAD "load: {rate: 1}\ntuning: {server: [{sysctl: {../../etc/passwd: 1}}]}\n",
+           "x.yaml:5:29: sysctl: `../../etc/passwd` is not a kernel parameter's name, such as "
+           "`net.ipv4.tcp_low_latency`");
+    refuse_beginning(BEFORE_LOAD "load: {rate: 1}\ndiagnose: {slice: p99-p1}\n",
+                     "x.yaml:5:19: slice: ");
+    refuse_beginning(BEFORE_LOAD "load: {rate: 1}\nworkload:\n  values: {size: {fixed: -5}}\n",
+                     "x.yaml:6:26: workload.values.size.fixed: ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(everything_is_read),
+        cmocka_unit_test(json_says_the_same),
+        cmocka_unit_test(examples_are_valid),
+        cmocka_unit_test(unknown_keys_are_placed),
+        cmocka_unit_test(wrong_shapes_are_placed),
+        cmocka_unit_test(later_keys_are_named),
+        cmocka_unit_test(references_are_followed),
+        cmocka_unit_test(impossible_values_are_placed),
+        cmocka_unit_test(impossible_loads_are_placed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
