@@ -20,12 +20,12 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"doctor", doctor_command, "what this host can measure, and how to get the rest"},
     {"run", run_command, "one experiment, end to end: deploy, load, capture, explain, report"},
     {"load", load_command, "load a server, open-loop, and report its latency"},
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
     {"analyze", analyze_command, "lifetimes and diagnosis from what a run captured"},
     {"report", report_command, "the report of a run: the page and the terminal summary"},
-    {"doctor", doctor_command, "what this host can measure, and how to get the rest"},
     {NULL, NULL, NULL},
 };
 
