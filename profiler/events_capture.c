@@ -86,6 +86,7 @@ static int prepare(struct events_bpf *programs, void *context, struct error *err
         uint32_t records = ring_records(ring_bytes_of(capture, core));
         ring->base = (uint32_t)base;
         ring->mask = records - 1;
+        ring->current = EVENTS_NO_THREAD;
         ring->watched = CPU_ISSET(core, &capture->settings.cores) != 0;
         base += records;
     }
@@ -348,6 +349,18 @@ static json_t *kinds_json(const struct events_capture *capture)
     return kinds;
 }
 
+// Switches from a thread nobody saw come: how often the kernel delivered nothing for a while.
+static uint64_t count_unseen(const struct events_capture *capture)
+{
+    uint64_t unseen = 0;
+    for (unsigned core = 0; core < capture->core_count; core++)
+        for (size_t i = 0; i < capture->drained[core].count; i++) {
+            const struct event *event = &capture->drained[core].items[i];
+            unseen += event->kind == EVENT_SWITCH && (event->flags & SWITCH_UNSEEN);
+        }
+    return unseen;
+}
+
 struct losses {
     uint64_t dropped, skipped, sockets, sockets_dropped, ambiguous;
     json_t *per_core;
@@ -356,12 +369,13 @@ struct losses {
 static json_t *stats_json(const struct events_capture *capture, const struct losses *losses)
 {
     char cores[4096];
-    return json_pack("{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:o}",
+    return json_pack("{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:o}",
                      "programs", programs_json(capture), "events", kinds_json(capture), "records",
                      (json_int_t)capture->drained_records, "dropped", (json_int_t)losses->dropped,
                      "dropped_per_core", losses->per_core, "unfinished",
                      (json_int_t)capture->unfinished, "skipped", (json_int_t)losses->skipped,
-                     "sockets", (json_int_t)losses->sockets, "sockets_dropped",
+                     "unseen_switches", (json_int_t)count_unseen(capture), "sockets",
+                     (json_int_t)losses->sockets, "sockets_dropped",
                      (json_int_t)losses->sockets_dropped, "sockets_ambiguous",
                      (json_int_t)losses->ambiguous, "receive_stamps",
                      receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,

@@ -47,7 +47,8 @@ const struct event_program_state *events_capture_programs(const struct events_ca
 // Detaches, drains, sorts per core and writes the two logs. *stats (may be NULL) becomes a JSON
 // object that the caller owns:
 //   {"programs": {NAME: {"attached": bool, "reason": "…"}}, "events": {KIND: count}, "records": n,
-//    "dropped": n, "dropped_per_core": {CORE: n}, "unfinished": n, "skipped": n, "sockets": n,
+//    "dropped": n, "dropped_per_core": {CORE: n}, "unfinished": n, "skipped": n,
+//    "unseen_switches": n, "sockets": n,
 //    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
 //    "ports": [...]}
 // dropped: the ring was full. unfinished: records a program never completed. skipped: the kernel

@@ -128,8 +128,14 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
     uint64_t state = task_state(previous);
     uint8_t flags =
         (preempt || state == 0 ? SWITCH_PREEMPTED : 0) | (state & TASK_DEAD ? SWITCH_EXITED : 0);
+    if (ring->current != (uint32_t)previous->pid && ring->current != EVENTS_NO_THREAD)
+        flags |= SWITCH_UNSEEN;
+    uint64_t dropped = ring->dropped;
     const uint64_t *name = (const uint64_t *)next->comm;
-    return record(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
+    record(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
+    if (ring->dropped == dropped) // else the next switch tells that this one is missing
+        ring->current = (uint32_t)next->pid;
+    return 0;
 }
 
 SEC("tp_btf/sched_waking")

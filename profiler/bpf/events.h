@@ -14,6 +14,8 @@ enum {
     EVENTS_SLACK = 64,
 };
 
+#define EVENTS_NO_THREAD 0xffffffffu
+
 // A core's ring: records [base, base + mask] of the events array. Positions count up for ever; the
 // slot of one is `position & mask`. Only programs on that core move head, only the reader tail.
 struct core_ring {
@@ -23,7 +25,8 @@ struct core_ring {
     uint32_t base;
     uint32_t mask;    // records - 1; records are a power of two
     uint32_t watched; // 1: scheduler, interrupt and page-fault events of this core are recorded
-    uint32_t reserved[7];
+    uint32_t current; // the thread last recorded as switched in, or EVENTS_NO_THREAD
+    uint32_t reserved[6];
 };
 _Static_assert(sizeof(struct core_ring) == 64, "one cache line, so that cores do not share one");
 
