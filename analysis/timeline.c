@@ -141,6 +141,19 @@ static int take_exit(struct builder *builder, enum span_kind kind, const struct 
     return 0;
 }
 
+// The thread that came last is not the one that leaves now: who ran in between was not delivered.
+static int mark_unseen(struct builder *builder)
+{
+    struct span *span = &builder->core->spans.items[builder->current];
+    uint32_t name;
+    if (name_table_intern(&builder->names, "unseen switch", strlen("unseen switch"), &name) < 0)
+        return -1;
+    span->kind = SPAN_UNKNOWN;
+    span->name = name;
+    builder->out->lost_intervals++;
+    return 0;
+}
+
 static int take_switch(struct builder *builder, const struct event *event, int64_t time_ns)
 {
     struct span *spans = builder->core->spans.items;
@@ -153,6 +166,11 @@ static int take_switch(struct builder *builder, const struct event *event, int64
     if (lost && !nested)
         builder->out->unpaired++;
     abandon_nested(builder, 0);
+    if ((event->flags & SWITCH_UNSEEN) && builder->started) {
+        if (mark_unseen(builder) < 0)
+            return -1;
+        lost = false; // the whole span is unknown already
+    }
     spans[builder->current].end_ns = lost ? builder->last_ns : time_ns;
     if (lost && builder->last_ns < time_ns &&
         push_unknown(builder, builder->last_ns, time_ns, 0, "lost records", true) < 0)

@@ -157,6 +157,30 @@ static void lost_records_become_unknown_time(void **state)
     release(&f);
 }
 
+// The kernel delivered nothing while "supervisor" ran, nor the switch to who leaves at 1300.
+static void undelivered_switches_leave_the_time_unknown(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 5, "a");
+    scenario_switch(s, 1100, 0, 6, "supervisor");
+    scenario_event(s, 1200, EVENT_SOFTIRQ_ENTRY, 0, 3);
+    scenario_event(s, 1250, EVENT_SOFTIRQ_EXIT, 0, 3);
+    scenario_switch(s, 1300, 0, 7, "b");
+    s->events.items[s->events.count - 1].flags = SWITCH_UNSEEN;
+    scenario_switch(s, 1400, 0, 0, "swapper");
+    build(&f);
+    assert_int_equal(f.host.lost_intervals, 1);
+    assert_int_equal(f.host.unpaired, 0);
+    assert_span(&f, 1, SPAN_TASK, 1000, 1100, 0, "a");
+    assert_span(&f, 2, SPAN_UNKNOWN, 1100, 1300, 0, "unseen switch");
+    assert_span(&f, 3, SPAN_SOFTIRQ, 1200, 1250, 1, "NET_RX");
+    assert_span(&f, 4, SPAN_TASK, 1300, 1400, 0, "b");
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
 struct tiles {
     int64_t cursor, end;
     unsigned count;
@@ -278,6 +302,7 @@ int main(void)
         cmocka_unit_test(interrupts_nest_in_tasks),
         cmocka_unit_test(capture_begins_in_the_middle),
         cmocka_unit_test(lost_records_become_unknown_time),
+        cmocka_unit_test(undelivered_switches_leave_the_time_unknown),
         cmocka_unit_test(pieces_tile_any_interval),
         cmocka_unit_test(cores_out_of_order_are_sorted),
         cmocka_unit_test(any_bytes_are_taken),
