@@ -95,7 +95,9 @@ stamped=$(sed -n 's/^    "sw": \([0-9]*\).*/\1/p' "$dir/out")
 missing=$(($(value tx_stamps_missing) + $(value rx_stamps_missing)))
 if [ "$stamped" -gt 0 ]; then
     [ $((stamped + missing)) -ge "$scheduled" ] || fail "$stamped stamped, only $missing missing"
-    [ "$(value verdict)" != ok ] || [ $((missing * 100)) -le "$scheduled" ] || fail "$missing missing"
+    # A machine that let requests pile up merged sends; one that did not has no excuse.
+    [ "$(value in_flight_max)" -gt 200 ] || [ $((missing * 100)) -le "$scheduled" ] ||
+        fail "$missing missing"
 else
     load 1 --rate 100 --duration 100ms --stamps sw && says '--stamps user'
 fi
