@@ -41,6 +41,7 @@ struct fixture_options {
     size_t requests;
     double rate;
     bool odd;        // hostile names, infinities, NaN, losses
+    bool everything; // diagnosed is not the slowest 1 % but every message
     bool no_causes;  // diagnosed, but nothing found
     bool no_verdict; // N/A
 };
@@ -388,7 +389,11 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
                              int64_t to)
 {
     struct run_analysis *run = &f->run;
-    struct diagnosis diagnosis = {.slice = {0.99, 1, 0, from, to}, .granularity_ns = 500};
+    struct diagnosis diagnosis = {.granularity_ns = 500};
+    diagnosis.slice.low = options->everything ? 0 : 0.99;
+    diagnosis.slice.high = 1;
+    diagnosis.slice.from_ns = from;
+    diagnosis.slice.to_ns = to;
     struct fixture_ranked *ranked = calloc(run->lifetimes.count + 1, sizeof *ranked);
     size_t count = 0;
     for (size_t i = 0; i < run->lifetimes.count; i++) {
@@ -405,7 +410,7 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     diagnosis.candidates = count;
     diagnosis.reference_count = count / 5;
     diagnosis.reference_latency_ns = count ? ranked[count / 2].latency : NAN;
-    size_t slow = (count + 99) / 100;
+    size_t slow = options->everything ? count : (count + 99) / 100;
     for (size_t i = 0; !options->no_causes && i < slow; i++)
         fixture_attribute(f, &diagnosis, ranked[i].index, diagnosis.reference_latency_ns);
     diagnosis.slice_high_ns = count ? ranked[0].latency : NAN;
