@@ -70,8 +70,8 @@ int connection_open(struct client_connection *connection, uint32_t id,
                     const struct server_address *address, struct connection_context *context,
                     uint32_t depth, size_t out_bytes, struct error *err);
 
-// Waits for the end of connecting until deadline_ms (CLOCK_MONOTONIC), turns stamps on and notes
-// the addresses. `stamps_wanted` is honoured through context->kernel_stamps.
+// Waits for the end of connecting until deadline_ms (CLOCK_MONOTONIC), turns kernel stamps on
+// (context->kernel_stamps) and notes the addresses in `entry`.
 int connection_establish(struct client_connection *connection, const struct server_address *address,
                          int64_t deadline_ms, struct error *err);
 

@@ -245,6 +245,31 @@ static void print_begin(void *context, uint64_t begin_ns)
     fflush(stdout);
 }
 
+// A run keeps all its samples in memory. Refuses one that would not fit, before the kernel's
+// out-of-memory killer does. Where /proc does not tell what is available, the run is let through.
+static int check_memory(const struct load_options *o, struct error *err)
+{
+    char line[120];
+    unsigned long long available_kib = 0;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu kB", &available_kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    // A sample, its place in the schedule, and a value to sort for the percentiles.
+    double wanted =
+        o->rate * (double)o->duration_ns / 1e9 *
+        (double)(sizeof(struct sample) + sizeof(struct scheduled_request) + sizeof(double));
+    if (!available_kib || wanted < (double)available_kib * 1024 * 0.8)
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "%.3g requests need %.3g MiB of memory for their samples, and %llu MiB are "
+                     "available: lower --rate or --duration",
+                     o->rate * (double)o->duration_ns / 1e9, wanted / 1048576,
+                     available_kib / 1024);
+}
+
 static int run(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
@@ -259,7 +284,9 @@ static int run(struct load_plan *plan, struct error *err)
                                              .duration_ns = o->duration_ns,
                                              .timeout_ns = o->timeout_ns,
                                              .announce = o->announce ? print_begin : NULL};
-    int status = o->samples ? make_directory(o->samples, err) : 0;
+    int status = check_memory(o, err);
+    if (status == 0 && o->samples)
+        status = make_directory(o->samples, err);
     if (status == 0)
         status = schedule_draw(&plan->workload, plan->arrivals, o->rate, o->duration_ns, o->seed,
                                &schedule, err);

@@ -31,13 +31,16 @@ start_server() {
     done
     fail 'memcached did not start'
 }
-# load EXIT ARGUMENTS...: runs it, bounded, and checks the exit code.
+# load EXIT ARGUMENTS...: runs it, bounded, and checks the exit code. EXIT "0|4": a busy machine may
+# starve the server for a while, which rightly makes the figures inconclusive; nothing else may.
 load() {
     local expected=$1 status
     shift
     timeout 30 "$taillight" load --server "127.0.0.1:$port" "$@" >"$dir/out" 2>"$dir/err"
     status=$?
-    [ $status -eq "$expected" ] || fail "load $*: exit $status, expected $expected"
+    case "|$expected|" in *"|$status|"*) ;; *) fail "load $*: exit $status, expected $expected" ;; esac
+    [ $status -ne 4 ] || grep -qE 'did not keep up|ran out of CPU' "$dir/err" ||
+        fail "load $*: inconclusive for another reason than a busy machine"
 }
 says() { grep -qF -- "$1" "$dir/err" || fail "stderr does not say: $1"; }
 value() { sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$dir/out"; }
@@ -63,6 +66,7 @@ load 2 --rate 5k --connections 0 && says '--connections'
 load 2 --rate 5k --connections 100 --depth 1000 && says '--depth'
 load 2 --rate 5k --protocol gopher && says 'gopher'
 load 2 --rate 5k --duration 10 && says '--duration'
+load 2 --rate 10M --duration 5h && says 'memory'
 load 2 --rate 5k surplus && says 'surplus'
 load 2 --rate 5k --server nowhere && says 'HOST:PORT'
 load 2 --rate 5k --server ::1:80 && says 'brackets'
@@ -75,10 +79,9 @@ load 1 --prepare && says "127.0.0.1 port $port"
 start_server
 load 0 --prepare --workload "$dir/workload.yaml" --json
 [ "$(value verified)" = 2000 ] || fail 'not all keys were verified'
-load 0 --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --samples "$dir/s" --json \
-    --connections 8 --quiet
-[ -s "$dir/err" ] && fail '--quiet was not quiet'
-[ "$(value verdict)" = ok ] || fail 'verdict'
+load '0|4' --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --samples "$dir/s" --json \
+    --connections 8 --quiet --timeout 10s
+[ "$(value verdict)" = ok ] && [ -s "$dir/err" ] && fail '--quiet was not quiet'
 scheduled=$(value scheduled)
 [ "$scheduled" -gt 9500 ] && [ "$scheduled" -lt 10500 ] || fail "scheduled $scheduled"
 [ "$(value answered)" = "$scheduled" ] && [ "$(value sent)" = "$scheduled" ] || fail 'not all answered'
@@ -86,14 +89,25 @@ scheduled=$(value scheduled)
 [ "$(records "$dir/s/samples.tlog")" = "$scheduled" ] || fail 'samples.tlog has another count'
 [ "$(records "$dir/s/connections.tlog")" = 8 ] || fail 'connections.tlog has another count'
 ls "$dir"/s/*.partial 2>/dev/null && fail 'a partial log was left'
-sed -n 's/^    "sw": //p' "$dir/out" | grep -qx "$scheduled,\{0,1\}" ||
-    { load 1 --rate 100 --duration 100ms --stamps sw; echo 'no kernel stamps here'; }
+# Kernel stamps on every request, or counted as missing (sends that TCP merges while a busy server
+# keeps them waiting share one); on none where the kernel has none.
+stamped=$(sed -n 's/^    "sw": \([0-9]*\).*/\1/p' "$dir/out")
+missing=$(($(value tx_stamps_missing) + $(value rx_stamps_missing)))
+if [ "$stamped" -gt 0 ]; then
+    [ $((stamped + missing)) -ge "$scheduled" ] || fail "$stamped stamped, only $missing missing"
+    # A machine that let requests pile up merged sends; one that did not has no excuse.
+    [ "$(value in_flight_max)" -gt 200 ] || [ $((missing * 100)) -le "$scheduled" ] ||
+        fail "$missing missing"
+else
+    load 1 --rate 100 --duration 100ms --stamps sw && says '--stamps user'
+fi
 
 # The same seed, the same schedule; the other clocks and bounds.
-load 0 --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --json --stamps user --depth 64
+load '0|4' --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --json --stamps user \
+    --depth 64 --timeout 10s
 [ "$(value scheduled)" = "$scheduled" ] || fail 'the same seed drew another schedule'
-load 0 --workload "$dir/workload.yaml" --rate 2k --duration 500ms --arrivals fixed
-grep -q '^verdict: ok' "$dir/out" && grep -q 'latency (from intended)' "$dir/out" || fail 'summary'
+load '0|4' --workload "$dir/workload.yaml" --rate 2k --duration 500ms --arrivals fixed --timeout 10s
+grep -qE '^verdict: (ok|n/a)$' "$dir/out" && grep -q 'latency (from intended)' "$dir/out" || fail 'summary'
 
 # A directory that cannot be made, a disk that is full.
 load 1 --rate 1k --duration 100ms --samples /proc/nowhere && says '/proc/nowhere'

@@ -137,6 +137,12 @@ static void a_slow_server_is_no_result(void **state)
     assert_non_null(strstr(summary.reasons[0], "rate not reached: 500 of 1000"));
     assert_non_null(strstr(summary.reasons[0], "server did not keep up"));
     run.result.spin_tsc = 1000;
+    for (uint64_t i = 0; i < REQUESTS; i++) // a stall of 30 ms at the end is no lower rate
+        run.samples[i].reply_tsc = run.samples[i].send_tsc + (i < 990 ? 1000 : 30000000);
+    summarise(&run, &summary);
+    assert_true(summary.ok);
+    for (uint64_t i = 0; i < REQUESTS; i++) // 8 % too slow is
+        run.samples[i].reply_tsc = 1000000 + (i + 1) * 1080000;
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "this client ran out of CPU"));
 }

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# labserver: its options, its protocol over a bare socket, and that its service time is spent.
+set -u
+build=${BUILD:-build}
+dir=$(mktemp -d /tmp/test-labserver-XXXXXX)
+server=0
+cleanup() {
+    [ "$server" -ne 0 ] && kill -9 "$server" 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+fail() {
+    echo "FAIL: $*"
+    cat "$dir"/out "$dir"/err 2>/dev/null
+    exit 1
+}
+port=21170
+while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+
+refused() {
+    local expected=$1
+    shift
+    timeout 5 "$build/labserver" "$@" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 2 ] || fail "labserver $*: not refused"
+    grep -qF -- "$expected" "$dir/err" || fail "labserver $*: does not say $expected"
+}
+refused '--port'
+refused '--port' --port 0
+refused '--port' --port 65536
+refused '--service' --port $port --service quick
+refused '--service' --port $port --service fixed:10
+refused '--threads' --port $port --threads 0
+
+start() {
+    "$build/labserver" --port $port "$@" >"$dir/ready" &
+    server=$!
+    for _ in $(seq 100); do
+        grep -q ready "$dir/ready" && return
+        sleep 0.05
+    done
+    fail 'labserver did not become ready'
+}
+stop() {
+    kill "$server"
+    wait "$server" 2>/dev/null
+    server=0
+}
+
+# The protocol, in one piece and in pieces; nonsense is answered and survived.
+start --threads 2
+timeout 5 "$build/labserver" --port $port >"$dir/out" 2>"$dir/err" && fail 'a taken port was taken again'
+grep -q 'cannot listen on port' "$dir/err" || fail 'a taken port: no clear error'
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+printf 'set a 5 0 3\r\nxyz\r\nget a b\r\nget b\r\nnonsense\r\nset n 0 0 1 noreply\r\nn\r\nver' >&3
+sleep 0.1
+printf 'sion\r\nset c 0 0 4\r\nab' >&3
+sleep 0.1
+printf 'cd\r\nget c n\r\nset a 0 0 2\r\n12345\r\nquit\r\n' >&3
+timeout 5 cat <&3 >"$dir/out"
+exec 3>&-
+printf 'STORED\r\nVALUE a 5 3\r\nxyz\r\nEND\r\nEND\r\nERROR\r\nVERSION 1.0.0 labserver\r\nSTORED\r\n' >"$dir/expected"
+printf 'VALUE c 0 4\r\nabcd\r\nVALUE n 0 1\r\nn\r\nEND\r\nCLIENT_ERROR bad data chunk\r\n' >>"$dir/expected"
+head -c "$(stat -c %s "$dir/expected")" "$dir/out" | cmp - "$dir/expected" || fail 'the protocol'
+stop
+
+# No reply can be quicker than the service time; an idle server adds little, but that is not asked.
+start --service fixed:20ms
+printf 'keys: {count: 100}\n' >"$dir/workload.yaml"
+timeout 20 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --rate 10 \
+    --arrivals fixed --duration 1s --json --timeout 5s >"$dir/out" 2>"$dir/err"
+case $? in 0 | 4) ;; *) fail 'the load' ;; esac # 4: the machine was busy
+p50=$(sed -n '/"latency_us"/,/}/s/.*"p50": \([0-9]*\).*/\1/p' "$dir/out")
+[ "$p50" -ge 20000 ] || fail "p50 is $p50 us with a service time of 20000 us"
+stop
+exit 0
