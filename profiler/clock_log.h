@@ -52,11 +52,16 @@ int clock_map_open(const char *path, struct clock_map **out, struct error *err);
 void clock_map_free(struct clock_map *map);
 
 // Converts a reading of a clock to host time (ns). Outside the first and last knot the nearest
-// segment is extended. Values of a clock that stepped between knots map to the segment they lie in.
+// segment is extended. Where the clock stepped between two knots its line is cut, not bent: a value
+// that it showed both before and after a step backwards maps to the later time. O(log knots) per
+// stretch without a step; allocates nothing. A clock without readings maps to itself, with an
+// infinite bound.
 int64_t clock_map_to_host(const struct clock_map *map, enum host_clock clock, uint64_t value);
 
 // The bound on the error of converting that clock near that value, ns: half the widths of the
-// sandwiches involved, plus how far the clock's rate changed across the segment.
+// sandwiches involved, plus what a change of the clock's rate within the segment can bend it, plus,
+// for values that may lie on either side of a step, how far apart these sides put them. It holds
+// when the rate changes at most once between two knots.
 double clock_map_error_ns(const struct clock_map *map, enum host_clock clock, uint64_t value);
 
 // The largest such bound over the whole map, over all clocks.

@@ -27,6 +27,7 @@ struct era {
     uint64_t end_tsc;
     int64_t begin_ns; // what its clock showed at the earliest and the latest it can have lasted
     int64_t end_ns;
+    double change; // the largest change of rate seen in it, beyond noise: ns per cycle
 };
 
 struct knot_array ARRAY_OF(struct knot);
@@ -241,14 +242,14 @@ static double error_at(const struct clock_map *map, const struct line *line,
     if (!place->outside)
         return place->knot->error_ns + place->spread_ns;
     // An extension: the rate it assumes may be off by the noise of the sandwiches it came from, and
-    // by how far the clock's rate has moved since.
+    // a clock whose rate was seen to change may have changed it again.
     const struct knot *knots = line->knots.items;
     const struct era *era = place->era;
     double span = cycles_between(knots[era->first].tsc, knots[era->last].tsc);
     double drift = map->nominal * 5e-4; // the fastest slew by frequency of adjtimex(2)
     if (span > 0)
         drift = fabs(place->rate - rate_between(&knots[era->first], &knots[era->last])) +
-                (knots[era->first].half_ns + knots[era->last].half_ns) / span;
+                (knots[era->first].half_ns + knots[era->last].half_ns) / span + era->change;
     return place->knot->half_ns + fabs(cycles_between(place->knot->tsc, place->tsc)) * drift +
            place->spread_ns;
 }
@@ -438,7 +439,7 @@ static void set_errors(struct line *line)
 {
     struct knot *k = line->knots.items;
     for (size_t e = 0; e < line->eras.count; e++) {
-        const struct era *era = &line->eras.items[e];
+        struct era *era = &line->eras.items[e];
         for (size_t i = era->first; i <= era->last; i++) {
             k[i].error_ns = k[i].half_ns;
             if (i == era->last)
@@ -448,8 +449,10 @@ static void set_errors(struct line *line)
             double after = i + 2 <= era->last ? rate_between(&k[i + 1], &k[i + 2]) : rate;
             double change =
                 fmax(fabs(after - before), fmax(fabs(rate - before), fabs(rate - after)));
-            k[i].error_ns = fmax(k[i].half_ns, k[i + 1].half_ns) +
-                            change * cycles_between(k[i].tsc, k[i + 1].tsc) / 4;
+            double cycles = cycles_between(k[i].tsc, k[i + 1].tsc);
+            k[i].error_ns = fmax(k[i].half_ns, k[i + 1].half_ns) + change * cycles / 4;
+            double noise = 2 * (k[i].half_ns + k[i + 1].half_ns) / cycles;
+            era->change = fmax(era->change, fabs(rate - before) - noise);
         }
     }
 }

@@ -28,7 +28,7 @@ static void thin_out(struct clock_recorder *recorder)
     recorder->interval_ns *= 2;
 }
 
-static void take(struct clock_recorder *recorder)
+void clock_recorder_take(struct clock_recorder *recorder)
 {
     if (recorder->knots == recorder->capacity)
         thin_out(recorder);
@@ -48,7 +48,7 @@ int clock_recorder_start(struct clock_recorder *recorder, uint64_t interval_ns, 
     // Touched now, so that a knot never waits for a page.
     memset(recorder->readings, 1,
            recorder->capacity * READINGS_PER_KNOT * sizeof *recorder->readings);
-    take(recorder);
+    clock_recorder_take(recorder);
     recorder->next_ns = now_ns() + interval_ns;
     return 0;
 }
@@ -57,7 +57,7 @@ uint64_t clock_recorder_poll(struct clock_recorder *recorder)
 {
     uint64_t now = now_ns();
     if (now >= recorder->next_ns) {
-        take(recorder);
+        clock_recorder_take(recorder);
         recorder->next_ns = now + recorder->interval_ns;
     }
     return recorder->next_ns - now;
@@ -65,7 +65,7 @@ uint64_t clock_recorder_poll(struct clock_recorder *recorder)
 
 int clock_recorder_write(struct clock_recorder *recorder, const char *path, struct error *err)
 {
-    take(recorder);
+    clock_recorder_take(recorder);
     return log_write(path, LOG_CLOCK, CLOCK_LOG_VERSION, sizeof *recorder->readings,
                      recorder->readings, recorder->knots * READINGS_PER_KNOT, 0, err);
 }

@@ -32,6 +32,9 @@ int clock_recorder_start(struct clock_recorder *recorder, uint64_t interval_ns, 
 // Takes a knot (some microseconds) if one is due. Returns how many ns are left until the next.
 uint64_t clock_recorder_poll(struct clock_recorder *recorder);
 
+// Takes a knot now, due or not: what lies after the last knot is converted by guess.
+void clock_recorder_take(struct clock_recorder *recorder);
+
 // Takes a last knot and writes the log. May be called once more to write elsewhere.
 int clock_recorder_write(struct clock_recorder *recorder, const char *path, struct error *err);
 

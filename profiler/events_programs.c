@@ -39,13 +39,21 @@ const struct event_program event_programs[EVENT_PROGRAMS] = {
     {"known_sockets", EVENT_GROUP_CONNECTIONS, true, "connections older than the capture"},
 };
 
+// What every attempt to load has in common.
+struct loader {
+    events_prepare *prepare;
+    void *context;
+    bool can_cast; // the kernel has bpf_rdonly_cast
+};
+
 static struct bpf_program *program_of(const struct events_bpf *programs, size_t index)
 {
     return bpf_object__find_program_by_name(programs->obj, event_programs[index].name);
 }
 
-// Asks the running kernel's BTF which tracepoints it has. wanted[] keeps those that are there.
-static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS],
+// Asks the running kernel's BTF which tracepoints it has, and whether it can cast pointers in BPF.
+// wanted[] keeps those that are there.
+static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *loader,
                    struct event_program_state states[EVENT_PROGRAMS], struct error *err)
 {
     struct btf *btf = btf__load_vmlinux_btf();
@@ -71,15 +79,15 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS],
                      "this kernel has no tracepoint %s in its BTF", event_programs[i].name);
         }
     }
+    loader->can_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
     btf__free(btf);
     return 0;
 }
 
 // Opens, prepares and loads just the programs in use[]. Returns NULL with errno set, or with *err
 // filled when preparing failed. log, when not NULL, receives the verifier's words on `logged`.
-static struct events_bpf *load_some(const bool use[EVENT_PROGRAMS], events_prepare *prepare,
-                                    void *context, size_t logged, char *log, size_t log_bytes,
-                                    struct error *err)
+static struct events_bpf *load_some(const bool use[EVENT_PROGRAMS], const struct loader *loader,
+                                    size_t logged, char *log, size_t log_bytes, struct error *err)
 {
     err->kind = ERROR_NONE;
     struct events_bpf *programs = events_bpf__open();
@@ -89,7 +97,8 @@ static struct events_bpf *load_some(const bool use[EVENT_PROGRAMS], events_prepa
         bpf_program__set_autoload(program_of(programs, i), use[i]);
     if (log)
         bpf_program__set_log_buf(program_of(programs, logged), log, log_bytes);
-    if (prepare(programs, context, err) < 0 || events_bpf__load(programs) < 0) {
+    programs->rodata->can_cast = loader->can_cast;
+    if (loader->prepare(programs, loader->context, err) < 0 || events_bpf__load(programs) < 0) {
         int saved = errno;
         events_bpf__destroy(programs);
         errno = saved;
@@ -119,7 +128,7 @@ static void last_words(const char *log, int number, char *out, size_t out_bytes)
 }
 
 // Tries each program alone, to learn which ones spoil the whole. use[] keeps the good ones.
-static int sort_out(bool use[EVENT_PROGRAMS], events_prepare *prepare, void *context,
+static int sort_out(bool use[EVENT_PROGRAMS], const struct loader *loader,
                     struct event_program_state states[EVENT_PROGRAMS], struct error *err)
 {
     enum { LOG_BYTES = 1 << 20 };
@@ -133,7 +142,7 @@ static int sort_out(bool use[EVENT_PROGRAMS], events_prepare *prepare, void *con
         bool alone[EVENT_PROGRAMS] = {false};
         alone[i] = true;
         log[0] = '\0';
-        struct events_bpf *programs = load_some(alone, prepare, context, i, log, LOG_BYTES, err);
+        struct events_bpf *programs = load_some(alone, loader, i, log, LOG_BYTES, err);
         if (programs) {
             events_bpf__destroy(programs);
         } else if (err->kind != ERROR_NONE) {
@@ -147,12 +156,11 @@ static int sort_out(bool use[EVENT_PROGRAMS], events_prepare *prepare, void *con
     return result;
 }
 
-static struct events_bpf *load_what_works(bool use[EVENT_PROGRAMS], events_prepare *prepare,
-                                          void *context,
+static struct events_bpf *load_what_works(bool use[EVENT_PROGRAMS], const struct loader *loader,
                                           struct event_program_state states[EVENT_PROGRAMS],
                                           struct error *err)
 {
-    struct events_bpf *programs = load_some(use, prepare, context, 0, NULL, 0, err);
+    struct events_bpf *programs = load_some(use, loader, 0, NULL, 0, err);
     if (programs || err->kind != ERROR_NONE)
         return programs;
     int number = errno;
@@ -164,9 +172,9 @@ static struct events_bpf *load_what_works(bool use[EVENT_PROGRAMS], events_prepa
                   lacking);
         return NULL;
     }
-    if (sort_out(use, prepare, context, states, err) < 0)
+    if (sort_out(use, loader, states, err) < 0)
         return NULL;
-    programs = load_some(use, prepare, context, 0, NULL, 0, err);
+    programs = load_some(use, loader, 0, NULL, 0, err);
     if (!programs && err->kind == ERROR_NONE)
         error_set_errno(err, ERROR_FAILED, "cannot load the BPF programs of the events backend");
     return programs;
@@ -186,12 +194,13 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
                            struct events_bpf **out, struct error *err)
 {
     bool use[EVENT_PROGRAMS];
+    struct loader loader = {.prepare = prepare, .context = context};
     libbpf_print_fn_t printer = libbpf_set_print(NULL); // what matters goes into reasons and errors
     *out = NULL;
-    int result = ask_btf(groups, use, states, err);
+    int result = ask_btf(groups, use, &loader, states, err);
     if (result < 0)
         goto out;
-    struct events_bpf *programs = load_what_works(use, prepare, context, states, err);
+    struct events_bpf *programs = load_what_works(use, &loader, states, err);
     if (!programs) {
         result = -(int)err->kind;
         goto out;

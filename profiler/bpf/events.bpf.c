@@ -38,6 +38,10 @@ struct {
 struct core_ring rings[EVENTS_MAX_CORES];
 uint64_t sockets_dropped;
 const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
+const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)
+
+// Free where the kernel has it; three calls to read a field each where not.
+extern void *bpf_rdonly_cast(void *object, __u32 type_id) __ksym __weak;
 
 static __always_inline struct core_ring *ring_of(uint32_t core)
 {
@@ -284,14 +288,23 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
 // The offset of a sequence number the server sends. The socket's lock is not held when a queueing
 // discipline delayed the packet: an acknowledgement processed on another core between the loads
 // would shift the offset, so snd_una is looked at twice.
-static __always_inline uint64_t sent_offset(const struct tcp_sock *tcp, uint32_t sequence)
+static __always_inline uint64_t sent_offset(const struct sock *sk, uint32_t sequence)
 {
     uint32_t unacknowledged = 0, again = 0;
     uint64_t acknowledged = 0;
     for (int tries = 0; tries < 2; tries++) {
-        bpf_core_read(&unacknowledged, sizeof unacknowledged, &tcp->snd_una);
-        bpf_core_read(&acknowledged, sizeof acknowledged, &tcp->bytes_acked);
-        bpf_core_read(&again, sizeof again, &tcp->snd_una);
+        if (can_cast) {
+            const struct tcp_sock *tcp =
+                bpf_rdonly_cast((void *)sk, bpf_core_type_id_kernel(struct tcp_sock));
+            unacknowledged = *(volatile uint32_t *)&tcp->snd_una;
+            acknowledged = *(volatile uint64_t *)&tcp->bytes_acked;
+            again = *(volatile uint32_t *)&tcp->snd_una;
+        } else {
+            const struct tcp_sock *tcp = (const struct tcp_sock *)sk;
+            bpf_core_read(&unacknowledged, sizeof unacknowledged, &tcp->snd_una);
+            bpf_core_read(&acknowledged, sizeof acknowledged, &tcp->bytes_acked);
+            bpf_core_read(&again, sizeof again, &tcp->snd_una);
+        }
         if (again == unacknowledged)
             break;
     }
@@ -318,7 +331,7 @@ int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
     uint32_t payload = skb->len - before - (words[3] >> 4 & 0xf) * 4;
     if (payload == 0 || payload > skb->len)
         return 0;
-    uint64_t offset = sent_offset((struct tcp_sock *)sk, bpf_ntohl(words[1]) + payload);
+    uint64_t offset = sent_offset(sk, bpf_ntohl(words[1]) + payload);
     // A socket that has received a request has its cookie.
     uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
     return record_message(EVENT_TRANSMIT, id, offset, payload);

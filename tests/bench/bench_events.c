@@ -4,6 +4,10 @@
 // closed-loop loopback exchange the whole set takes. Each round runs every variant once, one after
 // the other on one core, so that a machine that changes under way changes for all alike.
 //
+// What disturbs a round only makes it longer, so a figure comes from the fastest round of each
+// variant; how far it is to be trusted shows in the same figure of each third of the rounds, whose
+// least and greatest are printed with it.
+//
 //     bench_events [ROUNDS]        writes $BUILD/bench/events.json
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,21 +29,24 @@
 
 #include "base/quantile.h"
 #include "profiler/events_capture.h"
+#include "profiler/receive_stamps.h"
 
-enum { PORT = 21310, EXCHANGES = 20000, MAX_ROUNDS = 100, REQUEST_BYTES = 60 };
+enum { PORT = 21310, EXCHANGES = 4000, BLOCKS = 3, MAX_ROUNDS = 300, REQUEST_BYTES = 60 };
 
 struct variant {
     const char *name;
     unsigned groups; // 0: no capture
+    bool stamps;     // just the kernel's receive stamps, which the capture of M(n) turns on
 };
 
 static const struct variant variants[] = {
-    {"nothing", 0},
-    {"scheduler", EVENT_GROUP_SCHEDULER},
-    {"interrupts", EVENT_GROUP_INTERRUPTS},
-    {"receive", EVENT_GROUP_RECEIVE | EVENT_GROUP_CONNECTIONS},
-    {"transmit", EVENT_GROUP_TRANSMIT | EVENT_GROUP_CONNECTIONS},
-    {"all", EVENT_GROUPS_ALL},
+    {"nothing", 0, false},
+    {"stamps", 0, true},
+    {"scheduler", EVENT_GROUP_SCHEDULER, false},
+    {"interrupts", EVENT_GROUP_INTERRUPTS, false},
+    {"receive", EVENT_GROUP_RECEIVE | EVENT_GROUP_CONNECTIONS, false},
+    {"transmit", EVENT_GROUP_TRANSMIT | EVENT_GROUP_CONNECTIONS, false},
+    {"all", EVENT_GROUPS_ALL, false},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -108,12 +115,18 @@ static void run_variant(int client, size_t v, const char *dir, struct result *re
         .ports = &port, .port_count = 1, .groups = variants[v].groups};
     struct events_capture *capture = NULL;
     struct error err;
+    enum receive_stamps_state stamps;
+    int stamps_fd = -1;
     if (variants[v].groups && events_capture_open(&settings, &capture, &err) < 0)
+        exit(error_report(&err));
+    if (variants[v].stamps && (stamps_fd = receive_stamps_hold(&stamps, &err)) < 0)
         exit(error_report(&err));
     exchange(client, EXCHANGES / 10);
     double began = now_ns();
     exchange(client, EXCHANGES);
     result->ns_per_exchange[v][result->rounds] = (now_ns() - began) / EXCHANGES;
+    if (stamps_fd >= 0)
+        close(stamps_fd);
     if (!capture)
         return;
     json_t *stats = NULL;
@@ -127,61 +140,80 @@ static void run_variant(int client, size_t v, const char *dir, struct result *re
     events_capture_free(capture);
 }
 
-static double median_of(const double *values, int rounds)
+static double fastest(const double *values, int from, int to)
 {
-    double sorted[MAX_ROUNDS];
-    memcpy(sorted, values, (size_t)rounds * sizeof *values);
-    quantile_sort(sorted, (size_t)rounds);
-    return quantile_sorted(sorted, (size_t)rounds, 0.5);
+    double best = values[from];
+    for (int r = from + 1; r < to; r++)
+        best = values[r] < best ? values[r] : best;
+    return best;
 }
 
-// A figure, and the least and greatest it was in any round.
-static void add_metric(json_t *metrics, const char *name, const char *unit, double median,
-                       double *values, int rounds)
+enum figure { NS_PER_EVENT, SLOWDOWN_PERCENT, EXCHANGE_NS, EVENTS_PER_EXCHANGE };
+
+// One figure of one variant from the rounds [from, to).
+static double figure_of(const struct result *result, enum figure figure, size_t v, int from, int to)
 {
-    quantile_sort(values, (size_t)rounds);
+    double plain = fastest(result->ns_per_exchange[0], from, to);
+    double with = fastest(result->ns_per_exchange[v], from, to);
+    double events = fastest(result->events_per_exchange[v], from, to);
+    switch (figure) {
+    case NS_PER_EVENT:
+        return (with - plain) / events;
+    case SLOWDOWN_PERCENT:
+        return (with / plain - 1) * 100;
+    case EVENTS_PER_EXCHANGE:
+        return events;
+    case EXCHANGE_NS:
+        break;
+    }
+    return with;
+}
+
+static void add_metric(json_t *metrics, const struct result *result, enum figure figure, size_t v)
+{
+    static const struct {
+        const char *name, *unit;
+    } words[] = {{"ns_per_event", "ns"},
+                 {"slowdown", "%"},
+                 {"exchange_ns", "ns"},
+                 {"events_per_exchange", "events"}};
+    char name[64];
+    double blocks[BLOCKS], value = figure_of(result, figure, v, 0, result->rounds);
+    for (int b = 0; b < BLOCKS; b++)
+        blocks[b] = figure_of(result, figure, v, result->rounds * b / BLOCKS,
+                              result->rounds * (b + 1) / BLOCKS);
+    quantile_sort(blocks, BLOCKS);
+    snprintf(name, sizeof name, "%s_%s", variants[v].name, words[figure].name);
     json_object_set_new(metrics, name,
-                        json_pack("{s:f, s:s, s:i, s:f, s:f}", "value", median, "unit", unit,
-                                  "runs", rounds, "min", values[0], "max", values[rounds - 1]));
-    printf("  %-34s %10.1f %-8s [%.1f, %.1f]\n", name, median, unit, values[0], values[rounds - 1]);
+                        json_pack("{s:f, s:s, s:i, s:f, s:f}", "value", value, "unit",
+                                  words[figure].unit, "runs", result->rounds, "min", blocks[0],
+                                  "max", blocks[BLOCKS - 1]));
+    printf("  %-34s %10.1f %-8s [%.1f, %.1f]\n", name, value, words[figure].unit, blocks[0],
+           blocks[BLOCKS - 1]);
 }
 
-// The cost of a variant is the difference of medians, which a disturbed round does not move.
-static json_t *summarise(struct result *result)
+static json_t *summarise(const struct result *result)
 {
     json_t *metrics = json_object();
-    int rounds = result->rounds;
-    double plain = median_of(result->ns_per_exchange[0], rounds);
+    add_metric(metrics, result, EXCHANGE_NS, 0);
     for (size_t v = 1; v < VARIANTS; v++) {
-        double cost[MAX_ROUNDS], share[MAX_ROUNDS];
-        char name[64];
-        double *events = result->events_per_exchange[v];
-        double extra = median_of(result->ns_per_exchange[v], rounds) - plain;
-        for (int r = 0; r < rounds; r++) {
-            double base = result->ns_per_exchange[0][r], with = result->ns_per_exchange[v][r];
-            cost[r] = (with - base) / events[r];
-            share[r] = (with / base - 1) * 100;
+        if (variants[v].groups) {
+            add_metric(metrics, result, EVENTS_PER_EXCHANGE, v);
+            add_metric(metrics, result, NS_PER_EVENT, v);
         }
-        double each = median_of(events, rounds);
-        snprintf(name, sizeof name, "%s_ns_per_event", variants[v].name);
-        add_metric(metrics, name, "ns", extra / each, cost, rounds);
-        snprintf(name, sizeof name, "%s_events_per_exchange", variants[v].name);
-        add_metric(metrics, name, "events", each, events, rounds);
-        snprintf(name, sizeof name, "%s_slowdown", variants[v].name);
-        add_metric(metrics, name, "%", extra / plain * 100, share, rounds);
+        add_metric(metrics, result, SLOWDOWN_PERCENT, v);
     }
-    add_metric(metrics, "exchange_ns", "ns", plain, result->ns_per_exchange[0], rounds);
     return metrics;
 }
 
 int main(int argc, char **argv)
 {
     static struct result result;
-    int rounds = argc > 1 ? atoi(argv[1]) : 7;
+    int rounds = argc > 1 ? atoi(argv[1]) : 30;
     const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
     char dir[] = "/tmp/prof-bench-XXXXXX", path[4200];
-    if (rounds < 1 || rounds > MAX_ROUNDS) {
-        fprintf(stderr, "bench_events: rounds must be 1 to %d\n", MAX_ROUNDS);
+    if (rounds < BLOCKS || rounds > MAX_ROUNDS) {
+        fprintf(stderr, "bench_events: rounds must be %d to %d\n", BLOCKS, MAX_ROUNDS);
         return 2;
     }
     struct events_capture *trial;

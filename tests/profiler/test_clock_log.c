@@ -167,6 +167,9 @@ static void test_slewed(void **state)
         // A change of 2 x 500 ppm inside a knot's 10 ms bends the line by 2.5 us at most.
         assert_true(clock_map_worst_error_ns(map) < 100 + fabs(ppms[i]) * 2 * 10 / 4 * 2);
         check_order(&world, map);
+        // Just beyond the ends, where the clock may have changed its rate unseen.
+        check_all(&world, map, 0.47, 0.5);
+        check_all(&world, map, 0.5 + (KNOTS - 1) * knot_seconds, 0.53 + (KNOTS - 1) * knot_seconds);
         clock_map_free(map);
     }
 }
