@@ -277,6 +277,18 @@ static void stamp_by_call(struct joiner *joiner, struct lifetime *life, enum sta
     life->batch_position = call->batch_position;
 }
 
+// A hand-off says up to where the application had read by then. When that is beyond the request, it
+// announced later bytes: the request's own hand-off was never recorded, and no order of the stamps
+// needs to be broken to know it.
+static bool is_of_later_bytes(struct joiner *joiner, const struct passage *passage,
+                              enum passage_kind kind, uint64_t offset)
+{
+    if (kind != HANDOFFS || joiner->in->events[passage->record].payload.b < offset)
+        return false;
+    joiner->counts->handoffs_unseen++;
+    return true;
+}
+
 // The offset of a request's last byte in the direction that a kind of passage lies in.
 static uint64_t wanted_offset(const struct sample *sample, enum passage_kind kind)
 {
@@ -301,6 +313,8 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
             at++;
         if (at == end)
             return;
+        if (is_of_later_bytes(joiner, &piles->items[at], kind, offset))
+            continue;
         if (kind == RECEIVES || kind == SENDS)
             stamp_by_call(joiner, life, stamp, &piles->items[at]);
         else
@@ -362,8 +376,18 @@ static void join_connection(struct joiner *joiner, size_t client)
     count_sharing(joiner, client);
 }
 
+// What took the hand-off's record took the segment's as well: the one that was found came later.
+static void forget_later_segment(struct lifetime *life)
+{
+    if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_NIC) &&
+        lifetime_has(life, STAMP_APPLICATION) &&
+        life->stamp_ns[STAMP_NIC] > life->stamp_ns[STAMP_APPLICATION])
+        life->present &= (uint16_t) ~(1u << STAMP_NIC);
+}
+
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
+    forget_later_segment(life);
     lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
     if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_REPLY_READ) ||
         !lifetime_has(life, STAMP_SEND))

@@ -123,16 +123,25 @@ static json_t *stages_json(const struct run_analysis *run)
 static json_t *join_json(const struct run_analysis *run)
 {
     const struct join_counts *join = &run->join;
-    return json_pack(
-        "{s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "events", run->has_events,
-        "calls", run->has_calls, "connections", count_of(join->connections),
-        "connections_without_socket", count_of(join->connections_without_socket),
-        "connections_without_calls", count_of(join->connections_without_calls),
-        "unknown_connections", count_of(join->unknown_connections), "segments_repeated",
-        count_of(join->segments_repeated), "segments_without_stamp",
-        count_of(join->segments_without_stamp), "impossible_stamps",
-        count_of(join->impossible_stamps), "coalesced_rx", count_of(join->coalesced_rx),
-        "unpaired_records", count_of(run->server.unpaired + run->server.lost_intervals));
+    const struct {
+        const char *key;
+        uint64_t count;
+    } counts[] = {
+        {"connections", join->connections},
+        {"connections_without_socket", join->connections_without_socket},
+        {"connections_without_calls", join->connections_without_calls},
+        {"unknown_connections", join->unknown_connections},
+        {"segments_repeated", join->segments_repeated},
+        {"handoffs_unseen", join->handoffs_unseen},
+        {"segments_without_stamp", join->segments_without_stamp},
+        {"coalesced_rx", join->coalesced_rx},
+        {"impossible_stamps", join->impossible_stamps},
+        {"unpaired_records", run->server.unpaired + run->server.lost_intervals},
+    };
+    json_t *object = json_pack("{s:b, s:b}", "events", run->has_events, "calls", run->has_calls);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_object_set_new(object, counts[i].key, count_of(counts[i].count));
+    return object;
 }
 
 json_t *run_summary_json(const struct run_analysis *run)

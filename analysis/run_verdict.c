@@ -135,6 +135,9 @@ static void say_completeness(struct sentence *out, const struct run_analysis *ru
     uint64_t dropped = run->dropped_events + run->dropped_calls + run->dropped_samples;
     if (dropped)
         say(out, "; %s records were dropped", grouped(dropped, count));
+    else if (run->join.handoffs_unseen)
+        say(out, "; no drop was reported, yet the capture lacks the hand-offs of %s requests",
+            grouped(run->join.handoffs_unseen, count));
     else
         say(out, "; nothing was dropped");
     if (run->order_violations) {

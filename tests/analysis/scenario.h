@@ -503,9 +503,9 @@ static inline int64_t scenario_convert(const void *context, enum host_clock cloc
     case HOST_CLOCK_TSC:
         return (int64_t)(value / CYCLES_PER_NS);
     case HOST_CLOCK_MONOTONIC:
-        return (int64_t)value - MONOTONIC_AHEAD_NS;
+        return (int64_t)(value - MONOTONIC_AHEAD_NS);
     case HOST_CLOCK_REALTIME:
-        return (int64_t)value - REALTIME_AHEAD_NS;
+        return (int64_t)(value - (uint64_t)REALTIME_AHEAD_NS); // any bits may come
     default:
         return (int64_t)value;
     }

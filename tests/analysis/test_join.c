@@ -142,22 +142,31 @@ static void pipelined_requests_share_records(void **state)
     }
 }
 
-// One hand-off announces what several segments brought, and the last call takes it all.
+// Forgets every other hand-off of a socket.
+static void halve_handoffs(struct scenario *s)
+{
+    uint64_t seen[8] = {0};
+    size_t kept = 0;
+    for (size_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.items[i];
+        if (event->kind == EVENT_HANDOFF && seen[event->id - 500]++ % 2 == 0)
+            continue;
+        s->events.items[kept++] = *event;
+    }
+    s->events.count = kept;
+}
+
+// One hand-off announces what several segments brought, none of it read yet.
 static void one_handoff_covers_many(void **state)
 {
     (void)state;
     struct joined j = {0};
     scenario_build(&j.scenario, &plain);
     struct scenario *s = &j.scenario;
-    uint64_t reached[8] = {0};
-    size_t kept = 0;
-    for (size_t i = 0; i < s->events.count; i++) { // forget every other hand-off of a socket
-        struct event *event = &s->events.items[i];
-        if (event->kind == EVENT_HANDOFF && reached[event->id - 500]++ % 2 == 0)
-            continue;
-        s->events.items[kept++] = *event;
-    }
-    s->events.count = kept;
+    halve_handoffs(s);
+    for (size_t i = 0; i < s->events.count; i++)
+        if (s->events.items[i].kind == EVENT_HANDOFF)
+            s->events.items[i].payload.b = 0;
     struct join_input input = input_of(&j);
     join_all(&j, &input);
     unsigned later = 0, without = 0;
@@ -171,7 +180,32 @@ static void one_handoff_covers_many(void **state)
     assert_true(later > plain.requests / 3);
     assert_true(without <= plain.connections);     // at most the last of each stream
     assert_true(j.counts.disorder.violations > 0); // M(a) now lies before "M(h)": said, not hidden
+    assert_int_equal(j.counts.handoffs_unseen, 0);
     assert_sums(&j);
+    release(&j);
+}
+
+// The same records missing, but what is left says that the application had read on: they were lost.
+static void lost_handoffs_are_known(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    halve_handoffs(&j.scenario);
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    unsigned whole = 0, without = 0;
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        whole += life->state == LIFETIME_WHOLE;
+        without += life->state == LIFETIME_NO_HANDOFF;
+        if (lifetime_has(life, STAMP_HANDOFF))
+            assert_int_equal(life->stamp_ns[STAMP_HANDOFF], j.scenario.requests.items[i].handoff);
+    }
+    assert_int_equal(whole + without, plain.requests);
+    assert_true(whole > 900 && without > 900);
+    assert_true(j.counts.handoffs_unseen >= without - plain.connections);
+    assert_int_equal(j.counts.disorder.violations, 0);
     release(&j);
 }
 
@@ -306,6 +340,7 @@ int main(void)
         cmocka_unit_test(retransmits_and_fin_change_nothing),
         cmocka_unit_test(pipelined_requests_share_records),
         cmocka_unit_test(one_handoff_covers_many),
+        cmocka_unit_test(lost_handoffs_are_known),
         cmocka_unit_test(missing_logs_are_reasons),
         cmocka_unit_test(unanswered_requests_stay_infinite),
         cmocka_unit_test(a_reused_port_is_told_apart_by_time),
