@@ -59,12 +59,32 @@ function howSure() {
   return words.join('; ') + '.';
 }
 
+// What the load generator and the capture said against themselves.
+function warnings() {
+  const {load, capture, experiment} = data.documents;
+  return [load?.reasons, load?.warnings, capture?.warnings, experiment?.warnings]
+      .filter(Array.isArray)
+      .flat()
+      .filter(text => typeof text === 'string');
+}
+
+// The first sentence is the headline.
+function splitVerdict() {
+  const parts = /^(.{30,}?\.) (?=\S)(.*)$/s.exec(data.verdict), more = byId('verdict-more');
+  if (!parts || data.verdict.length < 160) return;
+  document.querySelector('h1').textContent = parts[1];
+  more.textContent = parts[2];
+  more.hidden = false;
+}
+
 function renderVerdict() {
   const losses = lossesOf(), facts = byId('verdict-facts'),
         add = (what, text, bad) =>
             facts.append(element('dt', {}, what), element('dd', {class: bad ? 'bad' : null}, text));
   if (!data.available)
     add('Verdict', 'N/A. The evidence does not carry one; what follows is what was seen.', true);
+  splitVerdict();
+  for (const text of warnings()) add('Beware', text, true);
   add('How much', howMuch());
   add('How sure', howSure());
   add('What was lost',
@@ -137,6 +157,7 @@ function renderDiagnosis() {
       has || diagnosis.not_available ? sliceWords(diagnosis) :
                                        'No message falls into this slice.';
   if (!has) return;
+  renderBalloonControls();
   balloons.load();
   renderBoxControls();
   renderBoxes();
@@ -360,6 +381,7 @@ function renderLosses() {
           'tr', {class: number ? null : 'zero'}, element('td', {class: 'text'}, what),
           element('td', {class: number ? 'nowrap bad' : 'nowrap'}, count(number)),
           element('td', {class: 'text'}, number ? weakens : '')));
+  byId('warnings').replaceChildren(...warnings().map(text => element('p', {class: 'bad'}, text)));
   byId('lost-table')
       .replaceChildren(element(
           'table', {}, element('caption', {class: 'only-screen-reader'}, 'Losses'),

@@ -60,12 +60,34 @@ class BalloonPlot {
   }
 
   load() {
-    const diagnosis = current(), at = diagnosis.messages.at_ns;
-    const from = diagnosis.from_ns ?? 0, to = diagnosis.to_ns ?? data.measures.duration_ns ?? 1;
-    this.viewport.extent(Math.min(from, ...at.slice(0, 1)), Math.max(to, from + 1));
+    const diagnosis = current(), {to_ns: to, messages} = diagnosis;
+    const from = diagnosis.from_ns ?? 0, end = to ?? data.measures.duration_ns ?? 1;
+    timeOrder(diagnosis);
+    if (view.spread === 'time')
+      this.viewport.extent(Math.min(from, ...messages.at_ns.slice(0, 1)), Math.max(end, from + 1));
+    else
+      this.viewport.extent(0, messages.id.length);
     this.largest = diagnosis.attributions.ns.reduce((most, ns) => Math.max(most, ns || 0), 1);
     this.sprites = new Map();
     this.draw();
+  }
+
+  // Where a message stands on the axis: at its time, or at its place among the slow ones in order
+  // of time, which takes bursts apart.
+  position(index) {
+    const diagnosis = current();
+    return view.spread === 'time' ? diagnosis.messages.at_ns[index] : diagnosis.place[index] + 0.5;
+  }
+
+  // The axis's ticks as [position, label].
+  ticks() {
+    const {from, to} = this.viewport, diagnosis = current(), order = timeOrder(diagnosis);
+    if (view.spread === 'time')
+      return linearTicks(from / 1e9, to / 1e9, 10)
+          .map(tick => [tick * 1e9, Number(tick.toPrecision(9)) + ' s']);
+    return linearTicks(from, to, 8)
+        .filter(tick => tick % 1 === 0 && tick < order.length)
+        .map(tick => [tick + 0.5, seconds(diagnosis.messages.at_ns[order[tick]])]);
   }
 
   // A balloon drawn once per cause and size, then copied.
@@ -94,7 +116,7 @@ class BalloonPlot {
   balloons(x, y) {
     const {messages, attributions, causes} = current(), cells = new Map();
     for (let i = 0; i < messages.id.length; i++) {
-      const at = x(messages.at_ns[i]);
+      const at = x(this.position(i));
       if (at < this.size.left - 20 || at > this.size.right + 20 || !known(messages.latency_ns[i]))
         continue;
       for (let j = messages.first[i]; j < messages.first[i + 1]; j++) {
@@ -164,15 +186,19 @@ class BalloonPlot {
       context.fillText(shortDuration(tick), left - 9, at);
     }
     context.textAlign = 'center';
-    for (const tick of linearTicks(this.viewport.from / 1e9, this.viewport.to / 1e9, 10)) {
-      const at = Math.round(this.x(tick * 1e9)) + 0.5;
+    for (const [position, label] of this.ticks()) {
+      const at = Math.round(this.x(position)) + 0.5;
       line(at, bottom, at, bottom + 5);
-      context.fillText(Number(tick.toPrecision(9)) + ' s', at, bottom + 16);
+      context.fillText(label, at, bottom + 16);
     }
     context.strokeStyle = colours.line;
     line(left, bottom + 0.5, right, bottom + 0.5);
     context.textAlign = 'right';
-    context.fillText('intended send time, since the run began', right, bottom + 34);
+    context.fillText(
+        view.spread === 'time' ?
+            'intended send time, since the run began' :
+            'one after the other, with their intended send times since the run began',
+        right, bottom + 34);
     context.textAlign = 'left';
     context.fillText('latency', left + 6, top + 2);
     this.marks(context, colours, line);
@@ -188,9 +214,14 @@ class BalloonPlot {
       line(this.size.left, at, this.size.right, at);
       context.fillText(`an ordinary message: ${duration(reference)}`, this.size.left + 6, at - 9);
     }
-    for (const {from_ns: from} of data.diagnoses)
-      if (known(from) && from > this.viewport.from && from < this.viewport.to)
-        line(this.x(from), this.size.top, this.x(from), this.size.bottom);
+    const {messages} = current(), order = timeOrder(current());
+    for (const {from_ns: from} of data.diagnoses) {
+      if (!known(from)) continue;
+      const first = order.findIndex(index => messages.at_ns[index] >= from);
+      const position = view.spread === 'time' ? from : first;
+      if (position > this.viewport.from && position < this.viewport.to)
+        line(this.x(position), this.size.top, this.x(position), this.size.bottom);
+    }
     context.setLineDash([]);
   }
 
@@ -199,7 +230,7 @@ class BalloonPlot {
     const {messages} = current();
     context.fillStyle = colours.faint;
     for (let i = 0; i < messages.id.length; i++) {
-      const at = this.x(messages.at_ns[i]);
+      const at = this.x(this.position(i));
       if (at >= this.size.left && at <= this.size.right && known(messages.latency_ns[i]))
         context.fillRect(at - 0.75, this.y(messages.latency_ns[i]) - 0.75, 1.5, 1.5);
     }
@@ -208,7 +239,7 @@ class BalloonPlot {
   chosen(context, colours) {
     const {messages} = current();
     if (view.message === null || !known(messages.latency_ns[view.message])) return;
-    const x = this.x(messages.at_ns[view.message]), y = this.y(messages.latency_ns[view.message]);
+    const x = this.x(this.position(view.message)), y = this.y(messages.latency_ns[view.message]);
     context.strokeStyle = colours.ink;
     context.lineWidth = 1;
     context.beginPath();
@@ -241,7 +272,7 @@ class BalloonPlot {
     let best = null, least = 22 * 22;
     for (let i = 0; i < messages.id.length; i++) {
       if (!known(messages.latency_ns[i])) continue;
-      const dx = this.x(messages.at_ns[i]) - px, dy = this.y(messages.latency_ns[i]) - py,
+      const dx = this.x(this.position(i)) - px, dy = this.y(messages.latency_ns[i]) - py,
             distance = dx * dx + dy * dy;
       if (distance < least) {
         least = distance;
@@ -467,6 +498,15 @@ function renderBoxes(focus) {
               `${plural(causes.length - shown.length, 'smaller cause')} only in the table below.`) :
           '');
   if (focus) rows.find(row => row.dataset.cause === focus)?.focus();
+}
+
+function renderBalloonControls() {
+  choice(
+      byId('balloon-controls'), 'Spread', [['order', 'one after the other'], ['time', 'by time']],
+      view.spread, key => {
+        view.spread = key;
+        balloons.load();
+      });
 }
 
 function renderBoxControls() {

@@ -183,7 +183,7 @@ function renderLatency() {
   place.replaceChildren(
       plot,
       element(
-          'div', {class: 'legend', style: 'padding-left:66px;margin-top:-22px'},
+          'div', {class: 'legend', style: 'padding:0 140px 0 66px;margin-top:-22px'},
           element(
               'span', {}, line({stroke: 'var(--curve)', 'stroke-width': 2.2}),
               'from the intended send time (corrected)'),

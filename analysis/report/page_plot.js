@@ -47,9 +47,11 @@ const count = value => known(value) ? Math.round(value).toLocaleString('en-US') 
 function percent(part, whole = 1) {
   if (!known(part) || !(whole > 0)) return '–';
   const value = 100 * part / whole;
-  if (value === 0 || value === 100) return value + ' %';
-  const decimals = value > 99.99 ? 4 : value > 99 ? 2 : value < 0.1 ? 3 : value < 10 ? 2 : 1;
-  return value.toFixed(decimals) + ' %';
+  if (value === 0) return '0 %';
+  if (value >= 100 && value < 100.01) return '100 %';  // rounding of whole nanoseconds
+  if (value > 99.99 && value < 100) return '> 99.99 %';
+  if (value > 0 && value < 0.01) return '< 0.01 %';
+  return value.toFixed(value > 99 || value < 10 ? 2 : 1) + ' %';
 }
 const seconds = ns => known(ns) ? (ns / 1e9).toFixed(ns % 1e9 === 0 ? 0 : 3) + ' s' : '–';
 const plural = (number, one, many = one + 's') => `${count(number)} ${number === 1 ? one : many}`;

@@ -15,7 +15,7 @@ const KINDS = {
   7: ['function', '#0072b2', '#ffffff'],
   8: ['the server’s task', '#e69f00', '#2b1e00']
 };
-const ROW = 20, OTHER_ROW = 5, OTHER_ROWS = 36, STAMP_ROWS = 4;
+const ROW = 20, OTHER_ROW = 5, OTHER_ROWS = 36, STAMP_ROWS = 4, OWN_CAUSES = 7;
 const spanName = index => data.names[index] ?? '?';
 
 // A message without a timeline in the report still has its stages, hence its stamps.
@@ -383,10 +383,10 @@ function ordinal(number) {
   return number + (['th', 'st', 'nd', 'rd'][tail] ?? 'th');
 }
 
+// Operations are numbered in the order in which the experiment's mix names them.
 function operationName(index) {
-  const operations = data.documents.load?.operations;
-  const name = Array.isArray(operations) ? operations[index]?.name ?? operations[index] : null;
-  return typeof name === 'string' ? name : `operation ${index}`;
+  const mix = data.documents.experiment?.workload?.mix;
+  return (mix && typeof mix === 'object' && Object.keys(mix)[index]) || `operation ${index}`;
 }
 
 function renderMessageCauses(diagnosis, index, timeline) {
@@ -404,22 +404,28 @@ function renderMessageCauses(diagnosis, index, timeline) {
   const own = ownCauses(diagnosis, index),
         {deviation_ns: deviations, explained_ns: explained, latency_ns: latencies} =
             diagnosis.messages;
-  const deviation = deviations[index] || 0, colours = theme(),
+  const deviation = deviations[index] || 0, colours = theme(), rest = own.slice(OWN_CAUSES),
         most = Math.max(...own.map(one => one.ns || 0), deviation, 1);
   place.replaceChildren(
       element('h3', {}, 'What made it slow'),
-      ...own.map(
-          ({cause, ns}) => element(
-              'div', {class: 'own'},
-              element(
-                  'div', {class: 'what'}, swatch(causeRank(cause)),
-                  element('span', {}, causeLabel(cause)), element('b', {}, '+' + duration(ns))),
-              element('div', {class: 'track'}, element('div', {
-                        class: 'fill',
-                        style: `width:${100 * (ns || 0) / most}%;background:${
-                            causeColour(colours, causeRank(cause))}`
-                      })))),
+      ...own.slice(0, OWN_CAUSES)
+          .map(
+              ({cause, ns}) => element(
+                  'div', {class: 'own'},
+                  element(
+                      'div', {class: 'what'}, swatch(causeRank(cause)),
+                      element('span', {}, causeLabel(cause)), element('b', {}, '+' + duration(ns))),
+                  element('div', {class: 'track'}, element('div', {
+                            class: 'fill',
+                            style: `width:${100 * (ns || 0) / most}%;background:${
+                                causeColour(colours, causeRank(cause))}`
+                          })))),
       own.length ? '' : element('p', {class: 'hint'}, 'No cause was found for it.'),
+      rest.length ? element(
+                        'p', {class: 'hint'},
+                        `and ${plural(rest.length, 'smaller one')}, +${
+                            duration(rest.reduce((sum, one) => sum + (one.ns || 0), 0))}`) :
+                    '',
       element(
           'div', {class: 'sum'},
           ...[['its latency', duration(latencies[index])],

@@ -77,9 +77,13 @@ static const char *percent(double part, double whole, char out[32])
     if (!(whole > 0) || !isfinite(part))
         return "-";
     double value = 100 * part / whole;
-    // Nearly all is not all: 99.9996 % must not read 100 %.
-    int decimals = value > 99 && value < 100 ? (value > 99.99 ? 4 : 2) : value < 1 ? 2 : 1;
-    snprintf(out, 32, "%.*f%%", value == 100 || value == 0 ? 0 : decimals, value);
+    // Nearly all is not all, and hardly any is not none.
+    if (value > 99.99 && value < 100)
+        return ">99.99%";
+    if (value > 0 && value < 0.01)
+        return "<0.01%";
+    bool plain_number = value == 0 || (value >= 100 && value < 100.01);
+    snprintf(out, 32, "%.*f%%", plain_number ? 0 : value > 99 || value < 10 ? 2 : 1, value);
     return out;
 }
 
@@ -103,10 +107,9 @@ static void field(const struct summary *s, const char *text, int width)
     fprintf(s->out, "%*s", left, "");
 }
 
-// A bar in a field of so many columns; negative: not padded, for the end of a line.
-static void bar(const struct summary *s, double part, int columns_and_pad)
+// A bar in a field of so many columns.
+static void bar(const struct summary *s, double part, int cells)
 {
-    int cells = abs(columns_and_pad);
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     int filled = isfinite(part) && part > 0 ? (int)lround(fmin(part, 1) * cells * 8) : 0;
     int used = 0;
@@ -119,8 +122,7 @@ static void bar(const struct summary *s, double part, int columns_and_pad)
         fputc('#', s->out);
         used++;
     }
-    if (columns_and_pad > 0)
-        fprintf(s->out, "%*s", cells - used, "");
+    fprintf(s->out, "%*s", cells - used, "");
 }
 
 // Words broken into lines of the style's width, all but the first indented.
@@ -245,7 +247,7 @@ static void write_stages(const struct summary *s)
         for (size_t i = 0; i < 3; i++) {
             const double *stages = s->run->stage_at_quantile_ns[shown[i]];
             fprintf(s->out, "%s%9s ", i ? " " : "", duration(stages[stage], text));
-            bar(s, stages[stage] / stage_sum(stages), i < 2 ? BAR_CELLS : -BAR_CELLS);
+            bar(s, stages[stage] / stage_sum(stages), BAR_CELLS);
         }
         fputc('\n', s->out);
     }
@@ -345,6 +347,24 @@ static void write_windows(const struct summary *s)
         fprintf(s->out, "  ... and %zu more in the report\n", all->count - TOP_WINDOWS - 1);
 }
 
+// What the load generator and the capture said against themselves.
+static void write_warnings(const struct summary *s)
+{
+    json_t *const lists[] = {json_object_get(s->run->load, "reasons"),
+                             json_object_get(s->run->load, "warnings"),
+                             json_object_get(s->run->capture, "warnings")};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (size_t j = 0; j < json_array_size(lists[i]); j++) {
+            const char *text = json_string_value(json_array_get(lists[i], j));
+            char clean[800];
+            if (!text)
+                continue;
+            report_clean_text(text, !s->style->unicode, clean, sizeof clean);
+            fprintf(s->out, "%sBeware%s  ", warn(s, true), plain(s));
+            wrapped(s, clean, 8);
+        }
+}
+
 static void write_losses(const struct summary *s)
 {
     const struct run_analysis *run = s->run;
@@ -390,4 +410,5 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
         write_diagnosis(&s, &run->diagnoses.items[0]);
     write_windows(&s);
     write_losses(&s);
+    write_warnings(&s);
 }

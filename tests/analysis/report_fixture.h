@@ -469,11 +469,14 @@ static void fixture_lose(struct run_analysis *run)
 
 static void fixture_documents(struct run_analysis *run)
 {
-    run->experiment = json_pack("{s:s, s:{s:s, s:i}, s:{s:f, s:s, s:i}}", "name", run->name,
-                                "server", "kind", "memcached", "threads", 1, "load", "rate",
+    run->experiment = json_pack("{s:s, s:{s:s, s:i}, s:{s:{s:i, s:i}}, s:{s:f, s:s, s:i}}", "name",
+                                "quickstart", "server", "kind", "memcached", "threads", 1,
+                                "workload", "mix", "get", 90, "set", 10, "load", "rate",
                                 run->offered_rate, "arrivals", "exponential", "connections", 16);
-    run->load = json_pack("{s:[{s:s}, {s:s}], s:i, s:i}", "operations", "name", "get", "name",
-                          "set", "tx_stamps_unmatched", 0, "timed_out", (int)run->timed_out);
+    run->load = json_pack("{s:i, s:i}", "tx_stamps_unmatched", 0, "timed_out", (int)run->timed_out);
+    if (run->timed_out)
+        json_object_set_new(run->load, "reasons",
+                            json_pack("[s]", "some requests had to wait for a connection"));
     run->capture = json_pack("{s:s, s:i, s:i}", "backend", "events", "events", 812345, "dropped",
                              (int)run->dropped_events);
     run->facts = json_pack("{s:{s:s, s:i}}", "server", "kernel", "6.18.0", "cores", 4);

@@ -87,6 +87,7 @@ static void test_plain_is_ascii_without_escapes(void **state)
     assert_non_null(strstr(text, "</script>"));
     assert_non_null(strstr(text, "12 kernel events dropped"));
     assert_non_null(strstr(text, "never"));
+    assert_non_null(strstr(text, "Beware  some requests had to wait"));
     free(text);
 }
 
