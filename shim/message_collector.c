@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "shim/message_merge.h"
-#include "shim/message_warning.h"
+#include "shim/message_stats.h"
 #include "shim/ring_reader.h"
 
 enum {

@@ -31,7 +31,7 @@ struct message_thread {
 struct message_process {
     uint32_t process;
     char name[16];
-    uint64_t connections; // watched
+    uint64_t connections; // accepted and watched since it attached
     bool io_uring;        // has an io_uring: calls through it are not seen
 };
 

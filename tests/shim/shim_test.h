@@ -34,6 +34,8 @@ struct places {
 
 static inline void places_init(struct places *places, const char *name)
 {
+    static int number; // a failed test leaves its directories to be looked at
+    number++;
     memset(places, 0, sizeof *places);
     const char *build = getenv("BUILD");
     char relative[PATH_MAX - 64];
@@ -53,10 +55,11 @@ static inline void places_init(struct places *places, const char *name)
                                  absolute) < sizeof places->library);
     assert_int_equal(access(places->library, R_OK), 0);
     snprintf(places->preload, sizeof places->preload, "LD_PRELOAD=%.4000s", places->library);
-    snprintf(places->rings, sizeof places->rings, "/dev/shm/shim-%s-%d", name, (int)getpid());
+    snprintf(places->rings, sizeof places->rings, "/dev/shm/shim-%s-%d-%d", name, (int)getpid(),
+             number);
     snprintf(places->environment, sizeof places->environment, "TAILLIGHT_SHIM_DIR=%s",
              places->rings);
-    snprintf(places->out, sizeof places->out, "/tmp/shim-%s-%d", name, (int)getpid());
+    snprintf(places->out, sizeof places->out, "/tmp/shim-%s-%d-%d", name, (int)getpid(), number);
     assert_int_equal(mkdir(places->out, 0700), 0);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "shim/message_warning.h"
+#include "shim/message_stats.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -64,7 +64,7 @@ static void warn_unattached(struct message_stats *stats, const struct message_no
                notes->dir);
         return;
     }
-    uint64_t accepted = 0;
+    uint64_t accepted = stats->connections; // some may have been open before
     for (size_t i = 0; i < stats->process_count; i++)
         accepted += stats->processes[i].connections;
     if (accepted > 0)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What the collector's figures mean to a person: whether the shim was loaded at all, and what it
-// could not see.
-#ifndef SHIM_MESSAGE_WARNING_H
-#define SHIM_MESSAGE_WARNING_H
+// The collector's figures for people and for scripts: whether the shim was loaded at all, what it
+// could not see, and the JSON of it all.
+#ifndef SHIM_MESSAGE_STATS_H
+#define SHIM_MESSAGE_STATS_H
 
 #include <stdbool.h>
 #include <stdint.h>

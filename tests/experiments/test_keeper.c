@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+//
+// The keeper of a host: what it changes is as before when it ends, also when its run just vanishes.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "experiments/keeper.h"
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+// A file shorter than what is written into it would keep the rest, as /proc/sys does not: the
+// values below are of one length.
+static void check_file(const char *path, const char *text)
+{
+    char found[100] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(found, sizeof found, file));
+    fclose(file);
+    found[strcspn(found, "\n")] = '\0';
+    assert_string_equal(found, text);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+struct place {
+    char folder[64], setting[80], directory[80];
+};
+
+static struct place make_place(void)
+{
+    struct place place = {.folder = "/tmp/taillight-test-keeper-XXXXXX"};
+    assert_non_null(mkdtemp(place.folder));
+    snprintf(place.setting, sizeof place.setting, "%s/setting", place.folder);
+    snprintf(place.directory, sizeof place.directory, "%s/rings", place.folder);
+    write_file(place.setting, "one\n");
+    return place;
+}
+
+static void remove_place(const struct place *place)
+{
+    unlink(place->setting);
+    assert_int_equal(rmdir(place->folder), 0);
+}
+
+static void change(struct keeper *keeper, const struct place *place)
+{
+    char old[KEEPER_TEXT_BYTES], inside[100];
+    struct error err = {0};
+    assert_int_equal(keeper_start(keeper, false, &err), 0);
+    assert_int_equal(keeper_set(keeper, place->setting, "two", old, &err), 0);
+    assert_string_equal(old, "one");
+    assert_int_equal(keeper_set(keeper, place->setting, "six", NULL, &err), 0);
+    assert_int_equal(keeper_make_directory(keeper, place->directory, &err), 0);
+    snprintf(inside, sizeof inside, "%s/ring-1", place->directory);
+    write_file(inside, "x");
+    check_file(place->setting, "six");
+}
+
+static void changes_are_undone_at_the_end(void **state)
+{
+    (void)state;
+    struct place place = make_place();
+    struct keeper keeper;
+    struct error err = {0};
+    change(&keeper, &place);
+    assert_int_equal(keeper_end(&keeper, &err), 0);
+    check_file(place.setting, "one");
+    assert_false(exists(place.directory));
+    assert_int_equal(keeper_end(&keeper, &err), 0); // harmless again
+    remove_place(&place);
+}
+
+static void changes_are_undone_when_the_run_is_killed(void **state)
+{
+    (void)state;
+    struct place place = make_place();
+    pid_t run = fork();
+    if (run == 0) {
+        struct keeper keeper;
+        change(&keeper, &place);
+        raise(SIGKILL);
+    }
+    int status;
+    assert_int_equal(waitpid(run, &status, 0), run);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    for (int i = 0; i < 500 && exists(place.directory); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    assert_false(exists(place.directory));
+    for (int i = 0; i < 500; i++) {
+        char found[8] = "";
+        int fd = open(place.setting, O_RDONLY);
+        assert_true(read(fd, found, 3) == 3);
+        close(fd);
+        if (strcmp(found, "one") == 0)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    check_file(place.setting, "one");
+    remove_place(&place);
+}
+
+static void signals_do_not_end_it(void **state)
+{
+    (void)state;
+    struct keeper keeper;
+    struct error err = {0};
+    struct place place = make_place();
+    change(&keeper, &place);
+    kill(keeper.pid, SIGTERM);
+    kill(keeper.pid, SIGINT);
+    kill(keeper.pid, SIGHUP);
+    assert_int_equal(keeper_set(&keeper, place.setting, "ten", NULL, &err), 0);
+    assert_int_equal(keeper_end(&keeper, &err), 0);
+    check_file(place.setting, "one");
+    remove_place(&place);
+}
+
+static void what_cannot_be_done_is_said(void **state)
+{
+    (void)state;
+    struct keeper keeper;
+    struct error err = {0};
+    char longest[KEEPER_TEXT_BYTES + 10];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(keeper_start(&keeper, false, &err), 0);
+    assert_int_equal(keeper_set(&keeper, "/proc/sys/no/such", "1", NULL, &err), -ERROR_FAILED);
+    assert_string_equal(err.text,
+                        "cannot write \"1\" to /proc/sys/no/such: No such file or directory");
+    assert_int_equal(keeper_make_directory(&keeper, "/nonexistent/a", &err), -ERROR_FAILED);
+    assert_int_equal(keeper_make_directory(&keeper, "/tmp", &err), -ERROR_FAILED);
+    assert_int_equal(keeper_set(&keeper, longest, "1", NULL, &err), -ERROR_FAILED);
+    assert_int_equal(keeper_end(&keeper, &err), 0);
+    assert_true(exists("/tmp"));
+}
+
+static void its_death_is_an_error_not_a_hang(void **state)
+{
+    (void)state;
+    struct keeper keeper;
+    struct error err = {0};
+    assert_int_equal(keeper_start(&keeper, false, &err), 0);
+    kill(keeper.pid, SIGKILL);
+    assert_int_equal(keeper_make_directory(&keeper, "/tmp/taillight-test-keeper-none", &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "is gone"));
+    assert_int_equal(keeper_end(&keeper, &err), -ERROR_FAILED);
+    assert_int_equal(keeper.pid, 0);
+}
+
+static void listeners_are_found(void **state)
+{
+    (void)state;
+    struct keeper keeper;
+    struct error err = {0};
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t bytes = sizeof here;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&here, sizeof here), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&here, &bytes), 0);
+    uint16_t port = ntohs(here.sin_port);
+    assert_int_equal(keeper_start(&keeper, false, &err), 0);
+    assert_int_equal(keeper_probe(&keeper, "127.0.0.1", port, &err), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(keeper_probe(&keeper, "127.0.0.1", port, &err), 1);
+    assert_int_equal(keeper_probe(&keeper, "not an address", port, &err), -ERROR_FAILED);
+    assert_int_equal(keeper_end(&keeper, &err), 0);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_are_undone_at_the_end),
+        cmocka_unit_test(changes_are_undone_when_the_run_is_killed),
+        cmocka_unit_test(signals_do_not_end_it),
+        cmocka_unit_test(what_cannot_be_done_is_said),
+        cmocka_unit_test(its_death_is_an_error_not_a_hang),
+        cmocka_unit_test(listeners_are_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
