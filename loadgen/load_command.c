@@ -282,13 +282,8 @@ static int run(struct load_plan *plan, struct error *err)
                                              .depth = (uint32_t)o->depth,
                                              .stamps = plan->stamps,
                                              .duration_ns = o->duration_ns,
-<<<<<<< HEAD
-                                              .timeout_ns = o->timeout_ns,
-                                              .announce = o->announce ? print_begin : NULL};
-=======
                                              .timeout_ns = o->timeout_ns,
                                              .announce = o->announce ? print_begin : NULL};
->>>>>>> engine
     int status = check_memory(o, err);
     if (status == 0 && o->samples)
         status = make_directory(o->samples, err);
