@@ -16,7 +16,7 @@ CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
-PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 libmemcached libbpf libzstd
+PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 hiredis libmemcached libbpf libzstd
 LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
@@ -68,6 +68,8 @@ $(BUILD)/taillight: $(BUILD)/taillight.o $(library)
 # The report's page lies inside the program; the compiler does not see which files that takes.
 $(BUILD)/analysis/report/page_assets.o: $(wildcard analysis/report/page*.html analysis/report/page*.css analysis/report/page*.js)
 
+$(BUILD)/workloads/presets.o: $(wildcard workloads/*.yaml)
+
 # --- the shim: lives in other people's processes, so it links nothing but libc -----------------
 
 $(BUILD)/libtaillight-shim.so: $(preload) $(wildcard shim/*.h base/*.h)
@@ -108,7 +110,7 @@ $(BUILD)/tests/%: tests/%.c $(library)
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
-debian_check := libcmocka-dev chromium sqlite3 python3
+debian_check := libcmocka-dev chromium sqlite3 python3 redis-server nginx-light
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 define install_debian

@@ -312,15 +312,30 @@ static int resolve_rate(struct resolver *r, int node, const char *text, double *
     return 0;
 }
 
+// They are the workload's, unless the load says otherwise.
+static int resolve_arrivals(struct resolver *r, int node, const char *text)
+{
+    struct workload *workload = &r->experiment->workload;
+    struct experiment_load *load = &r->experiment->load;
+    if (text) {
+        struct error inner;
+        struct distribution arrivals;
+        if (arrivals_parse(text, &arrivals, &inner) < 0)
+            return misread(r, node, "arrivals", &inner);
+        distribution_free(&workload->arrivals);
+        workload->arrivals = arrivals;
+    }
+    arrivals_format(&workload->arrivals, load->arrivals, sizeof load->arrivals);
+    return 0;
+}
+
 static int resolve_load(struct resolver *r)
 {
-    static const char *const arrivals[] = {"exponential", "fixed"};
     static const char *const stamps[] = {"auto", "sw", "user"};
     const struct load_spec *spec = &r->spec->load;
     struct experiment_load *load = &r->experiment->load;
     int node = yaml_child(r->source, yaml_root(r->source), "load"), result;
-    *load = (struct experiment_load){.arrivals = "exponential",
-                                     .connections = 16,
+    *load = (struct experiment_load){.connections = 16,
                                      .depth = 8,
                                      .duration_ns = 10000000000ull,
                                      .seed = 1,
@@ -330,8 +345,7 @@ static int resolve_load(struct resolver *r)
         return yaml_error(r->source, yaml_root(r->source), r->err,
                           "`load` is missing, e.g. `load: {to: cache, rate: 20k, duration: 10s}`");
     if ((result = resolve_rate(r, node, spec->rate, &load->rate)) < 0 ||
-        (result = resolve_word(r, node, "arrivals", spec->arrivals, arrivals, 2, &load->arrivals)) <
-            0 ||
+        (result = resolve_arrivals(r, node, spec->arrivals)) < 0 ||
         (result = resolve_count(r, node, "connections", spec->connections, 1, 65536,
                                 &load->connections)) < 0 ||
         (result = resolve_count(r, node, "depth", spec->depth, 1, 4096, &load->depth)) < 0 ||
@@ -487,6 +501,7 @@ void experiment_free(struct experiment *experiment)
     array_free(&experiment->neighbours);
     array_free(&experiment->settings);
     array_free(&experiment->windows);
+    workload_free(&experiment->workload);
     experiment_spec_free(experiment->spec);
     yaml_source_close(experiment->source);
     *experiment = (struct experiment){.source = NULL};

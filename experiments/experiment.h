@@ -56,10 +56,10 @@ struct experiment_setting {
 };
 
 struct experiment_load {
-    size_t to;   // index of the server
-    size_t from; // index of the host
-    double rate; // requests per second
-    const char *arrivals;
+    size_t to;          // index of the server
+    size_t from;        // index of the host
+    double rate;        // requests per second
+    char arrivals[200]; // as arrivals_format writes the workload's
     uint64_t connections;
     uint64_t depth;
     uint64_t duration_ns;

@@ -112,7 +112,7 @@ static const cyaml_schema_field_t load_fields[] = {
     TEXT("to", struct load_spec, to),                   // the server [the only one]
     TEXT("from", struct load_spec, from),               // the host that makes it [client]
     TEXT("rate", struct load_spec, rate),               // requests per second; needed
-    TEXT("arrivals", struct load_spec, arrivals),       // exponential or fixed [exponential]
+    TEXT("arrivals", struct load_spec, arrivals),       // a shape of gaps [the workload's]
     TEXT("connections", struct load_spec, connections), // TCP connections [16]
     TEXT("depth", struct load_spec, depth),             // most in flight on each of them [8]
     TEXT("duration", struct load_spec, duration),       // [10s]

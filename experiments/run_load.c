@@ -73,7 +73,6 @@ static int start_load(struct run *run, struct error *err)
                                 "--server",      words.server,
                                 "--workload",    words.workload,
                                 "--rate",        words.rate,
-                                "--arrivals",    run->experiment->load.arrivals,
                                 "--connections", words.connections,
                                 "--depth",       words.depth,
                                 "--duration",    words.duration,

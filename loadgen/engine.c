@@ -258,13 +258,9 @@ static void put_request(struct engine *engine, struct client_connection *connect
 {
     const struct workload *workload = engine->settings->workload;
     const struct sample *sample = &engine->result->samples[index];
-    struct request request = {.operation = sample->operation, .key = engine->key};
-    request.key_bytes = workload_key(workload, sample->key, engine->key);
-    if (sample->operation == WORKLOAD_SET) {
-        request.value = engine->value;
-        request.value_bytes = workload_value_bytes(workload, sample->key);
-        workload_value(workload, sample->key, engine->value);
-    }
+    struct request request;
+    workload_request(workload, sample->operation, sample->key, index, connection->put, engine->key,
+                     engine->value, &request);
     connection_put(connection, (uint32_t)index, &request);
     if (!connection->dirty) {
         connection->dirty = true;

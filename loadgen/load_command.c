@@ -34,9 +34,9 @@ static const struct option_spec options[] = {
     OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
                   "the server; an IPv6 address in brackets"),
     OPTION_STRING("protocol", 0, "NAME", struct load_options, protocol,
-                  "memcached (the workload's, or the default)"),
+                  "memcached, memcached-binary, memcached-meta, redis, redis-resp3, http or lab"),
     OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
-                  "what is asked, as YAML; without it 100k keys, 90 % get"),
+                  "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
     OPTION_NUMBER("rate", 'r', "N", struct load_options, rate, "requests per second: 20k"),
     OPTION_COUNT("connections", 'c', "N", struct load_options, connections, "TCP connections (16)"),
     OPTION_COUNT("depth", 0, "N", struct load_options, depth,
@@ -44,7 +44,7 @@ static const struct option_spec options[] = {
     OPTION_DURATION("duration", 'd', "TIME", struct load_options, duration_ns,
                     "how long requests are scheduled for (10s)"),
     OPTION_STRING("arrivals", 0, "KIND", struct load_options, arrivals,
-                  "exponential (a Poisson process, the default) or fixed"),
+                  "exponential (Poisson, the default), fixed, uniform, or e.g. lognormal:1,0.5"),
     OPTION_COUNT("seed", 0, "N", struct load_options, seed,
                  "of times, operations and keys (random, and reported)"),
     OPTION_STRING("stamps", 0, "KIND", struct load_options, stamps,
@@ -80,7 +80,7 @@ struct load_plan {
     struct load_options options;
     struct server_address server;
     struct workload workload;
-    enum distribution_kind arrivals;
+    char arrivals[4200]; // what they come to, for people
     enum stamp_mode stamps;
     struct progress progress;
 };
@@ -88,13 +88,6 @@ struct load_plan {
 static int check_kinds(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
-    if (strcmp(o->arrivals, "exponential") == 0)
-        plan->arrivals = DISTRIBUTION_EXPONENTIAL;
-    else if (strcmp(o->arrivals, "fixed") == 0)
-        plan->arrivals = DISTRIBUTION_FIXED;
-    else
-        return error_set(err, ERROR_INPUT, "--arrivals: \"%s\" is neither exponential nor fixed",
-                         o->arrivals);
     if (strcmp(o->stamps, "auto") == 0)
         plan->stamps = STAMP_MODE_AUTO;
     else if (strcmp(o->stamps, "sw") == 0)
@@ -124,6 +117,38 @@ static int check_numbers(const struct load_options *o, struct error *err)
     return 0;
 }
 
+// The workload's file, and what the options change of it.
+static int choose_workload(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    struct workload *workload = &plan->workload;
+    int status = o->workload ? workload_load_file(o->workload, workload, err) : 0;
+    if (status < 0)
+        return status;
+    if (o->protocol) {
+        const struct protocol *protocol = protocol_find(o->protocol);
+        if (!protocol)
+            return error_set(err, ERROR_INPUT, "--protocol: \"%s\" is not one of: %s", o->protocol,
+                             protocol_names());
+        if (workload_set_protocol(workload, protocol, err) < 0)
+            return error_prefix(err, "--protocol");
+        if (workload->service_given && strcmp(protocol->name, "lab") != 0)
+            return error_set(err, ERROR_INPUT,
+                             "--protocol: %s does not tell the server how long to work, which the "
+                             "workload asks for (service); lab does",
+                             protocol->name);
+    }
+    if (o->arrivals) {
+        struct distribution arrivals;
+        if (arrivals_parse(o->arrivals, &arrivals, err) < 0)
+            return error_prefix(err, "--arrivals");
+        distribution_free(&workload->arrivals);
+        workload->arrivals = arrivals;
+    }
+    arrivals_format(&workload->arrivals, plan->arrivals, sizeof plan->arrivals);
+    return 0;
+}
+
 static int make_plan(struct load_plan *plan, int positional, char **argv, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -136,16 +161,9 @@ static int make_plan(struct load_plan *plan, int positional, char **argv, struct
         return -ERROR_INPUT;
     if (server_address_parse(o->server, &plan->server, err) < 0)
         return error_prefix(err, "--server");
-    workload_defaults(&plan->workload);
-    int status = o->workload ? workload_load_file(o->workload, &plan->workload, err) : 0;
+    int status = choose_workload(plan, err);
     if (status < 0)
         return status;
-    if (o->protocol) {
-        plan->workload.protocol = protocol_find(o->protocol);
-        if (!plan->workload.protocol)
-            return error_set(err, ERROR_INPUT, "--protocol: \"%s\" is not one of: %s", o->protocol,
-                             protocol_names());
-    }
     if (o->seed == seed_not_given) {
         uint32_t seed;
         if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
@@ -187,8 +205,11 @@ static int prepare_dataset(struct load_plan *plan, struct error *err)
                                     "verified", (json_int_t)report.verified, "bytes",
                                     (json_int_t)report.bytes),
                           err);
-    printf("%llu keys stored and verified, %.1f MiB\n", (unsigned long long)report.verified,
-           (double)report.bytes / 1048576);
+    if (plan->workload.protocol->dataset == DATASET_NONE)
+        printf("protocol %s needs no dataset\n", plan->workload.protocol->name);
+    else
+        printf("%llu keys stored and verified, %.1f MiB\n", (unsigned long long)report.verified,
+               (double)report.bytes / 1048576);
     return 0;
 }
 
@@ -288,8 +309,8 @@ static int run(struct load_plan *plan, struct error *err)
     if (status == 0 && o->samples)
         status = make_directory(o->samples, err);
     if (status == 0)
-        status = schedule_draw(&plan->workload, plan->arrivals, o->rate, o->duration_ns, o->seed,
-                               &schedule, err);
+        status = schedule_draw(&plan->workload, &plan->workload.arrivals, o->rate, o->duration_ns,
+                               o->seed, &schedule, err);
     if (status < 0)
         return status;
     progress_phase(&plan->progress, "loading %s for %.3g s at %.0f requests/s on %llu connections",
@@ -313,8 +334,7 @@ static int run(struct load_plan *plan, struct error *err)
 int load_command(int argc, char **argv)
 {
     struct error err = {0};
-    struct load_plan plan = {.options = {.arrivals = "exponential",
-                                         .stamps = "auto",
+    struct load_plan plan = {.options = {.stamps = "auto",
                                          .connections = 16,
                                          .duration_ns = 10000000000u,
                                          .timeout_ns = 1000000000u,
@@ -326,8 +346,10 @@ int load_command(int argc, char **argv)
     if (help)
         return 0;
     progress_init(&plan.progress, plan.options.quiet);
-    if (make_plan(&plan, positional, argv, &err) < 0)
-        return error_report(&err);
-    int status = plan.options.prepare ? prepare_dataset(&plan, &err) : run(&plan, &err);
+    workload_defaults(&plan.workload);
+    int status = make_plan(&plan, positional, argv, &err);
+    if (status == 0)
+        status = plan.options.prepare ? prepare_dataset(&plan, &err) : run(&plan, &err);
+    workload_free(&plan.workload);
     return status < 0 ? error_report(&err) : 0;
 }

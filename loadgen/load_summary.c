@@ -271,7 +271,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "workload",
                         facts->workload ? json_string(facts->workload) : json_null());
     json_object_set_new(json, "rate", json_real(facts->rate));
-    json_object_set_new(json, "arrivals", json_string(distribution_name(facts->arrivals)));
+    json_object_set_new(json, "arrivals", json_string(facts->arrivals));
     set_count(json, "seed", facts->seed);
     set_count(json, "connections", result->connection_count);
     json_object_set_new(json, "depth",
@@ -360,8 +360,8 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     const struct connection_counts *counts = &result->counts;
     fprintf(out,
             "%s: %s at %.0f requests/s (%s arrivals, seed %llu) for %.3g s on %u connections\n",
-            facts->server, facts->protocol, facts->rate, distribution_name(facts->arrivals),
-            (count_type)facts->seed, summary->duration_s, result->connection_count);
+            facts->server, facts->protocol, facts->rate, facts->arrivals, (count_type)facts->seed,
+            summary->duration_s, result->connection_count);
     fprintf(out, "verdict: %s\n", summary->ok ? "ok" : "n/a");
     for (unsigned i = 0; i < summary->reason_count; i++)
         fprintf(out, "  - %s\n", summary->reasons[i]);

@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "base/quantile.h"
 #include "loadgen/engine.h"
-#include "workloads/distribution.h"
 
 enum { SUMMARY_QUANTILES = 6, SUMMARY_REASONS = 12 };
 extern const double summary_quantiles[SUMMARY_QUANTILES];           // 0.5 ... 0.9999, 1
@@ -54,7 +53,7 @@ struct load_facts {
     const char *protocol;
     const char *workload; // its file, or NULL
     double rate;          // as asked for
-    enum distribution_kind arrivals;
+    const char *arrivals; // as arrivals_format writes them
     uint64_t seed;
 };
 

@@ -7,6 +7,8 @@
 #include "base/array.h"
 #include "workloads/hash.h"
 
+enum { SCHEDULE_REQUESTS_MAX = INT32_MAX };
+
 enum stream { STREAM_TIMES, STREAM_OPERATIONS, STREAM_KEYS, STREAMS };
 
 static gsl_rng *open_stream(uint64_t seed, enum stream stream)
@@ -33,36 +35,41 @@ static uint16_t draw_operation(const struct workload *workload, double sum, gsl_
     return last; // rounding
 }
 
-static int draw_all(const struct workload *workload, const struct distribution *gap_ns,
-                    uint64_t duration_ns, gsl_rng *streams[STREAMS], struct schedule *schedule,
-                    struct error *err)
+static int draw_all(const struct workload *workload, const struct distribution *gaps,
+                    double ns_per_gap, uint64_t duration_ns, gsl_rng *streams[STREAMS],
+                    struct schedule *schedule, struct error *err)
 {
     struct rank_sampler keys;
     rank_sampler_init(&keys, &workload->popularity, workload->key_count);
     double sum = 0;
     for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
         sum += workload->mix[i];
-    double at = distribution_sample(gap_ns, streams[STREAM_TIMES]);
+    double at = distribution_sample(gaps, streams[STREAM_TIMES]) * ns_per_gap;
     while (at < (double)duration_ns) {
         const struct scheduled_request request = {
             .offset_ns = (uint64_t)at,
             .key = (uint32_t)rank_sample(&keys, streams[STREAM_KEYS]),
             .operation = draw_operation(workload, sum, streams[STREAM_OPERATIONS]),
         };
+        // Gaps of hardly more than 0 would never end: a shape may have most of its weight there.
+        if (schedule->count == SCHEDULE_REQUESTS_MAX)
+            return error_set(err, ERROR_INPUT,
+                             "the arrivals come to more than 2 billion requests in %.3f s",
+                             (double)duration_ns / 1e9);
         if (array_push(schedule, request) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests",
                              schedule->count);
-        at += distribution_sample(gap_ns, streams[STREAM_TIMES]);
+        at += distribution_sample(gaps, streams[STREAM_TIMES]) * ns_per_gap;
     }
     return 0;
 }
 
-int schedule_draw(const struct workload *workload, enum distribution_kind arrivals, double rate,
+int schedule_draw(const struct workload *workload, const struct distribution *arrivals, double rate,
                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule, struct error *err)
 {
     *schedule = (struct schedule){0};
     double expected = rate * (double)duration_ns / 1e9;
-    if (!(rate > 0) || !(expected < UINT32_MAX / 2))
+    if (!(rate > 0) || !(expected < SCHEDULE_REQUESTS_MAX))
         return error_set(err, ERROR_INPUT,
                          "%.0f requests/s for %.3f s are %.3g requests; at most 2 billion can be "
                          "scheduled",
@@ -78,9 +85,9 @@ int schedule_draw(const struct workload *workload, enum distribution_kind arriva
     if (result == 0 && array_reserve(schedule, likely) < 0)
         result =
             error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests", likely);
-    const struct distribution gap_ns = {arrivals, 1e9 / rate, 0};
+    double ns_per_gap = 1e9 / rate / distribution_mean(arrivals);
     if (result == 0)
-        result = draw_all(workload, &gap_ns, duration_ns, streams, schedule, err);
+        result = draw_all(workload, arrivals, ns_per_gap, duration_ns, streams, schedule, err);
     for (unsigned i = 0; i < STREAMS; i++)
         if (streams[i])
             gsl_rng_free(streams[i]);

@@ -1,187 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/dataset.h"
 
-#include <inttypes.h>
-#include <libmemcached/memcached.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum {
-    KEYS_AT_ONCE = 100, // read back with one request
-    PROGRESS_EVERY = 2000,
-    PATIENCE_MS = 5000, // for a connection or any one answer
-};
-
-struct dataset {
-    const struct workload *workload;
-    const char *host;
-    uint16_t port;
-    memcached_st *client;
-    dataset_progress *progress;
-    void *context;
-    struct dataset_report *report;
-    char *value; // room for the longest
-    char keys[KEYS_AT_ONCE][WORKLOAD_KEY_BYTES_MAX];
-};
-
-static int refuse(const struct dataset *dataset, memcached_return_t status, const char *doing,
-                  struct error *err)
-{
-    int number = memcached_last_error_errno(dataset->client);
-    return error_set(err, ERROR_FAILED,
-                     "cannot %s the dataset at %s port %u: %s%s%s (is memcached running there?)",
-                     doing, dataset->host, dataset->port,
-                     memcached_strerror(dataset->client, status), number ? ": " : "",
-                     number ? strerror(number) : "");
-}
-
-static void tell(struct dataset *dataset, const char *phase, uint64_t done)
-{
-    if (dataset->progress && (done % PROGRESS_EVERY == 0 || done == dataset->workload->key_count))
-        dataset->progress(dataset->context, phase, done, dataset->workload->key_count);
-}
-
-static int open_client(struct dataset *dataset, struct error *err)
-{
-    dataset->client = memcached_create(NULL);
-    dataset->value = malloc(workload_value_bytes_max(dataset->workload) + 1);
-    if (!dataset->client || !dataset->value)
-        return error_set(err, ERROR_FAILED, "out of memory for the dataset");
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, PATIENCE_MS);
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, PATIENCE_MS);
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
-    memcached_return_t status = memcached_server_add(dataset->client, dataset->host, dataset->port);
-    if (status == MEMCACHED_SUCCESS)
-        status = memcached_version(dataset->client); // asks, so that an absent server shows here
-    return status == MEMCACHED_SUCCESS ? 0 : refuse(dataset, status, "load", err);
-}
-
-// Reads the last key back on the connection that carried the sets: once that is answered, all of
-// them have been executed. Whether it is there does not matter yet.
-static memcached_return_t wait_for_sets(struct dataset *dataset)
-{
-    memcached_return_t status = memcached_flush_buffers(dataset->client);
-    if (status != MEMCACHED_SUCCESS)
-        return status;
-    size_t bytes;
-    uint32_t flags;
-    size_t key_bytes =
-        workload_key(dataset->workload, dataset->workload->key_count - 1, dataset->keys[0]);
-    free(memcached_get(dataset->client, dataset->keys[0], key_bytes, &bytes, &flags, &status));
-    return status == MEMCACHED_NOTFOUND ? MEMCACHED_SUCCESS : status;
-}
-
-static int store(struct dataset *dataset, struct error *err)
-{
-    // Unanswered and buffered: ten times faster, and the verification sees what went wrong.
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_NOREPLY, 1);
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
-    for (uint64_t i = 0; i < dataset->workload->key_count; i++) {
-        size_t key_bytes = workload_key(dataset->workload, i, dataset->keys[0]);
-        size_t value_bytes = workload_value_bytes(dataset->workload, i);
-        workload_value(dataset->workload, i, dataset->value);
-        memcached_return_t status = memcached_set(dataset->client, dataset->keys[0], key_bytes,
-                                                  dataset->value, value_bytes, 0, 0);
-        if (status != MEMCACHED_SUCCESS && status != MEMCACHED_BUFFERED)
-            return refuse(dataset, status, "store", err);
-        dataset->report->stored++;
-        dataset->report->bytes += key_bytes + value_bytes;
-        tell(dataset, "storing", i + 1);
-    }
-    memcached_return_t status = wait_for_sets(dataset);
-    // Changing these closes the connection.
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_NOREPLY, 0);
-    return status == MEMCACHED_SUCCESS ? 0 : refuse(dataset, status, "store", err);
-}
-
-static int compare(struct dataset *dataset, memcached_result_st *found, struct error *err)
-{
-    const char *key = memcached_result_key_value(found);
-    size_t key_bytes = memcached_result_key_length(found);
-    uint64_t index = 0;
-    for (size_t i = 0; i < key_bytes; i++)
-        index = index * 10 + (uint64_t)(key[i] - '0'); // keys are their index in decimal
-    if (index >= dataset->workload->key_count)
-        return error_set(err, ERROR_FAILED, "%s port %u answered with a key nobody asked for",
-                         dataset->host, dataset->port);
-    size_t bytes = workload_value_bytes(dataset->workload, index);
-    workload_value(dataset->workload, index, dataset->value);
-    if (memcached_result_length(found) != bytes ||
-        memcmp(memcached_result_value(found), dataset->value, bytes) != 0)
-        return error_set(err, ERROR_FAILED,
-                         "%s port %u: the value of key %.*s is not what was stored: another client "
-                         "writes to this server",
-                         dataset->host, dataset->port, (int)key_bytes, key);
-    dataset->report->verified++;
-    return 0;
-}
-
-static int verify_some(struct dataset *dataset, uint64_t first, size_t count, struct error *err)
-{
-    const char *keys[KEYS_AT_ONCE];
-    size_t key_bytes[KEYS_AT_ONCE];
-    for (size_t i = 0; i < count; i++) {
-        keys[i] = dataset->keys[i];
-        key_bytes[i] = workload_key(dataset->workload, first + i, dataset->keys[i]);
-    }
-    memcached_return_t status = memcached_mget(dataset->client, keys, key_bytes, count);
-    if (status != MEMCACHED_SUCCESS)
-        return refuse(dataset, status, "verify", err);
-    int result = 0;
-    memcached_result_st found;
-    memcached_result_create(dataset->client, &found);
-    while (result == 0 && memcached_fetch_result(dataset->client, &found, &status))
-        result = compare(dataset, &found, err);
-    memcached_result_free(&found);
-    if (result == 0 && status != MEMCACHED_END && status != MEMCACHED_NOTFOUND &&
-        status != MEMCACHED_SUCCESS)
-        result = refuse(dataset, status, "verify", err);
-    return result;
-}
-
-static int verify(struct dataset *dataset, struct error *err)
-{
-    uint64_t all = dataset->workload->key_count;
-    for (uint64_t first = 0; first < all; first += KEYS_AT_ONCE) {
-        size_t count = all - first < KEYS_AT_ONCE ? (size_t)(all - first) : KEYS_AT_ONCE;
-        int result = verify_some(dataset, first, count, err);
-        if (result < 0)
-            return result;
-        tell(dataset, "verifying", first + count);
-    }
-    if (dataset->report->verified == all)
-        return 0;
-    return error_set(err, ERROR_FAILED,
-                     "%s port %u holds only %" PRIu64 " of the %" PRIu64
-                     " keys it was given (%" PRIu64 " MiB): give it more memory (memcached -m), or "
-                     "take fewer or smaller values",
-                     dataset->host, dataset->port, dataset->report->verified, all,
-                     dataset->report->bytes >> 20);
-}
+#include "workloads/dataset_internal.h"
 
 int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
                     dataset_progress *progress, void *context, struct dataset_report *report,
                     struct error *err)
 {
-    struct dataset *dataset = calloc(1, sizeof *dataset);
     *report = (struct dataset_report){0};
-    if (!dataset)
-        return error_set(err, ERROR_FAILED, "out of memory for the dataset");
-    dataset->workload = workload;
-    dataset->host = host;
-    dataset->port = port;
-    dataset->progress = progress;
-    dataset->context = context;
-    dataset->report = report;
-    int result = open_client(dataset, err);
-    if (result == 0)
-        result = store(dataset, err);
-    if (result == 0)
-        result = verify(dataset, err);
-    if (dataset->client)
-        memcached_free(dataset->client);
-    free(dataset->value);
-    free(dataset);
-    return result;
+    switch (workload->protocol->dataset) {
+    case DATASET_MEMCACHED:
+        return dataset_prepare_memcached(workload, host, port, progress, context, report, err);
+    case DATASET_REDIS:
+        return dataset_prepare_redis(workload, host, port, progress, context, report, err);
+    case DATASET_NONE:
+        break;
+    }
+    return 0;
 }

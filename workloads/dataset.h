@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The dataset: every key of a workload put into a server and read back, through libmemcached, a
-// client that is not ours.
+// The dataset: every key of a workload put into a server and read back, through a client that is
+// not ours: libmemcached or hiredis. Protocols whose requests ask for no data have none.
 #ifndef WORKLOADS_DATASET_H
 #define WORKLOADS_DATASET_H
 
@@ -19,8 +19,10 @@ struct dataset_report {
 // Told now and then how far it is; `phase` is "storing" or "verifying".
 typedef void dataset_progress(void *context, const char *phase, uint64_t done, uint64_t all);
 
-// Stores every key and verifies that each is there with its very value. progress may be NULL. A
-// server that is absent, refuses, or lost keys (too little memory) is ERROR_FAILED.
+// Stores, for memcached, every key; for Redis, what the mix reads of every key (strings, and lists,
+// hashes and sorted sets where their operations are asked for). Then verifies that each is there
+// with its very value. progress may be NULL. A server that is absent, refuses, or lost keys (too
+// little memory) is ERROR_FAILED.
 int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
                     dataset_progress *progress, void *context, struct dataset_report *report,
                     struct error *err);

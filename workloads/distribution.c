@@ -2,20 +2,83 @@
 #include "workloads/distribution.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <gsl/gsl_cdf.h>
+#include <gsl/gsl_integration.h>
+#include <gsl/gsl_math.h>
 #include <gsl/gsl_randist.h>
+#include <gsl/gsl_sf_gamma.h>
 
 const char *distribution_name(enum distribution_kind kind)
 {
-    switch (kind) {
-    case DISTRIBUTION_FIXED:
-        return "fixed";
-    case DISTRIBUTION_UNIFORM:
-        return "uniform";
-    case DISTRIBUTION_EXPONENTIAL:
-        return "exponential";
+    static const char *const names[DISTRIBUTION_KINDS] = {
+        [DISTRIBUTION_FIXED] = "fixed",
+        [DISTRIBUTION_UNIFORM] = "uniform",
+        [DISTRIBUTION_EXPONENTIAL] = "exponential",
+        [DISTRIBUTION_NORMAL] = "normal",
+        [DISTRIBUTION_LOGNORMAL] = "lognormal",
+        [DISTRIBUTION_PARETO] = "pareto",
+        [DISTRIBUTION_GPD] = "gpd",
+        [DISTRIBUTION_GEV] = "gev",
+        [DISTRIBUTION_BIMODAL] = "bimodal",
+        [DISTRIBUTION_EMPIRICAL] = "empirical",
+    };
+    return kind < DISTRIBUTION_KINDS ? names[kind] : "unknown";
+}
+
+// (e^(shape x) - 1) / shape, which is x for shape 0: GPD's and GEV's tails have no special case.
+static double grown(double shape, double x)
+{
+    return fabs(shape) > 1e-12 ? expm1(shape * x) / shape : x;
+}
+
+static double table_quantile(const struct distribution_table *table, double p)
+{
+    size_t low = 0, high = table->count - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->fractions[middle] > p)
+            high = middle;
+        else
+            low = middle + 1;
     }
-    return "unknown";
+    return table->values[low];
+}
+
+// Before values below 0 are cut off.
+static double raw_quantile(const struct distribution *d, double p)
+{
+    switch (d->kind) {
+    case DISTRIBUTION_FIXED:
+        return d->first;
+    case DISTRIBUTION_UNIFORM:
+        // GSL refuses an interval without width.
+        return d->first + p * (d->second - d->first);
+    case DISTRIBUTION_EXPONENTIAL:
+        return gsl_cdf_exponential_Pinv(p, d->first);
+    case DISTRIBUTION_NORMAL:
+        return p > 0 ? d->first + gsl_cdf_gaussian_Pinv(p, d->second) : 0;
+    case DISTRIBUTION_LOGNORMAL:
+        return p > 0 ? gsl_cdf_lognormal_Pinv(p, log(d->first), d->second) : 0;
+    case DISTRIBUTION_PARETO:
+        return gsl_cdf_pareto_Pinv(p, d->second, d->first);
+    case DISTRIBUTION_GPD: // Coles 2001, 4.2
+        return d->first + d->second * grown(d->third, -log1p(-p));
+    case DISTRIBUTION_GEV: // Coles 2001, 3.1
+        return p > 0 ? d->first + d->second * grown(d->third, -log(-log(p))) : 0;
+    case DISTRIBUTION_BIMODAL:
+        return p < 1 - d->third ? d->first : d->second;
+    case DISTRIBUTION_EMPIRICAL:
+        return table_quantile(d->table, p);
+    case DISTRIBUTION_KINDS:
+        break;
+    }
+    return NAN;
+}
+
+double distribution_quantile(const struct distribution *distribution, double p)
+{
+    return fmax(raw_quantile(distribution, p), 0);
 }
 
 double distribution_sample(const struct distribution *distribution, gsl_rng *random)
@@ -23,34 +86,98 @@ double distribution_sample(const struct distribution *distribution, gsl_rng *ran
     switch (distribution->kind) {
     case DISTRIBUTION_FIXED:
         return distribution->first;
-    case DISTRIBUTION_UNIFORM:
-        return gsl_ran_flat(random, distribution->first, distribution->second);
     case DISTRIBUTION_EXPONENTIAL:
         return gsl_ran_exponential(random, distribution->first);
+    default: // by inversion: one number of the generator a value
+        return distribution_quantile(distribution, gsl_rng_uniform(random));
     }
-    return NAN;
 }
 
-double distribution_quantile(const struct distribution *distribution, double p)
+static double negative_part(double p, void *context)
 {
-    switch (distribution->kind) {
+    return fmin(raw_quantile(context, p), 0);
+}
+
+// How much the mean grows by cutting off what is below 0: the integral of those quantiles. Only
+// normal and GEV have any, and GEV's is not known in closed form.
+static double cut_off_mean(const struct distribution *distribution)
+{
+    struct distribution copy = *distribution;
+    enum { INTERVALS = 1000 };
+    gsl_function function = {negative_part, &copy};
+    double low = 1e-300, high = 1, result = 0, error;
+    if (raw_quantile(distribution, low) >= 0)
+        return 0;
+    for (unsigned i = 0; i < 200; i++) { // where the quantiles cross 0
+        double middle = low + (high - low) / 2;
+        if (raw_quantile(distribution, middle) < 0)
+            low = middle;
+        else
+            high = middle;
+    }
+    gsl_integration_workspace *workspace = gsl_integration_workspace_alloc(INTERVALS);
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    if (workspace)
+        gsl_integration_qags(&function, 0, low, 0, 1e-9, INTERVALS, workspace, &result, &error);
+    gsl_set_error_handler(handler);
+    gsl_integration_workspace_free(workspace);
+    return -result;
+}
+
+static double gev_mean(const struct distribution *d)
+{
+    if (d->third >= 1)
+        return INFINITY;
+    double standard = fabs(d->third) > 1e-9 ? (gsl_sf_gamma(1 - d->third) - 1) / d->third : M_EULER;
+    return d->first + d->second * standard;
+}
+
+double distribution_mean(const struct distribution *d)
+{
+    double sum = 0;
+    switch (d->kind) {
     case DISTRIBUTION_FIXED:
-        return distribution->first;
-    case DISTRIBUTION_UNIFORM:
-        // GSL refuses an interval without width.
-        return distribution->first + p * (distribution->second - distribution->first);
     case DISTRIBUTION_EXPONENTIAL:
-        return gsl_cdf_exponential_Pinv(p, distribution->first);
+        return d->first;
+    case DISTRIBUTION_UNIFORM:
+        return (d->first + d->second) / 2;
+    case DISTRIBUTION_NORMAL:
+        return d->first * gsl_cdf_gaussian_P(d->first, d->second) +
+               d->second * d->second * gsl_ran_gaussian_pdf(d->first, d->second);
+    case DISTRIBUTION_LOGNORMAL:
+        return d->first * exp(d->second * d->second / 2);
+    case DISTRIBUTION_PARETO:
+        return d->second > 1 ? d->first * d->second / (d->second - 1) : INFINITY;
+    case DISTRIBUTION_GPD:
+        return d->third < 1 ? d->first + d->second / (1 - d->third) : INFINITY;
+    case DISTRIBUTION_GEV:
+        return gev_mean(d) + cut_off_mean(d);
+    case DISTRIBUTION_BIMODAL:
+        return d->first * (1 - d->third) + d->second * d->third;
+    case DISTRIBUTION_EMPIRICAL:
+        for (size_t i = 0; i < d->table->count; i++)
+            sum += d->table->values[i] *
+                   (d->table->fractions[i] - (i ? d->table->fractions[i - 1] : 0));
+        return sum;
+    case DISTRIBUTION_KINDS:
+        break;
     }
     return NAN;
 }
 
-double distribution_mean(const struct distribution *distribution)
+void distribution_free(struct distribution *distribution)
 {
-    return distribution->kind == DISTRIBUTION_UNIFORM
-               ? (distribution->first + distribution->second) / 2
-               : distribution->first;
+    struct distribution_table *table = distribution->table;
+    if (!table)
+        return;
+    free(table->values);
+    free(table->fractions);
+    free(table->path);
+    free(table);
+    distribution->table = NULL;
 }
+
+// --- which key -----------------------------------------------------------------------------------
 
 // expm1(x) / x and log1p(x) / x, continuous at 0, so that exponent 1 needs no case of its own.
 static double expm1_over(double x)

@@ -6,22 +6,43 @@
 #ifndef WORKLOADS_DISTRIBUTION_H
 #define WORKLOADS_DISTRIBUTION_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <gsl/gsl_rng.h>
+
+#include "base/error.h"
 
 enum distribution_kind {
     DISTRIBUTION_FIXED,       // always `first`
     DISTRIBUTION_UNIFORM,     // between `first` and `second`
     DISTRIBUTION_EXPONENTIAL, // mean `first`
+    DISTRIBUTION_NORMAL,      // mean `first`, standard deviation `second`
+    DISTRIBUTION_LOGNORMAL,   // median `first`; the logarithm's standard deviation `second`
+    DISTRIBUTION_PARETO,      // least `first`, shape (tail index) `second`
+    DISTRIBUTION_GPD,         // generalised Pareto: location `first`, scale `second`, shape `third`
+    DISTRIBUTION_GEV,         // generalised extreme value: the same three
+    DISTRIBUTION_BIMODAL,     // `second` with probability `third`, else `first`
+    DISTRIBUTION_EMPIRICAL,   // the values of `table`
+    DISTRIBUTION_KINDS,
 };
 
-// All parameters are non-negative; the unit is whatever the user of the distribution says.
+// Values that were seen, ascending, each with the fraction of all that is at or below it.
+struct distribution_table {
+    double *values, *fractions;
+    size_t count;
+    char *path; // of the file they come from
+};
+
+// What would be drawn below 0 is 0. The unit is whatever the user of the distribution says; shapes
+// and probabilities have none. Shapes have the sign of Atikoglu 2012 and Coles 2001: a positive one
+// is a heavy tail.
 struct distribution {
     enum distribution_kind kind;
-    double first, second;
+    double first, second, third;
+    struct distribution_table *table; // DISTRIBUTION_EMPIRICAL; else NULL. distribution_free
 };
 
-// "fixed", "uniform", "exponential".
+// "fixed", "uniform", "exponential", ...
 const char *distribution_name(enum distribution_kind kind);
 
 // One random value.
@@ -30,7 +51,16 @@ double distribution_sample(const struct distribution *distribution, gsl_rng *ran
 // The value below which a fraction p (0 <= p < 1) of the values lie.
 double distribution_quantile(const struct distribution *distribution, double p);
 
+// May be +infinity: Pareto's with a shape of at most 1, GPD's and GEV's with one of at least 1.
 double distribution_mean(const struct distribution *distribution);
+
+// Reads a table from a file with one value a line, or "value,weight"; empty lines and lines that
+// begin with # are passed over. The caller frees it with distribution_free. ERROR_INPUT names the
+// line.
+int distribution_load(const char *path, struct distribution *distribution, struct error *err);
+
+// Frees the table, if there is one.
+void distribution_free(struct distribution *distribution);
 
 enum popularity_kind {
     POPULARITY_UNIFORM, // every key as often as any other

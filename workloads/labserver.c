@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// labserver: a server whose service time is known. It speaks the memcached text protocol, keeps
-// its items in memory, and before each answer spins on the TSC for a time drawn from a stated
-// distribution: with one worker and Poisson arrivals it is an M/D/1 or M/M/1 queue whose latency
-// theory gives exactly. Ground truth for the load generator and the diagnosis (design §15).
+// labserver: a server whose service time is known. It speaks the memcached text protocol (keeping
+// its items in memory) or the laboratory's own (workloads/lab.h), and before each answer spins on
+// the TSC for a time drawn from a stated distribution: with one worker and Poisson arrivals it is
+// an M/D/1, M/M/1 or M/G/1 queue whose latency theory gives exactly. Ground truth for the load
+// generator and the diagnosis (design §15).
 #include <errno.h>
 #include <getopt.h>
 #include <gsl/gsl_rng.h>
@@ -23,8 +24,10 @@
 #include "base/tsc_rate.h"
 #include "base/units.h"
 #include "workloads/distribution.h"
+#include "workloads/distribution_text.h"
 #include "workloads/hash.h"
 #include "workloads/item_store.h"
+#include "workloads/lab.h"
 #include "workloads/workload.h"
 
 enum {
@@ -38,6 +41,7 @@ enum {
 struct settings {
     uint64_t port, threads, seed;
     struct distribution service_ns;
+    bool lab; // speaks the laboratory protocol
     double ticks_per_ns;
     struct item_store *store;
 };
@@ -61,12 +65,16 @@ struct worker {
 
 // --- answering -----------------------------------------------------------------------------------
 
-static void serve(struct worker *worker)
+static void serve_for(struct worker *worker, double ns)
 {
-    double ns = distribution_sample(&worker->settings->service_ns, worker->random);
     uint64_t until = tsc_now() + (uint64_t)(ns * worker->settings->ticks_per_ns);
     while (tsc_now() < until)
         _mm_pause();
+}
+
+static void serve(struct worker *worker)
+{
+    serve_for(worker, distribution_sample(&worker->settings->service_ns, worker->random));
 }
 
 static void answer(struct worker *worker, const char *bytes, size_t count)
@@ -150,9 +158,31 @@ static size_t answer_set(struct worker *worker, char *rest, const char *value, s
     return (size_t)bytes + 2;
 }
 
+// Answers the first request of the laboratory protocol.
+static size_t answer_lab(struct worker *worker, const char *input, size_t available)
+{
+    struct lab_request request;
+    if (available < LAB_REQUEST_BYTES)
+        return 0;
+    if (!lab_request_read(input, &request)) {
+        worker->closing = true; // where the next request begins is anyone's guess
+        return available;
+    }
+    if (request.service_ns == request_service_from_server)
+        serve(worker);
+    else
+        serve_for(worker, request.service_ns < lab_service_ns_max ? (double)request.service_ns
+                                                                  : (double)lab_service_ns_max);
+    lab_reply_write(worker->output, request.id, request.payload_bytes);
+    answer(worker, worker->output, LAB_REPLY_BYTES + request.payload_bytes);
+    return LAB_REQUEST_BYTES;
+}
+
 // Answers the first command of the input. Returns how many bytes it took; 0: it is not whole.
 static size_t answer_command(struct worker *worker, const char *input, size_t available)
 {
+    if (worker->settings->lab)
+        return answer_lab(worker, input, available);
     char *line = worker->line;
     const char *newline = memchr(input, '\n', available);
     size_t taken = newline ? (size_t)(newline - input) + 1 : available;
@@ -283,20 +313,20 @@ static int open_worker(struct worker *worker, unsigned index, struct error *err)
 
 static int parse_service(const char *text, struct distribution *service, struct error *err)
 {
-    static const enum distribution_kind kinds[] = {DISTRIBUTION_FIXED, DISTRIBUTION_EXPONENTIAL};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const char *name = distribution_name(kinds[i]);
-        size_t name_bytes = strlen(name);
-        uint64_t ns;
-        if (strncmp(text, name, name_bytes) != 0 || text[name_bytes] != ':')
-            continue;
-        if (units_parse_duration_ns(text + name_bytes + 1, &ns, err) < 0)
-            return error_prefix(err, "--service");
-        *service = (struct distribution){kinds[i], (double)ns, 0};
+    struct distribution parsed;
+    if (distribution_parse(text, UNIT_NS, &parsed, err) < 0)
+        return error_prefix(err, "--service");
+    distribution_free(service);
+    *service = parsed;
+    return 0;
+}
+
+static int parse_protocol(const char *text, struct settings *settings, struct error *err)
+{
+    settings->lab = strcmp(text, "lab") == 0;
+    if (settings->lab || strcmp(text, "memcached") == 0)
         return 0;
-    }
-    return error_set(err, ERROR_INPUT,
-                     "--service: \"%s\" is neither fixed:TIME nor exponential:TIME", text);
+    return error_set(err, ERROR_INPUT, "--protocol: \"%s\" is neither memcached nor lab", text);
 }
 
 static int parse_number_option(const char *name, const char *text, uint64_t low, uint64_t high,
@@ -312,21 +342,25 @@ static int parse_number_option(const char *name, const char *text, uint64_t low,
 
 static void print_usage(FILE *out)
 {
-    fputs("usage: labserver --port PORT [--service fixed:10us|exponential:10us] [--threads N] "
-          "[--seed N]\n\n"
-          "A memcached-speaking server whose service time, spun before each answer, is drawn from "
-          "a known\ndistribution (fixed:0 when none is given). Prints \"ready\" when it listens; "
-          "runs until killed.\n",
+    fputs("usage: labserver --port PORT [--protocol memcached|lab] [--service DISTRIBUTION] "
+          "[--threads N] [--seed N]\n\n"
+          "A server whose service time, spun before each answer, is drawn from a known "
+          "distribution: fixed:10us,\nexponential:10us, uniform:5us,15us, lognormal:10us,0.5, "
+          "bimodal:5us,100us,0.05, ... (fixed:0 when none\nis given; with lab, a request may "
+          "state its own). Prints \"ready\" when it listens; runs until killed.\n",
           out);
 }
 
 // Returns 1 when --help was asked for.
 static int parse_options(int argc, char **argv, struct settings *settings, struct error *err)
 {
-    static const struct option longs[] = {
-        {"port", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'},
-        {"seed", required_argument, NULL, 'r'}, {"service", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"port", required_argument, NULL, 'p'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"seed", required_argument, NULL, 'r'},
+                                          {"service", required_argument, NULL, 's'},
+                                          {"protocol", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int status = 0, option;
     while (status == 0 && (option = getopt_long(argc, argv, "p:t:s:h", longs, NULL)) != -1) {
         if (option == 'p')
@@ -337,6 +371,8 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
             status = parse_number_option("seed", optarg, 0, UINT32_MAX, &settings->seed, err);
         else if (option == 's')
             status = parse_service(optarg, &settings->service_ns, err);
+        else if (option == 'o')
+            status = parse_protocol(optarg, settings, err);
         else if (option == 'h')
             return 1;
         else

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "workloads/reply_parser.h"
 #include "workloads/workload.h"
 
 // memcached refuses items above 1 GiB at any setting (-I); a length beyond that is no length.
@@ -37,58 +38,34 @@ static size_t encode(const struct request *request, char *out, size_t out_bytes)
     return (size_t)(at - out);
 }
 
-static bool starts_with(const char *line, size_t line_bytes, const char *word)
-{
-    size_t bytes = strlen(word);
-    return line_bytes >= bytes && memcmp(line, word, bytes) == 0;
-}
-
-static bool equals(const char *line, size_t line_bytes, const char *word)
-{
-    return line_bytes == strlen(word) && memcmp(line, word, line_bytes) == 0;
-}
-
-static bool parse_digits(const char **at, const char *end, uint64_t limit, uint64_t *out)
-{
-    uint64_t value = 0;
-    const char *begin = *at;
-    while (*at < end && **at >= '0' && **at <= '9') {
-        if (value > limit)
-            break;
-        value = value * 10 + (uint64_t)(**at - '0');
-        (*at)++;
-    }
-    *out = value;
-    return *at > begin;
-}
-
 // "VALUE <key> <flags> <bytes>[ <cas>]". Returns REPLY_VALUE with the length, or what is wrong.
-static enum reply_kind parse_value_line(const char *line, size_t line_bytes, uint64_t *value_bytes)
+static enum reply_kind parse_value_line(const struct reply_line *line, uint64_t *value_bytes)
 {
-    const char *at = line + 6, *end = line + line_bytes;
+    const char *at = line->bytes + 6, *end = line->bytes + line->count;
     const char *space = memchr(at, ' ', (size_t)(end - at));
     uint64_t flags, cas;
     if (!space || space == at || space - at > WORKLOAD_KEY_BYTES_MAX)
         return REPLY_MALFORMED;
     at = space + 1;
-    if (!parse_digits(&at, end, UINT32_MAX, &flags) || at == end || *at++ != ' ')
+    if (!line_digits(&at, end, UINT32_MAX, &flags) || flags > UINT32_MAX || at == end ||
+        *at++ != ' ')
         return REPLY_MALFORMED;
-    if (!parse_digits(&at, end, value_bytes_limit, value_bytes))
+    if (!line_digits(&at, end, value_bytes_limit, value_bytes))
         return REPLY_MALFORMED;
     if (*value_bytes > value_bytes_limit)
         return REPLY_OVERSIZED;
-    if (at < end && (*at++ != ' ' || !parse_digits(&at, end, UINT64_MAX / 10 - 1, &cas)))
+    if (at < end && (*at++ != ' ' || !line_digits(&at, end, UINT64_MAX - 1, &cas)))
         return REPLY_MALFORMED;
     return at == end ? REPLY_VALUE : REPLY_MALFORMED;
 }
 
-// Judges a whole line (without its end). Returns true when it ends a reply, of *kind.
-static bool judge_line(struct reply_parser *parser, const char *line, size_t line_bytes,
+// Judges a whole line. Returns true when it ends a reply, of *kind.
+static bool judge_line(struct reply_parser *parser, const struct reply_line *line,
                        enum reply_kind *kind)
 {
-    if (starts_with(line, line_bytes, "VALUE ")) {
+    if (line_starts_with(line, "VALUE ")) {
         uint64_t bytes = 0;
-        *kind = parse_value_line(line, line_bytes, &bytes);
+        *kind = parse_value_line(line, &bytes);
         if (*kind != REPLY_VALUE)
             return true;
         parser->data_left = bytes + 2; // its CR LF belongs to the protocol
@@ -97,76 +74,21 @@ static bool judge_line(struct reply_parser *parser, const char *line, size_t lin
             parser->values++;
         return false;
     }
-    if (equals(line, line_bytes, "END"))
+    if (line_equals(line, "END"))
         *kind = parser->values ? REPLY_VALUE : REPLY_MISS;
     else if (parser->values)
         *kind = REPLY_MALFORMED; // after a value only END or another value may come
-    else if (equals(line, line_bytes, "STORED"))
+    else if (line_equals(line, "STORED"))
         *kind = REPLY_STORED;
-    else if (equals(line, line_bytes, "NOT_STORED"))
+    else if (line_equals(line, "NOT_STORED"))
         *kind = REPLY_NOT_STORED;
-    else if (starts_with(line, line_bytes, "SERVER_ERROR"))
+    else if (line_starts_with(line, "SERVER_ERROR"))
         *kind = REPLY_SERVER_ERROR;
-    else if (equals(line, line_bytes, "ERROR") || starts_with(line, line_bytes, "CLIENT_ERROR"))
+    else if (line_equals(line, "ERROR") || line_starts_with(line, "CLIENT_ERROR"))
         *kind = REPLY_CLIENT_ERROR;
     else
         *kind = REPLY_MALFORMED;
     return true;
-}
-
-static void finish_reply(struct reply_parser *parser, enum reply_kind kind, struct reply *reply)
-{
-    *reply = (struct reply){.kind = kind,
-                            .begin = parser->reply_begin,
-                            .end = parser->offset,
-                            .value_bytes = parser->value_bytes};
-    parser->in_reply = false;
-    parser->values = 0;
-    parser->value_bytes = 0;
-    parser->data_damaged = false;
-}
-
-// Takes bytes of a value and the CR LF behind it; the two last must be that.
-static size_t take_data(struct reply_parser *parser, const char *bytes, size_t count)
-{
-    uint64_t left = parser->data_left;
-    size_t taken = count < left ? count : (size_t)left;
-    for (size_t i = left > 2 ? (size_t)(left - 2) : 0; i < taken; i++)
-        if (bytes[i] != (left - i == 2 ? '\r' : '\n'))
-            parser->data_damaged = true;
-    parser->data_left -= taken;
-    parser->offset += taken;
-    return taken;
-}
-
-// Takes bytes up to the end of the line under way. Sets *whole when the end was there; the line is
-// then at *line, without CR LF, in the caller's bytes where it can be.
-static size_t take_line(struct reply_parser *parser, const char *bytes, size_t count,
-                        const char **line, size_t *line_bytes, bool *whole)
-{
-    const char *newline = memchr(bytes, '\n', count);
-    size_t taken = newline ? (size_t)(newline - bytes) + 1 : count;
-    *whole = newline != NULL;
-    parser->offset += taken;
-    if (*whole && parser->line_bytes == 0 && taken <= sizeof parser->line) {
-        *line = bytes;
-        *line_bytes = taken;
-    } else {
-        if (parser->line_bytes + taken > sizeof parser->line)
-            parser->skipping = true;
-        if (!parser->skipping) {
-            memcpy(parser->line + parser->line_bytes, bytes, taken);
-            parser->line_bytes += (uint32_t)taken;
-        }
-        *line = parser->line;
-        *line_bytes = parser->line_bytes;
-    }
-    if (*whole && *line_bytes > 0) {
-        (*line_bytes)--; // LF
-        if (*line_bytes > 0 && (*line)[*line_bytes - 1] == '\r')
-            (*line_bytes)--;
-    }
-    return taken;
 }
 
 static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
@@ -175,33 +97,31 @@ static size_t parse(struct reply_parser *parser, const char *bytes, size_t count
     size_t used = 0;
     *reply_count = 0;
     while (used < count && *reply_count < replies_max) {
-        if (!parser->in_reply) {
-            parser->in_reply = true;
-            parser->reply_begin = parser->offset;
-        }
+        reply_begin(parser);
         if (parser->data_left) {
-            used += take_data(parser, bytes + used, count - used);
+            used += reply_take_data(parser, bytes + used, count - used);
             continue;
         }
-        const char *line;
-        size_t line_bytes;
-        bool whole;
-        used += take_line(parser, bytes + used, count - used, &line, &line_bytes, &whole);
-        if (!whole)
+        struct reply_line line;
+        used += reply_take_line(parser, bytes + used, count - used, &line);
+        if (!line.whole)
             continue;
         enum reply_kind kind = REPLY_OVERSIZED;
-        bool ended = parser->skipping || judge_line(parser, line, line_bytes, &kind);
+        bool ended = line.too_long || judge_line(parser, &line, &kind);
         if (ended && parser->data_damaged && kind == REPLY_VALUE)
             kind = REPLY_MALFORMED;
-        parser->line_bytes = 0;
-        parser->skipping = false;
         if (ended)
-            finish_reply(parser, kind, &replies[(*reply_count)++]);
+            reply_finish(parser, kind, &replies[(*reply_count)++]);
     }
     return used;
 }
 
-static bool answers(unsigned operation, enum reply_kind kind)
+const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS] = {
+    [WORKLOAD_GET] = {"get", 90, false},
+    [WORKLOAD_SET] = {"set", 10, true},
+};
+
+bool memcached_answers(unsigned operation, enum reply_kind kind)
 {
     switch (kind) {
     case REPLY_VALUE:
@@ -217,8 +137,11 @@ static bool answers(unsigned operation, enum reply_kind kind)
 
 const struct protocol memcached_text_protocol = {
     .name = "memcached",
+    .operations = memcached_operations,
+    .operation_count = MEMCACHED_OPERATIONS,
+    .dataset = DATASET_MEMCACHED,
     .request_bytes_max = request_bytes_max,
     .encode = encode,
     .parse = parse,
-    .answers = answers,
+    .answers = memcached_answers,
 };

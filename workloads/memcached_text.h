@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// The memcached text protocol, client side (memcached's doc/protocol.txt): get and set.
+// The memcached text protocol, client side (memcached's doc/protocol.txt): get and set. What its
+// three protocols share stands here too.
 #ifndef WORKLOADS_MEMCACHED_TEXT_H
 #define WORKLOADS_MEMCACHED_TEXT_H
 
 #include "workloads/protocol.h"
 
 extern const struct protocol memcached_text_protocol;
+
+enum { MEMCACHED_OPERATIONS = 2 }; // get, set
+extern const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS];
+
+bool memcached_answers(unsigned operation, enum reply_kind kind);
 
 #endif

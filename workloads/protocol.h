@@ -3,6 +3,10 @@
 // What the load generator knows of a protocol: a table of functions without I/O. Requests are
 // encoded into a buffer; replies are fed in as bytes, split anywhere, and come out as events. One
 // reply belongs to one request, in order, on one connection.
+//
+// A protocol names its own operations; those called get and set come first (0 and 1) where it has
+// them. A request is numbered on its connection, so that a protocol whose replies name their
+// request (opaque, id) can check that the order is kept.
 #ifndef WORKLOADS_PROTOCOL_H
 #define WORKLOADS_PROTOCOL_H
 
@@ -17,8 +21,9 @@ enum reply_kind {
     REPLY_NOT_STORED,   // a set that was refused without an error
     REPLY_SERVER_ERROR, // the server's fault, by its own words (memcached: SERVER_ERROR)
     REPLY_CLIENT_ERROR, // the request's fault, by the server's words (CLIENT_ERROR, ERROR)
-    REPLY_MALFORMED,    // not what the protocol allows; the parser went on at the next line
+    REPLY_MALFORMED,    // not what the protocol allows; the parser went on where it could
     REPLY_OVERSIZED,    // a line or a value longer than any the protocol allows
+    REPLY_OUT_OF_ORDER, // a reply that names another request than the one whose turn it is
     REPLY_KINDS,
 };
 extern const char *const reply_kind_names[REPLY_KINDS]; // "value", "miss", ..., for JSON
@@ -33,26 +38,49 @@ struct reply {
 struct reply_parser {
     uint64_t offset;      // bytes of the stream consumed so far
     uint64_t reply_begin; // where the reply under way began
+    uint64_t number;      // of the reply under way: how many ended before it
     uint64_t data_left;   // bytes of a value (and its line end) still to come
     uint64_t value_bytes; // values seen in the reply under way
+    uint64_t elements;    // parts of the reply under way still to come
     uint32_t line_bytes;  // of the line under way, in `line`
     uint16_t values;      // how many values the reply under way holds
+    uint8_t state;        // the protocol's own; 0 between replies
+    uint8_t kind;         // enum reply_kind of the reply under way, as far as known
     bool in_reply;        // a byte of the reply under way has been seen
     bool skipping;        // the line under way is too long: ignore it to its end
     bool data_damaged;    // the value's line end was not there
+    bool chunked, sized;  // of an HTTP reply: how its body is delimited
     char line[512];       // the longest line is a key of 250 bytes and three numbers
 };
 
+static const uint64_t request_service_from_server = UINT64_MAX;
+
 struct request {
-    unsigned operation; // index into operations
+    unsigned operation; // index into the protocol's operations
     const char *key;
     size_t key_bytes;
-    const char *value; // of operations that carry one
-    size_t value_bytes;
+    const char *value;   // of operations that carry one
+    size_t value_bytes;  // of that; of operations that do not: what the key's value has
+    uint64_t number;     // of this request on its connection, from 0
+    uint64_t service_ns; // lab: how long the server is to work, or request_service_from_server
 };
+
+struct protocol_operation {
+    const char *name;
+    double weight;      // in the mix of a workload that gives none
+    bool carries_value; // the request carries the key's value
+};
+
+enum { PROTOCOL_OPERATIONS_MAX = 10 };
+
+// Who prepares the data that the requests ask for.
+enum protocol_dataset { DATASET_NONE, DATASET_MEMCACHED, DATASET_REDIS };
 
 struct protocol {
     const char *name;
+    const struct protocol_operation *operations;
+    unsigned operation_count;
+    enum protocol_dataset dataset;
     // The most bytes a request can take with keys and values of at most that length.
     size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
     // Writes the request and returns its length; 0 when out_bytes do not suffice.
@@ -68,7 +96,13 @@ struct protocol {
 // NULL when there is none of that name.
 const struct protocol *protocol_find(const char *name);
 
-// "memcached", ...; for error messages and --help.
+// "memcached, ..."; for error messages and --help.
 const char *protocol_names(void);
+
+// The index of the operation of that name, or -1.
+int protocol_operation_find(const struct protocol *protocol, const char *name);
+
+// "get, set": for error messages. Returns out.
+char *protocol_operation_names(const struct protocol *protocol, char *out, size_t out_bytes);
 
 #endif

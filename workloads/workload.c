@@ -10,30 +10,18 @@
 #include "base/units.h"
 #include "workloads/hash.h"
 #include "workloads/memcached_text.h"
-#include "workloads/protocol.h"
-
-const char *const workload_operation_names[WORKLOAD_OPERATIONS] = {"get", "set"};
 
 #define OPTIONAL_STRING(key, type, member)                                                         \
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, 0,         \
                            CYAML_UNLIMITED)
 
-static const cyaml_schema_value_t string_value = {
-    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, CYAML_UNLIMITED),
-};
+#define WEIGHT(name, index) OPTIONAL_STRING(name, struct workload_mix_text, weights[index])
 
-const cyaml_schema_field_t distribution_text_fields[] = {
-    OPTIONAL_STRING("fixed", struct distribution_text, fixed),
-    CYAML_FIELD_SEQUENCE_FIXED("uniform", CYAML_FLAG_OPTIONAL | CYAML_FLAG_FLOW,
-                               struct distribution_text, uniform, &string_value, 2),
-    OPTIONAL_STRING("exponential", struct distribution_text, exponential),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t mix_fields[] = {
-    OPTIONAL_STRING("get", struct workload_mix_text, get),
-    OPTIONAL_STRING("set", struct workload_mix_text, set),
-    CYAML_FIELD_END,
+// Which of them a workload may name is up to its protocol.
+static const cyaml_schema_field_t mix_fields[WORKLOAD_MIX_NAMES + 1] = {
+    WEIGHT("get", 0),  WEIGHT("set", 1),    WEIGHT("incr", 2),  WEIGHT("lpush", 3),
+    WEIGHT("lpop", 4), WEIGHT("lrange", 5), WEIGHT("hset", 6),  WEIGHT("hget", 7),
+    WEIGHT("zadd", 8), WEIGHT("zrange", 9), WEIGHT("call", 10), CYAML_FIELD_END,
 };
 
 static const cyaml_schema_field_t popularity_fields[] = {
@@ -58,71 +46,78 @@ static const cyaml_schema_field_t values_fields[] = {
 };
 
 const cyaml_schema_field_t workload_text_fields[] = {
+    OPTIONAL_STRING("preset", struct workload_text, preset),
     OPTIONAL_STRING("protocol", struct workload_text, protocol),
     CYAML_FIELD_MAPPING("mix", CYAML_FLAG_OPTIONAL, struct workload_text, mix, mix_fields),
     CYAML_FIELD_MAPPING("keys", CYAML_FLAG_OPTIONAL, struct workload_text, keys, keys_fields),
     CYAML_FIELD_MAPPING("values", CYAML_FLAG_OPTIONAL, struct workload_text, values, values_fields),
+    OPTIONAL_STRING("arrivals", struct workload_text, arrivals),
+    OPTIONAL_STRING("service", struct workload_text, service),
     CYAML_FIELD_END,
 };
+
+static void take_default_mix(struct workload *workload)
+{
+    for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
+        workload->mix[i] =
+            i < workload->protocol->operation_count ? workload->protocol->operations[i].weight : 0;
+}
 
 void workload_defaults(struct workload *workload)
 {
     *workload = (struct workload){
         .protocol = &memcached_text_protocol,
-        .mix = {[WORKLOAD_GET] = 90, [WORKLOAD_SET] = 10},
         .key_count = 100000,
-        .key_size_bytes = {DISTRIBUTION_FIXED, 31, 0},
+        .key_size_bytes = {.kind = DISTRIBUTION_FIXED, .first = 31},
         .popularity = {POPULARITY_UNIFORM, 0},
-        .value_size_bytes = {DISTRIBUTION_FIXED, 200, 0},
+        .value_size_bytes = {.kind = DISTRIBUTION_FIXED, .first = 200},
+        .arrivals = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1},
     };
+    take_default_mix(workload);
 }
 
-static int resolve_bytes(const char *text, const char *path, const char *key, double *out,
-                         struct error *err)
+void workload_free(struct workload *workload)
 {
-    uint64_t bytes;
-    if (units_parse_bytes(text, &bytes, err) < 0)
-        return error_prefix(err, "%s.%s", path, key);
-    *out = (double)bytes;
-    return 0;
+    distribution_free(&workload->key_size_bytes);
+    distribution_free(&workload->value_size_bytes);
+    distribution_free(&workload->arrivals);
+    distribution_free(&workload->service_ns);
 }
 
-int distribution_resolve(const struct distribution_text *text, const char *path,
-                         struct distribution *distribution, struct error *err)
+static bool has_default_mix(const struct workload *workload)
 {
-    bool uniform = text->uniform[0] && text->uniform[1];
-    int kinds = (text->fixed != NULL) + uniform + (text->exponential != NULL);
-    if (kinds == 0)
-        return 1;
-    if (kinds > 1)
-        return error_set(err, ERROR_INPUT,
-                         "%s: one distribution, please: fixed, uniform or "
-                         "exponential",
-                         path);
-    struct distribution result = {0};
-    int status = 0;
-    if (text->fixed) {
-        result.kind = DISTRIBUTION_FIXED;
-        status = resolve_bytes(text->fixed, path, "fixed", &result.first, err);
-    } else if (text->exponential) {
-        result.kind = DISTRIBUTION_EXPONENTIAL;
-        status = resolve_bytes(text->exponential, path, "exponential", &result.first, err);
-        if (status == 0 && !(result.first > 0))
-            status = error_set(err, ERROR_INPUT,
-                               "%s.exponential: a mean of 0 leaves nothing to draw; write fixed: 0",
-                               path);
-    } else {
-        result.kind = DISTRIBUTION_UNIFORM;
-        status = resolve_bytes(text->uniform[0], path, "uniform", &result.first, err);
-        if (status == 0)
-            status = resolve_bytes(text->uniform[1], path, "uniform", &result.second, err);
-        if (status == 0 && result.first > result.second)
-            status = error_set(err, ERROR_INPUT, "%s.uniform: [%s, %s] ends before it begins", path,
-                               text->uniform[0], text->uniform[1]);
+    struct workload plain = {.protocol = workload->protocol};
+    take_default_mix(&plain);
+    for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
+        if (fabs(plain.mix[i] - workload->mix[i]) > 0)
+            return false;
+    return true;
+}
+
+int workload_set_protocol(struct workload *workload, const struct protocol *protocol,
+                          struct error *err)
+{
+    double mix[WORKLOAD_OPERATIONS] = {0};
+    const struct protocol *old = workload->protocol;
+    if (has_default_mix(workload)) {
+        workload->protocol = protocol;
+        take_default_mix(workload);
+        return 0;
     }
-    if (status == 0)
-        *distribution = result;
-    return status;
+    for (unsigned i = 0; i < old->operation_count; i++) {
+        char names[200];
+        int operation = protocol_operation_find(protocol, old->operations[i].name);
+        if (workload->mix[i] > 0 && operation < 0)
+            return error_set(err, ERROR_INPUT,
+                             "protocol %s has no %s, which the workload asks for; it has %s",
+                             protocol->name, old->operations[i].name,
+                             protocol_operation_names(protocol, names, sizeof names));
+        if (operation >= 0)
+            mix[operation] = workload->mix[i];
+    }
+    workload->protocol = protocol;
+    memcpy(workload->mix, mix, sizeof mix);
+    return 0;
 }
 
 static size_t digits_of(uint64_t count)
@@ -133,37 +128,52 @@ static size_t digits_of(uint64_t count)
     return digits;
 }
 
-// The smallest and the largest size a distribution is sure to ask for; an exponential one's are
+// The smallest and the largest size a distribution is sure to ask for; those without bounds are
 // clamped, not refused.
 static int check_sizes(const struct distribution *size, const char *path, double low, double high,
                        const char *why, struct error *err)
 {
-    double smallest = size->first,
-           largest = size->kind == DISTRIBUTION_UNIFORM ? size->second : size->first;
-    if (size->kind == DISTRIBUTION_EXPONENTIAL)
-        smallest = high;
-    if (smallest >= low && largest <= high)
+    bool bounded = size->kind == DISTRIBUTION_FIXED || size->kind == DISTRIBUTION_UNIFORM ||
+                   size->kind == DISTRIBUTION_BIMODAL || size->kind == DISTRIBUTION_EMPIRICAL;
+    if (!bounded)
         return 0;
-    return error_set(err, ERROR_INPUT, "%s.%s: %.0f bytes, but %s must have %.0f to %.0f", path,
-                     distribution_name(size->kind), smallest < low ? smallest : largest, why, low,
-                     high);
+    double ends[2] = {size->first, size->kind == DISTRIBUTION_FIXED ? size->first : size->second};
+    if (size->table) {
+        ends[0] = size->table->values[0];
+        ends[1] = size->table->values[size->table->count - 1];
+    }
+    for (unsigned i = 0; i < 2; i++)
+        if (ends[i] < low || ends[i] > high)
+            return error_set(err, ERROR_INPUT, "%s.%s: %.10g bytes, but %s must have %.0f to %.0f",
+                             path, distribution_name(size->kind), ends[i], why, low, high);
+    return 0;
 }
 
 static int resolve_mix(const struct workload_mix_text *text, struct workload *workload,
                        struct error *err)
 {
-    const char *const texts[WORKLOAD_OPERATIONS] = {text->get, text->set};
-    if (!text->get && !text->set)
-        return 0;
-    double sum = 0;
-    for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++) {
-        workload->mix[i] = 0;
-        if (texts[i] && units_parse_number(texts[i], &workload->mix[i], err) < 0)
-            return error_prefix(err, "mix.%s", workload_operation_names[i]);
-        sum += workload->mix[i];
+    double mix[WORKLOAD_OPERATIONS] = {0}, sum = 0;
+    bool any = false;
+    for (unsigned i = 0; i < WORKLOAD_MIX_NAMES; i++) {
+        const char *name = mix_fields[i].key;
+        char names[200];
+        if (!text->weights[i])
+            continue;
+        any = true;
+        int operation = protocol_operation_find(workload->protocol, name);
+        if (operation < 0)
+            return error_set(err, ERROR_INPUT, "mix.%s: protocol %s has no %s; it has %s", name,
+                             workload->protocol->name, name,
+                             protocol_operation_names(workload->protocol, names, sizeof names));
+        if (units_parse_number(text->weights[i], &mix[operation], err) < 0)
+            return error_prefix(err, "mix.%s", name);
+        sum += mix[operation];
     }
+    if (!any)
+        return 0;
     if (!(sum > 0) || !isfinite(sum))
         return error_set(err, ERROR_INPUT, "mix: the weights must add up to more than 0");
+    memcpy(workload->mix, mix, sizeof mix);
     return 0;
 }
 
@@ -201,7 +211,8 @@ static int resolve_keys(const struct workload_keys_text *text, struct workload *
             return error_set(err, ERROR_INPUT, "keys.count: %s is not between 1 and %u",
                              text->count, UINT32_MAX);
     }
-    if (distribution_resolve(&text->size, "keys.size", &workload->key_size_bytes, err) < 0)
+    if (distribution_resolve(&text->size, UNIT_BYTES, "keys.size", &workload->key_size_bytes, err) <
+        0)
         return -ERROR_INPUT;
     char why[96];
     snprintf(why, sizeof why, "each of %" PRIu64 " different keys", workload->key_count);
@@ -211,34 +222,81 @@ static int resolve_keys(const struct workload_keys_text *text, struct workload *
     return resolve_popularity(&text->popularity, &workload->popularity, err);
 }
 
+static int resolve_protocol(const struct workload_text *text, struct workload *workload,
+                            struct error *err)
+{
+    if (!text->protocol)
+        return 0;
+    const struct protocol *protocol = protocol_find(text->protocol);
+    if (!protocol)
+        return error_set(err, ERROR_INPUT, "protocol: \"%s\" is not a protocol I speak; I speak %s",
+                         text->protocol, protocol_names());
+    int result = workload_set_protocol(workload, protocol, err);
+    return result < 0 ? error_prefix(err, "protocol") : 0;
+}
+
+static int resolve_times(const struct workload_text *text, struct workload *workload,
+                         struct error *err)
+{
+    struct distribution times;
+    if (text->arrivals) {
+        if (arrivals_parse(text->arrivals, &times, err) < 0)
+            return error_prefix(err, "arrivals");
+        distribution_free(&workload->arrivals);
+        workload->arrivals = times;
+    }
+    if (!text->service)
+        return 0;
+    if (strcmp(workload->protocol->name, "lab") != 0)
+        return error_set(err, ERROR_INPUT,
+                         "service: protocol %s does not tell the server how long to work; "
+                         "protocol lab does",
+                         workload->protocol->name);
+    if (distribution_parse(text->service, UNIT_NS, &times, err) < 0)
+        return error_prefix(err, "service");
+    distribution_free(&workload->service_ns);
+    workload->service_ns = times;
+    workload->service_given = true;
+    return 0;
+}
+
+static int resolve_all(const struct workload_text *text, struct workload *workload,
+                       struct error *err)
+{
+    if (resolve_protocol(text, workload, err) < 0 || resolve_mix(&text->mix, workload, err) < 0 ||
+        resolve_keys(&text->keys, workload, err) < 0)
+        return -ERROR_INPUT;
+    if (distribution_resolve(&text->values.size, UNIT_BYTES, "values.size",
+                             &workload->value_size_bytes, err) < 0)
+        return -ERROR_INPUT;
+    if (check_sizes(&workload->value_size_bytes, "values.size", 0, WORKLOAD_VALUE_BYTES_MAX,
+                    "a value", err) < 0)
+        return -ERROR_INPUT;
+    return resolve_times(text, workload, err);
+}
+
 int workload_resolve(const struct workload_text *text, struct workload *workload, struct error *err)
 {
     workload_defaults(workload);
-    if (text->protocol) {
-        workload->protocol = protocol_find(text->protocol);
-        if (!workload->protocol)
-            return error_set(err, ERROR_INPUT,
-                             "protocol: \"%s\" is not a protocol I speak; I speak %s",
-                             text->protocol, protocol_names());
+    if (text->preset && workload_load_preset(text->preset, workload, err) < 0)
+        return error_prefix(err, "preset");
+    int result = resolve_all(text, workload, err);
+    if (result < 0) {
+        workload_free(workload);
+        workload_defaults(workload);
     }
-    if (resolve_mix(&text->mix, workload, err) < 0 || resolve_keys(&text->keys, workload, err) < 0)
-        return -ERROR_INPUT;
-    if (distribution_resolve(&text->values.size, "values.size", &workload->value_size_bytes, err) <
-        0)
-        return -ERROR_INPUT;
-    return check_sizes(&workload->value_size_bytes, "values.size", 0, WORKLOAD_VALUE_BYTES_MAX,
-                       "a value", err);
+    return result;
 }
 
 // --- keys and values -----------------------------------------------------------------------------
 
 // Which of an index's hashes is meant; the low bits keep them apart.
-enum hash_use { HASH_KEY_SIZE = 0, HASH_VALUE_SIZE = 1, HASH_VALUE = 2, HASH_USES = 4 };
+enum hash_use { HASH_KEY_SIZE, HASH_VALUE_SIZE, HASH_VALUE, HASH_SERVICE, HASH_USES };
 
 static size_t size_at(const struct distribution *size, double p, double low, double high)
 {
     double bytes = floor(distribution_quantile(size, p) + 0.5);
-    return (size_t)(bytes < low ? low : bytes > high ? high : bytes);
+    return (size_t)(bytes >= low ? bytes > high ? high : bytes : low); // also what is no number
 }
 
 static size_t key_size_at(const struct workload *workload, double p)
@@ -270,40 +328,77 @@ void workload_value(const struct workload *workload, uint64_t index, char *out)
         memcpy(out + at, &state, bytes - at < sizeof state ? bytes - at : sizeof state);
 }
 
-static const double largest_fraction = 1 - 0x1p-53; // of hash_fraction
+void workload_request(const struct workload *workload, unsigned operation, uint64_t index,
+                      uint64_t place, uint64_t number, char *key, char *value,
+                      struct request *request)
+{
+    *request = (struct request){.operation = operation,
+                                .key = key,
+                                .key_bytes = workload_key(workload, index, key),
+                                .value_bytes = workload_value_bytes(workload, index),
+                                .number = number,
+                                .service_ns = request_service_from_server};
+    if (workload->protocol->operations[operation].carries_value) {
+        request->value = value;
+        workload_value(workload, index, value);
+    }
+    if (workload->service_given)
+        request->service_ns =
+            (uint64_t)fmin(distribution_quantile(&workload->service_ns,
+                                                 hash_fraction(place * HASH_USES + HASH_SERVICE)),
+                           0x1p62);
+}
+
+// The largest fraction that decides a size. Found by looking at them all while that takes no more
+// than some 20 ms: heavy tails would else make every buffer as large as anything allowed.
+static double largest_fraction(const struct workload *workload, enum hash_use use)
+{
+    enum { LOOK_AT_MOST = 1 << 23 };
+    double largest = 0;
+    if (workload->key_count > LOOK_AT_MOST)
+        return 1 - 0x1p-53; // of hash_fraction
+    for (uint64_t i = 0; i < workload->key_count; i++) {
+        double fraction = hash_fraction(i * HASH_USES + use);
+        largest = fraction > largest ? fraction : largest;
+    }
+    return largest;
+}
 
 size_t workload_key_bytes_max(const struct workload *workload)
 {
-    return key_size_at(workload, largest_fraction);
+    return key_size_at(workload, largest_fraction(workload, HASH_KEY_SIZE));
 }
 
 size_t workload_value_bytes_max(const struct workload *workload)
 {
-    return size_at(&workload->value_size_bytes, largest_fraction, 0, WORKLOAD_VALUE_BYTES_MAX);
+    return size_at(&workload->value_size_bytes, largest_fraction(workload, HASH_VALUE_SIZE), 0,
+                   WORKLOAD_VALUE_BYTES_MAX);
 }
 
 // --- writing it down -----------------------------------------------------------------------------
 
-static json_t *distribution_to_json(const struct distribution *distribution)
-{
-    const char *name = distribution_name(distribution->kind);
-    if (distribution->kind == DISTRIBUTION_UNIFORM)
-        return json_pack("{s:[I,I]}", name, (json_int_t)distribution->first,
-                         (json_int_t)distribution->second);
-    return json_pack("{s:I}", name, (json_int_t)distribution->first);
-}
-
 json_t *workload_to_json(const struct workload *workload)
 {
+    char arrivals[4200], service[4200];
+    json_t *mix = json_object();
     json_t *popularity = workload->popularity.kind == POPULARITY_ZIPF
                              ? json_pack("{s:f}", "zipf", workload->popularity.exponent)
                              : json_pack("{s:b}", "uniform", 1);
-    return json_pack("{s:s, s:{s:f, s:f}, s:{s:I, s:o, s:o}, s:{s:o}}", "protocol",
-                     workload->protocol->name, "mix", "get", workload->mix[WORKLOAD_GET], "set",
-                     workload->mix[WORKLOAD_SET], "keys", "count", (json_int_t)workload->key_count,
-                     "size", distribution_to_json(&workload->key_size_bytes), "popularity",
-                     popularity, "values", "size",
-                     distribution_to_json(&workload->value_size_bytes));
+    for (unsigned i = 0; i < workload->protocol->operation_count; i++)
+        json_object_set_new(mix, workload->protocol->operations[i].name,
+                            json_real(workload->mix[i]));
+    arrivals_format(&workload->arrivals, arrivals, sizeof arrivals);
+    json_t *json = json_pack(
+        "{s:s, s:o, s:{s:I, s:o, s:o}, s:{s:o}, s:s}", "protocol", workload->protocol->name, "mix",
+        mix, "keys", "count", (json_int_t)workload->key_count, "size",
+        distribution_to_json(&workload->key_size_bytes, UNIT_BYTES), "popularity", popularity,
+        "values", "size", distribution_to_json(&workload->value_size_bytes, UNIT_BYTES), "arrivals",
+        arrivals);
+    if (json && workload->service_given)
+        json_object_set_new(json, "service",
+                            json_string(distribution_format(&workload->service_ns, UNIT_NS, service,
+                                                            sizeof service)));
+    return json;
 }
 
 char *workload_to_yaml(const struct workload *workload)

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // A workload says what one request is: the protocol, the mix of operations, the keys (how many, how
-// long, which of them are popular) and the values (how long). It comes from YAML:
+// long, which of them are popular), the values (how long) and how requests arrive. It comes from
+// YAML (docs/workloads.md):
 //
-//     protocol: memcached                       # the only one yet, and the default
-//     mix: {get: 90, set: 10}                   # weights
+//     preset: etc                               # begin with etc, usr or var instead of defaults
+//     protocol: memcached                       # of protocol_names()
+//     mix: {get: 90, set: 10}                   # weights; the protocol names its operations
 //     keys: {count: 100k, size: {fixed: 31}, popularity: {zipf: 0.99}}   # or {uniform: true}
-//     values: {size: {uniform: [100, 300]}}     # or {fixed: 200}, {exponential: 200} (its mean)
+//     values: {size: {uniform: [100, 300]}}     # a distribution (workloads/distribution_text.h)
+//     arrivals: exponential                     # or another (arrivals_parse)
+//     service: exponential:10us                 # lab only: how long the server is to work
 //
 // What is left out takes the value shown by workload_defaults. What a key and its value look like
 // follows from the key's index alone, so loading the dataset, asking for it and verifying it agree
@@ -14,6 +18,7 @@
 #ifndef WORKLOADS_WORKLOAD_H
 #define WORKLOADS_WORKLOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cyaml/cyaml.h>
@@ -21,31 +26,31 @@
 
 #include "base/error.h"
 #include "workloads/distribution.h"
+#include "workloads/distribution_text.h"
+#include "workloads/protocol.h"
 
-enum workload_operation { WORKLOAD_GET, WORKLOAD_SET, WORKLOAD_OPERATIONS };
-extern const char *const workload_operation_names[WORKLOAD_OPERATIONS]; // "get", "set"
+// Of protocols that have both, where they stand in the mix; and how many operations a mix can have.
+enum { WORKLOAD_GET = 0, WORKLOAD_SET = 1, WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX };
 
 enum { WORKLOAD_KEY_BYTES_MAX = 250, WORKLOAD_VALUE_BYTES_MAX = 1 << 20 };
 
-struct protocol;
-
+// Owns the tables of its distributions: workload_free.
 struct workload {
-    const struct protocol *protocol;      // workloads/protocol.h
-    double mix[WORKLOAD_OPERATIONS];      // weights as given
+    const struct protocol *protocol;
+    double mix[WORKLOAD_OPERATIONS];      // weights as given, by index of the protocol's operations
     uint64_t key_count;                   // 1 or more
     struct distribution key_size_bytes;   // results are clamped to what the protocol allows
     struct popularity popularity;         // rank 0, the most popular, is key 0
     struct distribution value_size_bytes; // the same
+    struct distribution arrivals;         // gaps between requests; only their shape counts
+    bool service_given;                   // false: the server knows how long it works
+    struct distribution service_ns;
 };
 
 // The text form, as libcyaml fills it in. NULL: the key is absent.
-struct distribution_text {
-    char *fixed;
-    char *uniform[2];
-    char *exponential;
-};
+enum { WORKLOAD_MIX_NAMES = 11 }; // the operations of all protocols
 struct workload_mix_text {
-    char *get, *set;
+    char *weights[WORKLOAD_MIX_NAMES];
 };
 struct workload_popularity_text {
     char *zipf, *uniform;
@@ -59,10 +64,11 @@ struct workload_values_text {
     struct distribution_text size;
 };
 struct workload_text {
-    char *protocol;
+    char *preset, *protocol;
     struct workload_mix_text mix;
     struct workload_keys_text keys;
     struct workload_values_text values;
+    char *arrivals, *service;
 };
 
 // The fields of struct workload_text, to embed in another schema:
@@ -70,7 +76,6 @@ struct workload_text {
 //     workload_text_fields)
 // An optional mapping that is absent leaves its zeroed struct: every default.
 extern const cyaml_schema_field_t workload_text_fields[];
-extern const cyaml_schema_field_t distribution_text_fields[];
 
 void workload_defaults(struct workload *workload);
 
@@ -80,14 +85,25 @@ void workload_defaults(struct workload *workload);
 int workload_resolve(const struct workload_text *text, struct workload *workload,
                      struct error *err);
 
-// Resolves a distribution of non-negative sizes. `path` begins the error's text. Returns 1 when
-// the mapping is empty (nothing changed), 0, or -ERROR_INPUT.
-int distribution_resolve(const struct distribution_text *text, const char *path,
-                         struct distribution *distribution, struct error *err);
+// Frees what its distributions own.
+void workload_free(struct workload *workload);
 
-// Reads a YAML file that holds the fields above at its top. Every error is ERROR_INPUT with
-// "FILE:LINE:COLUMN: ".
+// Reads a YAML file that holds the fields above at its top, or the preset of that name (a file
+// called etc is ./etc). Every error is ERROR_INPUT with "FILE:LINE:COLUMN: ". The caller frees the
+// workload with workload_free.
 int workload_load_file(const char *path, struct workload *workload, struct error *err);
+
+// The text of a preset built into the program, or NULL; and what there is: "etc, usr, var".
+const char *workload_preset(const char *name, size_t *bytes);
+const char *workload_preset_names(void);
+
+// Loads a preset. ERROR_INPUT: there is none of that name.
+int workload_load_preset(const char *name, struct workload *workload, struct error *err);
+
+// Changes the protocol: operations keep their weights by name; a mix that was the old protocol's
+// own becomes the new one's. ERROR_INPUT when the new one lacks an operation that is asked for.
+int workload_set_protocol(struct workload *workload, const struct protocol *protocol,
+                          struct error *err);
 
 // The workload with every default filled in. The caller frees (free, json_decref); NULL: no memory.
 char *workload_to_yaml(const struct workload *workload);
@@ -103,7 +119,14 @@ size_t workload_value_bytes(const struct workload *workload, uint64_t index);
 // Writes that value. Bytes are arbitrary (also CR, LF and NUL) and follow from the index.
 void workload_value(const struct workload *workload, uint64_t index, char *out);
 
-// The longest key and value that can occur.
+// What a request of a schedule asks for: the place'th of the schedule, the number'th of its
+// connection. key has room for WORKLOAD_KEY_BYTES_MAX, value for workload_value_bytes_max; the
+// request points into them.
+void workload_request(const struct workload *workload, unsigned operation, uint64_t index,
+                      uint64_t place, uint64_t number, char *key, char *value,
+                      struct request *request);
+
+// The longest key and value that occur (or, with very many keys, that can).
 size_t workload_key_bytes_max(const struct workload *workload);
 size_t workload_value_bytes_max(const struct workload *workload);
 

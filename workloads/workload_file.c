@@ -222,17 +222,13 @@ static int bind_and_resolve(struct source *source, const char *text, size_t byte
     return result;
 }
 
-int workload_load_file(const char *path, struct workload *workload, struct error *err)
+static int load_text(const char *path, const char *text, size_t bytes, struct workload *workload,
+                     struct error *err)
 {
     struct source source = {.path = path};
-    char *text = NULL;
-    size_t bytes = 0;
-    int result = read_file(path, &text, &bytes, err);
+    int result = parse_document(&source, text, bytes, err);
     if (result < 0)
         return result;
-    result = parse_document(&source, text, bytes, err);
-    if (result < 0)
-        goto out_text;
     yaml_node_t *root = yaml_document_get_root_node(&source.document);
     if (!root)
         result = error_set(err, ERROR_INPUT, "%s:1:1: the file is empty", path);
@@ -241,7 +237,28 @@ int workload_load_file(const char *path, struct workload *workload, struct error
     if (result == 0)
         result = bind_and_resolve(&source, text, bytes, workload, err);
     yaml_document_delete(&source.document);
-out_text:
+    return result;
+}
+
+int workload_load_preset(const char *name, struct workload *workload, struct error *err)
+{
+    size_t bytes;
+    const char *text = workload_preset(name, &bytes);
+    if (!text)
+        return error_set(err, ERROR_INPUT, "there is no preset \"%s\"; there are %s", name,
+                         workload_preset_names());
+    return load_text(name, text, bytes, workload, err);
+}
+
+int workload_load_file(const char *path, struct workload *workload, struct error *err)
+{
+    size_t bytes;
+    char *text = NULL;
+    if (workload_preset(path, &bytes))
+        return workload_load_preset(path, workload, err);
+    int result = read_file(path, &text, &bytes, err);
+    if (result == 0)
+        result = load_text(path, text, bytes, workload, err);
     free(text);
     return result;
 }

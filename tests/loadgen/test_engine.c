@@ -149,7 +149,9 @@ static void run(const struct workload *workload, uint16_t port, double rate, uin
     const uint64_t duration_ns = 400000000;
     resolve(port, &address);
     assert_int_equal(
-        schedule_draw(workload, DISTRIBUTION_EXPONENTIAL, rate, duration_ns, 9, &schedule, &err),
+        schedule_draw(workload,
+                      &(struct distribution){.kind = DISTRIBUTION_EXPONENTIAL, .first = 1}, rate,
+                      duration_ns, 9, &schedule, &err),
         0);
     const struct engine_settings settings = {.server = &address,
                                              .workload = workload,
@@ -260,7 +262,8 @@ static void big_requests_leave_in_pieces(void **state)
     workload_defaults(&workload);
     workload.key_count = 10;
     workload.mix[WORKLOAD_GET] = 0;
-    workload.value_size_bytes = (struct distribution){DISTRIBUTION_UNIFORM, 900000, 1000000};
+    workload.value_size_bytes =
+        (struct distribution){.kind = DISTRIBUTION_UNIFORM, .first = 900000, .second = 1000000};
     run(&workload, port, 100, 2, 0, STAMP_MODE_AUTO, patient_ms, &result, &tally);
     assert_int_equal(result.end, ENGINE_COMPLETE);
     assert_int_equal(tally.by_status[SAMPLE_ANSWERED], result.sample_count);
@@ -352,8 +355,10 @@ static void an_absent_server_is_an_error(void **state)
     struct error err = {0};
     gets_only(&workload);
     resolve(free_port(), &address);
-    assert_int_equal(
-        schedule_draw(&workload, DISTRIBUTION_FIXED, 100, 100000000, 1, &schedule, &err), 0);
+    assert_int_equal(schedule_draw(&workload,
+                                   &(struct distribution){.kind = DISTRIBUTION_FIXED, .first = 1},
+                                   100, 100000000, 1, &schedule, &err),
+                     0);
     const struct engine_settings settings = {
         .server = &address, .workload = &workload, .connections = 4, .duration_ns = 100000000};
     assert_int_equal(engine_run(&settings, &schedule, &result, &err), -ERROR_FAILED);

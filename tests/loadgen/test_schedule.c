@@ -21,7 +21,9 @@ static void draw(enum distribution_kind kind, uint64_t seed, const struct worklo
                  struct schedule *schedule)
 {
     struct error err;
-    assert_int_equal(schedule_draw(workload, kind, rate, duration_ns, seed, schedule, &err), 0);
+    assert_int_equal(schedule_draw(workload, &(struct distribution){.kind = kind, .first = 1}, rate,
+                                   duration_ns, seed, schedule, &err),
+                     0);
 }
 
 static void arrivals_are_poisson(void **state)
@@ -130,10 +132,13 @@ static void the_impossible_is_refused(void **state)
     struct schedule schedule;
     struct error err = {0};
     workload_defaults(&workload);
-    assert_int_equal(
-        schedule_draw(&workload, DISTRIBUTION_FIXED, 1e9, 10000000000u, 1, &schedule, &err),
-        -ERROR_INPUT);
-    assert_int_equal(schedule_draw(&workload, DISTRIBUTION_FIXED, 0, 1000, 1, &schedule, &err),
+    assert_int_equal(schedule_draw(&workload,
+                                   &(struct distribution){.kind = DISTRIBUTION_FIXED, .first = 1},
+                                   1e9, 10000000000u, 1, &schedule, &err),
+                     -ERROR_INPUT);
+    assert_int_equal(schedule_draw(&workload,
+                                   &(struct distribution){.kind = DISTRIBUTION_FIXED, .first = 1},
+                                   0, 1000, 1, &schedule, &err),
                      -ERROR_INPUT);
 }
 

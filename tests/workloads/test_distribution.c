@@ -64,13 +64,15 @@ static void check_continuous(struct distribution distribution, double deviation)
 static void uniform_is_uniform(void **state)
 {
     (void)state;
-    check_continuous((struct distribution){DISTRIBUTION_UNIFORM, 100, 300}, 200 / sqrt(12));
+    check_continuous(
+        (struct distribution){.kind = DISTRIBUTION_UNIFORM, .first = 100, .second = 300},
+        200 / sqrt(12));
 }
 
 static void exponential_is_exponential(void **state)
 {
     (void)state;
-    const struct distribution distribution = {DISTRIBUTION_EXPONENTIAL, 40, 0};
+    const struct distribution distribution = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 40};
     check_continuous(distribution, 40);
     assert_true(fabs(distribution_quantile(&distribution, 0.5) - 40 * M_LN2) < 1e-9);
 }
@@ -78,7 +80,7 @@ static void exponential_is_exponential(void **state)
 static void fixed_is_fixed(void **state)
 {
     (void)state;
-    const struct distribution distribution = {DISTRIBUTION_FIXED, 31, 0};
+    const struct distribution distribution = {.kind = DISTRIBUTION_FIXED, .first = 31};
     gsl_rng *random = generator(1);
     assert_true(distribution_sample(&distribution, random) == 31);
     assert_true(distribution_quantile(&distribution, 0.99) == 31);

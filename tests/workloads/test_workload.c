@@ -93,7 +93,7 @@ static void faults_are_placed(void **state)
     } cases[] = {
         {"", ":1:1: the file is empty"},
         {"keys: {count: 1k}\nmixes: {}\n",
-         ":2:1: unknown key \"mixes\"; known here: protocol, mix"},
+         ":2:1: unknown key \"mixes\"; known here: preset, protocol, mix"},
         {"keys:\n  count: 1k\n  sizes: {fixed: 3}\n",
          ":3:3: unknown key \"sizes\"; known here: count"},
         {"keys: [1, 2]\n", ":1:7: keys must be a mapping ({key: value}), not a list ([a, b])"},
@@ -182,7 +182,7 @@ static void keys_differ_and_fit(void **state)
     struct workload workload;
     workload_defaults(&workload);
     workload.key_count = KEYS;
-    workload.key_size_bytes = (struct distribution){DISTRIBUTION_EXPONENTIAL, 30, 0};
+    workload.key_size_bytes = (struct distribution){.kind = DISTRIBUTION_EXPONENTIAL, .first = 30};
     char **keys = calloc(KEYS, sizeof *keys);
     size_t longest = 0, total = 0;
     assert_non_null(keys);
@@ -211,7 +211,7 @@ static void values_follow_from_their_index(void **state)
     (void)state;
     struct workload workload;
     workload_defaults(&workload);
-    workload.value_size_bytes = (struct distribution){DISTRIBUTION_UNIFORM, 0, 40};
+    workload.value_size_bytes = (struct distribution){.kind = DISTRIBUTION_UNIFORM, .second = 40};
     char one[41], two[41];
     bool differ = false;
     for (size_t i = 0; i < 1000; i++) {

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+//
+// The dataset of Redis, by hiredis, pipelined. What the mix reads decides what is stored: strings
+// for get, lists of REDIS_RANGE elements for lrange and lpop, hashes of one field for hget, sorted
+// sets of REDIS_RANGE members for zrange.
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/dataset_internal.h"
+#include "workloads/redis.h"
+
+enum {
+    COMMANDS_AT_ONCE = 256, // in flight, pipelined
+    PROGRESS_EVERY = 2000,
+    PATIENCE_S = 5, // for a connection or any one answer
+    KEY_BYTES_MAX = WORKLOAD_KEY_BYTES_MAX + 8,
+};
+
+enum data_type { TYPE_STRING, TYPE_LIST, TYPE_HASH, TYPE_SORTED_SET, TYPES };
+
+static const char *const prefixes[TYPES] = {"", "list:", "hash:", "zset:"};
+
+struct redis_dataset {
+    const struct workload *workload;
+    const char *host;
+    uint16_t port;
+    redisContext *client;
+    dataset_progress *progress;
+    void *context;
+    struct dataset_report *report;
+    char *value; // room for the longest
+    char key[KEY_BYTES_MAX];
+    bool wanted[TYPES];
+};
+
+static int refuse(const struct redis_dataset *dataset, const char *doing, const char *why,
+                  struct error *err)
+{
+    return error_set(err, ERROR_FAILED,
+                     "cannot %s the dataset at %s port %u: %s (is Redis running there, with room "
+                     "for the data?)",
+                     doing, dataset->host, dataset->port, why);
+}
+
+static int open_client(struct redis_dataset *dataset, struct error *err)
+{
+    const struct timeval patience = {PATIENCE_S, 0};
+    dataset->client = redisConnectWithTimeout(dataset->host, dataset->port, patience);
+    dataset->value = malloc(workload_value_bytes_max(dataset->workload) + 1);
+    if (!dataset->client || !dataset->value)
+        return error_set(err, ERROR_FAILED, "out of memory for the dataset");
+    if (dataset->client->err)
+        return refuse(dataset, "load", dataset->client->errstr, err);
+    redisSetTimeout(dataset->client, patience);
+    return 0;
+}
+
+static size_t make_key(struct redis_dataset *dataset, enum data_type type, uint64_t index)
+{
+    size_t prefix_bytes = strlen(prefixes[type]);
+    memcpy(dataset->key, prefixes[type], prefix_bytes);
+    return prefix_bytes + workload_key(dataset->workload, index, dataset->key + prefix_bytes);
+}
+
+// Puts the commands that make one key's data of a type. Returns how many.
+static int append_store(struct redis_dataset *dataset, enum data_type type, uint64_t index)
+{
+    enum { WORDS = 2 + 2 * REDIS_RANGE };
+    static const char *const digits[REDIS_RANGE] = {"0", "1", "2", "3", "4",
+                                                    "5", "6", "7", "8", "9"};
+    static const char *const names[TYPES] = {"SET", "RPUSH", "HSET", "ZADD"};
+    size_t key_bytes = make_key(dataset, type, index);
+    size_t value_bytes = workload_value_bytes(dataset->workload, index);
+    const char *words[WORDS] = {names[type], dataset->key};
+    size_t bytes[WORDS] = {strlen(names[type]), key_bytes};
+    int count = 2;
+    workload_value(dataset->workload, index, dataset->value);
+    if (type == TYPE_HASH) {
+        words[count] = "field";
+        bytes[count++] = 5;
+    }
+    for (int i = 0; i < 2 * REDIS_RANGE && type == TYPE_SORTED_SET; i++, count++) {
+        words[count] = digits[i / 2]; // score and member
+        bytes[count] = 1;
+    }
+    int values = type == TYPE_LIST ? REDIS_RANGE : type == TYPE_SORTED_SET ? 0 : 1;
+    for (int i = 0; i < values; i++, count++) {
+        words[count] = dataset->value;
+        bytes[count] = value_bytes;
+    }
+    dataset->report->stored++;
+    dataset->report->bytes += key_bytes + (size_t)values * value_bytes;
+    if (type == TYPE_STRING)
+        return redisAppendCommandArgv(dataset->client, count, words, bytes) == REDIS_OK ? 1 : -1;
+    // What an earlier run left would be added to.
+    return redisAppendCommand(dataset->client, "DEL %b", dataset->key, key_bytes) == REDIS_OK &&
+                   redisAppendCommandArgv(dataset->client, count, words, bytes) == REDIS_OK
+               ? 2
+               : -1;
+}
+
+static int append_read(struct redis_dataset *dataset, enum data_type type, uint64_t index)
+{
+    static const char *const formats[TYPES] = {"GET %b", "LRANGE %b 0 -1", "HGET %b field",
+                                               "ZRANGE %b 0 -1"};
+    size_t key_bytes = make_key(dataset, type, index);
+    return redisAppendCommand(dataset->client, formats[type], dataset->key, key_bytes) == REDIS_OK
+               ? 1
+               : -1;
+}
+
+static bool is_value(const struct redis_dataset *dataset, const redisReply *reply, size_t bytes)
+{
+    return reply->type == REDIS_REPLY_STRING && reply->len == bytes &&
+           memcmp(reply->str, dataset->value, bytes) == 0;
+}
+
+// Compares a reply with what was stored.
+static bool matches(struct redis_dataset *dataset, enum data_type type, uint64_t index,
+                    const redisReply *reply)
+{
+    size_t bytes = workload_value_bytes(dataset->workload, index);
+    workload_value(dataset->workload, index, dataset->value);
+    if (type == TYPE_STRING || type == TYPE_HASH)
+        return is_value(dataset, reply, bytes);
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != REDIS_RANGE)
+        return false;
+    for (size_t i = 0; i < reply->elements; i++) {
+        const redisReply *element = reply->element[i];
+        if (type == TYPE_LIST && !is_value(dataset, element, bytes))
+            return false;
+        if (type == TYPE_SORTED_SET && (element->type != REDIS_REPLY_STRING || element->len != 1 ||
+                                        element->str[0] != (char)('0' + i)))
+            return false;
+    }
+    return true;
+}
+
+// Takes the replies of one key's commands; only the last tells of the data.
+static int take_replies(struct redis_dataset *dataset, enum data_type type, uint64_t index,
+                        int count, bool verify, struct error *err)
+{
+    int result = 0;
+    for (int i = 0; i < count && result == 0; i++) {
+        redisReply *reply = NULL;
+        if (redisGetReply(dataset->client, (void **)&reply) != REDIS_OK)
+            return refuse(dataset, verify ? "verify" : "store", dataset->client->errstr, err);
+        if (reply->type == REDIS_REPLY_ERROR)
+            result = refuse(dataset, verify ? "verify" : "store", reply->str, err);
+        else if (verify && !matches(dataset, type, index, reply))
+            result = error_set(err, ERROR_FAILED,
+                               "%s port %u: what key %.*s holds is not what was stored: Redis "
+                               "evicted it (maxmemory), or another client writes there",
+                               dataset->host, dataset->port, (int)make_key(dataset, type, index),
+                               dataset->key);
+        else if (verify)
+            dataset->report->verified++;
+        freeReplyObject(reply);
+    }
+    return result;
+}
+
+static int pass(struct redis_dataset *dataset, enum data_type type, bool verify, struct error *err)
+{
+    uint64_t all = dataset->workload->key_count;
+    int counts[COMMANDS_AT_ONCE];
+    for (uint64_t first = 0; first < all; first += COMMANDS_AT_ONCE) {
+        uint64_t count = all - first < COMMANDS_AT_ONCE ? all - first : COMMANDS_AT_ONCE;
+        for (uint64_t i = 0; i < count; i++) {
+            counts[i] = verify ? append_read(dataset, type, first + i)
+                               : append_store(dataset, type, first + i);
+            if (counts[i] < 0)
+                return error_set(err, ERROR_FAILED, "out of memory for the dataset");
+        }
+        for (uint64_t i = 0; i < count; i++) {
+            int result = take_replies(dataset, type, first + i, counts[i], verify, err);
+            if (result < 0)
+                return result;
+        }
+        uint64_t done = first + count;
+        if (dataset->progress && (done / PROGRESS_EVERY != first / PROGRESS_EVERY || done == all))
+            dataset->progress(dataset->context, verify ? "verifying" : "storing", done, all);
+    }
+    return 0;
+}
+
+int dataset_prepare_redis(const struct workload *workload, const char *host, uint16_t port,
+                          dataset_progress *progress, void *context, struct dataset_report *report,
+                          struct error *err)
+{
+    const double *mix = workload->mix;
+    struct redis_dataset dataset = {
+        .workload = workload,
+        .host = host,
+        .port = port,
+        .progress = progress,
+        .context = context,
+        .report = report,
+        .wanted = {[TYPE_STRING] = mix[REDIS_GET] > 0 || mix[REDIS_SET] > 0,
+                   [TYPE_LIST] = mix[REDIS_LRANGE] > 0 || mix[REDIS_LPOP] > 0,
+                   [TYPE_HASH] = mix[REDIS_HGET] > 0,
+                   [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0}};
+    int result = open_client(&dataset, err);
+    for (int verify = 0; verify < 2 && result == 0; verify++)
+        for (enum data_type type = 0; type < TYPES && result == 0; type++)
+            if (dataset.wanted[type])
+                result = pass(&dataset, type, verify, err);
+    if (dataset.client)
+        redisFree(dataset.client);
+    free(dataset.value);
+    return result;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/http.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "workloads/reply_parser.h"
+
+static const uint64_t body_bytes_limit = (uint64_t)1 << 40;
+
+static const char request_head[] = "GET /";
+static const char request_tail[] = " HTTP/1.1\r\nHost: taillight\r\nUser-Agent: taillight\r\n\r\n";
+
+static const struct protocol_operation operations[] = {{"get", 1, false}};
+
+static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
+{
+    (void)value_bytes; // a GET carries none
+    return sizeof request_head - 1 + key_bytes + sizeof request_tail - 1;
+}
+
+static size_t encode(const struct request *request, char *out, size_t out_bytes)
+{
+    size_t bytes = request_bytes_max(request->key_bytes, 0);
+    if (bytes > out_bytes)
+        return 0;
+    memcpy(out, request_head, sizeof request_head - 1);
+    out += sizeof request_head - 1;
+    memcpy(out, request->key, request->key_bytes);
+    memcpy(out + request->key_bytes, request_tail, sizeof request_tail - 1);
+    return bytes;
+}
+
+// --- replies -------------------------------------------------------------------------------------
+
+enum state {
+    STATE_STATUS,     // a status line comes
+    STATE_HEADERS,    // header lines, up to an empty one
+    STATE_BODY,       // data_left bytes
+    STATE_CHUNK_SIZE, // the line in front of a chunk
+    STATE_CHUNK,      // data_left bytes with their CR LF
+    STATE_TRAILERS,   // lines behind the last chunk, up to an empty one
+    STATE_RESYNC,     // lines that are not understood, up to a status line
+};
+
+enum { KIND_INTERIM = REPLY_KINDS }; // of a 1xx, while its headers pass
+
+enum progress { UNDER_WAY, ENDED, LOST }; // LOST: ended, and where the next begins is not known
+
+static enum progress fail(struct reply_parser *parser, enum reply_kind kind)
+{
+    parser->kind = (uint8_t)kind;
+    return LOST;
+}
+
+// "HTTP/1.x <three digits> <reason>".
+static enum progress judge_status(struct reply_parser *parser, const struct reply_line *line)
+{
+    if (!line_starts_with(line, "HTTP/1.") || line->count < 12 || line->bytes[8] != ' ' ||
+        (line->count > 12 && line->bytes[12] != ' '))
+        return fail(parser, REPLY_MALFORMED);
+    const char *at = line->bytes + 9;
+    uint64_t status;
+    if (!line_digits(&at, line->bytes + 12, 999, &status) || at != line->bytes + 12 || status < 100)
+        return fail(parser, REPLY_MALFORMED);
+    uint64_t class = status / 100;
+    parser->kind = class == 1                       ? KIND_INTERIM
+                   : class == 2                     ? REPLY_VALUE
+                   : status == 404 || status == 410 ? REPLY_MISS
+                   : class == 5                     ? REPLY_SERVER_ERROR
+                                                    : REPLY_CLIENT_ERROR;
+    parser->state = STATE_HEADERS;
+    parser->sized = status == 204 || status == 304; // these have no body, whatever they say
+    parser->values = parser->sized;
+    return UNDER_WAY;
+}
+
+// The value of a header of that name, blanks trimmed; false: it is another header.
+static bool header_is(const struct reply_line *line, const char *name, const char **value,
+                      const char **end)
+{
+    size_t bytes = strlen(name);
+    if (line->count <= bytes || line->bytes[bytes] != ':' ||
+        strncasecmp(line->bytes, name, bytes) != 0)
+        return false;
+    *value = line->bytes + bytes + 1;
+    *end = line->bytes + line->count;
+    while (*value < *end && (**value == ' ' || **value == '\t'))
+        (*value)++;
+    while (*end > *value && ((*end)[-1] == ' ' || (*end)[-1] == '\t'))
+        (*end)--;
+    return true;
+}
+
+// Headers say how the body is delimited; parser->elements keeps the length until the body comes.
+static enum progress judge_header(struct reply_parser *parser, const struct reply_line *line)
+{
+    const char *value, *end;
+    if (line->too_long || parser->values)
+        return UNDER_WAY; // none that matters is that long; a reply without body needs none
+    if (header_is(line, "Transfer-Encoding", &value, &end)) {
+        // Chunked is always the last of the encodings (RFC 9112 6.1).
+        parser->chunked = end - value >= 7 && strncasecmp(end - 7, "chunked", 7) == 0;
+    } else if (header_is(line, "Content-Length", &value, &end)) {
+        uint64_t length;
+        if (!line_digits(&value, end, body_bytes_limit, &length) || value != end ||
+            (parser->sized && length != parser->elements))
+            return fail(parser, REPLY_MALFORMED);
+        if (length > body_bytes_limit)
+            return fail(parser, REPLY_OVERSIZED);
+        parser->sized = true;
+        parser->elements = length;
+    }
+    return UNDER_WAY;
+}
+
+// The empty line behind the headers.
+static enum progress end_headers(struct reply_parser *parser)
+{
+    if (parser->kind == KIND_INTERIM) {
+        parser->state = STATE_STATUS;
+        parser->chunked = parser->sized = false;
+        parser->elements = 0;
+        return UNDER_WAY;
+    }
+    if (parser->chunked) { // it overrides a length (RFC 9112 6.3)
+        parser->state = STATE_CHUNK_SIZE;
+        return UNDER_WAY;
+    }
+    if (!parser->sized)
+        return fail(parser, REPLY_MALFORMED);
+    parser->state = STATE_BODY;
+    parser->data_left = parser->value_bytes = parser->elements;
+    return parser->data_left ? UNDER_WAY : ENDED;
+}
+
+// "<hexadecimal length>[;extension]".
+static enum progress judge_chunk_size(struct reply_parser *parser, const struct reply_line *line)
+{
+    uint64_t length = 0;
+    size_t i = 0;
+    for (; i < line->count; i++) {
+        char digit = line->bytes[i];
+        int value = digit >= '0' && digit <= '9'   ? digit - '0'
+                    : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+                    : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
+                                                   : -1;
+        if (value < 0)
+            break;
+        length = length > body_bytes_limit ? length : length * 16 + (uint64_t)value;
+    }
+    if (i == 0 || (i < line->count && !strchr("; \t", line->bytes[i])))
+        return fail(parser, REPLY_MALFORMED);
+    if (length > body_bytes_limit || parser->value_bytes + length > body_bytes_limit)
+        return fail(parser, REPLY_OVERSIZED);
+    parser->value_bytes += length;
+    parser->data_left = length ? length + 2 : 0;
+    parser->state = length ? STATE_CHUNK : STATE_TRAILERS;
+    return UNDER_WAY;
+}
+
+static enum progress judge_line(struct reply_parser *parser, const struct reply_line *line)
+{
+    switch (parser->state) {
+    case STATE_RESYNC:
+        if (line->too_long || !line_starts_with(line, "HTTP/1."))
+            return UNDER_WAY;
+        return judge_status(parser, line);
+    case STATE_STATUS:
+        return line->too_long ? fail(parser, REPLY_OVERSIZED) : judge_status(parser, line);
+    case STATE_HEADERS:
+        return line->count == 0 && !line->too_long ? end_headers(parser)
+                                                   : judge_header(parser, line);
+    case STATE_CHUNK_SIZE:
+        return line->too_long ? fail(parser, REPLY_OVERSIZED) : judge_chunk_size(parser, line);
+    default: // trailers
+        return line->count == 0 && !line->too_long ? ENDED : UNDER_WAY;
+    }
+}
+
+static enum progress take_body(struct reply_parser *parser)
+{
+    if (parser->data_left)
+        return UNDER_WAY;
+    if (parser->state == STATE_BODY)
+        return ENDED;
+    if (parser->data_damaged)
+        return fail(parser, REPLY_MALFORMED);
+    parser->state = STATE_CHUNK_SIZE;
+    return UNDER_WAY;
+}
+
+static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
+                    struct reply *replies, size_t replies_max, size_t *reply_count)
+{
+    size_t used = 0;
+    *reply_count = 0;
+    while (used < count && *reply_count < replies_max) {
+        enum progress progress;
+        reply_begin(parser);
+        if (parser->data_left) {
+            used += parser->state == STATE_CHUNK
+                        ? reply_take_data(parser, bytes + used, count - used)
+                        : reply_take_raw(parser, bytes + used, count - used);
+            progress = take_body(parser);
+        } else {
+            struct reply_line line;
+            used += reply_take_line(parser, bytes + used, count - used, &line);
+            progress = line.whole ? judge_line(parser, &line) : UNDER_WAY;
+        }
+        if (progress == UNDER_WAY)
+            continue;
+        reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
+        parser->state = progress == LOST ? STATE_RESYNC : STATE_STATUS;
+    }
+    return used;
+}
+
+static bool answers(unsigned operation, enum reply_kind kind)
+{
+    (void)operation;
+    return kind != REPLY_STORED && kind != REPLY_NOT_STORED;
+}
+
+const struct protocol http_protocol = {
+    .name = "http",
+    .operations = operations,
+    .operation_count = sizeof operations / sizeof *operations,
+    .dataset = DATASET_NONE,
+    .request_bytes_max = request_bytes_max,
+    .encode = encode,
+    .parse = parse,
+    .answers = answers,
+};

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/lab.h"
+
+#include <string.h>
+
+#include "workloads/reply_parser.h"
+
+static const char request_magic[4] = {'L', 'A', 'B', 'Q'};
+static const char reply_magic[4] = {'L', 'A', 'B', 'R'};
+
+static const struct protocol_operation operations[] = {{"call", 1, false}};
+
+enum state { STATE_HEADER, STATE_PAYLOAD, STATE_RESYNC };
+
+static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
+{
+    (void)key_bytes, (void)value_bytes;
+    return LAB_REQUEST_BYTES;
+}
+
+static size_t encode(const struct request *request, char *out, size_t out_bytes)
+{
+    if (out_bytes < LAB_REQUEST_BYTES || request->value_bytes > LAB_PAYLOAD_BYTES_MAX)
+        return 0;
+    memcpy(out, request_magic, sizeof request_magic);
+    big_endian_write(out + 4, 4, request->value_bytes);
+    big_endian_write(out + 8, 8, request->number);
+    big_endian_write(out + 16, 8, request->service_ns);
+    return LAB_REQUEST_BYTES;
+}
+
+bool lab_request_read(const char *bytes, struct lab_request *request)
+{
+    *request = (struct lab_request){.payload_bytes = (uint32_t)big_endian_read(bytes + 4, 4),
+                                    .id = big_endian_read(bytes + 8, 8),
+                                    .service_ns = big_endian_read(bytes + 16, 8)};
+    return memcmp(bytes, request_magic, sizeof request_magic) == 0 &&
+           request->payload_bytes <= LAB_PAYLOAD_BYTES_MAX;
+}
+
+void lab_reply_write(char *out, uint64_t id, uint32_t payload_bytes)
+{
+    memcpy(out, reply_magic, sizeof reply_magic);
+    big_endian_write(out + 4, 4, payload_bytes);
+    big_endian_write(out + 8, 8, id);
+}
+
+// Judges a whole header. False: there is no telling where the next reply begins.
+static bool judge_header(struct reply_parser *parser)
+{
+    uint64_t payload = big_endian_read(parser->line + 4, 4);
+    if (memcmp(parser->line, reply_magic, sizeof reply_magic) != 0) {
+        parser->kind = REPLY_MALFORMED;
+        return false;
+    }
+    if (payload > LAB_PAYLOAD_BYTES_MAX) {
+        parser->kind = REPLY_OVERSIZED;
+        return false;
+    }
+    bool in_order = big_endian_read(parser->line + 8, 8) == parser->number;
+    parser->kind = in_order ? REPLY_VALUE : REPLY_OUT_OF_ORDER;
+    parser->value_bytes = parser->data_left = payload;
+    return true;
+}
+
+// Skips bytes to the next that may begin a reply.
+static size_t resynchronise(struct reply_parser *parser, const char *bytes, size_t count)
+{
+    const char *magic = memchr(bytes, reply_magic[0], count);
+    size_t taken = magic ? (size_t)(magic - bytes) : count;
+    parser->offset += taken;
+    if (magic)
+        parser->state = STATE_HEADER;
+    return taken;
+}
+
+static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
+                    struct reply *replies, size_t replies_max, size_t *reply_count)
+{
+    size_t used = 0;
+    *reply_count = 0;
+    while (used < count && *reply_count < replies_max) {
+        reply_begin(parser);
+        bool known = true;
+        if (parser->state == STATE_RESYNC) {
+            used += resynchronise(parser, bytes + used, count - used);
+            continue;
+        }
+        if (parser->state == STATE_PAYLOAD) {
+            used += reply_take_raw(parser, bytes + used, count - used);
+        } else {
+            used += reply_take_header(parser, bytes + used, count - used, LAB_REPLY_BYTES);
+            if (parser->line_bytes < LAB_REPLY_BYTES)
+                continue;
+            known = judge_header(parser);
+            parser->state = STATE_PAYLOAD;
+        }
+        if (known && parser->data_left)
+            continue;
+        reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
+        parser->state = known ? STATE_HEADER : STATE_RESYNC;
+    }
+    return used;
+}
+
+static bool answers(unsigned operation, enum reply_kind kind)
+{
+    (void)operation;
+    return kind != REPLY_MISS && kind != REPLY_STORED && kind != REPLY_NOT_STORED;
+}
+
+const struct protocol lab_protocol = {
+    .name = "lab",
+    .operations = operations,
+    .operation_count = sizeof operations / sizeof *operations,
+    .dataset = DATASET_NONE,
+    .request_bytes_max = request_bytes_max,
+    .encode = encode,
+    .parse = parse,
+    .answers = answers,
+};

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/memcached_binary.h"
+
+#include <string.h>
+
+#include "workloads/memcached_text.h"
+#include "workloads/reply_parser.h"
+#include "workloads/workload.h"
+
+enum {
+    HEADER_BYTES = 24,
+    SET_EXTRAS_BYTES = 8, // flags and expiry
+    MAGIC_REQUEST = 0x80,
+    MAGIC_REPLY = 0x81,
+    OPCODE_GET = 0x00,
+    OPCODE_SET = 0x01,
+};
+
+static const uint64_t body_bytes_limit = (1u << 30) + 1024; // as for the text protocol
+
+enum state { STATE_HEADER, STATE_BODY, STATE_RESYNC };
+
+static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
+{
+    return HEADER_BYTES + SET_EXTRAS_BYTES + key_bytes + value_bytes;
+}
+
+static size_t encode(const struct request *request, char *out, size_t out_bytes)
+{
+    bool set = request->operation == WORKLOAD_SET;
+    size_t extras = set ? SET_EXTRAS_BYTES : 0, value_bytes = set ? request->value_bytes : 0;
+    size_t bytes = HEADER_BYTES + extras + request->key_bytes + value_bytes;
+    if (bytes > out_bytes)
+        return 0;
+    memset(out, 0, HEADER_BYTES + extras);
+    out[0] = (char)MAGIC_REQUEST;
+    out[1] = set ? OPCODE_SET : OPCODE_GET;
+    big_endian_write(out + 2, 2, request->key_bytes);
+    out[4] = (char)extras;
+    big_endian_write(out + 8, 4, bytes - HEADER_BYTES);
+    big_endian_write(out + 12, 4, request->number);
+    memcpy(out + HEADER_BYTES + extras, request->key, request->key_bytes);
+    if (set)
+        memcpy(out + HEADER_BYTES + extras + request->key_bytes, request->value, value_bytes);
+    return bytes;
+}
+
+// protocol-binary.txt, "Response Status".
+static enum reply_kind kind_of_status(uint64_t opcode, uint64_t status)
+{
+    switch (status) {
+    case 0x00:
+        return opcode == OPCODE_GET ? REPLY_VALUE : REPLY_STORED;
+    case 0x01: // key not found
+        return opcode == OPCODE_GET ? REPLY_MISS : REPLY_NOT_STORED;
+    case 0x02: // key exists
+    case 0x05: // item not stored
+        return REPLY_NOT_STORED;
+    case 0x82: // out of memory
+    case 0x84: // internal error
+    case 0x85: // busy
+    case 0x86: // temporary failure
+        return REPLY_SERVER_ERROR;
+    case 0x03: // value too large
+    case 0x04: // invalid arguments
+    case 0x06: // not a number
+    case 0x07: // wrong server
+    case 0x08: // authentication error
+    case 0x09: // authentication continue
+    case 0x20: // authentication required
+    case 0x21: // authentication further step
+    case 0x81: // unknown command
+    case 0x83: // not supported
+        return REPLY_CLIENT_ERROR;
+    default:
+        return REPLY_MALFORMED;
+    }
+}
+
+// Judges a whole header and says how long the body is. False: there is no telling where the next
+// reply begins.
+static bool judge_header(struct reply_parser *parser)
+{
+    const char *header = parser->line;
+    uint64_t opcode = (unsigned char)header[1], key_bytes = big_endian_read(header + 2, 2);
+    uint64_t extras = (unsigned char)header[4], status = big_endian_read(header + 6, 2);
+    uint64_t body = big_endian_read(header + 8, 4), opaque = big_endian_read(header + 12, 4);
+    if (body > body_bytes_limit) {
+        parser->kind = REPLY_OVERSIZED;
+        return false;
+    }
+    parser->data_left = body;
+    if (opcode > OPCODE_SET || header[5] != 0 || key_bytes + extras > body)
+        parser->kind = REPLY_MALFORMED;
+    else if (opaque != (uint32_t)parser->number)
+        parser->kind = REPLY_OUT_OF_ORDER;
+    else
+        parser->kind = (uint8_t)kind_of_status(opcode, status);
+    if (parser->kind == REPLY_VALUE)
+        parser->value_bytes = body - key_bytes - extras;
+    return true;
+}
+
+// Skips bytes to the next one that may begin a reply.
+static size_t resynchronise(struct reply_parser *parser, const char *bytes, size_t count)
+{
+    const char *magic = memchr(bytes, MAGIC_REPLY, count);
+    size_t taken = magic ? (size_t)(magic - bytes) : count;
+    parser->offset += taken;
+    if (magic)
+        parser->state = STATE_HEADER;
+    return taken;
+}
+
+static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
+                    struct reply *replies, size_t replies_max, size_t *reply_count)
+{
+    size_t used = 0;
+    *reply_count = 0;
+    while (used < count && *reply_count < replies_max) {
+        reply_begin(parser);
+        bool known = true;
+        if (parser->state == STATE_RESYNC) {
+            used += resynchronise(parser, bytes + used, count - used);
+            continue;
+        }
+        if (parser->state == STATE_BODY) {
+            used += reply_take_raw(parser, bytes + used, count - used);
+        } else if (parser->line_bytes == 0 && (unsigned char)bytes[used] != MAGIC_REPLY) {
+            parser->kind = REPLY_MALFORMED;
+            parser->offset++;
+            used++;
+            known = false;
+        } else {
+            used += reply_take_header(parser, bytes + used, count - used, HEADER_BYTES);
+            if (parser->line_bytes < HEADER_BYTES)
+                continue;
+            known = judge_header(parser);
+            parser->state = STATE_BODY;
+        }
+        if (known && parser->data_left)
+            continue;
+        reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
+        parser->state = known ? STATE_HEADER : STATE_RESYNC;
+    }
+    return used;
+}
+
+const struct protocol memcached_binary_protocol = {
+    .name = "memcached-binary",
+    .operations = memcached_operations,
+    .operation_count = MEMCACHED_OPERATIONS,
+    .dataset = DATASET_MEMCACHED,
+    .request_bytes_max = request_bytes_max,
+    .encode = encode,
+    .parse = parse,
+    .answers = memcached_answers,
+};

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/memcached_meta.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/memcached_text.h"
+#include "workloads/reply_parser.h"
+#include "workloads/workload.h"
+
+static const uint64_t value_bytes_limit = 1u << 30; // as for the text protocol
+
+enum { HEADER_BYTES_MAX = 80 }; // of "ms  <length> O<number>\r\n\r\n" and sprintf's NUL
+
+static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
+{
+    return key_bytes + value_bytes + HEADER_BYTES_MAX;
+}
+
+static size_t encode(const struct request *request, char *out, size_t out_bytes)
+{
+    bool set = request->operation == WORKLOAD_SET;
+    if (request_bytes_max(request->key_bytes, set ? request->value_bytes : 0) > out_bytes)
+        return 0;
+    char *at = out;
+    memcpy(at, set ? "ms " : "mg ", 3);
+    memcpy(at + 3, request->key, request->key_bytes);
+    at += 3 + request->key_bytes;
+    if (!set) {
+        at += sprintf(at, " v O%" PRIu64 "\r\n", request->number);
+        return (size_t)(at - out);
+    }
+    at += sprintf(at, " %zu O%" PRIu64 "\r\n", request->value_bytes, request->number);
+    memcpy(at, request->value, request->value_bytes);
+    at += request->value_bytes;
+    memcpy(at, "\r\n", 2);
+    return (size_t)(at + 2 - out);
+}
+
+// The flags behind a code: " O17 ...". Returns kind, or what the opaque token makes of it.
+static enum reply_kind check_flags(const struct reply_parser *parser, const char *at,
+                                   const char *end, enum reply_kind kind)
+{
+    while (at < end) {
+        uint64_t number;
+        if (*at++ != ' ')
+            return REPLY_MALFORMED;
+        if (at < end && *at == 'O') {
+            at++;
+            if (!line_digits(&at, end, UINT64_MAX - 1, &number))
+                return REPLY_MALFORMED;
+            if (number != parser->number)
+                return REPLY_OUT_OF_ORDER;
+        }
+        while (at < end && *at != ' ')
+            at++;
+    }
+    return kind;
+}
+
+// "VA <bytes> <flags>*". False: how much follows is not known.
+static bool judge_value(struct reply_parser *parser, const struct reply_line *line)
+{
+    const char *at = line->bytes + 3, *end = line->bytes + line->count;
+    uint64_t bytes;
+    parser->kind = REPLY_MALFORMED;
+    if (!line_digits(&at, end, value_bytes_limit, &bytes) || (at < end && *at != ' '))
+        return false;
+    if (bytes > value_bytes_limit) {
+        parser->kind = REPLY_OVERSIZED;
+        return false;
+    }
+    parser->kind = (uint8_t)check_flags(parser, at, end, REPLY_VALUE);
+    parser->value_bytes = bytes;
+    parser->data_left = bytes + 2;
+    return true;
+}
+
+// Judges a whole line; returns true when it ends a reply.
+static bool judge_line(struct reply_parser *parser, const struct reply_line *line)
+{
+    static const struct {
+        char code[4];
+        enum reply_kind kind;
+    } codes[] = {{"HD", REPLY_STORED},
+                 {"EN", REPLY_MISS},
+                 {"NS", REPLY_NOT_STORED},
+                 {"EX", REPLY_NOT_STORED},
+                 {"NF", REPLY_NOT_STORED}};
+    if (line_starts_with(line, "VA "))
+        return !judge_value(parser, line);
+    parser->kind = REPLY_MALFORMED;
+    if (line_starts_with(line, "SERVER_ERROR"))
+        parser->kind = REPLY_SERVER_ERROR;
+    else if (line_equals(line, "ERROR") || line_starts_with(line, "CLIENT_ERROR"))
+        parser->kind = REPLY_CLIENT_ERROR;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (line_starts_with(line, codes[i].code))
+            parser->kind = (uint8_t)check_flags(parser, line->bytes + 2, line->bytes + line->count,
+                                                codes[i].kind);
+    return true;
+}
+
+static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
+                    struct reply *replies, size_t replies_max, size_t *reply_count)
+{
+    size_t used = 0;
+    *reply_count = 0;
+    while (used < count && *reply_count < replies_max) {
+        struct reply_line line;
+        bool ended;
+        reply_begin(parser);
+        if (parser->data_left) {
+            used += reply_take_data(parser, bytes + used, count - used);
+            ended = parser->data_left == 0;
+            if (ended && parser->data_damaged && parser->kind == REPLY_VALUE)
+                parser->kind = REPLY_MALFORMED;
+        } else {
+            used += reply_take_line(parser, bytes + used, count - used, &line);
+            if (!line.whole)
+                continue;
+            if (line.too_long)
+                parser->kind = REPLY_OVERSIZED;
+            ended = line.too_long || judge_line(parser, &line);
+        }
+        if (ended)
+            reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
+    }
+    return used;
+}
+
+const struct protocol memcached_meta_protocol = {
+    .name = "memcached-meta",
+    .operations = memcached_operations,
+    .operation_count = MEMCACHED_OPERATIONS,
+    .dataset = DATASET_MEMCACHED,
+    .request_bytes_max = request_bytes_max,
+    .encode = encode,
+    .parse = parse,
+    .answers = memcached_answers,
+};

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/redis.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/reply_parser.h"
+#include "workloads/workload.h"
+
+static const uint64_t bulk_bytes_limit = 512u << 20; // proto-max-bulk-len
+static const uint64_t elements_limit = 1u << 30;     // of one aggregate; below 2^32 in Redis
+
+enum {
+    HEADER_BYTES_MAX = 192, // of the longest command, without key and value
+    SCORES = 100,
+};
+
+static const struct {
+    const char *command, *prefix;
+    unsigned words;   // in all
+    const char *tail; // encoded words behind the key, before a value
+} commands[REDIS_OPERATIONS] = {
+    [REDIS_GET] = {"$3\r\nGET\r\n", "", 2, ""},
+    [REDIS_SET] = {"$3\r\nSET\r\n", "", 3, ""},
+    [REDIS_INCR] = {"$4\r\nINCR\r\n", "counter:", 2, ""},
+    [REDIS_LPUSH] = {"$5\r\nLPUSH\r\n", "list:", 3, ""},
+    [REDIS_LPOP] = {"$4\r\nLPOP\r\n", "list:", 2, ""},
+    [REDIS_LRANGE] = {"$6\r\nLRANGE\r\n", "list:", 4, "$1\r\n0\r\n$1\r\n9\r\n"},
+    [REDIS_HSET] = {"$4\r\nHSET\r\n", "hash:", 4, "$5\r\nfield\r\n"},
+    [REDIS_HGET] = {"$4\r\nHGET\r\n", "hash:", 3, "$5\r\nfield\r\n"},
+    [REDIS_ZADD] = {"$4\r\nZADD\r\n", "zset:", 4, ""},
+    [REDIS_ZRANGE] = {"$6\r\nZRANGE\r\n", "zset:", 4, "$1\r\n0\r\n$1\r\n9\r\n"},
+};
+_Static_assert(REDIS_RANGE == 10, "the ranges above end at 9");
+
+static const struct protocol_operation operations[REDIS_OPERATIONS] = {
+    [REDIS_GET] = {"get", 90, false},  [REDIS_SET] = {"set", 10, true},
+    [REDIS_INCR] = {"incr", 0, false}, [REDIS_LPUSH] = {"lpush", 0, true},
+    [REDIS_LPOP] = {"lpop", 0, false}, [REDIS_LRANGE] = {"lrange", 0, false},
+    [REDIS_HSET] = {"hset", 0, true},  [REDIS_HGET] = {"hget", 0, false},
+    [REDIS_ZADD] = {"zadd", 0, false}, [REDIS_ZRANGE] = {"zrange", 0, false},
+};
+
+static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
+{
+    return key_bytes + value_bytes + HEADER_BYTES_MAX;
+}
+
+static char *append_word(char *at, const char *prefix, const char *bytes, size_t count)
+{
+    size_t prefix_bytes = strlen(prefix);
+    at += sprintf(at, "$%zu\r\n%s", prefix_bytes + count, prefix);
+    memcpy(at, bytes, count);
+    memcpy(at + count, "\r\n", 2);
+    return at + count + 2;
+}
+
+static size_t encode(const struct request *request, char *out, size_t out_bytes)
+{
+    unsigned operation = request->operation;
+    bool value = operations[operation].carries_value;
+    if (request_bytes_max(request->key_bytes, value ? request->value_bytes : 0) > out_bytes)
+        return 0;
+    char *at = out;
+    at += sprintf(at, "*%u\r\n%s", commands[operation].words, commands[operation].command);
+    at = append_word(at, commands[operation].prefix, request->key, request->key_bytes);
+    size_t tail_bytes = strlen(commands[operation].tail);
+    memcpy(at, commands[operation].tail, tail_bytes);
+    at += tail_bytes;
+    if (value)
+        at = append_word(at, "", request->value, request->value_bytes);
+    if (operation == REDIS_ZADD) {
+        char member[24];
+        size_t bytes =
+            (size_t)snprintf(member, sizeof member, "%" PRIu64, request->number % SCORES);
+        at = append_word(at, "", member, bytes);
+        at = append_word(at, "", member, bytes);
+    }
+    return (size_t)(at - out);
+}
+
+static size_t encode_resp3(const struct request *request, char *out, size_t out_bytes)
+{
+    static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
+    enum { HELLO_BYTES = sizeof hello - 1 };
+    if (request->number > 0)
+        return encode(request, out, out_bytes);
+    if (out_bytes < HELLO_BYTES)
+        return 0;
+    size_t bytes = encode(request, out + HELLO_BYTES, out_bytes - HELLO_BYTES);
+    if (bytes)
+        memcpy(out, hello, HELLO_BYTES);
+    return bytes ? bytes + HELLO_BYTES : 0;
+}
+
+static size_t request_bytes_max_resp3(size_t key_bytes, size_t value_bytes)
+{
+    return request_bytes_max(key_bytes, value_bytes) + 64;
+}
+
+// --- replies -------------------------------------------------------------------------------------
+
+// How far the reply under way is. Its kind is that of its outermost element.
+enum state {
+    STATE_BEGIN,  // nothing of it seen
+    STATE_WITHIN, // its kind is known
+    STATE_ASIDE,  // within an attribute or a push, which come in front of a reply and are none
+};
+
+// Redis names the error by its first word; these are not the request's fault.
+static enum reply_kind kind_of_error(const struct reply_line *line)
+{
+    static const char *const server_side[] = {
+        "OOM ",      "LOADING ",    "BUSY ",       "MISCONF ",     "READONLY ",
+        "TRYAGAIN ", "MASTERDOWN ", "NOREPLICAS ", "CLUSTERDOWN ", "UNBLOCKED ",
+    };
+    struct reply_line text = {.bytes = line->bytes + 1, .count = line->count - 1};
+    for (size_t i = 0; i < sizeof server_side / sizeof *server_side; i++)
+        if (line_starts_with(&text, server_side[i]))
+            return REPLY_SERVER_ERROR;
+    return REPLY_CLIENT_ERROR;
+}
+
+// The kind becomes the reply's when this is its outermost element.
+static void set_kind(struct reply_parser *parser, enum reply_kind kind)
+{
+    if (parser->state != STATE_BEGIN)
+        return;
+    parser->kind = (uint8_t)kind;
+    parser->state = STATE_WITHIN;
+}
+
+// "<type><length>". Returns false for what is not a number; -1 comes out as absent.
+static bool parse_length(const struct reply_line *line, uint64_t limit, uint64_t *length,
+                         bool *absent)
+{
+    const char *at = line->bytes + 1, *end = line->bytes + line->count;
+    *absent = line->count == 3 && at[0] == '-' && at[1] == '1';
+    if (*absent)
+        return true;
+    return line_digits(&at, end, limit, length) && at == end;
+}
+
+// A string's length line. Returns REPLY_VALUE, or what is wrong with it.
+static enum reply_kind judge_bulk(struct reply_parser *parser, const struct reply_line *line)
+{
+    uint64_t length = 0;
+    bool absent;
+    if (!parse_length(line, bulk_bytes_limit, &length, &absent))
+        return REPLY_MALFORMED;
+    if (absent) {
+        set_kind(parser, REPLY_MISS);
+        return REPLY_VALUE;
+    }
+    if (length > bulk_bytes_limit)
+        return REPLY_OVERSIZED;
+    set_kind(parser, line->bytes[0] == '!' ? REPLY_CLIENT_ERROR : REPLY_VALUE);
+    if (parser->state == STATE_WITHIN)
+        parser->value_bytes += length;
+    parser->data_left = length + 2;
+    return REPLY_VALUE;
+}
+
+static enum reply_kind judge_aggregate(struct reply_parser *parser, const struct reply_line *line)
+{
+    char type = line->bytes[0];
+    uint64_t length = 0;
+    bool absent;
+    if (!parse_length(line, elements_limit, &length, &absent))
+        return REPLY_MALFORMED;
+    if (length > elements_limit)
+        return REPLY_OVERSIZED;
+    if (type == '>' || type == '|') {
+        if (absent)
+            return REPLY_MALFORMED;
+        // In front of a reply; an attribute may also stand before an element within one.
+        if (parser->state == STATE_BEGIN)
+            parser->state = STATE_ASIDE;
+        else
+            parser->elements++; // it is none of those awaited
+    } else {
+        set_kind(parser, absent || length == 0 ? REPLY_MISS : REPLY_VALUE);
+    }
+    parser->elements += type == '%' || type == '|' ? 2 * length : length;
+    return parser->elements > UINT32_MAX * (uint64_t)16 ? REPLY_OVERSIZED : REPLY_VALUE;
+}
+
+static bool is_number_line(const struct reply_line *line)
+{
+    const char *at = line->bytes + 1, *end = line->bytes + line->count;
+    uint64_t value;
+    if (at < end && (*at == '-' || *at == '+'))
+        at++;
+    return line_digits(&at, end, UINT64_MAX - 1, &value) && at == end;
+}
+
+// Judges one element's line. Returns REPLY_VALUE when it is well formed, else what is wrong.
+static enum reply_kind judge_line(struct reply_parser *parser, const struct reply_line *line)
+{
+    if (line->count == 0)
+        return REPLY_MALFORMED;
+    switch (line->bytes[0]) {
+    case '+':
+        set_kind(parser, REPLY_STORED);
+        return REPLY_VALUE;
+    case '-':
+        set_kind(parser, kind_of_error(line));
+        return REPLY_VALUE;
+    case ':':
+        set_kind(parser, REPLY_STORED);
+        return is_number_line(line) ? REPLY_VALUE : REPLY_MALFORMED;
+    case '(':
+        set_kind(parser, REPLY_VALUE);
+        return line->count > 1 ? REPLY_VALUE : REPLY_MALFORMED;
+    case ',':
+    case '#':
+        set_kind(parser, REPLY_VALUE);
+        return line->count > 1 ? REPLY_VALUE : REPLY_MALFORMED;
+    case '_':
+        set_kind(parser, REPLY_MISS);
+        return line->count == 1 ? REPLY_VALUE : REPLY_MALFORMED;
+    case '$':
+    case '!':
+    case '=':
+        return judge_bulk(parser, line);
+    case '*':
+    case '%':
+    case '~':
+    case '>':
+    case '|':
+        return judge_aggregate(parser, line);
+    default:
+        return REPLY_MALFORMED;
+    }
+}
+
+// An element ended. Returns true when the reply did.
+static bool count_element(struct reply_parser *parser, bool greeting)
+{
+    if (--parser->elements > 0)
+        return false;
+    if (parser->state == STATE_ASIDE) {
+        parser->state = STATE_BEGIN; // now the reply itself
+        parser->elements = 1;
+        return false;
+    }
+    if (greeting && parser->number == 0 && parser->values == 0) {
+        parser->values = 1;
+        // A server that does not know HELLO 3 goes on in RESP2: the request's own reply tells.
+        parser->state = STATE_BEGIN;
+        parser->value_bytes = 0;
+        parser->elements = 1;
+        return false;
+    }
+    return true;
+}
+
+static size_t parse_stream(struct reply_parser *parser, const char *bytes, size_t count,
+                           struct reply *replies, size_t replies_max, size_t *reply_count,
+                           bool greeting)
+{
+    size_t used = 0;
+    *reply_count = 0;
+    while (used < count && *reply_count < replies_max) {
+        struct reply_line line;
+        bool ended;
+        if (!parser->in_reply) {
+            reply_begin(parser);
+            parser->elements = 1;
+        }
+        if (parser->data_left) {
+            used += reply_take_data(parser, bytes + used, count - used);
+            if (parser->data_left)
+                continue;
+            ended = count_element(parser, greeting);
+            if (ended && parser->data_damaged)
+                parser->kind = REPLY_MALFORMED;
+        } else {
+            used += reply_take_line(parser, bytes + used, count - used, &line);
+            if (!line.whole)
+                continue;
+            enum reply_kind fault = line.too_long ? REPLY_OVERSIZED : judge_line(parser, &line);
+            if (fault != REPLY_VALUE)
+                parser->kind = (uint8_t)fault;
+            ended =
+                fault != REPLY_VALUE || (parser->data_left == 0 && count_element(parser, greeting));
+        }
+        if (ended)
+            reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
+    }
+    return used;
+}
+
+static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
+                    struct reply *replies, size_t replies_max, size_t *reply_count)
+{
+    return parse_stream(parser, bytes, count, replies, replies_max, reply_count, false);
+}
+
+static size_t parse_resp3(struct reply_parser *parser, const char *bytes, size_t count,
+                          struct reply *replies, size_t replies_max, size_t *reply_count)
+{
+    return parse_stream(parser, bytes, count, replies, replies_max, reply_count, true);
+}
+
+static bool answers(unsigned operation, enum reply_kind kind)
+{
+    static const bool reads[REDIS_OPERATIONS] = {
+        [REDIS_GET] = true,  [REDIS_LPOP] = true,   [REDIS_LRANGE] = true,
+        [REDIS_HGET] = true, [REDIS_ZRANGE] = true,
+    };
+    switch (kind) {
+    case REPLY_VALUE:
+    case REPLY_MISS:
+        return reads[operation];
+    case REPLY_STORED:
+        return !reads[operation];
+    default:
+        return kind != REPLY_NOT_STORED; // an error can answer anything
+    }
+}
+
+const struct protocol redis_protocol = {
+    .name = "redis",
+    .operations = operations,
+    .operation_count = REDIS_OPERATIONS,
+    .dataset = DATASET_REDIS,
+    .request_bytes_max = request_bytes_max,
+    .encode = encode,
+    .parse = parse,
+    .answers = answers,
+};
+
+const struct protocol redis_resp3_protocol = {
+    .name = "redis-resp3",
+    .operations = operations,
+    .operation_count = REDIS_OPERATIONS,
+    .dataset = DATASET_REDIS,
+    .request_bytes_max = request_bytes_max_resp3,
+    .encode = encode_resp3,
+    .parse = parse_resp3,
+    .answers = answers,
+};
