@@ -437,8 +437,8 @@ static int resolve(struct resolver *r)
         return result;
     snprintf(r->experiment->name, sizeof r->experiment->name, "%s", r->spec->name);
     if ((result = resolve_hosts(r)) < 0 || (result = resolve_servers(r)) < 0 ||
-        (result = resolve_load(r)) < 0 || (result = resolve_neighbours(r)) < 0 ||
-        (result = resolve_tuning(r)) < 0 || (result = resolve_workload(r)) < 0 ||
+        (result = resolve_workload(r)) < 0 || (result = resolve_load(r)) < 0 ||
+        (result = resolve_neighbours(r)) < 0 || (result = resolve_tuning(r)) < 0 ||
         (result = resolve_capture(r)) < 0 || (result = resolve_diagnose(r)) < 0 ||
         (result = resolve_repetitions(r)) < 0)
         return result;

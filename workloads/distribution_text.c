@@ -204,6 +204,11 @@ int arrivals_parse(const char *text, struct distribution *gaps, struct error *er
             return 0;
         }
     }
+    if (!strchr(text, ':'))
+        return error_set(err, ERROR_INPUT,
+                         "\"%s\" is neither exponential, fixed, uniform nor a distribution like "
+                         "lognormal:1,0.5",
+                         text);
     if (distribution_parse(text, UNIT_NONE, gaps, err) < 0)
         return -(int)err->kind;
     double mean = distribution_mean(gaps);

@@ -286,7 +286,8 @@ static void impossible_loads_are_placed(void **state)
     refuse(BEFORE_LOAD "load: {rate: 1, duration: 1ms}\n",
            "x.yaml:4:27: duration: 1ms is outside 10ms to 24h");
     refuse(BEFORE_LOAD "load: {rate: 1, arrivals: poison}\n",
-           "x.yaml:4:27: arrivals: `poison` is not known here; it may be: exponential, fixed");
+           "x.yaml:4:27: arrivals: \"poison\" is neither exponential, fixed, uniform nor a "
+           "distribution like lognormal:1,0.5");
     refuse(BEFORE_LOAD "load: {rate: 1, depth: 0}\n", "x.yaml:4:24: depth: 0 is outside 1 to 4096");
     refuse(BEFORE_LOAD
            "load: {rate: 1, duration: 2s}\nneighbours: {n: {command: [a], start: 2s}}\n",

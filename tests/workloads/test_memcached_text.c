@@ -2,16 +2,8 @@
 //
 // The memcached text codec: what it writes, and that what it reads does not depend on where the
 // bytes are split.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "tests/workloads/codec_test.h"
 #include "workloads/memcached_text.h"
-#include "workloads/workload.h"
 
 static const struct protocol *const protocol = &memcached_text_protocol;
 
@@ -37,79 +29,14 @@ static void requests_are_encoded(void **state)
     assert_int_equal(protocol->encode(&set, out, 40), 0); // too small a buffer is left alone
 }
 
-struct stream {
-    const char *bytes;
-    size_t count;
-    struct reply replies[32];
-    size_t reply_count;
-};
-
-#define STREAM(text)                                                                               \
-    (struct stream)                                                                                \
-    {                                                                                              \
-        .bytes = text, .count = sizeof text - 1                                                    \
-    }
-
-// Feeds bytes [begin, end), in as many calls as it takes, with room for few replies a call.
-static void feed(struct reply_parser *parser, struct stream *stream, size_t begin, size_t end,
-                 size_t room)
-{
-    while (begin < end) {
-        // A copy of its own size, so that reading past it is caught by the sanitizers.
-        char *copy = malloc(end - begin);
-        assert_non_null(copy);
-        memcpy(copy, stream->bytes + begin, end - begin);
-        size_t found = 0;
-        size_t used = protocol->parse(parser, copy, end - begin,
-                                      stream->replies + stream->reply_count, room, &found);
-        free(copy);
-        assert_true(used > 0 && used <= end - begin && found <= room);
-        stream->reply_count += found;
-        assert_true(stream->reply_count < 30);
-        begin += used;
-    }
-}
-
-static void check_whole(struct stream *stream, const enum reply_kind *kinds, size_t count)
-{
-    uint64_t at = 0;
-    assert_int_equal(stream->reply_count, count);
-    for (size_t i = 0; i < count; i++) {
-        assert_int_equal(stream->replies[i].kind, kinds[i]);
-        assert_int_equal(stream->replies[i].begin, at);
-        assert_true(stream->replies[i].end > at);
-        at = stream->replies[i].end;
-    }
-}
-
-// Every way to split the stream in three, whole, and byte by byte.
-static void check_splits(struct stream stream, const enum reply_kind *kinds, size_t count)
-{
-    for (size_t first = 0; first <= stream.count; first++) {
-        for (size_t second = first; second <= stream.count; second++) {
-            struct reply_parser parser = {0};
-            stream.reply_count = 0;
-            feed(&parser, &stream, 0, first, 1 + first % 3);
-            feed(&parser, &stream, first, second, 8);
-            feed(&parser, &stream, second, stream.count, 8);
-            check_whole(&stream, kinds, count);
-            assert_int_equal(parser.offset, stream.count);
-        }
-    }
-    struct reply_parser parser = {0};
-    stream.reply_count = 0;
-    for (size_t at = 0; at < stream.count; at++)
-        feed(&parser, &stream, at, at + 1, 1);
-    check_whole(&stream, kinds, count);
-}
-
 static void replies_survive_any_split(void **state)
 {
     (void)state;
     static const enum reply_kind kinds[] = {
         REPLY_VALUE,        REPLY_MISS,  REPLY_STORED,     REPLY_VALUE,        REPLY_SERVER_ERROR,
         REPLY_CLIENT_ERROR, REPLY_VALUE, REPLY_NOT_STORED, REPLY_CLIENT_ERROR, REPLY_STORED};
-    check_splits(STREAM("VALUE 01 0 5\r\nhello\r\nEND\r\n"
+    check_splits(protocol,
+                 STREAM("VALUE 01 0 5\r\nhello\r\nEND\r\n"
                         "END\r\n"
                         "STORED\r\n"
                         "VALUE 02 7 9 123\r\nEND\r\n\0\r\n\xff\r\nEND\r\n" // a value like a reply
@@ -128,7 +55,8 @@ static void nonsense_is_counted_and_passed(void **state)
     static const enum reply_kind kinds[] = {REPLY_MALFORMED, REPLY_MALFORMED, REPLY_MALFORMED,
                                             REPLY_OVERSIZED, REPLY_MALFORMED, REPLY_MALFORMED,
                                             REPLY_MALFORMED, REPLY_STORED};
-    check_splits(STREAM("HTTP/1.1 200 OK\r\n"
+    check_splits(protocol,
+                 STREAM("HTTP/1.1 200 OK\r\n"
                         "\n"
                         "VALUE x 0 zz\r\n"
                         "VALUE x 0 99999999999999999999999\r\n"
@@ -146,7 +74,7 @@ static void value_lengths_are_told(void **state)
         STREAM("VALUE 1 0 3\r\nabc\r\nEND\r\nVALUE 1 0 2\r\nab\r\nVALUE 2 0 5\r\n"
                "abcde\r\nEND\r\n");
     struct reply_parser parser = {0};
-    feed(&parser, &stream, 0, stream.count, 8);
+    feed(protocol, &parser, &stream, 0, stream.count, 8);
     assert_int_equal(stream.reply_count, 2);
     assert_int_equal(stream.replies[0].value_bytes, 3);
     assert_int_equal(stream.replies[1].value_bytes, 7);
@@ -165,7 +93,7 @@ static void long_lines_are_skipped(void **state)
         stream.count = 5005;
         struct reply_parser parser = {0};
         for (size_t at = 0; at < stream.count; at += splits[i])
-            feed(&parser, &stream, at,
+            feed(protocol, &parser, &stream, at,
                  at + splits[i] < stream.count ? at + splits[i] : stream.count, 8);
         static const enum reply_kind kinds[] = {REPLY_OVERSIZED, REPLY_STORED, REPLY_MISS};
         check_whole(&stream, kinds, 3);
