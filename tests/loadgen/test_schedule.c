@@ -13,6 +13,7 @@
 
 #include "base/quantile.h"
 #include "loadgen/schedule.h"
+#include "workloads/distribution_text.h"
 
 static const double rate = 50000;
 static const uint64_t duration_ns = 4000000000;
@@ -74,6 +75,39 @@ static void fixed_arrivals_are_even(void **state)
         assert_true(gap >= 19999 && gap <= 20001);
     }
     schedule_free(&schedule);
+}
+
+// Gaps of any shape come at the asked rate, with the shape's own coefficient of variation.
+static void any_shape_is_scaled_to_the_rate(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double variation;
+    } shapes[] = {
+        {"uniform", 0.57735},                // 1 / sqrt(3)
+        {"lognormal:7,0.5", 0.53294},        // sqrt(exp(s^2) - 1)
+        {"gpd:0,16.0292,0.154971", 1.20373}, // 1 / sqrt(1 - 2 shape)
+        {"normal:4,1", 0.25},
+        {"bimodal:1,9,0.5", 0.8},
+    };
+    struct workload workload;
+    workload_defaults(&workload);
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        struct distribution gaps;
+        struct schedule schedule;
+        struct error err = {0};
+        assert_int_equal(arrivals_parse(shapes[k].text, &gaps, &err), 0);
+        assert_int_equal(schedule_draw(&workload, &gaps, rate, duration_ns, 3, &schedule, &err), 0);
+        double n = (double)schedule.count, expected = rate * (double)duration_ns / 1e9, squares = 0;
+        assert_true(fabs(n - expected) < 5 * shapes[k].variation * sqrt(expected));
+        for (size_t i = 1; i < schedule.count; i++) {
+            double gap = (double)(schedule.items[i].offset_ns - schedule.items[i - 1].offset_ns);
+            squares += (gap * rate / 1e9 - 1) * (gap * rate / 1e9 - 1);
+        }
+        assert_true(fabs(sqrt(squares / n) / shapes[k].variation - 1) < 0.03);
+        schedule_free(&schedule);
+    }
 }
 
 static void seeds_repeat_and_differ(void **state)
@@ -145,8 +179,11 @@ static void the_impossible_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrivals_are_poisson),      cmocka_unit_test(fixed_arrivals_are_even),
-        cmocka_unit_test(seeds_repeat_and_differ),   cmocka_unit_test(mix_and_keys_are_kept),
+        cmocka_unit_test(arrivals_are_poisson),
+        cmocka_unit_test(fixed_arrivals_are_even),
+        cmocka_unit_test(any_shape_is_scaled_to_the_rate),
+        cmocka_unit_test(seeds_repeat_and_differ),
+        cmocka_unit_test(mix_and_keys_are_kept),
         cmocka_unit_test(the_impossible_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

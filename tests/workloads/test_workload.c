@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "workloads/protocol.h"
+#include "workloads/redis.h"
 #include "workloads/workload.h"
 
 static int load_text(const char *text, size_t bytes, struct workload *workload, struct error *err)
@@ -43,7 +44,12 @@ static void assert_same(const struct workload *a, const struct workload *b)
     assert_true(a->popularity.exponent == b->popularity.exponent);
     const struct distribution *sizes[2][2] = {{&a->key_size_bytes, &b->key_size_bytes},
                                               {&a->value_size_bytes, &b->value_size_bytes}};
+    assert_int_equal(a->arrivals.kind, b->arrivals.kind);
+    assert_true(a->arrivals.second == b->arrivals.second);
+    assert_int_equal(a->service_given, b->service_given);
+    assert_true(a->service_ns.third == b->service_ns.third);
     for (unsigned i = 0; i < 2; i++) {
+        assert_true(sizes[i][0]->third == sizes[i][1]->third);
         assert_int_equal(sizes[i][0]->kind, sizes[i][1]->kind);
         assert_true(sizes[i][0]->first == sizes[i][1]->first);
         assert_true(sizes[i][0]->second == sizes[i][1]->second);
@@ -116,6 +122,21 @@ static void faults_are_placed(void **state)
         {"keys: {popularity: {zipf: 1, uniform: true}}\n", ":1:8: keys.popularity: either"},
         {"mix: {get: 0, set: 0}\n", ":1:1: mix: the weights must add up"},
         {"mix: {get: x}\n", ":1:7: mix.get: \"x\" is not a number"},
+        {"mix: {lpush: 1}\n", ":1:7: mix.lpush: protocol memcached has no lpush; it has get, set"},
+        {"protocol: http\nmix: {get: 1, set: 1}\n",
+         ":2:15: mix.set: protocol http has no set; it has get"},
+        {"mix: {delete: 1}\n", ":1:7: unknown key \"delete\"; known here: get, set, incr"},
+        {"preset: tec\n", ":1:1: preset: there is no preset \"tec\"; there are etc, usr, var"},
+        {"preset: var\nprotocol: http\n", ":2:1: protocol: protocol http has no set"},
+        {"arrivals: never\n", ":1:1: arrivals: \"never\" is neither exponential"},
+        {"service: fixed:1us\n", ":1:1: service: protocol memcached does not tell"},
+        {"protocol: lab\nservice: fixed:1\n", ":2:1: service: fixed: \"1\" is not a duration"},
+        {"values:\n  size: {gpd: [0, 1]}\n", ":2:15: gpd must have 3 values, not 2"},
+        {"values:\n  size: {gpd: [0, 1, x]}\n", ":2:10: values.size.gpd: \"x\" is not a number"},
+        {"values: {size: {bimodal: [1, 2MiB, 0.1]}}\n",
+         ":1:17: values.size.bimodal: 2097152 bytes, but a value"},
+        {"values: {size: {empirical: /nonexistent.csv}}\n",
+         ":1:17: values.size.empirical: cannot open"},
         {"values: {size: {fixed: 2MiB}}\n", ":1:17: values.size.fixed: 2097152 bytes, but a value"},
         {"values: {size: {exponential: 0}}\n",
          ":1:17: values.size.exponential: 0 must be more than 0"},
@@ -158,7 +179,10 @@ static void writing_and_reading_agree(void **state)
     static const char *const texts[] = {
         "{}\n",
         "mix: {set: 1.5}\nkeys: {count: 7, size: {exponential: 20}, popularity: {zipf: 1.25}}\n"
-        "values: {size: {uniform: [0, 9]}}\n"};
+        "values: {size: {uniform: [0, 9]}}\n",
+        "preset: etc\nprotocol: redis\nmix: {lrange: 1, hget: 0.25}\narrivals: uniform\n",
+        "protocol: lab\nservice: bimodal:5us,1ms,0.125\nkeys: {size: {gev: [30.5, 8.25, -0.5]}}\n"
+        "values: {size: {lognormal: [100, 0.5]}}\narrivals: gpd:0,16.0292,0.154971\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct workload first, second;
         struct error err;
@@ -169,6 +193,65 @@ static void writing_and_reading_agree(void **state)
         assert_same(&first, &second);
         free(yaml);
     }
+}
+
+static void protocols_have_their_own_mixes(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct error err;
+    static const char redis[] = "protocol: redis\nmix: {zadd: 2, get: 1}\n";
+    assert_int_equal(load_text(redis, sizeof redis - 1, &workload, &err), 0);
+    for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
+        assert_true(workload.mix[i] == (i == REDIS_ZADD ? 2 : i == REDIS_GET ? 1 : 0));
+    static const char lab[] = "protocol: lab\nservice: bimodal:5us,100us,0.05\n";
+    assert_int_equal(load_text(lab, sizeof lab - 1, &workload, &err), 0);
+    assert_true(workload.mix[0] == 1 && workload.mix[1] == 0);
+    assert_true(workload.service_given && workload.service_ns.second == 100000);
+}
+
+static void changing_protocols_keeps_the_mix_by_name(void **state)
+{
+    (void)state;
+    struct workload workload;
+    struct error err = {0};
+    static const char text[] = "protocol: redis\nmix: {set: 3, get: 1}\n";
+    assert_int_equal(load_text(text, sizeof text - 1, &workload, &err), 0);
+    assert_int_equal(workload_set_protocol(&workload, protocol_find("memcached-meta"), &err), 0);
+    assert_true(workload.mix[WORKLOAD_GET] == 1 && workload.mix[WORKLOAD_SET] == 3);
+    assert_int_equal(workload_set_protocol(&workload, protocol_find("http"), &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "http has no set"));
+    assert_string_equal(workload.protocol->name, "memcached-meta"); // as it was
+    workload_defaults(&workload);
+    assert_int_equal(workload_set_protocol(&workload, protocol_find("http"), &err), 0);
+    assert_true(workload.mix[0] == 1 && workload.mix[1] == 0); // http's own
+}
+
+static void requests_follow_from_their_places(void **state)
+{
+    (void)state;
+    enum { PLACES = 20000 };
+    struct workload workload;
+    struct request request;
+    struct error err;
+    char key[WORKLOAD_KEY_BYTES_MAX], value[300];
+    static const char text[] = "protocol: lab\nservice: exponential:10us\n";
+    workload_defaults(&workload);
+    workload_request(&workload, WORKLOAD_SET, 7, 0, 41, key, value, &request);
+    assert_ptr_equal(request.value, value);
+    assert_int_equal(request.value_bytes, 200);
+    assert_int_equal(request.number, 41);
+    assert_true(request.service_ns == request_service_from_server);
+    workload_request(&workload, WORKLOAD_GET, 7, 0, 41, key, value, &request);
+    assert_null(request.value);
+    assert_int_equal(load_text(text, sizeof text - 1, &workload, &err), 0);
+    double sum = 0;
+    for (uint64_t place = 0; place < PLACES; place++) { // the same key at every place
+        workload_request(&workload, 0, 7, place, place, key, value, &request);
+        sum += (double)request.service_ns;
+    }
+    // An exponential distribution's deviation is its mean: 5 standard errors.
+    assert_true(sum / PLACES > 10000 * 0.965 && sum / PLACES < 10000 * 1.035);
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -233,10 +316,17 @@ static void values_follow_from_their_index(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_is_taken),  cmocka_unit_test(what_is_absent_is_the_default),
-        cmocka_unit_test(faults_are_placed),    cmocka_unit_test(odd_bytes_are_refused),
-        cmocka_unit_test(absent_file_is_named), cmocka_unit_test(writing_and_reading_agree),
-        cmocka_unit_test(keys_differ_and_fit),  cmocka_unit_test(values_follow_from_their_index),
+        cmocka_unit_test(everything_is_taken),
+        cmocka_unit_test(what_is_absent_is_the_default),
+        cmocka_unit_test(faults_are_placed),
+        cmocka_unit_test(odd_bytes_are_refused),
+        cmocka_unit_test(absent_file_is_named),
+        cmocka_unit_test(writing_and_reading_agree),
+        cmocka_unit_test(protocols_have_their_own_mixes),
+        cmocka_unit_test(changing_protocols_keeps_the_mix_by_name),
+        cmocka_unit_test(requests_follow_from_their_places),
+        cmocka_unit_test(keys_differ_and_fit),
+        cmocka_unit_test(values_follow_from_their_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,215 @@
+#!/usr/bin/env bash
+# Every protocol against a real server, which is then asked how many requests it has seen.
+set -u
+taillight=${BUILD:-build}/taillight
+dir=$(mktemp -d /tmp/test-load-protocols-XXXXXX)
+server=0
+missing=
+cleanup() {
+    [ "$server" -ne 0 ] && kill -9 "$server" 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+fail() {
+    echo "FAIL: $*"
+    cat "$dir"/out "$dir"/err "$dir"/log 2>/dev/null
+    exit 1
+}
+port=21550
+start() { # command ...; with PORT in its words
+    while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+    "${@//PORT/$port}" >"$dir/log" 2>&1 &
+    server=$!
+    for _ in $(seq 100); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
+        sleep 0.05
+    done
+    fail "$1 does not listen"
+}
+stop() {
+    kill "$server"
+    wait "$server" 2>/dev/null
+    server=0
+    port=$((port + 1))
+}
+have() {
+    command -v "$1" >/dev/null || { missing="$missing $1" && return 1; }
+}
+# The load's own exit code may be 4: the machine may be busy. What it counts must add up all the same.
+load() {
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 2k --duration 1s \
+        --timeout 20s --seed 5 --connections 4 "$@" >"$dir/out" 2>"$dir/err"
+    case $? in 0 | 4) ;; *) fail "load $*" ;; esac
+    [ "$(value answered)" = "$(value scheduled)" ] || fail "load $*: not everything was answered"
+    [ "$(value scheduled)" -gt 1500 ] || fail "load $*: only $(value scheduled) requests"
+    grep -q '"errors": {}' "$dir/out" || fail "load $*: errors"
+}
+refused() { # text, options ...
+    timeout 10 "$taillight" load --server "127.0.0.1:$port" --rate 1k --duration 100ms "${@:2}" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 2 ] || fail "load ${*:2}: not refused"
+    grep -qF -- "$1" "$dir/err" || fail "load ${*:2}: does not say $1"
+}
+prepare() {
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --prepare "$@" >"$dir/out" 2>"$dir/err" ||
+        fail "prepare $*"
+}
+value() {
+    sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\).*/\1/p" "$dir/out"
+}
+
+# --- bad input, before anything is connected -----------------------------------------------------
+refused 'is not one of: memcached, memcached-binary' --protocol gopher
+refused '--protocol: protocol http has no set' --workload var --protocol http
+refused 'write lognormal:MEDIAN,SIGMA' --arrivals lognormal:1
+refused 'cannot be scaled to a rate' --arrivals pareto:1,1
+printf 'protocol: redis\nmix: {get: 1, call: 2}\n' >"$dir/bad.yaml"
+refused "$dir/bad.yaml:2:15: mix.call: protocol redis has no call" --workload "$dir/bad.yaml"
+
+# --- memcached, three ways -----------------------------------------------------------------------
+if have memcached; then
+    user=()
+    [ "$(id -u)" -eq 0 ] && user=(-u root)
+    printf 'mix: {get: 1, set: 1}\nkeys: {count: 2k, popularity: {zipf: 0.99}}\n' >"$dir/memcached.yaml"
+    printf 'values: {size: {gpd: [0, 214.476, 0.348238]}}\n' >>"$dir/memcached.yaml"
+    counts() { # of gets and sets the server has seen
+        exec 3<>"/dev/tcp/127.0.0.1/$port"
+        printf 'stats\r\nquit\r\n' >&3
+        tr -d '\r' <&3 | sed -n 's/^STAT cmd_\([gs]et\) /\1 /p' | sort | sed 's/.* //' | tr '\n' ' '
+        exec 3>&-
+    }
+    for protocol in memcached memcached-binary memcached-meta; do
+        start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 64
+        prepare --protocol $protocol --workload "$dir/memcached.yaml"
+        grep -q '"verified": 2000' "$dir/out" || fail "$protocol: the dataset"
+        read -r gets sets <<<"$(counts)"
+        load --protocol $protocol --workload "$dir/memcached.yaml" --arrivals uniform --depth 64
+        [ "$(value misses)" = 0 ] || fail "$protocol: misses"
+        [ "$(value protocol)" = $protocol ] || fail "$protocol: not in the summary"
+        [ "$(value arrivals)" = uniform ] || fail "$protocol: arrivals not in the summary"
+        read -r gets_after sets_after <<<"$(counts)"
+        [ $((gets_after - gets + sets_after - sets)) -eq "$(value answered)" ] ||
+            fail "$protocol: the server counts $gets_after - $gets gets, $sets_after - $sets sets"
+        [ $((sets_after - sets)) -gt 500 ] || fail "$protocol: few sets"
+        stop
+        # Nothing was stored: gets are misses, which are answers.
+        start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 64
+        printf 'mix: {get: 1}\n' >"$dir/gets.yaml"
+        load --protocol $protocol --workload "$dir/gets.yaml"
+        [ "$(value misses)" = "$(value answered)" ] || fail "$protocol: misses are not counted"
+        stop
+    done
+    # Too large for the server: an error reply of its own kind, and the run goes on.
+    printf 'mix: {set: 1}\nvalues: {size: {fixed: 1MiB}}\nkeys: {count: 10}\n' >"$dir/large.yaml"
+    for protocol in memcached memcached-binary memcached-meta; do
+        start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 64
+        timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 50 --duration 500ms \
+            --protocol $protocol --workload "$dir/large.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
+        grep -qE '"(server|client)_error": [0-9]' "$dir/out" || fail "$protocol: too large a value"
+        [ "$(value answered)" = "$(value scheduled)" ] || fail "$protocol: an error reply ended the run"
+        stop
+    done
+    # The presets.
+    start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 256
+    for preset in etc usr var; do
+        load --workload $preset
+        [ "$(value arrivals)" = 'gpd:0' ] || fail "$preset: its arrivals are not kept" # cut at the comma
+    done
+    stop
+fi
+
+# --- Redis ---------------------------------------------------------------------------------------
+if have redis-server; then
+    printf 'protocol: redis\nkeys: {count: 200}\nvalues: {size: {uniform: [0, 300]}}\nmix: {get: 3, set: 1, incr: 1, ' >"$dir/redis.yaml"
+    printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1}\n' >>"$dir/redis.yaml"
+    calls() { # of a command, by the server's own count
+        redis-cli -p "$port" info commandstats | sed -n "s/^cmdstat_$1:calls=\([0-9]*\),.*/\1/p"
+    }
+    for protocol in redis redis-resp3; do
+        start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
+        prepare --workload "$dir/redis.yaml" --protocol $protocol
+        grep -q '"verified": 800' "$dir/out" || fail "$protocol: the dataset"
+        redis-cli -p "$port" config resetstat >"$dir/log"
+        load --workload "$dir/redis.yaml" --protocol $protocol --arrivals lognormal:1,0.5
+        [ "$(value misses)" = 0 ] || fail "$protocol: misses"
+        sum=0
+        for command in get set incr lpush lpop lrange hset hget zadd zrange; do
+            [ "$(calls $command)" -gt 50 ] || fail "$protocol: $command was hardly called"
+            sum=$((sum + $(calls $command)))
+        done
+        [ $sum -eq "$(value answered)" ] || fail "$protocol: the server counts $sum requests"
+        [ "$protocol" = redis ] || [ "$(calls hello)" = 4 ] || fail 'RESP3 was not asked for once a connection'
+        # A key of another type: error replies, counted, and the run goes on.
+        redis-cli -p "$port" del "$(printf '%031d' 0)" >"$dir/log"
+        redis-cli -p "$port" lpush "$(printf '%031d' 0)" x >"$dir/log"
+        printf 'protocol: redis\nkeys: {count: 1}\nmix: {get: 1}\n' >"$dir/wrong.yaml"
+        timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 500ms \
+            --protocol $protocol --workload "$dir/wrong.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
+        [ $? -eq 4 ] || fail "$protocol: errors do not show in the verdict"
+        grep -q "\"client_error\": $(value answered)" "$dir/out" || fail "$protocol: WRONGTYPE is not counted"
+        stop
+    done
+    # A server without room refuses the dataset in words.
+    start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" --maxmemory 1mb
+    timeout 30 "$taillight" load --server "127.0.0.1:$port" --quiet --prepare --workload etc --protocol redis \
+        >"$dir/out" 2>"$dir/err"
+    [ $? -eq 1 ] && grep -q 'OOM' "$dir/err" || fail 'a full Redis: no clear error'
+    stop
+fi
+
+# --- HTTP ----------------------------------------------------------------------------------------
+PATH=$PATH:/usr/sbin
+if have nginx; then
+    mkdir "$dir/html"
+    for key in 0 1 2 3; do printf 'page %s\n' $key >"$dir/html/$key"; done
+    cat >"$dir/nginx.in" <<'END'
+daemon off; pid DIR/nginx.pid; error_log DIR/error.log; worker_processes 1;
+events { worker_connections 64; }
+http { access_log DIR/access.log; keepalive_requests 1000000; default_type text/plain; SSI
+  client_body_temp_path DIR; proxy_temp_path DIR; fastcgi_temp_path DIR; uwsgi_temp_path DIR; scgi_temp_path DIR;
+  server { listen 127.0.0.1:PORT; root DIR/html; } }
+END
+    printf 'protocol: http\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/http.yaml"
+    # SSI makes nginx forget the length: the replies come in chunks.
+    for ssi in 'ssi off;' 'ssi on; ssi_types *;'; do
+        while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+        sed "s|DIR|$dir|g; s|PORT|$port|g; s|SSI|$ssi|" "$dir/nginx.in" >"$dir/nginx.conf"
+        rm -f "$dir/access.log"
+        start nginx -p "$dir" -c "$dir/nginx.conf"
+        prepare --workload "$dir/http.yaml"
+        load --workload "$dir/http.yaml" --depth 8
+        [ "$(value misses)" = 0 ] || fail 'http: misses'
+        answered=$(value answered)
+        # Half of these are not there.
+        printf 'protocol: http\nkeys: {count: 8, size: {fixed: 1}}\n' >"$dir/half.yaml"
+        load --workload "$dir/half.yaml"
+        [ "$(value misses)" -gt 500 ] && [ "$(value misses)" -lt "$(value answered)" ] || fail 'http: 404 is no miss'
+        misses=$(value misses)
+        answered=$((answered + $(value answered)))
+        kill "$server" && wait "$server" 2>/dev/null # writes its log
+        server=0
+        [ "$(wc -l <"$dir/access.log")" -eq "$answered" ] || fail "http: the server's log has $(wc -l <"$dir/access.log") of $answered"
+        [ "$(grep -c '" 404 ' "$dir/access.log")" -eq "$misses" ] || fail 'http: 404s in the log'
+    done
+fi
+
+# --- the laboratory ------------------------------------------------------------------------------
+start "${BUILD:-build}/labserver" --port PORT --protocol lab --service fixed:20us
+printf 'protocol: lab\nvalues: {size: {uniform: [0, 20000]}}\n' >"$dir/lab.yaml"
+prepare --workload "$dir/lab.yaml"
+grep -q '"stored": 0' "$dir/out" || fail 'lab: a dataset'
+load --workload "$dir/lab.yaml" --depth 16
+# The request states its own service time: no reply can be quicker.
+printf 'protocol: lab\nservice: fixed:10ms\n' >"$dir/slow.yaml"
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 40 --duration 500ms \
+    --workload "$dir/slow.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
+p50=$(sed -n '/"uncorrected_latency_us"/,/}/s/.*"p50": \([0-9]*\).*/\1/p' "$dir/out")
+[ "${p50:-0}" -ge 10000 ] || fail "lab: p50 is ${p50:-none} us with a service time of 10000 us"
+# Another protocol: malformed, and the end of the connection; the run ends by itself.
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 500ms \
+    --protocol redis >"$dir/out" 2>"$dir/err"
+[ $? -eq 1 ] || fail 'lab: another protocol'
+grep -q '"connections_broken"' "$dir/out" || fail 'lab: another protocol breaks no connection'
+stop
+
+[ -z "$missing" ] || { echo "not installed:$missing" && exit 77; }
+exit 0
