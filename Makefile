@@ -168,6 +168,8 @@ install: all
 	install $(BUILD)/libtaillight-shim.so $(BUILD)/labserver $(DESTDIR)$(PREFIX)/lib/taillight
 	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 experiments/*.yaml $(DESTDIR)$(PREFIX)/share/taillight/experiments
+	install -d $(DESTDIR)$(PREFIX)/share/taillight/workloads
+	install -m 644 workloads/*.yaml $(DESTDIR)$(PREFIX)/share/taillight/workloads
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
 // Empirical distributions: values that were seen, from a CSV file.
-#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "workloads/distribution.h"
 
-enum { LINES_MAX = 10000000 };
+enum { LINES_MAX = 10000000, FILE_BYTES_MAX = 256 << 20 };
 
 struct weighted {
     double value, weight;
@@ -89,16 +92,32 @@ static int make_table(const char *path, struct weighted_array *array,
     return 0;
 }
 
+// Devices and pipes might never end, or never begin.
+static FILE *open_regular(const char *path, struct error *err)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) < 0)
+        error_set_errno(err, ERROR_INPUT, "cannot open the values %s", path);
+    else if (!S_ISREG(status.st_mode) || status.st_size > FILE_BYTES_MAX)
+        error_set(err, ERROR_INPUT, "the values %s are no regular file of at most %d MiB", path,
+                  FILE_BYTES_MAX >> 20);
+    else
+        return fdopen(fd, "r");
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
 int distribution_load(const char *path, struct distribution *distribution, struct error *err)
 {
     struct weighted_array array = {0};
     char *line = NULL;
     size_t line_bytes = 0, number = 0;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_regular(path, err);
     if (!file)
-        return error_set_errno(err, ERROR_INPUT, "cannot open the values %s", path);
+        return -ERROR_INPUT;
     int result = 0;
-    errno = 0;
     while (result == 0 && getline(&line, &line_bytes, file) >= 0)
         result = read_line(path, ++number, line, &array, err);
     if (result == 0 && ferror(file))

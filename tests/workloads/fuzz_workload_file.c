@@ -45,5 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         workload_value(&workload, i, value);
     }
+    workload_free(&workload);
+    workload_free(&again);
     return 0;
 }

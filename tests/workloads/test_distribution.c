@@ -265,6 +265,8 @@ static void bad_tables_are_refused(void **state)
     struct error err = {0};
     assert_int_equal(distribution_load("/nonexistent.csv", &none, &err), -ERROR_INPUT);
     assert_non_null(strstr(err.text, "/nonexistent.csv"));
+    assert_int_equal(distribution_load("/dev/zero", &none, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "no regular file"));
 }
 
 static void fixed_is_fixed(void **state)
