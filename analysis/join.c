@@ -21,6 +21,7 @@ struct joiner {
     struct join_counts *counts;
     struct piles requests; // samples by client connection, in the order sent
     struct piles passages[PASSAGE_KINDS];
+    int64_t *segment_ns; // by sample: when the record of its segment was written
     uint32_t *socket_of; // by client connection: position in the sockets table
     uint32_t *calls_of;  // by client connection: position in the shim's table
     double error_ns;     // of the difference of two converted times
@@ -277,15 +278,35 @@ static void stamp_by_call(struct joiner *joiner, struct lifetime *life, enum sta
     life->batch_position = call->batch_position;
 }
 
-// A hand-off says up to where the application had read by then. When that is beyond the request, it
-// announced later bytes: the request's own hand-off was never recorded, and no order of the stamps
-// needs to be broken to know it.
+// Where the bytes begin that a record is about; 0 where it does not say. A hand-off says up to
+// where the application had read by then, a transmit how many bytes it carries, a call where it
+// began.
+static uint64_t begin_of(const struct joiner *joiner, const struct passage *passage,
+                         enum passage_kind kind)
+{
+    if (kind == RECEIVES || kind == SENDS)
+        return joiner->in->calls->items[passage->record].offset;
+    const struct event *event = &joiner->in->events[passage->record];
+    if (kind == HANDOFFS)
+        return event->payload.b;
+    return kind == TRANSMITS && event->payload.b < passage->end ? passage->end - event->payload.b
+                                                                : 0;
+}
+
+// True when the first record that reaches a request's last byte begins beyond it: the request's own
+// record was never written, and no order of stamps needs to be broken to know it.
 static bool is_of_later_bytes(struct joiner *joiner, const struct passage *passage,
                               enum passage_kind kind, uint64_t offset)
 {
-    if (kind != HANDOFFS || joiner->in->events[passage->record].payload.b < offset)
+    struct join_counts *counts = joiner->counts;
+    if (begin_of(joiner, passage, kind) < offset)
         return false;
-    joiner->counts->handoffs_unseen++;
+    if (kind == HANDOFFS)
+        counts->handoffs_unseen++;
+    else if (kind == TRANSMITS)
+        counts->transmits_unseen++;
+    else
+        counts->calls_unseen++;
     return true;
 }
 
@@ -293,6 +314,16 @@ static bool is_of_later_bytes(struct joiner *joiner, const struct passage *passa
 static uint64_t wanted_offset(const struct sample *sample, enum passage_kind kind)
 {
     return kind == TRANSMITS || kind == SENDS ? sample->reply_end : sample->request_end;
+}
+
+// A segment's record says where it ends only. But when it was written after the bytes had gone
+// further up, it is of later bytes. Segments and hand-offs are timed by the same clock.
+static void check_segment(struct joiner *joiner, struct lifetime *life, int64_t further_up_ns)
+{
+    if (!lifetime_has(life, STAMP_NIC) || joiner->segment_ns[life->request] <= further_up_ns)
+        return;
+    life->present &= (uint16_t) ~(1u << STAMP_NIC);
+    joiner->counts->segments_unseen++;
 }
 
 static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
@@ -315,6 +346,10 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
             return;
         if (is_of_later_bytes(joiner, &piles->items[at], kind, offset))
             continue;
+        if (kind == SEGMENTS)
+            joiner->segment_ns[life->request] = piles->items[at].time_ns;
+        if (kind == HANDOFFS)
+            check_segment(joiner, life, piles->items[at].time_ns);
         if (kind == RECEIVES || kind == SENDS)
             stamp_by_call(joiner, life, stamp, &piles->items[at]);
         else
@@ -376,18 +411,11 @@ static void join_connection(struct joiner *joiner, size_t client)
     count_sharing(joiner, client);
 }
 
-// What took the hand-off's record took the segment's as well: the one that was found came later.
-static void forget_later_segment(struct lifetime *life)
-{
-    if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_NIC) &&
-        lifetime_has(life, STAMP_APPLICATION) &&
-        life->stamp_ns[STAMP_NIC] > life->stamp_ns[STAMP_APPLICATION])
-        life->present &= (uint16_t) ~(1u << STAMP_NIC);
-}
-
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
-    forget_later_segment(life);
+    // What took the hand-off's record took the segment's as well, if that one came after M(a).
+    if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_APPLICATION))
+        check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);
     lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
     if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_REPLY_READ) ||
         !lifetime_has(life, STAMP_SEND))
@@ -437,7 +465,8 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     if (result == 0) {
         joiner.lives = out->items;
         out->count = input->sample_count;
-        result = pile_requests(&joiner);
+        joiner.segment_ns = calloc(input->sample_count + 1, sizeof *joiner.segment_ns);
+        result = joiner.segment_ns ? pile_requests(&joiner) : -1;
     }
     if (result == 0)
         result = pile_server(&joiner);
@@ -452,6 +481,7 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     piles_free(&joiner.requests);
     for (int kind = 0; kind < PASSAGE_KINDS; kind++)
         piles_free(&joiner.passages[kind]);
+    free(joiner.segment_ns);
     free(joiner.socket_of);
     free(joiner.calls_of);
     if (result < 0) {

@@ -39,8 +39,9 @@ struct join_counts {
     uint64_t connections_without_socket; // of these, unknown to the kernel's table
     uint64_t connections_without_calls;  // of these, unknown to the shim's table
     uint64_t segments_repeated; // segments that brought nothing new: retransmits, reordering
-    uint64_t handoffs_unseen;   // requests read by the application before the first hand-off record
-                                // that covers them: their own record was lost
+    // Requests whose own record is lost, which the first one that covers them shows: it is of later
+    // bytes only. They do without that stamp.
+    uint64_t segments_unseen, handoffs_unseen, transmits_unseen, calls_unseen;
     uint64_t segments_without_stamp; // M(n) taken from the event's time, not the skb's stamp
     uint64_t impossible_stamps;      // beyond any host's uptime: damaged records, left out
     uint64_t coalesced_rx;           // client RX stamps that are an upper bound

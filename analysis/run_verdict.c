@@ -133,11 +133,14 @@ static void say_completeness(struct sentence *out, const struct run_analysis *ru
     if (unanswered)
         say(out, ", %s never answered", grouped(unanswered, count));
     uint64_t dropped = run->dropped_events + run->dropped_calls + run->dropped_samples;
+    const struct join_counts *join = &run->join;
+    uint64_t unseen =
+        join->segments_unseen + join->handoffs_unseen + join->transmits_unseen + join->calls_unseen;
     if (dropped)
         say(out, "; %s records were dropped", grouped(dropped, count));
-    else if (run->join.handoffs_unseen)
-        say(out, "; no drop was reported, yet the capture lacks the hand-offs of %s requests",
-            grouped(run->join.handoffs_unseen, count));
+    else if (unseen)
+        say(out, "; no drop was reported, yet %s records of requests are missing",
+            grouped(unseen, count));
     else
         say(out, "; nothing was dropped");
     if (run->order_violations) {

@@ -209,6 +209,48 @@ static void lost_handoffs_are_known(void **state)
     release(&j);
 }
 
+// Forgets every other transmit, segment and call: what is left is not taken for what is lost.
+static void other_lost_records_are_known(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        struct joined j = {0};
+        scenario_build(&j.scenario, &plain);
+        struct scenario *s = &j.scenario;
+        size_t kept = 0, seen = 0;
+        for (size_t i = 0; i < s->events.count; i++)
+            if (!(s->events.items[i].kind == (kind == 0 ? EVENT_TRANSMIT : EVENT_SEGMENT) &&
+                  kind < 2 && seen++ % 2))
+                s->events.items[kept++] = s->events.items[i];
+        s->events.count = kept;
+        kept = 0;
+        for (size_t i = 0; i < s->calls.count; i++)
+            if (!(kind == 2 && s->calls.items[i].kind == CALL_RECEIVE && seen++ % 2))
+                s->calls.items[kept++] = s->calls.items[i];
+        s->calls.count = kept;
+        struct join_input input = input_of(&j);
+        join_all(&j, &input);
+        const enum stamp_kind stamp = kind == 0   ? STAMP_SERVER_TX
+                                      : kind == 1 ? STAMP_NIC
+                                                  : STAMP_APPLICATION;
+        unsigned without = 0;
+        for (size_t i = 0; i < j.lives.count; i++) {
+            const struct lifetime *life = &j.lives.items[i];
+            const struct scenario_request *r = &s->requests.items[i];
+            const int64_t truth[] = {r->server_tx, r->nic, r->application};
+            without += !lifetime_has(life, stamp);
+            if (lifetime_has(life, stamp))
+                assert_int_equal(life->stamp_ns[stamp], truth[kind]);
+        }
+        assert_int_equal(without, plain.requests / 2);
+        const uint64_t counted[] = {j.counts.transmits_unseen, j.counts.segments_unseen,
+                                    j.counts.calls_unseen};
+        assert_true(counted[kind] >= without - plain.connections); // but for the streams' ends
+        assert_int_equal(j.counts.disorder.violations, 0);
+        release(&j);
+    }
+}
+
 static void missing_logs_are_reasons(void **state)
 {
     (void)state;
@@ -341,6 +383,7 @@ int main(void)
         cmocka_unit_test(pipelined_requests_share_records),
         cmocka_unit_test(one_handoff_covers_many),
         cmocka_unit_test(lost_handoffs_are_known),
+        cmocka_unit_test(other_lost_records_are_known),
         cmocka_unit_test(missing_logs_are_reasons),
         cmocka_unit_test(unanswered_requests_stay_infinite),
         cmocka_unit_test(a_reused_port_is_told_apart_by_time),
