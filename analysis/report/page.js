@@ -65,7 +65,9 @@ function warnings() {
   return [load?.reasons, load?.warnings, capture?.warnings, experiment?.warnings]
       .filter(Array.isArray)
       .flat()
-      .filter(text => typeof text === 'string');
+      .filter(text => typeof text === 'string')
+      // The engine repeats what its children said, with their names in front.
+      .filter((text, i, all) => !all.slice(0, i).some(earlier => text.includes(earlier)));
 }
 
 // The first sentence is the headline.
@@ -443,6 +445,7 @@ function redraw() {
   renderStages();
   if (current()?.messages.id.length) {
     balloons.sprites = new Map();
+    balloons.picture = null;
     balloons.draw();
     renderBoxes();
   }

@@ -16,6 +16,7 @@ ASSET(page_css, "page.css")
 ASSET(page_plot_js, "page_plot.js")
 ASSET(page_latency_js, "page_latency.js")
 ASSET(page_causes_js, "page_causes.js")
+ASSET(page_boxes_js, "page_boxes.js")
 ASSET(page_timeline_js, "page_timeline.js")
 ASSET(page_js, "page.js")
 
@@ -25,6 +26,7 @@ const struct page_asset page_assets[] = {
     {"page_plot.js", page_plot_js_begin, page_plot_js_end},
     {"page_latency.js", page_latency_js_begin, page_latency_js_end},
     {"page_causes.js", page_causes_js_begin, page_causes_js_end},
+    {"page_boxes.js", page_boxes_js_begin, page_boxes_js_end},
     {"page_timeline.js", page_timeline_js_begin, page_timeline_js_end},
     {"page.js", page_js_begin, page_js_end},
     {0},

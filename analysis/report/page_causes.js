@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Causes: the balloon plot (one balloon per message and cause), the box plot of what each cause
-// added, and how both show one chosen cause. After NSight's figures 3, 12 and 13.
+// Causes: how they are named, coloured and ranked, and the balloon plot: one balloon per message
+// and cause, after NSight's figures 3 and 12.
 
 // What the reader is looking at. `message` is an index into the diagnosis's messages, or null.
 const view = {
@@ -9,7 +9,8 @@ const view = {
   message: null,
   id: null,
   cause: null,
-  sort: 'total'
+  sort: 'total',
+  spread: 'order'
 };
 const current = () => data.diagnoses[view.diagnosis];
 const causeKey = cause => cause.role + ' ' + cause.name;
@@ -69,6 +70,7 @@ class BalloonPlot {
       this.viewport.extent(0, messages.id.length);
     this.largest = diagnosis.attributions.ns.reduce((most, ns) => Math.max(most, ns || 0), 1);
     this.sprites = new Map();
+    this.picture = null;
     this.draw();
   }
 
@@ -112,9 +114,19 @@ class BalloonPlot {
     return this.sprites.get(key);
   }
 
+  // Balloons shrink where there are many, so that they can be told apart; zooming in blows them up.
+  largestRadius() {
+    const {from, to, low, high} = this.viewport, {messages} = current();
+    const seen = view.spread === 'time' ?
+        messages.at_ns.reduce((sum, at) => sum + (at >= from && at <= to ? 1 : 0), 0) :
+        messages.id.length * (to - from) / (high - low);
+    return Math.min(Math.max(240 / Math.sqrt(Math.max(seen, 1)), 7), 18);
+  }
+
   // The largest balloon of each cause in every cell of two by two pixels: more would not be seen.
   balloons(x, y) {
     const {messages, attributions, causes} = current(), cells = new Map();
+    const most = this.largestRadius();
     for (let i = 0; i < messages.id.length; i++) {
       const at = x(this.position(i));
       if (at < this.size.left - 20 || at > this.size.right + 20 || !known(messages.latency_ns[i]))
@@ -123,7 +135,7 @@ class BalloonPlot {
         const index = attributions.cause[j], ns = attributions.ns[j] || 0;
         if (!causes[index] || (view.cause !== null && view.cause !== causeKey(causes[index])))
           continue;
-        const radius = Math.max(3, Math.round(36 * Math.sqrt(ns / this.largest))) / 2;
+        const radius = Math.max(3, Math.round(2 * most * Math.sqrt(ns / this.largest))) / 2;
         const up = y(messages.latency_ns[i]),
               key = ((at | 0) >> 1) * 1e6 + ((up | 0) >> 1) * 100 + Math.min(index, 99),
               seen = cells.get(key);
@@ -153,20 +165,49 @@ class BalloonPlot {
     const {context, width} = fitCanvas(this.canvas, this.height), colours = theme();
     this.size.right = width - 18;
     Object.assign(this, this.scales());
-    this.axes(context, colours);
+    this.drawAll(context, colours, width);
     context.save();
+    this.clip(context);
+    this.chosen(context, colours);
+    context.restore();
+    this.viewport.drawDrag(context, this.size.bottom, colours);
+  }
+
+  clip(context) {
     context.beginPath();
     context.rect(this.size.left, 0, this.size.right - this.size.left, this.size.bottom);
     context.clip();
+  }
+
+  // Axes and balloons, from a picture of them while nothing but the choice changes: many thousand
+  // balloons take longer to draw than a pointer may wait.
+  drawAll(context, colours, width) {
+    const {from, to} = this.viewport, {causes} = colours;
+    const key =
+        [view.diagnosis, view.cause, view.spread, from, to, width, causes[0], colours.paper].join();
+    if (this.picture?.key !== key) {
+      this.paint(context, colours);
+      this.drawLegend();
+      const copy = document.createElement('canvas');
+      copy.width = this.canvas.width;
+      copy.height = this.canvas.height;
+      copy.getContext('2d').drawImage(this.canvas, 0, 0);
+      this.picture = {key, copy};
+    } else {
+      context.drawImage(this.picture.copy, 0, 0, width, this.height);
+    }
+  }
+
+  paint(context, colours) {
+    this.axes(context, colours);
+    context.save();
+    this.clip(context);
     this.dots(context, colours);
     for (const balloon of this.balloons(this.x, this.y)) {
       const {canvas, side} = this.sprite(balloon.rank, balloon.radius, colours);
       context.drawImage(canvas, balloon.x - side / 2, balloon.y - side / 2, side, side);
     }
-    this.chosen(context, colours);
     context.restore();
-    this.viewport.drawDrag(context, this.size.bottom, colours);
-    this.drawLegend();
   }
 
   axes(context, colours) {
@@ -333,207 +374,4 @@ function ownCauses(diagnosis, index) {
     if (cause) own.push({cause, ns: diagnosis.attributions.ns[j]});
   }
   return own.sort((a, b) => (b.ns || 0) - (a.ns || 0));
-}
-
-// --- boxes ------------------------------------------------------------------------------------
-
-const BOX_ROWS = 14;
-const SORTS = {
-  total: cause => cause.total_ns,
-  deviation: cause => cause.median_ns,
-  messages: cause => cause.messages
-};
-const sortedCauses = () => [...current().causes].sort(
-    (a, b) => (SORTS[view.sort](b) || 0) - (SORTS[view.sort](a) || 0));
-
-function boxRow(cause, y, x, size, own) {
-  const colour = causeColour(theme(), causeRank(cause)), middle = y + 15,
-        at = ns => x(Math.max(ns ?? size.low, size.low));
-  const label = causeLabel(cause), pressed = view.cause === causeKey(cause), toggle = () => {
-    view.cause = pressed ? null : causeKey(cause);
-    renderBoxes(causeKey(cause));
-    balloons.draw();
-  };
-  const row =
-      svg('g', {
-        class: 'cause-row',
-        tabindex: 0,
-        role: 'button',
-        'aria-pressed': String(pressed),
-        'data-cause': causeKey(cause),
-        'aria-label': `${label}: ${count(cause.messages)} messages, median ${
-            duration(cause.median_ns)}, total ${duration(cause.total_ns)}`,
-        click: toggle,
-        keydown: event => {
-          if (event.key === 'Enter' || event.key === ' ') {
-            event.preventDefault();
-            toggle();
-          }
-        },
-        pointermove: event => showTip(
-            event,
-            `${label}\n${count(cause.messages)} messages\nleast ${
-                duration(cause.min_ns)}, quartile ${duration(cause.p25_ns)}, median ${
-                duration(cause.median_ns)}, quartile ${duration(cause.p75_ns)}, most ${
-                duration(cause.max_ns)}${
-                cause.explains ? '' :
-                                 '\nlocated, but not explained: not counted in the coverage'}`),
-        pointerleave: hideTip
-      },
-          svg('rect', {class: 'hit', x: 0, y, width: size.width, height: 30, fill: 'transparent'}),
-          svg('path', {
-            d: shapePath(causeShape(causeRank(cause)), 12, middle, 5),
-            fill: colour,
-            'fill-opacity': .75,
-            stroke: colour
-          }),
-          svg('text', {x: 26, y: middle + 4}, label.length > 34 ? label.slice(0, 33) + '…' : label),
-          svg('line', {
-            x1: at(cause.min_ns),
-            x2: at(cause.max_ns),
-            y1: middle,
-            y2: middle,
-            stroke: colour,
-            'stroke-width': 1.3
-          }),
-          svg('line', {
-            x1: at(cause.min_ns),
-            x2: at(cause.min_ns),
-            y1: middle - 5,
-            y2: middle + 5,
-            stroke: colour,
-            'stroke-width': 1.3
-          }),
-          svg('line', {
-            x1: at(cause.max_ns),
-            x2: at(cause.max_ns),
-            y1: middle - 5,
-            y2: middle + 5,
-            stroke: colour,
-            'stroke-width': 1.3
-          }),
-          svg('rect', {
-            x: at(cause.p25_ns),
-            y: middle - 8,
-            width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
-            height: 16,
-            fill: 'var(--paper)',
-            stroke: colour,
-            'stroke-width': 1.3
-          }),
-          svg('rect', {
-            x: at(cause.p25_ns),
-            y: middle - 8,
-            width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
-            height: 16,
-            fill: colour,
-            'fill-opacity': .28
-          }),
-          svg('line', {
-            x1: at(cause.median_ns),
-            x2: at(cause.median_ns),
-            y1: middle - 8,
-            y2: middle + 8,
-            stroke: colour,
-            'stroke-width': 3
-          }),
-          svg('text', {x: size.width - 168, y: middle + 4, 'text-anchor': 'end'},
-              count(cause.messages)),
-          svg('text', {x: size.width - 84, y: middle + 4, 'text-anchor': 'end'},
-              duration(cause.median_ns)),
-          svg('text', {x: size.width - 4, y: middle + 4, 'text-anchor': 'end'},
-              duration(cause.total_ns)));
-  const mine = own.find(one => one.cause === cause);
-  if (mine && mine.ns > 0)
-    row.append(svg('circle', {
-      cx: at(mine.ns),
-      cy: middle,
-      r: 4,
-      fill: 'var(--paper)',
-      stroke: 'var(--ink)',
-      'stroke-width': 1.8
-    }));
-  return row;
-}
-
-function renderBoxes(focus) {
-  const place = byId('box-plot'), causes = sortedCauses(), shown = causes.slice(0, BOX_ROWS),
-        width = Math.max(800, place.clientWidth);
-  if (!causes.length) {
-    place.replaceChildren(element('p', {class: 'empty'}, 'No cause was found.'));
-    return;
-  }
-  const positive = causes.map(cause => cause.min_ns).filter(ns => ns > 0);
-  const low = Math.max(Math.min(...positive, 1e12), 10),
-        high = Math.max(...causes.map(cause => cause.max_ns || 0), low * 10);
-  const size = {width, low, left: 292, right: width - 248},
-        x = logScale(low, high, size.left, size.right), bottom = 26 + shown.length * 30;
-  const plot = svg('svg', {
-    viewBox: `0 0 ${width} ${bottom + 26}`,
-    role: 'group',
-    'aria-label': 'What each cause added to the messages it slowed'
-  });
-  const own = view.message === null ? [] : ownCauses(current(), view.message);
-  for (const [at, text] of [
-           [width - 168, 'messages'], [width - 84, 'median'], [width - 4, 'total']])
-    plot.append(svg('text', {class: 'muted', x: at, y: 14, 'text-anchor': 'end'}, text));
-  const rows = shown.map((cause, i) => boxRow(cause, 26 + i * 30, x, size, own));
-  plot.append(
-      ...logTicks(low, high, 8)
-          .map(tick => svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: 26, y2: bottom})),
-      ...rows,
-      svg('line', {class: 'axis', x1: size.left, x2: size.right, y1: bottom + .5, y2: bottom + .5}),
-      ...logTicks(low, high, 8)
-          .map(
-              tick =>
-                  svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
-                      shortDuration(tick))),
-      svg('text', {class: 'muted', x: 0, y: bottom + 18},
-          own.length ? '○ the message chosen above' : ''));
-  place.replaceChildren(
-      plot,
-      causes.length > shown.length ?
-          element(
-              'p', {class: 'hint'},
-              `${plural(causes.length - shown.length, 'smaller cause')} only in the table below.`) :
-          '');
-  if (focus) rows.find(row => row.dataset.cause === focus)?.focus();
-}
-
-function renderBalloonControls() {
-  choice(
-      byId('balloon-controls'), 'Spread', [['order', 'one after the other'], ['time', 'by time']],
-      view.spread, key => {
-        view.spread = key;
-        balloons.load();
-      });
-}
-
-function renderBoxControls() {
-  choice(
-      byId('box-controls'), 'Sort by',
-      [['total', 'total'], ['deviation', 'deviation (median)'], ['messages', 'messages hit']],
-      view.sort, key => {
-        view.sort = key;
-        renderBoxes();
-      });
-}
-
-function renderCauseTable() {
-  const whole = current().messages.deviation_ns.reduce((sum, ns) => sum + Math.max(ns || 0, 0), 0),
-        all = current().total === current().shown;
-  byId('cause-table')
-      .replaceChildren(table(
-          [
-            ['cause', true], ['where', true], ['counts as explained', true], ['messages'],
-            ['least'], ['quartile'], ['median'], ['quartile'], ['most'], ['total'],
-            ['of the extra time']
-          ],
-          current().causes.map(
-              cause =>
-                  [cause.name, data.roles[cause.role], cause.explains ? 'yes' : 'no',
-                   count(cause.messages), duration(cause.min_ns), duration(cause.p25_ns),
-                   duration(cause.median_ns), duration(cause.p75_ns), duration(cause.max_ns),
-                   duration(cause.total_ns), all ? percent(cause.total_ns, whole) : '–']),
-          'Causes'));
 }

@@ -7,7 +7,10 @@
 
 #include "analysis/report/report_text.h"
 
-enum { SHOWN_LIMIT = 40000, DETAILED_LIMIT = 2000 };
+enum {
+    SHOWN_LIMIT = 60000, // shared between the diagnoses
+    DETAILED_LIMIT = 2000,
+};
 
 static json_t *causes_build(struct page_builder *builder, const struct diagnosis *diagnosis)
 {
@@ -110,8 +113,8 @@ static void put_messages(struct page_builder *builder, const struct diagnosis *d
 {
     const struct run_analysis *run = builder->run;
     struct message_columns c = columns_new(builder);
-    size_t next = 0, shown = 0, detailed = 0;
-    for (; shown < diagnosis->messages.count && shown < SHOWN_LIMIT; shown++) {
+    size_t next = 0, shown = 0, detailed = 0, limit = SHOWN_LIMIT / run->diagnoses.count;
+    for (; shown < diagnosis->messages.count && shown < limit; shown++) {
         const struct diagnosed_message *message = &diagnosis->messages.items[shown];
         const struct lifetime *life = &run->lifetimes.items[message->lifetime];
         page_append(builder, c.id, page_count(life->request));

@@ -41,6 +41,7 @@ struct fixture_options {
     size_t requests;
     double rate;
     bool odd;        // hostile names, infinities, NaN, losses
+    bool everything; // diagnosed is not the slowest 1 % but every message
     bool no_causes;  // diagnosed, but nothing found
     bool no_verdict; // N/A
 };
@@ -313,8 +314,9 @@ static void fixture_causes(struct diagnosis *diagnosis, bool odd)
         if (cause.messages && array_push(&diagnosis->causes, cause) < 0)
             abort();
     }
-    qsort(diagnosis->causes.items, diagnosis->causes.count, sizeof(struct cause),
-          fixture_compare_causes);
+    if (diagnosis->causes.count)
+        qsort(diagnosis->causes.items, diagnosis->causes.count, sizeof(struct cause),
+              fixture_compare_causes);
     for (uint32_t i = 0; i < FIXTURE_CAUSES; i++)
         for (uint32_t j = 0; j < diagnosis->causes.count; j++)
             if (diagnosis->causes.items[j].role == known[i].role &&
@@ -388,7 +390,11 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
                              int64_t to)
 {
     struct run_analysis *run = &f->run;
-    struct diagnosis diagnosis = {.slice = {0.99, 1, 0, from, to}, .granularity_ns = 500};
+    struct diagnosis diagnosis = {.granularity_ns = 500};
+    diagnosis.slice.low = options->everything ? 0 : 0.99;
+    diagnosis.slice.high = 1;
+    diagnosis.slice.from_ns = from;
+    diagnosis.slice.to_ns = to;
     struct fixture_ranked *ranked = calloc(run->lifetimes.count + 1, sizeof *ranked);
     size_t count = 0;
     for (size_t i = 0; i < run->lifetimes.count; i++) {
@@ -405,7 +411,7 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     diagnosis.candidates = count;
     diagnosis.reference_count = count / 5;
     diagnosis.reference_latency_ns = count ? ranked[count / 2].latency : NAN;
-    size_t slow = (count + 99) / 100;
+    size_t slow = options->everything ? count : (count + 99) / 100;
     for (size_t i = 0; !options->no_causes && i < slow; i++)
         fixture_attribute(f, &diagnosis, ranked[i].index, diagnosis.reference_latency_ns);
     diagnosis.slice_high_ns = count ? ranked[0].latency : NAN;

@@ -17,7 +17,8 @@
 static int write_variant(const char *path, const char *variant)
 {
     struct fixture_options options = {.requests = 4000, .rate = 20000};
-    if (strcmp(variant, "large") == 0)
+    options.everything = strcmp(variant, "everything") == 0;
+    if (strcmp(variant, "large") == 0 || options.everything)
         options.requests = 200000;
     options.odd = strcmp(variant, "odd") == 0;
     options.no_causes = strcmp(variant, "no-causes") == 0;
@@ -122,10 +123,13 @@ static void test_size_is_bounded(void **state)
 {
     (void)state;
     off_t bytes;
-    char *page = page_of("large", &bytes);
-    assert_true(bytes > 200 * 1024);
-    assert_true(bytes < 5 * 1024 * 1024);
-    free(page);
+    static const char *const variants[] = {"large", "everything"};
+    for (size_t i = 0; i < 2; i++) {
+        char *page = page_of(variants[i], &bytes);
+        assert_true(bytes > 200 * 1024);
+        assert_true(bytes < 5 * 1024 * 1024);
+        free(page);
+    }
 }
 
 static void test_failure_leaves_nothing(void **state)

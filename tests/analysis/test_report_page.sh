@@ -44,7 +44,7 @@ addEventListener("securitypolicyviolation", event => problems.push(event.blocked
         -e '/^<\/body>$/r tests/analysis/report_page_driver.html' "$1" >"$2"
 }
 
-for variant in usual large odd no-causes no-verdict empty; do
+for variant in usual large everything odd no-causes no-verdict empty; do
     "$writer" --write "$folder/$variant.html" "$variant" || exit 1
     instrument "$folder/$variant.html" "$folder/$variant-driven.html"
     open_page "$folder/$variant-driven.html" "" >"$folder/dom" || { echo "FAIL  $variant: the browser failed"; cat "$folder/stderr"; exit 1; }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+//
+// The box plot of what each cause added to the messages it slowed, with how many they were;
+// choosing a cause leaves only its balloons. After NSight's figures 13 and 15.
+
+const BOX_ROWS = 14;
+const SORTS = {
+  total: cause => cause.total_ns,
+  deviation: cause => cause.median_ns,
+  messages: cause => cause.messages
+};
+const sortedCauses = () => [...current().causes].sort(
+    (a, b) => (SORTS[view.sort](b) || 0) - (SORTS[view.sort](a) || 0));
+
+function boxRow(cause, y, x, size, own) {
+  const colour = causeColour(theme(), causeRank(cause)), middle = y + 15,
+        at = ns => x(Math.max(ns ?? size.low, size.low));
+  const label = causeLabel(cause), pressed = view.cause === causeKey(cause), toggle = () => {
+    view.cause = pressed ? null : causeKey(cause);
+    renderBoxes(causeKey(cause));
+    balloons.draw();
+  };
+  const row =
+      svg('g', {
+        class: 'cause-row',
+        tabindex: 0,
+        role: 'button',
+        'aria-pressed': String(pressed),
+        'data-cause': causeKey(cause),
+        'aria-label': `${label}: ${count(cause.messages)} messages, median ${
+            duration(cause.median_ns)}, total ${duration(cause.total_ns)}`,
+        click: toggle,
+        keydown: event => {
+          if (event.key === 'Enter' || event.key === ' ') {
+            event.preventDefault();
+            toggle();
+          }
+        },
+        pointermove: event => showTip(
+            event,
+            `${label}\n${count(cause.messages)} messages\nleast ${
+                duration(cause.min_ns)}, quartile ${duration(cause.p25_ns)}, median ${
+                duration(cause.median_ns)}, quartile ${duration(cause.p75_ns)}, most ${
+                duration(cause.max_ns)}${
+                cause.explains ? '' :
+                                 '\nlocated, but not explained: not counted in the coverage'}`),
+        pointerleave: hideTip
+      },
+          svg('rect', {class: 'hit', x: 0, y, width: size.width, height: 30, fill: 'transparent'}),
+          svg('path', {
+            d: shapePath(causeShape(causeRank(cause)), 12, middle, 5),
+            fill: colour,
+            'fill-opacity': .75,
+            stroke: colour
+          }),
+          svg('text', {x: 26, y: middle + 4}, label.length > 34 ? label.slice(0, 33) + '…' : label),
+          svg('line', {
+            x1: at(cause.min_ns),
+            x2: at(cause.max_ns),
+            y1: middle,
+            y2: middle,
+            stroke: colour,
+            'stroke-width': 1.3
+          }),
+          svg('line', {
+            x1: at(cause.min_ns),
+            x2: at(cause.min_ns),
+            y1: middle - 5,
+            y2: middle + 5,
+            stroke: colour,
+            'stroke-width': 1.3
+          }),
+          svg('line', {
+            x1: at(cause.max_ns),
+            x2: at(cause.max_ns),
+            y1: middle - 5,
+            y2: middle + 5,
+            stroke: colour,
+            'stroke-width': 1.3
+          }),
+          svg('rect', {
+            x: at(cause.p25_ns),
+            y: middle - 8,
+            width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
+            height: 16,
+            fill: 'var(--paper)',
+            stroke: colour,
+            'stroke-width': 1.3
+          }),
+          svg('rect', {
+            x: at(cause.p25_ns),
+            y: middle - 8,
+            width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
+            height: 16,
+            fill: colour,
+            'fill-opacity': .28
+          }),
+          svg('line', {
+            x1: at(cause.median_ns),
+            x2: at(cause.median_ns),
+            y1: middle - 8,
+            y2: middle + 8,
+            stroke: colour,
+            'stroke-width': 3
+          }),
+          svg('text', {x: size.width - 168, y: middle + 4, 'text-anchor': 'end'},
+              count(cause.messages)),
+          svg('text', {x: size.width - 84, y: middle + 4, 'text-anchor': 'end'},
+              duration(cause.median_ns)),
+          svg('text', {x: size.width - 4, y: middle + 4, 'text-anchor': 'end'},
+              duration(cause.total_ns)));
+  const mine = own.find(one => one.cause === cause);
+  if (mine && mine.ns > 0)
+    row.append(svg('circle', {
+      cx: at(mine.ns),
+      cy: middle,
+      r: 4,
+      fill: 'var(--paper)',
+      stroke: 'var(--ink)',
+      'stroke-width': 1.8
+    }));
+  return row;
+}
+
+function renderBoxes(focus) {
+  const place = byId('box-plot'), causes = sortedCauses(), shown = causes.slice(0, BOX_ROWS),
+        width = Math.max(800, place.clientWidth);
+  if (!causes.length) {
+    place.replaceChildren(element('p', {class: 'empty'}, 'No cause was found.'));
+    return;
+  }
+  const positive = causes.map(cause => cause.min_ns).filter(ns => ns > 0);
+  const low = Math.max(Math.min(...positive, 1e12), 10),
+        high = Math.max(...causes.map(cause => cause.max_ns || 0), low * 10);
+  const size = {width, low, left: 292, right: width - 248},
+        x = logScale(low, high, size.left, size.right), bottom = 26 + shown.length * 30;
+  const plot = svg('svg', {
+    viewBox: `0 0 ${width} ${bottom + 26}`,
+    role: 'group',
+    'aria-label': 'What each cause added to the messages it slowed'
+  });
+  const own = view.message === null ? [] : ownCauses(current(), view.message);
+  for (const [at, text] of [
+           [width - 168, 'messages'], [width - 84, 'median'], [width - 4, 'total']])
+    plot.append(svg('text', {class: 'muted', x: at, y: 14, 'text-anchor': 'end'}, text));
+  const rows = shown.map((cause, i) => boxRow(cause, 26 + i * 30, x, size, own));
+  plot.append(
+      ...logTicks(low, high, 8)
+          .map(tick => svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: 26, y2: bottom})),
+      ...rows,
+      svg('line', {class: 'axis', x1: size.left, x2: size.right, y1: bottom + .5, y2: bottom + .5}),
+      ...logTicks(low, high, 8)
+          .map(
+              tick =>
+                  svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
+                      shortDuration(tick))),
+      svg('text', {class: 'muted', x: 0, y: bottom + 18},
+          own.length ? '○ the message chosen above' : ''));
+  place.replaceChildren(
+      plot,
+      causes.length > shown.length ?
+          element(
+              'p', {class: 'hint'},
+              `${plural(causes.length - shown.length, 'smaller cause')} only in the table below.`) :
+          '');
+  if (focus) rows.find(row => row.dataset.cause === focus)?.focus();
+}
+
+function renderBalloonControls() {
+  choice(
+      byId('balloon-controls'), 'Spread', [['order', 'one after the other'], ['time', 'by time']],
+      view.spread, key => {
+        view.spread = key;
+        balloons.load();
+      });
+}
+
+function renderBoxControls() {
+  choice(
+      byId('box-controls'), 'Sort by',
+      [['total', 'total'], ['deviation', 'deviation (median)'], ['messages', 'messages hit']],
+      view.sort, key => {
+        view.sort = key;
+        renderBoxes();
+      });
+}
+
+function renderCauseTable() {
+  const whole = current().messages.deviation_ns.reduce((sum, ns) => sum + Math.max(ns || 0, 0), 0),
+        all = current().total === current().shown;
+  byId('cause-table')
+      .replaceChildren(table(
+          [
+            ['cause', true], ['where', true], ['counts as explained', true], ['messages'],
+            ['least'], ['quartile'], ['median'], ['quartile'], ['most'], ['total'],
+            ['of the extra time']
+          ],
+          current().causes.map(
+              cause =>
+                  [cause.name, data.roles[cause.role], cause.explains ? 'yes' : 'no',
+                   count(cause.messages), duration(cause.min_ns), duration(cause.p25_ns),
+                   duration(cause.median_ns), duration(cause.p75_ns), duration(cause.max_ns),
+                   duration(cause.total_ns), all ? percent(cause.total_ns, whole) : '–']),
+          'Causes'));
+}
