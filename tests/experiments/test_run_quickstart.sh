@@ -37,7 +37,7 @@ unanswered=$(sqlite3 "$run/run.db" "select count(*) from requests where latency_
 # The stages of every request add up to what the client saw, to within the clock error.
 error_ns=$(json "$run/summary.json" '$.clock_error_ns')
 worst=$(sqlite3 "$run/run.db" "select max(abs(latency_ns - (client_queue_ns + client_stack_ns + \
-    network_to_server_ns + r_core_ns + a_core_ns + application_ns + server_stack_ns + \
+    network_to_server_ns + r_core_ns + a_core_ns + stages.application_ns + server_stack_ns + \
     network_to_client_ns + client_receive_ns))) from requests join stages on request = id \
     where state = 'whole'")
 [ -n "$worst" ] || fail "run.db has no whole request"
