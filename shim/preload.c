@@ -242,8 +242,6 @@ void shim_observe_slow(struct observation *observation)
     struct session_page *session = shim.session;
     uint32_t state = atomic_load(&shim.control->state);
     uint64_t epoch = atomic_load(&session->epoch);
-    if (state == CONTROL_ARMED && epoch == thread->epoch)
-        return;
     if (!thread->slow && !thread->busy && !thread->retired) {
         int saved = errno;
         thread->slow = true;
