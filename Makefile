@@ -108,7 +108,7 @@ $(BUILD)/tests/%: tests/%.c $(library)
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
-debian_check := libcmocka-dev chromium sqlite3 python3
+debian_check := libcmocka-dev chromium sqlite3 redis-server python3
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 define install_debian
