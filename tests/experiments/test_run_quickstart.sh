@@ -4,7 +4,20 @@
 need_capture
 sed 's/duration: 10s/duration: 2s/' experiments/quickstart.yaml >"$work/quickstart.yaml"
 run="$work/run"
-conclusive_run "$work/quickstart.yaml" --json
+# Some machines have threads of their hypervisor's that the kernel hides from tracing: while one of
+# them has the server's core no events are delivered, and what arrives then cannot be joined. The
+# capture notices (unseen_switches). Such a run gets two more chances to be undisturbed; if none is,
+# 98 % must do, and it is said.
+wanted=999
+for attempt in 1 2 3; do
+    conclusive_run "$work/quickstart.yaml" --json
+    requests=$(json "$run/summary.json" '$.requests')
+    joined=$(json "$run/summary.json" '$.joined')
+    unseen=$(json "$run/server/capture.json" '$.events.unseen_switches')
+    echo "attempt $attempt: $joined of $requests joined, $unseen switches unseen"
+    [ $((joined * 1000)) -lt $((requests * 999)) ] && [ "$unseen" -gt 0 ] || break
+    [ $attempt -lt 3 ] || wanted=980
+done
 
 # stdout is the summary and nothing else; the folder has the same.
 [ "$(json "$work/out" '$.run_dir')" = "$run" ] || fail "run_dir is not $run"
@@ -17,10 +30,7 @@ done
 find "$run" -name '*.partial' | grep -q . && fail "something partial is left"
 grep -q '</html>' "$run/report.html" || fail "report.html is not whole"
 
-requests=$(json "$run/summary.json" '$.requests')
-joined=$(json "$run/summary.json" '$.joined')
 [ "$requests" -gt 35000 ] && [ "$requests" -lt 45000 ] || fail "$requests requests in 2 s at 20000/s"
-echo "requests $requests joined $joined"
 for kind in events calls samples; do
     dropped=$(json "$run/summary.json" "\$.dropped.$kind")
     [ "$dropped" = 0 ] || fail "$dropped $kind dropped"
@@ -30,13 +40,6 @@ done
 violations=$(json "$run/summary.json" '$.order_violations')
 [ "$violations" = 0 ] || fail "$violations stamps out of order by more than the clock error"
 
-# Some hypervisors' helpers in the guest are hidden from tracing: while one of them has the core, the
-# kernel delivers no events at all. That shows as entries without exits although nothing was
-# dropped; what was hidden cannot be joined.
-unpaired=$(json "$run/summary.json" '$.join.unpaired_records')
-wanted=999
-[ "$unpaired" -le 8 ] || wanted=980
-[ $wanted = 999 ] || echo "the kernel withheld events ($unpaired records without a partner)"
 unanswered=$(sqlite3 "$run/run.db" "select count(*) from requests where latency_ns is null")
 [ $((joined * 1000)) -ge $(((requests - unanswered) * wanted)) ] ||
     fail "only $joined of $requests joined ($unanswered unanswered): $(json "$run/summary.json" '$.unmatched')"
