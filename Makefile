@@ -9,6 +9,7 @@ PREFIX  ?= /usr/local
 CC      ?= gcc
 CLANG   ?= clang
 Q       := $(if $(V),,@)
+JOBS    ?= $(shell nproc)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion $(if $(CI),-Werror)
@@ -125,7 +126,7 @@ deps-check: deps
 	$(call install_debian,$(debian_check))
 
 check: deps-check
-	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
 	$(Q)tests/run_tests.sh $(BUILD)
 
 .PHONY: tests-built
@@ -133,21 +134,21 @@ tests-built: $(tests) $(benches)
 	@:
 
 check-long: deps-check
-	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
 	$(Q)TAILLIGHT_LONG=1 tests/run_tests.sh $(BUILD)
 
 demo: deps
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
 	$(Q)$(BUILD)/taillight run experiments/quickstart.yaml
 
 bench:
-	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
 	$(Q)tests/run_benches.sh $(BUILD) $(BENCH)
 
 # Fuzzers need the whole library instrumented, so it is built again by clang in a folder of its own.
 FUZZ_SECONDS ?= 30
 fuzz:
-	$(Q)$(MAKE) --no-print-directory CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzzers-run
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzzers-run
 
 .PHONY: fuzzers-run
 fuzzers-run: $(fuzzers)
