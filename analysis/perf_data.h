@@ -34,8 +34,9 @@ struct perf_input {
 struct perf_limits {
     uint64_t events;     // sideband events kept
     uint64_t copy_bytes; // of records that have to be copied because they were compressed
+    uint64_t decompressed_bytes;
 };
-// 100 million events (4.8 GB), 8 GiB: what a machine that records can also analyse.
+// 100 million events (4.8 GB), 8 GiB, 1 TiB: what a machine that records can also analyse.
 extern const struct perf_limits perf_default_limits;
 
 // --- output --------------------------------------------------------------------------------------
