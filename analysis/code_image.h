@@ -53,10 +53,11 @@ struct code_space_array ARRAY_OF(struct code_space);
 
 // Why code of a mapping is not there.
 enum code_problem {
-    CODE_NOT_FOUND,  // no such file on this machine
-    CODE_MISMATCH,   // found, but with another build-id
-    CODE_UNREADABLE, // not an ELF file, or damaged, or too short
-    CODE_NO_FILE,    // anonymous memory (JIT), a deleted or special file
+    CODE_NOT_FOUND,   // no such file on this machine
+    CODE_MISMATCH,    // found, but with another build-id
+    CODE_UNREADABLE,  // not an ELF file, or damaged, or too short
+    CODE_NEEDS_KCORE, // a kernel module: as a file it is not linked to where it ran
+    CODE_NO_FILE,     // anonymous memory (JIT), a deleted or special file
     CODE_PROBLEMS
 };
 const char *code_problem_name(enum code_problem problem);
@@ -91,6 +92,7 @@ struct code_given {
 
 struct code_image_options {
     const char *symfs;          // NULL: none
+    const char *os_release;     // of the recorded kernel, to find its vmlinux; NULL: not told
     const char *kcore_dir;      // NULL: <perf.data directory>/kcore_dir where there is one
     const char *recording;      // path of the perf.data, to find its kcore_dir; NULL: none
     const char *build_id_cache; // NULL: ~/.debug

@@ -63,6 +63,7 @@ int perf_data_parse(const struct perf_input *inputs, size_t count, const struct 
         read_records(&reader, (uint32_t)i, 0, inputs[i].bytes);
     if (reader.out_of_memory || perf_sort_events(&out->events) < 0)
         goto no_memory;
+    perf_finish_attrs(&reader);
     perf_finish_streams(out);
     array_free(&reader.ids);
     return 0;

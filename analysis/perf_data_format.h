@@ -73,6 +73,7 @@ enum {
     PERF_MISC_HYPERVISOR = 3,
     PERF_MISC_GUEST_KERNEL = 4,
     PERF_MISC_GUEST_USER = 5,
+    PERF_MISC_FORK_EXEC = 1 << 13,      // FORK: synthesized, brings its own mappings
     PERF_MISC_COMM_EXEC = 1 << 13,      // COMM
     PERF_MISC_MMAP_DATA = 1 << 13,      // MMAP, MMAP2: not executable
     PERF_MISC_SWITCH_OUT = 1 << 13,     // SWITCH, SWITCH_CPU_WIDE

@@ -178,9 +178,18 @@ static void read_event_descriptions(struct perf_data *data, struct cursor *curso
         struct perf_attr *attr = first && ids ? attr_of_id(data, perf_u64(first)) : NULL;
         if (!attr && i < data->attrs.count && first)
             attr = &data->attrs.items[i];
-        if (attr)
+        if (attr && !attr->name[0])
             memcpy(attr->name, name, sizeof name);
     }
+}
+
+void perf_finish_attrs(struct perf_reader *reader)
+{
+    struct cursor cursor = {.at = reader->descriptions, .left = reader->descriptions_bytes};
+    if (cursor.at)
+        read_event_descriptions(reader->data, &cursor);
+    if (cursor.short_of)
+        perf_complain(reader, "the description of the events ends within a value");
 }
 
 void perf_read_event_update(struct perf_reader *reader, const uint8_t *record, size_t size)
@@ -276,7 +285,10 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
         read_command_line(data, &cursor);
         break;
     case PERF_FEATURE_EVENT_DESCRIPTION:
-        read_event_descriptions(data, &cursor);
+        if (!reader->compressed) { // else its bytes go away
+            reader->descriptions = bytes;
+            reader->descriptions_bytes = count;
+        }
         break;
     case PERF_FEATURE_CPU_TOPOLOGY:
         read_topology(reader, &cursor);

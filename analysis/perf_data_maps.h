@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Which file was mapped where, in which process, when: the MMAP, MMAP2, COMM, FORK and KSYMBOL
-// events of a perf.data replayed into address spaces. An address space is one process between two
+// Which file was mapped where, in which process, when: the MMAP, MMAP2, COMM and FORK events of
+// a perf.data replayed into address spaces. An address space is one process between two
 // moments at which what an address means changed: an exec, or a mapping laid over another. Mappings
 // that merely join it are part of it from its beginning, so few spaces are needed.
 #ifndef ANALYSIS_PERF_DATA_MAPS_H
@@ -15,6 +15,7 @@ struct perf_mapping {
     const char *path;        // as the process (or kernel) saw it; lives in the perf_data
     const uint8_t *build_id; // NULL: not told
     uint8_t build_id_size;
+    uint64_t inode; // 0: not told
 };
 struct perf_mapping_array ARRAY_OF(struct perf_mapping);
 

@@ -42,6 +42,8 @@ struct perf_reader {
     bool attrs_alike;   // all attrs lay out sample_id the same way
     size_t id_from_end; // where the id stands in a record's sample_id, in u64 from the end; 0: not
     bool attr_takes_aux;
+    const uint8_t *descriptions; // EVENT_DESC, which a pipe has before the attributes it names
+    uint64_t descriptions_bytes;
     bool out_of_memory;
 };
 
@@ -79,6 +81,8 @@ void perf_complain(struct perf_reader *reader, const char *format, ...)
 // perf_data_header.c
 // Reads the header of inputs[0]; *begin and *end: where its records lie.
 int perf_read_header(struct perf_reader *reader, uint64_t *begin, uint64_t *end, struct error *err);
+// Once everything is read: the names of the attributes.
+void perf_finish_attrs(struct perf_reader *reader);
 // An attribute and its ids, each of u64.
 void perf_add_attr(struct perf_reader *reader, const uint8_t *attr, size_t attr_bytes,
                    const uint8_t *ids, size_t id_count);
