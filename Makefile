@@ -17,7 +17,7 @@ CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARN
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
 PACKAGES := libevent libevent_pthreads libcyaml jansson gsl sqlite3 libmemcached libbpf libzstd libelf libdw
-LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
+LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
 folders  := base workloads loadgen profiler shim analysis analysis/report experiments

@@ -27,6 +27,7 @@ struct symbol {
     uint64_t address; // first byte
     uint64_t end;     // one past the last; where the table tells no size, the next symbol's address
     uint32_t name;    // in the pool
+    uint32_t rank;    // of several at one address the highest stays
 };
 struct symbol_array ARRAY_OF(struct symbol);
 
@@ -50,12 +51,13 @@ void symbol_table_sort(struct symbol_table *table);
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
 void symbol_table_free(struct symbol_table *table);
 
-// C++ and Rust names made readable, others as they are. The caller frees; NULL: out of memory.
+// C++ names (and Rust's that look like them) made readable, others as they are. The caller frees;
+// NULL: out of memory.
 char *symbol_demangle(const char *name);
 
 // --- a recording's symbols -----------------------------------------------------------------------
 
-struct symbols; // not for use by several threads at once before symbols_load_all
+struct symbols; // symbols_find reads tables when first needed, so: one thread, or symbols_load_all
 
 struct symbol_hit {
     uint32_t name;  // in symbols_names()
@@ -71,6 +73,14 @@ struct symbols *symbols_alloc(const struct perf_data *data, const struct code_im
                               const char *jit_dir, const char *debug_dir, struct error *err);
 void symbols_free(struct symbols *symbols);
 struct name_pool *symbols_names(struct symbols *symbols);
+
+// Reads every table now. From then on symbols_find changes nothing, and any number of threads may
+// call it. Negative only when out of memory.
+int symbols_load_all(struct symbols *symbols, struct error *err);
+
+// Files and maps whose symbols could not be read, or had malformed lines, and how many lines.
+uint64_t symbols_unreadable(const struct symbols *symbols);
+uint64_t symbols_malformed_lines(const struct symbols *symbols);
 
 // Names the address in a process at a time. Always fills *hit; false where no symbol covers it: the
 // name is then that of the file ("[libc.so.6]") or "[unknown]", and begin == end == address.
