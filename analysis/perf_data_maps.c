@@ -255,11 +255,11 @@ static void replay_mmap(struct builder *builder, const struct perf_event *event)
 {
     struct perf_mmap mmap;
     perf_event_mmap(event, &mmap);
-    if (mmap.bytes == 0)
-        return;
     uint64_t end;
     if (__builtin_add_overflow(mmap.address, mmap.bytes, &end))
         end = UINT64_MAX;
+    if (end <= mmap.address)
+        return;
     struct perf_mapping mapping = {.begin = mmap.address,
                                    .end = end,
                                    .file_offset = mmap.file_offset,

@@ -65,7 +65,7 @@ struct symbol_hit {
     uint64_t end;
     uint32_t file; // index into code_images.files, UINT32_MAX: kernel without file, JIT
     bool kernel;
-    bool known; // false: no symbol; name is "[file+0x…]"'s or "[unknown]"
+    bool known; // false: no symbol covers it, and name is "[file]" or "[unknown]"
 };
 
 // images must outlive it. jit_dir: where perf-<pid>.map files lie (NULL: /tmp).
