@@ -397,7 +397,8 @@ void perf_event_mmap(const struct perf_event *event, struct perf_mmap *out)
         out->flags = perf_u32(at + 68);
         out->path = (const char *)at + 72;
     }
-    out->executable = (out->protection & PROT_EXECUTE) != 0;
+    // perf synthesizes the kernel's own MMAP2 without any protection.
+    out->executable = out->kernel || (out->protection & PROT_EXECUTE) != 0;
 }
 
 void perf_event_comm(const struct perf_event *event, struct perf_comm *out)
