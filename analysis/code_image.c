@@ -303,15 +303,29 @@ static int copy_sections(struct code_section_array *to, const struct code_sectio
     return 0;
 }
 
+// What every space gets besides its mappings.
+struct layers {
+    struct code_section_array first; // wins over mappings: given by hand, kcore
+    struct code_section_array last;  // fills what they leave: core dumps, which have no symbols
+};
+
+static void free_layers(struct layers *layers)
+{
+    array_free(&layers->first);
+    array_free(&layers->last);
+}
+
 static int build_space(struct code_finder *finder, const struct perf_address_space *space,
-                       const struct code_section_array *first, bool resolve)
+                       const struct layers *layers, bool resolve)
 {
     struct code_space built = {.pid = space->pid, .from = space->from, .to = space->to};
     bool kernel = space->pid == PERF_NO_PID;
-    int result = copy_sections(&built.sections, first);
+    int result = copy_sections(&built.sections, &layers->first);
     for (size_t i = 0; resolve && result == 0 && i < space->mappings.count; i++)
         result = kernel ? add_kernel_mapping(finder, &built.sections, &space->mappings.items[i])
                         : add_user_mapping(finder, &built.sections, &space->mappings.items[i]);
+    if (result == 0)
+        result = copy_sections(&built.sections, &layers->last);
     if (result == 0 && !finder->out_of_memory)
         result = array_push(&finder->images->spaces, built);
     if (result < 0 || finder->out_of_memory) {
@@ -322,8 +336,7 @@ static int build_space(struct code_finder *finder, const struct perf_address_spa
 }
 
 static int build_spaces(struct code_finder *finder, const struct perf_maps *maps,
-                        const struct code_section_array *user,
-                        const struct code_section_array *kernel, bool has_kcore)
+                        const struct layers *user, const struct layers *kernel, bool has_kcore)
 {
     bool kernel_built = false;
     for (size_t i = 0; i < maps->spaces.count; i++) {
@@ -334,21 +347,43 @@ static int build_spaces(struct code_finder *finder, const struct perf_maps *maps
             return -1;
     }
     struct perf_address_space whole = {.pid = PERF_NO_PID, .to = UINT64_MAX};
-    if (!kernel_built && kernel->count)
+    if (!kernel_built && kernel->first.count + kernel->last.count)
         return build_space(finder, &whole, kernel, false);
     return 0;
 }
 
-// Sorts sections given by hand into the kernel's and everybody else's.
-static int split_given(const struct code_section_array *given, struct code_section_array *user,
-                       struct code_section_array *kernel)
+// Sorts what was given by hand into the kernel's and everybody else's, first and last.
+static int split_given(const struct code_images *images, const struct code_section_array *given,
+                       struct layers *user, struct layers *kernel)
 {
     for (size_t i = 0; i < given->count; i++) {
         struct code_section *section = &given->items[i];
-        if (add_section(section->address >= kernel_begins ? kernel : user, *section) < 0)
+        struct layers *whose = section->address >= kernel_begins ? kernel : user;
+        bool core = images->files.items[section->file].kind == CODE_CORE;
+        if (add_section(core ? &whose->last : &whose->first, *section) < 0)
             return -1;
     }
     return 0;
+}
+
+// Everything that does not depend on the mappings.
+static int build_layers(struct code_finder *finder, struct code_section_array *given,
+                        struct layers *user, struct layers *kernel, bool *has_kcore,
+                        struct error *err)
+{
+    const struct code_image_options *options = finder->options;
+    for (size_t i = 0; i < options->given_count; i++) {
+        int result = options->given[i].raw ? add_page(finder, given, &options->given[i], err)
+                                           : add_elf(finder, given, &options->given[i], err);
+        if (result < 0)
+            return result;
+    }
+    if (split_given(finder->images, given, user, kernel) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    size_t by_hand = kernel->first.count;
+    int result = add_kcore(finder, &kernel->first, err);
+    *has_kcore = kernel->first.count > by_hand;
+    return result;
 }
 
 int code_images_build(const struct perf_maps *maps, const struct code_image_options *options,
@@ -356,34 +391,34 @@ int code_images_build(const struct perf_maps *maps, const struct code_image_opti
 {
     memset(out, 0, sizeof *out);
     struct code_finder finder = {.images = out, .options = options};
-    struct code_section_array given = {0}, user = {0}, kernel = {0};
+    struct code_section_array given = {0};
+    struct layers user = {0}, kernel = {0}, everything = {0};
+    bool has_kcore = false;
     out->private = calloc(1, sizeof *out->private);
     int result = out->private ? 0 : error_set(err, ERROR_FAILED, "out of memory");
-    for (size_t i = 0; result == 0 && i < options->given_count; i++)
-        result = options->given[i].raw ? add_page(&finder, &given, &options->given[i], err)
-                                       : add_elf(&finder, &given, &options->given[i], err);
-    if (result == 0 && split_given(&given, &user, &kernel) < 0)
-        result = error_set(err, ERROR_FAILED, "out of memory");
-    size_t by_hand = kernel.count;
     if (result == 0)
-        result = add_kcore(&finder, &kernel, err);
-    if (result == 0 && maps &&
-        build_spaces(&finder, maps, &user, &kernel, kernel.count > by_hand) < 0)
+        result = build_layers(&finder, &given, &user, &kernel, &has_kcore, err);
+    if (result == 0 && maps && build_spaces(&finder, maps, &user, &kernel, has_kcore) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0 && !maps) {
         struct perf_address_space whole = {.pid = PERF_NO_PID, .to = UINT64_MAX};
-        if (build_space(&finder, &whole, &given, false) < 0)
+        everything.first = given;
+        if (build_space(&finder, &whole, &everything, false) < 0)
+            result = error_set(err, ERROR_FAILED, "out of memory");
+    }
+    if (result == 0) {
+        struct code_space *fallback = &out->private->fallback;
+        fallback->to = UINT64_MAX;
+        if (copy_sections(&fallback->sections, &user.first) < 0 ||
+            copy_sections(&fallback->sections, &user.last) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory");
     }
     array_free(&given);
-    array_free(&kernel);
-    if (result < 0) {
-        array_free(&user);
+    free_layers(&user);
+    free_layers(&kernel);
+    if (result < 0)
         code_images_free(out);
-        return result;
-    }
-    out->private->fallback = (struct code_space){.to = UINT64_MAX, .sections = user};
-    return 0;
+    return result;
 }
 
 void code_images_free(struct code_images *images)

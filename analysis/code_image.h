@@ -64,7 +64,7 @@ const char *code_problem_name(enum code_problem problem);
 
 struct code_complaint {
     enum code_problem problem;
-    uint64_t mappings; // that wanted it
+    uint64_t mappings; // that wanted it, in all address spaces
     uint64_t bytes;    // of the first of them
     char *text;        // path and what to do about it
 };
@@ -108,8 +108,9 @@ int code_given_parse_elf(const char *text, struct code_given *out, struct error 
 void code_given_free(struct code_given *given);
 
 // Resolves every mapping. maps NULL: only what was given by hand, in one space with pid
-// PERF_NO_PID; otherwise that is added to every process's space. Files given by hand that cannot be
-// read are ERROR_INPUT; everything else is a complaint.
+// PERF_NO_PID; otherwise that is added to every process's space: pages and ELF files win over what
+// was mapped, core dumps fill what it leaves (the vdso, JIT code). Files given by hand that cannot
+// be read are ERROR_INPUT; everything else is a complaint.
 int code_images_build(const struct perf_maps *maps, const struct code_image_options *options,
                       struct code_images *out, struct error *err);
 void code_images_free(struct code_images *images);

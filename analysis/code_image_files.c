@@ -165,8 +165,9 @@ static bool try_own_vdso(struct search *search)
     int memory = same ? memfd_create("vdso", MFD_CLOEXEC) : -1;
     if (memory < 0 || write(memory, image, bytes) != (ssize_t)bytes ||
         array_push(&search->finder->images->private->descriptors, memory) < 0) {
-        remember(search, same ? VERDICT_UNREADABLE : VERDICT_OTHER_BUILD, "this machine's vdso",
-                 "cannot be copied");
+        if (same || search->has_build_id)
+            remember(search, same ? VERDICT_UNREADABLE : VERDICT_OTHER_BUILD, "this machine's vdso",
+                     "cannot be copied");
         if (memory >= 0)
             close(memory);
         elf_facts_free(&facts);
@@ -263,15 +264,20 @@ static char *describe(const struct search *search, enum code_problem problem)
         length = asprintf(&text, "%s: %s %s", mapped, search->path, search->why);
         break;
     default:
-        length = search->kernel
-                     ? asprintf(&text,
-                                "%s: no image of the kernel that ran; record with perf "
-                                "record --kcore, or give its vmlinux under --symfs",
-                                mapped)
-                     : asprintf(&text,
-                                "%s: not on this machine; give the recorded machine's files "
-                                "with --symfs",
-                                mapped);
+        if (search->kernel)
+            length = asprintf(&text,
+                              "%s: no image of the kernel that ran; record with perf record "
+                              "--kcore, or give its vmlinux under --symfs",
+                              mapped);
+        else if (search->vdso)
+            length =
+                asprintf(&text, "[vdso]: not this machine's; give a core dump of the process with "
+                                "--elf, or the bytes with --page");
+        else
+            length = asprintf(&text,
+                              "%s: not on this machine; give the recorded machine's files with "
+                              "--symfs",
+                              mapped);
         break;
     }
     return length < 0 ? NULL : text;
