@@ -297,6 +297,39 @@ static void every_kind_of_event_is_read(void **state)
     free(maker.bytes);
 }
 
+// As many CPUs' buffers would give them: runs of any length, many events at the same time.
+static void any_order_is_sorted_and_equals_keep_theirs(void **state)
+{
+    (void)state;
+    srand(1);
+    for (int round = 0; round < 60; round++) {
+        struct maker maker = make_file();
+        uint32_t count = (uint32_t)rand() % 300;
+        uint64_t time = 1, most = 1 + (uint64_t)rand() % 400;
+        for (uint32_t i = 0; i < count; i++) {
+            time = rand() % (1 + round) == 0 ? 1 + (uint64_t)rand() % most
+                                             : time + (uint64_t)rand() % 3;
+            make_comm(&maker, i, "x", time, false);
+        }
+        struct perf_data data;
+        parse_well(&maker, &data);
+        assert_int_equal(data.events.count, count);
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            const struct perf_event *event = &data.events.items[i];
+            sum += event->pid;
+            if (!i)
+                continue;
+            assert_true(event[-1].time <= event->time);
+            if (event[-1].time == event->time)
+                assert_true(event[-1].pid < event->pid);
+        }
+        assert_int_equal(sum, (uint64_t)count * (count - (count > 0)) / 2);
+        perf_data_free(&data);
+        free(maker.bytes);
+    }
+}
+
 // Two attributes with sample_ids of different length: the id says which.
 static void each_record_ends_as_its_attribute_says(void **state)
 {
@@ -685,6 +718,7 @@ int main(void)
         cmocka_unit_test(features_tell_of_the_host),
         cmocka_unit_test(events_come_sorted_with_task_time_and_cpu),
         cmocka_unit_test(every_kind_of_event_is_read),
+        cmocka_unit_test(any_order_is_sorted_and_equals_keep_theirs),
         cmocka_unit_test(each_record_ends_as_its_attribute_says),
         cmocka_unit_test(malformed_records_are_left_out_and_located),
         cmocka_unit_test(a_record_without_length_ends_the_reading),
