@@ -185,7 +185,8 @@ static bool search_user(struct search *search)
 {
     const struct code_image_options *options = search->finder->options;
     const char *path = search->mapping->path;
-    if (options->symfs && try_format(search, true, "%s/%s", options->symfs, path))
+    if (options->symfs &&
+        try_format(search, true, "%s%s%s", options->symfs, path[0] == '/' ? "" : "/", path))
         return true;
     if (try_cache(search))
         return true;

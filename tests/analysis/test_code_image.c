@@ -241,7 +241,7 @@ static void symfs_and_the_cache_come_first(void **state)
     build(&(struct code_image_options){.symfs = symfs, .build_id_cache = cache});
     const struct code_space *space = code_images_at(&images, 5, 10);
     assert_int_equal(space->sections.count, 2);
-    snprintf(expected, sizeof expected, "%s//opt/one", symfs);
+    snprintf(expected, sizeof expected, "%s/opt/one", symfs);
     const struct code_file *one = &images.files.items[space->sections.items[0].file];
     assert_string_equal(one->path, expected);
     assert_false(one->verified);

@@ -547,6 +547,57 @@ static void compressed_records_may_be_cut_anywhere(void **state)
     free(records.bytes);
 }
 
+// COMPRESSED2 records of 64 KiB and more as perf 6.16 writes them: their length wraps, there is no
+// padding, and the headers of all pieces but the first stand between them.
+static void compressed_records_too_long_for_their_length_are_read(void **state)
+{
+    (void)state;
+    enum { PIECE = 65519 };
+    struct maker records = {0};
+    srand(3);
+    for (uint32_t i = 0; i < 6000; i++) { // names that compress badly
+        char name[41] = "";
+        for (int k = 0; k < 40; k++)
+            name[k] = (char)('!' + rand() % 90);
+        make_comm(&records, i, name, i + 1, false);
+    }
+    size_t bound = ZSTD_compressBound(records.count);
+    uint8_t *squeezed = malloc(bound);
+    size_t bytes = ZSTD_compress(squeezed, bound, records.bytes, records.count, 1);
+    assert_true(!ZSTD_isError(bytes) && bytes > 2 * PIECE);
+    struct maker maker = make_file();
+    for (int several = 1; several >= 0; several--) { // two pieces in one record, then the rest
+        size_t pieces = several ? 2 : (bytes - 2 * PIECE + PIECE - 1) / PIECE;
+        size_t from = several ? 0 : 2 * PIECE;
+        for (size_t i = 0; i < pieces; i++) {
+            size_t now = bytes - from < PIECE ? bytes - from : PIECE;
+            size_t header = maker.count;
+            make_record(&maker, PERF_COMPRESSED2, 0);
+            make_u64(&maker, now);
+            make_bytes(&maker, squeezed + from, now);
+            from += now;
+            uint16_t size = (uint16_t)(several && i ? 16 + now : (16 + now + 7) & ~(size_t)7);
+            memcpy(maker.bytes + header + 6, &size, sizeof size);
+            if (several && i) // the first header speaks for both
+                make_set_u64(&maker, MAKER_RECORDS_AT + 8, 2 * PIECE + 16);
+            else if (!several)
+                make_bytes(&maker, "\0\0\0\0\0\0\0", size ? (8 - now % 8) % 8 : 0);
+        }
+    }
+    free(squeezed);
+    make_comm(&maker, 6000, "plain", 10000, false);
+    struct perf_data data;
+    parse_well(&maker, &data);
+    for (size_t i = 0; i < data.complaints.count; i++)
+        print_message("%s\n", data.complaints.items[i].text);
+    assert_int_equal(data.complaint_count, 0);
+    assert_int_equal(data.decompressed_bytes, records.count);
+    assert_int_equal(data.events.count, 6001);
+    perf_data_free(&data);
+    free(maker.bytes);
+    free(records.bytes);
+}
+
 static void damaged_compression_is_said(void **state)
 {
     (void)state;
@@ -725,6 +776,7 @@ int main(void)
         cmocka_unit_test(more_events_than_allowed_are_counted),
         cmocka_unit_test(any_prefix_is_read_without_harm),
         cmocka_unit_test(compressed_records_may_be_cut_anywhere),
+        cmocka_unit_test(compressed_records_too_long_for_their_length_are_read),
         cmocka_unit_test(damaged_compression_is_said),
         cmocka_unit_test(a_stream_is_its_extents_without_padding),
         cmocka_unit_test(repeated_snapshots_are_noticed),
