@@ -395,7 +395,10 @@ int code_images_build(const struct perf_maps *maps, const struct code_image_opti
     struct layers user = {0}, kernel = {0}, everything = {0};
     bool has_kcore = false;
     out->private = calloc(1, sizeof *out->private);
-    int result = out->private ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+    if (out->private)
+        out->private->questions = name_pool_alloc();
+    int result =
+        out->private && out->private->questions ? 0 : error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0)
         result = build_layers(&finder, &given, &user, &kernel, &has_kcore, err);
     if (result == 0 && maps && build_spaces(&finder, maps, &user, &kernel, has_kcore) < 0)
@@ -440,8 +443,7 @@ void code_images_free(struct code_images *images)
     if (private) {
         for (size_t i = 0; i < private->facts.count; i++)
             elf_facts_free(&private->facts.items[i]);
-        for (size_t i = 0; i < private->answers.count; i++)
-            free(private->answers.items[i].mapped_path);
+        name_pool_free(private->questions);
         for (size_t i = 0; i < private->descriptors.count; i++)
             close(private->descriptors.items[i]);
         array_free(&private->facts);

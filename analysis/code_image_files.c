@@ -4,7 +4,7 @@
 #include "analysis/code_image_private.h"
 
 #include <elf.h>
-#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,31 +313,6 @@ static bool in_no_file(const char *path)
            (path[0] == '[' && strcmp(path, "[vdso]") != 0);
 }
 
-static int compare_answer(const struct code_answer *answer, const char *path,
-                          const uint8_t *build_id, uint64_t inode)
-{
-    int order = strcmp(answer->mapped_path, path);
-    if (!order)
-        order = memcmp(answer->build_id, build_id, sizeof answer->build_id);
-    if (!order)
-        order = (answer->inode > inode) - (answer->inode < inode);
-    return order;
-}
-
-static size_t answer_place(const struct code_answer_array *answers, const char *path,
-                           const uint8_t *build_id, uint64_t inode)
-{
-    size_t low = 0, high = answers->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare_answer(&answers->items[middle], path, build_id, inode) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static struct code_answer answer_for(struct search *search, bool module)
 {
     struct code_answer answer = {.file = CODE_NONE, .complaint = CODE_NONE};
@@ -367,28 +342,25 @@ uint32_t code_find_file(struct code_finder *finder, const struct perf_mapping *m
     search.has_build_id = memcmp(search.build_id, nothing, sizeof nothing) != 0;
     // All modules have one answer.
     bool module = kernel && strncmp(mapping->path, "[kernel.", 8) != 0;
-    const char *asked = module ? "kernel modules" : mapping->path;
-    const uint8_t *build_id = module ? nothing : search.build_id;
-    uint64_t inode = module ? 0 : mapping->inode;
+    char question[PATH_BYTES + 100], id[41];
+    hex_of(search.build_id, sizeof search.build_id, id);
+    if (module)
+        snprintf(question, sizeof question, "modules");
+    else
+        snprintf(question, sizeof question, "%s %" PRIu64 " %s", id, mapping->inode, mapping->path);
 
-    struct code_answer_array *answers = &finder->images->private->answers;
-    size_t place = answer_place(answers, asked, build_id, inode);
-    if (place == answers->count ||
-        compare_answer(&answers->items[place], asked, build_id, inode) != 0) {
+    struct code_images_private *private = finder->images->private;
+    uint32_t number = name_pool_add(private->questions, question, sizeof question);
+    if (number == private->answers.count) { // never asked before
         struct code_answer answer = answer_for(&search, module);
-        answer.mapped_path = strdup(asked);
-        memcpy(answer.build_id, build_id, sizeof answer.build_id);
-        answer.inode = inode;
-        if (!answer.mapped_path || array_push(answers, answer) < 0) {
-            free(answer.mapped_path);
-            finder->out_of_memory = true;
-            return CODE_NONE;
-        }
-        struct code_answer *at = &answers->items[place];
-        memmove(at + 1, at, (answers->count - 1 - place) * sizeof *at);
-        *at = answer;
+        if (array_push(&private->answers, answer) < 0)
+            number = UINT32_MAX;
     }
-    const struct code_answer *known = &answers->items[place];
+    if (number == UINT32_MAX) {
+        finder->out_of_memory = true;
+        return CODE_NONE;
+    }
+    const struct code_answer *known = &private->answers.items[number];
     if (known->complaint != CODE_NONE)
         finder->images->complaints.items[known->complaint].mappings++;
     return known->file;

@@ -6,14 +6,12 @@
 
 #include "analysis/code_image.h"
 #include "analysis/code_image_elf.h"
+#include "analysis/symbols_names.h"
 
 enum { CODE_NONE = 0xffffffff };
 
 // The answer to "where is this file?", so that it is asked once.
 struct code_answer {
-    char *mapped_path;
-    uint8_t build_id[20];
-    uint64_t inode;
     uint32_t file;      // index into code_images.files, or CODE_NONE
     uint32_t complaint; // then: index into code_images.complaints
 };
@@ -22,8 +20,9 @@ struct elf_facts_array ARRAY_OF(struct elf_facts);
 struct descriptor_array ARRAY_OF(int);
 
 struct code_images_private {
-    struct elf_facts_array facts;        // of each of code_images.files
-    struct code_answer_array answers;    // by path, build-id, inode
+    struct elf_facts_array facts; // of each of code_images.files
+    struct name_pool *questions;  // path, build-id and inode as text: the answer's number
+    struct code_answer_array answers;
     struct descriptor_array descriptors; // of files in memory, which live as long as the images
     struct code_space fallback; // for processes that nothing is known of: what was given by hand
 };

@@ -45,6 +45,7 @@ static void index_attrs(struct perf_reader *reader)
 {
     const struct perf_attr_array *attrs = &reader->data->attrs;
     reader->attrs_indexed = true;
+    reader->times_indexed++;
     reader->attrs_alike = true;
     reader->attr_takes_aux = false;
     reader->ids.count = 0;
@@ -69,13 +70,10 @@ static void index_attrs(struct perf_reader *reader)
         qsort(reader->ids.items, reader->ids.count, sizeof *reader->ids.items, by_id);
 }
 
-// The attribute an id belongs to. Synthesized records have id 0 and are laid out as the first
-// attribute says. NULL: unknown.
-static const struct perf_attr *attr_of(const struct perf_reader *reader, uint64_t id)
+struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id)
 {
-    const struct perf_attr_array *attrs = &reader->data->attrs;
-    if (id == 0)
-        return &attrs->items[0];
+    if (!reader->attrs_indexed)
+        index_attrs(reader);
     size_t low = 0, high = reader->ids.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -85,8 +83,15 @@ static const struct perf_attr *attr_of(const struct perf_reader *reader, uint64_
             high = middle;
     }
     if (low < reader->ids.count && reader->ids.items[low].id == id)
-        return &attrs->items[reader->ids.items[low].attr];
+        return &reader->data->attrs.items[reader->ids.items[low].attr];
     return NULL;
+}
+
+// The attribute a record belongs to. Synthesized records have id 0 and are laid out as the first
+// attribute says. NULL: unknown.
+static const struct perf_attr *attr_of(struct perf_reader *reader, uint64_t id)
+{
+    return id == 0 ? &reader->data->attrs.items[0] : perf_attr_of_id(reader, id);
 }
 
 static void take_sample_id(const struct perf_attr *attr, const uint8_t *record, size_t size,
