@@ -5,8 +5,11 @@
 // build-id is compared where the recording knows one. What is missing or does not match is left
 // out, counted and said.
 //
-// Looked for, in this order: --symfs, the perf.data directory's kcore_dir, ~/.debug (perf's
-// build-id cache), /usr/lib/debug/.build-id, the mapped path itself.
+// User code is looked for, in this order, in: --symfs; ~/.debug (perf's build-id cache); the mapped
+// path itself; the vdso of this machine. The kernel's: a kcore copy of the recording (its
+// kcore_dir, or perf's cache: the only way that has modules and the text as it was patched when it
+// ran); then a vmlinux under --symfs, ~/.debug, /usr/lib/debug and /lib/modules. A file on this
+// host whose build-id the recording does not tell must at least have the recorded inode.
 #ifndef ANALYSIS_CODE_IMAGE_H
 #define ANALYSIS_CODE_IMAGE_H
 

@@ -118,27 +118,31 @@ static bool try_format(struct search *search, bool trusted, const char *format, 
     return length > 0 && (size_t)length < sizeof path && try_file(search, path, trusted);
 }
 
-static void hex_of(const uint8_t *bytes, size_t count, char *out)
+void code_hex(const uint8_t *bytes, size_t count, char *out)
 {
     for (size_t i = 0; i < count; i++)
         sprintf(out + 2 * i, "%02x", bytes[i]);
 }
 
+bool code_cache_folder(const struct code_image_options *options, char *out, size_t out_bytes)
+{
+    const char *home = getenv("HOME");
+    int length = -1;
+    if (options->build_id_cache)
+        length = snprintf(out, out_bytes, "%s", options->build_id_cache);
+    else if (home)
+        length = snprintf(out, out_bytes, "%s/.debug", home);
+    return length > 0 && (size_t)length < out_bytes;
+}
+
 // perf's cache: ~/.debug/.build-id/ab/cdef…/{elf,vdso}; before Linux 4.9 that was the file itself.
 static bool try_cache(struct search *search)
 {
-    if (!search->has_build_id)
+    char cache[PATH_BYTES - 128], folder[PATH_BYTES], id[41];
+    if (!search->has_build_id || !code_cache_folder(search->finder->options, cache, sizeof cache))
         return false;
-    char id[41], folder[PATH_BYTES - 128];
-    hex_of(search->build_id, 20, id);
-    const char *cache = search->finder->options->build_id_cache;
-    const char *home = getenv("HOME");
-    if (!cache && !home)
-        return false;
-    if (cache)
-        snprintf(folder, sizeof folder, "%s/.build-id/%.2s/%s", cache, id, id + 2);
-    else
-        snprintf(folder, sizeof folder, "%s/.debug/.build-id/%.2s/%s", home, id, id + 2);
+    code_hex(search->build_id, 20, id);
+    snprintf(folder, sizeof folder, "%s/.build-id/%.2s/%s", cache, id, id + 2);
     return try_format(search, true, "%s/elf", folder) ||
            try_format(search, true, "%s/vdso", folder) || try_format(search, true, "%s", folder);
 }
@@ -239,7 +243,7 @@ static char *describe(const struct search *search, enum code_problem problem)
     const char *mapped = search->mapping->path;
     char id[41] = "", *text = NULL;
     int length = -1;
-    hex_of(search->build_id, 20, id);
+    code_hex(search->build_id, 20, id);
     switch (problem) {
     case CODE_NO_FILE:
         length = asprintf(&text, "%s: code that is in no file (JIT?); give its bytes with --page",
@@ -343,7 +347,7 @@ uint32_t code_find_file(struct code_finder *finder, const struct perf_mapping *m
     // All modules have one answer.
     bool module = kernel && strncmp(mapping->path, "[kernel.", 8) != 0;
     char question[PATH_BYTES + 100], id[41];
-    hex_of(search.build_id, sizeof search.build_id, id);
+    code_hex(search.build_id, sizeof search.build_id, id);
     if (module)
         snprintf(question, sizeof question, "modules");
     else

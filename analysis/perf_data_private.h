@@ -108,6 +108,8 @@ void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_
 void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size);
 // The attribute with that id, or NULL.
 struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id);
+
+// perf_data_order.c
 int perf_sort_events(struct perf_event_array *events);
 
 // perf_data_records.c

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -243,6 +244,28 @@ static void a_stripped_file_has_its_separate_debug_file(void **state)
     name_pool_free(pool);
 }
 
+// As distributions do it: the local functions' symbols, compressed, within the stripped file.
+static void a_stripped_file_has_its_minidebuginfo(void **state)
+{
+    (void)state;
+    char command[512], path[200];
+    snprintf(command, sizeof command,
+             "cp /proc/%d/exe full && objcopy --only-keep-debug full mini && "
+             "strip --strip-debug mini && xz -k mini && strip -o bare-exe full && "
+             "objcopy --add-section .gnu_debugdata=mini.xz bare-exe with-mini",
+             (int)getpid());
+    if (!run_in_folder(command))
+        skip(); // no xz
+    struct symbol_table table = {0};
+    struct name_pool *pool = name_pool_alloc();
+    snprintf(path, sizeof path, "%s/with-mini", folder.path);
+    read_elf(path, &table, pool);
+    assert_string_equal(name_at(&table, pool, own_address("file_local_function")),
+                        "file_local_function");
+    symbol_table_free(&table);
+    name_pool_free(pool);
+}
+
 static void dwarf_names_a_file_without_symbol_table(void **state)
 {
     (void)state;
@@ -283,6 +306,40 @@ static void what_is_no_elf_file_is_an_error(void **state)
 
 // --- a recording ---------------------------------------------------------------------------------
 
+struct asker {
+    struct symbols *symbols;
+    uint64_t address;
+    size_t found;
+};
+
+static void *ask_many_times(void *context)
+{
+    struct asker *asker = context;
+    for (uint64_t i = 0; i < 20000; i++) {
+        struct symbol_hit hit;
+        uint64_t address = i % 3 == 0 ? asker->address + i % 4 : i * 977;
+        asker->found += symbols_find(asker->symbols, i % 2 ? 5 : 6, 10, address, &hit);
+    }
+    return NULL;
+}
+
+// Once everything is loaded, asking changes nothing.
+static void ask_from_several_threads(struct symbols *symbols, uint64_t address)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    struct asker askers[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        askers[i] = (struct asker){symbols, address, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_many_times, &askers[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(askers[i].found >= 6666);
+        assert_int_equal(askers[i].found, askers[0].found);
+    }
+}
+
 static void a_recordings_addresses_are_named(void **state)
 {
     (void)state;
@@ -308,10 +365,13 @@ static void a_recordings_addresses_are_named(void **state)
     struct perf_maps maps;
     struct code_images images;
     struct error err;
-    struct code_given given = {.path = self, .address = 0x40000000, .has_address = true};
+    struct code_given given[] = {
+        {.path = self, .address = 0x40000000, .has_address = true},
+        {.path = map, .address = 0x50000000, .has_address = true, .raw = true},
+    };
     assert_int_equal(perf_data_parse(&input, 1, NULL, &data, &err), 0);
     assert_int_equal(perf_maps_build(&data, 0, &maps, &err), 0);
-    struct code_image_options options = {.recording = recording, .given = &given, .given_count = 1};
+    struct code_image_options options = {.recording = recording, .given = given, .given_count = 2};
     assert_int_equal(code_images_build(&maps, &options, &images, &err), 0);
 
     for (int all = 0; all < 2; all++) {
@@ -336,7 +396,12 @@ static void a_recordings_addresses_are_named(void **state)
         assert_false(symbols_find(symbols, 5, 10, 0x999, &hit));
         assert_string_equal(name_pool_text(names, hit.name), "[unknown]");
         assert_int_equal(hit.begin, 0x999);
+        assert_false(symbols_find(symbols, 5, 10, 0x50000004, &hit));
+        assert_string_equal(name_pool_text(names, hit.name), "[perf-5.map]");
+        assert_false(hit.known);
         assert_int_equal(symbols_unreadable(symbols), 0);
+        if (all)
+            ask_from_several_threads(symbols, mine);
         symbols_free(symbols);
     }
     code_images_free(&images);
@@ -357,6 +422,7 @@ int main(void)
         cmocka_unit_test(jit_maps_are_read_and_the_last_word_counts),
         cmocka_unit_test(functions_of_an_elf_file_are_found),
         cmocka_unit_test(a_stripped_file_has_its_separate_debug_file),
+        cmocka_unit_test(a_stripped_file_has_its_minidebuginfo),
         cmocka_unit_test(dwarf_names_a_file_without_symbol_table),
         cmocka_unit_test(what_is_no_elf_file_is_an_error),
         cmocka_unit_test(a_recordings_addresses_are_named),
