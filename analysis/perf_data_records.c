@@ -74,8 +74,8 @@ static void read_attr_record(struct perf_reader *reader, const uint8_t *record, 
 static void read_id_index(struct perf_reader *reader, const uint8_t *record, size_t size)
 {
     enum { ENTRY = 32 };
-    uint64_t count = size >= 16 ? perf_u64(record + 8) : UINT64_MAX;
-    if (count > (size - 16) / ENTRY) {
+    uint64_t count = size < 16 ? 0 : perf_u64(record + 8);
+    if (size < 16 || count > (size - 16) / ENTRY) {
         perf_complain(reader, "ID_INDEX of %zu bytes cannot hold the entries it says", size);
         return;
     }
@@ -107,8 +107,8 @@ static uint64_t record_bytes(const uint8_t *record, struct perf_record_header he
 
 static void read_compressed2(struct perf_reader *reader, const uint8_t *record, size_t size)
 {
-    uint64_t bytes = size >= 16 ? perf_u64(record + 8) : UINT64_MAX;
-    if (bytes > size - 16) {
+    uint64_t bytes = size < 16 ? 0 : perf_u64(record + 8);
+    if (size < 16 || bytes > size - 16) {
         perf_complain(reader, "COMPRESSED2 of %zu bytes says it holds %" PRIu64, size, bytes);
         return;
     }

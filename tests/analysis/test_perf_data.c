@@ -412,6 +412,36 @@ static void malformed_records_are_left_out_and_located(void **state)
     free(maker.bytes);
 }
 
+// Every type with every small length: the fields that are not there must not be looked for.
+static void records_too_short_for_their_fields_are_complained_about(void **state)
+{
+    (void)state;
+    for (uint32_t type = 1; type < PERF_RECORD_TYPES; type++) {
+        for (size_t bytes = 0; bytes < 100; bytes++) {
+            struct maker maker = make_file();
+            uint8_t ones[100];
+            memset(ones, 0xff, sizeof ones);
+            make_record(&maker, type, 0xffff);
+            make_bytes(&maker, ones, bytes);
+            make_record_end(&maker);
+            make_file_end(&maker);
+            uint8_t *exact = malloc(maker.count); // so that a sanitizer sees any step beyond it
+            memcpy(exact, maker.bytes, maker.count);
+            struct perf_input input = {"short", exact, maker.count};
+            struct perf_data data;
+            struct error err;
+            assert_int_equal(perf_data_parse(&input, 1, NULL, &data, &err), 0);
+            assert_true(data.events.count <= 1);
+            if (bytes < 32 && type < PERF_HEADER_ATTR && type != PERF_SAMPLE &&
+                perf_record_name(type)) // not even room for its sample_id
+                assert_int_equal(data.complaint_count, 1);
+            perf_data_free(&data);
+            free(exact);
+            free(maker.bytes);
+        }
+    }
+}
+
 static void a_record_without_length_ends_the_reading(void **state)
 {
     (void)state;
@@ -527,6 +557,7 @@ int main(void)
         cmocka_unit_test(any_order_is_sorted_and_equals_keep_theirs),
         cmocka_unit_test(each_record_ends_as_its_attribute_says),
         cmocka_unit_test(malformed_records_are_left_out_and_located),
+        cmocka_unit_test(records_too_short_for_their_fields_are_complained_about),
         cmocka_unit_test(a_record_without_length_ends_the_reading),
         cmocka_unit_test(more_events_than_allowed_are_counted),
         cmocka_unit_test(any_prefix_is_read_without_harm),

@@ -48,6 +48,9 @@ static void equal_names_have_equal_numbers(void **state)
         assert_int_equal(name_pool_add(pool, name, strcspn(name, " ")), i);
     }
     assert_int_equal(name_pool_count(pool), COUNT);
+    assert_int_equal(name_pool_find(pool, "function_17.cold", 11), 17);
+    assert_int_equal(name_pool_find(pool, "function_17.cold", 16), UINT32_MAX);
+    assert_int_equal(name_pool_count(pool), COUNT);
     assert_ptr_equal(name_pool_text(pool, 17), kept);
     assert_string_equal(kept, "function_17");
     char *long_name = malloc(200001);
