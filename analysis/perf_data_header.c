@@ -249,6 +249,24 @@ static void read_build_ids(struct perf_reader *reader, const uint8_t *bytes, uin
     }
 }
 
+static void read_text_feature(struct perf_data *data, uint64_t feature, struct cursor *cursor)
+{
+    const struct {
+        uint64_t feature;
+        char *text;
+        size_t bytes;
+    } texts[] = {
+        {PERF_FEATURE_HOSTNAME, data->hostname, sizeof data->hostname},
+        {PERF_FEATURE_OS_RELEASE, data->os_release, sizeof data->os_release},
+        {PERF_FEATURE_VERSION, data->perf_version, sizeof data->perf_version},
+        {PERF_FEATURE_ARCH, data->arch, sizeof data->arch},
+        {PERF_FEATURE_CPU_DESCRIPTION, data->cpu_description, sizeof data->cpu_description},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].feature == feature)
+            take_string(cursor, texts[i].text, texts[i].bytes);
+}
+
 void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8_t *bytes,
                        uint64_t count)
 {
@@ -258,24 +276,9 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
     case PERF_FEATURE_BUILD_ID:
         read_build_ids(reader, bytes, count, reader->offset);
         break;
-    case PERF_FEATURE_HOSTNAME:
-        take_string(&cursor, data->hostname, sizeof data->hostname);
-        break;
-    case PERF_FEATURE_OS_RELEASE:
-        take_string(&cursor, data->os_release, sizeof data->os_release);
-        break;
-    case PERF_FEATURE_VERSION:
-        take_string(&cursor, data->perf_version, sizeof data->perf_version);
-        break;
-    case PERF_FEATURE_ARCH:
-        take_string(&cursor, data->arch, sizeof data->arch);
-        break;
     case PERF_FEATURE_CPU_COUNTS:
         data->cpus_available = take_u32(&cursor);
         data->cpus_online = take_u32(&cursor);
-        break;
-    case PERF_FEATURE_CPU_DESCRIPTION:
-        take_string(&cursor, data->cpu_description, sizeof data->cpu_description);
         break;
     case PERF_FEATURE_CPUID:
         read_cpuid(data, &cursor);
@@ -306,7 +309,8 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
         data->clock_perf_ns = take_u64(&cursor);
         data->has_clock_data = !cursor.short_of;
         break;
-    default: // nothing in it that analysis needs
+    default: // a text, or nothing in it that analysis needs
+        read_text_feature(data, feature, &cursor);
         break;
     }
     if (cursor.short_of)
