@@ -439,6 +439,8 @@ static void code_may_be_given_by_hand(void **state)
     section = code_space_find(space, 0x10020);
     assert_int_equal(section->file_offset, 0x1020);
     assert_int_equal(section->bytes, 0xfe0);
+    const struct code_section *before = code_space_find(space, 0x1000f);
+    assert_int_equal(section->elf_address - before->elf_address, 0x20);
     section = code_space_find(space, 0x1000f);
     assert_int_equal(section->bytes, 16);
     uint64_t value;

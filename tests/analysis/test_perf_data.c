@@ -375,6 +375,46 @@ static void each_record_ends_as_its_attribute_says(void **state)
     free(maker.bytes);
 }
 
+// Every field that a sample_id can have, without IDENTIFIER: the id stands in the middle.
+static void the_id_may_stand_in_the_middle(void **state)
+{
+    (void)state;
+    struct maker maker = {0};
+    make_bytes(&maker, "PERFILE2", 8);
+    make_u64(&maker, 16);
+    for (uint64_t i = 0; i < 2; i++) {
+        make_record(&maker, PERF_HEADER_ATTR, 0);
+        make_attr(&maker, 1, 9,
+                  PERF_SAMPLE_HAS_TIME | PERF_SAMPLE_HAS_ID | PERF_SAMPLE_HAS_STREAM_ID |
+                      PERF_SAMPLE_HAS_CPU | (i ? 0 : PERF_SAMPLE_HAS_TID));
+        make_u64(&maker, 100 + i);
+        make_record_end(&maker);
+    }
+    for (uint64_t i = 0; i < 2; i++) {
+        make_record(&maker, PERF_SWITCH, 0);
+        if (!i)
+            make_bytes(&maker, "\3\0\0\0\4\0\0\0", 8); // pid 3, tid 4
+        make_u64(&maker, 1000 + i);
+        make_u64(&maker, 100 + i);
+        make_u64(&maker, 55);
+        make_u64(&maker, 6 + i);
+        make_record_end(&maker);
+    }
+    struct perf_data data;
+    struct error err;
+    assert_int_equal(parse(&maker, &data, &err), 0);
+    assert_int_equal(data.complaint_count, 0);
+    assert_int_equal(data.events.count, 2);
+    assert_int_equal(data.events.items[0].time, 1000);
+    assert_int_equal(data.events.items[0].tid, 4);
+    assert_int_equal(data.events.items[0].cpu, 6);
+    assert_int_equal(data.events.items[1].time, 1001);
+    assert_int_equal(data.events.items[1].tid, PERF_NO_PID);
+    assert_int_equal(data.events.items[1].cpu, 7);
+    perf_data_free(&data);
+    free(maker.bytes);
+}
+
 static void malformed_records_are_left_out_and_located(void **state)
 {
     (void)state;
@@ -556,6 +596,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_event_is_read),
         cmocka_unit_test(any_order_is_sorted_and_equals_keep_theirs),
         cmocka_unit_test(each_record_ends_as_its_attribute_says),
+        cmocka_unit_test(the_id_may_stand_in_the_middle),
         cmocka_unit_test(malformed_records_are_left_out_and_located),
         cmocka_unit_test(records_too_short_for_their_fields_are_complained_about),
         cmocka_unit_test(a_record_without_length_ends_the_reading),

@@ -150,6 +150,27 @@ static void jit_maps_are_read_and_the_last_word_counts(void **state)
     name_pool_free(pool);
 }
 
+static void an_alias_may_know_the_size(void **state)
+{
+    (void)state;
+    struct symbol_table table = {0};
+    struct name_pool *pool = name_pool_alloc();
+    uint32_t entry = name_pool_add(pool, "entry", 5), alias = name_pool_add(pool, "alias", 5);
+    uint32_t inner = name_pool_add(pool, "inner", 5);
+    const struct symbol symbols[] = {
+        {0x1000, 0, entry, 9}, {0x1000, 0x1100, alias, 1}, {0x1040, 0x1050, inner, 1}};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(array_push(&table.symbols, symbols[i]), 0);
+    symbol_table_sort(&table);
+    assert_string_equal(name_at(&table, pool, 0x1000), "entry");
+    assert_string_equal(name_at(&table, pool, 0x1045), "inner");
+    assert_string_equal(name_at(&table, pool, 0x1060), "entry"); // around what lies within it
+    assert_string_equal(name_at(&table, pool, 0x10ff), "entry");
+    assert_string_equal(name_at(&table, pool, 0x1100), "-");
+    symbol_table_free(&table);
+    name_pool_free(pool);
+}
+
 // --- ELF ---------------------------------------------------------------------------------------
 
 __attribute__((noinline, noclone, used)) static int file_local_function(int value)
@@ -423,6 +444,7 @@ int main(void)
         cmocka_unit_test(mangled_names_become_readable),
         cmocka_unit_test(kallsyms_are_read),
         cmocka_unit_test(jit_maps_are_read_and_the_last_word_counts),
+        cmocka_unit_test(an_alias_may_know_the_size),
         cmocka_unit_test(functions_of_an_elf_file_are_found),
         cmocka_unit_test(a_stripped_file_has_its_separate_debug_file),
         cmocka_unit_test(a_stripped_file_has_its_minidebuginfo),
