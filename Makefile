@@ -17,8 +17,9 @@ CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
-PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 libmemcached libbpf libzstd
-LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
+PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 libmemcached libbpf \
+            libzstd libelf libdw
+LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
 folders  := base workloads loadgen profiler shim analysis analysis/report experiments
@@ -106,10 +107,10 @@ $(BUILD)/tests/%: tests/%.c $(library)
 
 # --- what it needs -----------------------------------------------------------------------------
 
-debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev zlib1g-dev \
+debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
-debian_check := libcmocka-dev chromium sqlite3 redis-server python3
+debian_check := libcmocka-dev chromium sqlite3 redis-server python3 linux-perf xz-utils
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 define install_debian
