@@ -16,11 +16,11 @@ CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
-PACKAGES := libevent libevent_pthreads libcyaml jansson gsl sqlite3 libmemcached libbpf libzstd
-LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
+PACKAGES := libevent libevent_pthreads libcyaml jansson gsl sqlite3 libmemcached libbpf libzstd libelf
+LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
-folders  := base workloads loadgen profiler shim analysis analysis/report experiments
+folders  := base workloads loadgen profiler shim analysis analysis/pt analysis/report experiments
 preload  := $(wildcard shim/preload*.c)
 programs := workloads/labserver.c
 sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/pt_blocks.h"
+
+#include <stdlib.h>
+
+enum {
+    FUNCTION_CACHE = 4096, // power of two
+    // A wrong image can send libipt round a loop that no packet ever ends. Straight code between
+    // two packets is never this long.
+    STALL_INSTRUCTIONS = 1 << 22,
+};
+
+struct cached_function {
+    uint64_t address;
+    uint32_t space;
+    bool known;
+    struct pt_function function;
+};
+
+struct space_image {
+    uint32_t space;
+    struct pt_image *image;
+};
+struct space_images ARRAY_OF(struct space_image);
+
+struct pt_walker {
+    const struct pt_memory *memory;
+    const struct pt_symbols *symbols;
+    struct space_images images;
+    const struct pt_stream *stream; // that the decoder is for
+    struct pt_block_decoder *decoder;
+    struct cached_function *functions;
+};
+
+// One walk: the state that lives between two blocks.
+struct walk {
+    struct pt_walker *walker;
+    struct pt_block_decoder *decoder;
+    const struct pt_stream *stream;
+    struct pt_piece *piece;
+    struct error *err;
+    uint64_t end_offset; // where the next piece begins; UINT64_MAX: to the end
+    bool enabled;        // tracing, as far as the events say
+    bool aborted;        // a transaction: the asynchronous branch that follows is no interrupt
+    bool failed;         // out of memory
+    uint64_t last_ip;
+    uint64_t tsc; // at the last flow
+    uint32_t space;
+    size_t next_change;
+    struct pt_function function; // that holds the instruction pointer; key 0: unknown
+    struct pt_flow pending;      // a transfer whose target the next block or event will tell
+    uint64_t stall_offset;       // where the trace was read up to ...
+    uint64_t stall_begin;        // ... after this many instructions
+    uint32_t lost_mtc, lost_cyc;
+};
+
+struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
+                                  struct error *err)
+{
+    struct pt_walker *walker = calloc(1, sizeof *walker);
+    if (walker && symbols)
+        walker->functions = calloc(FUNCTION_CACHE, sizeof *walker->functions);
+    if (!walker || (symbols && !walker->functions)) {
+        free(walker);
+        error_set(err, ERROR_FAILED, "out of memory for a decoder");
+        return NULL;
+    }
+    walker->memory = memory;
+    walker->symbols = symbols;
+    return walker;
+}
+
+void pt_walker_free(struct pt_walker *walker)
+{
+    if (!walker)
+        return;
+    pt_blk_free_decoder(walker->decoder);
+    for (size_t i = 0; i < walker->images.count; i++)
+        pt_image_free(walker->images.items[i].image);
+    array_free(&walker->images);
+    free(walker->functions);
+    free(walker);
+}
+
+void pt_piece_free(struct pt_piece *piece)
+{
+    array_free(&piece->errors);
+    array_free(&piece->flows);
+}
+
+static int walker_image(struct pt_walker *walker, uint32_t space, struct pt_image **out,
+                        struct error *err)
+{
+    for (size_t i = 0; i < walker->images.count; i++)
+        if (walker->images.items[i].space == space) {
+            *out = walker->images.items[i].image;
+            return 0;
+        }
+    struct space_image added = {space, NULL};
+    int result = pt_memory_image(walker->memory, space, &added.image, err);
+    if (result == 0 && array_push(&walker->images, added) < 0) {
+        pt_image_free(added.image);
+        result = error_set(err, ERROR_FAILED, "out of memory for images of code");
+    }
+    *out = added.image;
+    return result;
+}
+
+static int walker_set_stream(struct pt_walker *walker, const struct pt_stream *stream,
+                             struct error *err)
+{
+    if (walker->stream == stream)
+        return 0;
+    pt_blk_free_decoder(walker->decoder);
+    walker->stream = NULL;
+    struct pt_config config;
+    pt_config_init(&config);
+    config.begin = (uint8_t *)(uintptr_t)stream->data; // libipt only reads it
+    config.end = config.begin + stream->bytes;
+    config.cpu = stream->recorder.cpu;
+    if (config.cpu.vendor == pcv_intel)
+        pt_cpu_errata(&config.errata, &config.cpu); // an unknown model has no known errata
+    config.cpuid_0x15_eax = stream->recorder.tsc_ctc_eax;
+    config.cpuid_0x15_ebx = stream->recorder.tsc_ctc_ebx;
+    config.mtc_freq = stream->recorder.mtc_frequency;
+    config.nom_freq = stream->recorder.nominal_ratio;
+    config.flags.variant.block.end_on_call = 1;
+    walker->decoder = pt_blk_alloc_decoder(&config);
+    if (!walker->decoder)
+        return error_set(err, ERROR_FAILED, "out of memory for a decoder");
+    walker->stream = stream;
+    return 0;
+}
+
+// --- functions -------------------------------------------------------------------------------
+
+static void walk_enter(struct walk *walk, uint64_t ip)
+{
+    struct pt_walker *walker = walk->walker;
+    if (!walker->symbols)
+        return;
+    uint64_t hash = (ip ^ ip >> 12 ^ (uint64_t)walk->space << 7) * 0x9e3779b97f4a7c15u;
+    struct cached_function *cached = &walker->functions[hash >> 52];
+    _Static_assert(FUNCTION_CACHE == 1 << 12, "the hash keeps 12 bits");
+    if (cached->address != ip || cached->space != walk->space || !cached->known) {
+        *cached = (struct cached_function){.address = ip, .space = walk->space, .known = true};
+        if (!walker->symbols->find(walker->symbols->context, walk->space, ip, &cached->function))
+            cached->function = (struct pt_function){0};
+    }
+    walk->function = cached->function;
+}
+
+static bool walk_inside(const struct walk *walk, uint64_t ip)
+{
+    return ip - walk->function.low < walk->function.high - walk->function.low;
+}
+
+// --- flows -----------------------------------------------------------------------------------
+
+// pt_blk_time gives the time of the last timing packet before the trace that decided the last
+// branch.
+static uint64_t walk_time(struct walk *walk)
+{
+    uint64_t tsc = 0;
+    uint32_t lost_mtc = 0, lost_cyc = 0;
+    if (pt_blk_time(walk->decoder, &tsc, &lost_mtc, &lost_cyc) < 0)
+        return walk->tsc;
+    walk->lost_mtc = lost_mtc;
+    walk->lost_cyc = lost_cyc;
+    if (tsc > walk->tsc) // a corrected estimate may lie before an earlier one
+        walk->tsc = tsc;
+    return walk->tsc;
+}
+
+static struct pt_flow walk_flow(struct walk *walk, enum pt_flow_kind kind, uint64_t from,
+                                uint64_t to)
+{
+    return (struct pt_flow){.kind = (uint8_t)kind,
+                            .tsc = walk_time(walk),
+                            .from = from,
+                            .to = to,
+                            .instruction = (uint32_t)walk->piece->counts.instructions};
+}
+
+static void walk_emit(struct walk *walk, const struct pt_flow *flow)
+{
+    if (array_push(&walk->piece->flows, *flow) < 0 && !walk->failed) {
+        walk->failed = true;
+        error_set(walk->err, ERROR_FAILED, "out of memory for the flow of control");
+    }
+}
+
+// Control arrives at `to` by this flow.
+static void walk_arrive(struct walk *walk, struct pt_flow *flow, uint64_t to)
+{
+    flow->to = to;
+    if (to) {
+        walk_enter(walk, to);
+        flow->function = walk->function.key;
+        flow->at_start = walk->function.key && walk->function.whole && walk->function.low == to;
+    }
+    walk_emit(walk, flow);
+}
+
+static void walk_settle(struct walk *walk, uint64_t to)
+{
+    if (walk->pending.kind != PT_FLOW_NONE) {
+        walk_arrive(walk, &walk->pending, to);
+        walk->pending.kind = PT_FLOW_NONE;
+    }
+}
+
+// A jump that nothing announced took control to `ip`.
+static void walk_jump(struct walk *walk, uint64_t ip)
+{
+    uint64_t left = walk->function.key;
+    walk_enter(walk, ip);
+    if (walk->function.key == left)
+        return; // a cold part, or still nothing known
+    struct pt_flow flow = walk_flow(walk, PT_FLOW_JUMP, walk->last_ip, ip);
+    flow.function = walk->function.key;
+    flow.at_start = walk->function.whole && walk->function.low == ip;
+    walk_emit(walk, &flow);
+}
+
+// --- address spaces --------------------------------------------------------------------------
+
+static int walk_set_space(struct walk *walk, uint32_t space)
+{
+    struct pt_image *image;
+    int result = walker_image(walk->walker, space, &image, walk->err);
+    if (result < 0) {
+        walk->failed = true;
+        return result;
+    }
+    pt_blk_set_image(walk->decoder, image);
+    walk->space = space;
+    return 0;
+}
+
+static void walk_follow_changes(struct walk *walk, uint64_t tsc)
+{
+    const struct pt_space_changes *changes = walk->stream->changes;
+    if (!changes)
+        return;
+    uint32_t space = walk->space;
+    while (walk->next_change < changes->count && changes->items[walk->next_change].tsc <= tsc)
+        space = changes->items[walk->next_change++].space;
+    if (space != walk->space)
+        walk_set_space(walk, space);
+}
+
+static void walk_find_change(struct walk *walk, uint64_t tsc)
+{
+    const struct pt_space_changes *changes = walk->stream->changes;
+    size_t low = 0, high = changes ? changes->count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (changes->items[middle].tsc <= tsc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    walk->next_change = low;
+    walk_set_space(walk, low ? changes->items[low - 1].space : PT_SPACE_ALL);
+}
+
+// --- events ----------------------------------------------------------------------------------
+
+static void walk_event_disabled(struct walk *walk, uint64_t from, uint64_t target,
+                                uint64_t settles_at)
+{
+    walk_settle(walk, settles_at);
+    struct pt_flow flow = walk_flow(walk, PT_FLOW_DISABLE, from, target);
+    walk_emit(walk, &flow);
+    walk->enabled = false;
+}
+
+static void walk_event_branch(struct walk *walk, uint64_t from, uint64_t to)
+{
+    walk_settle(walk, from);
+    struct pt_flow flow =
+        walk_flow(walk, walk->aborted ? PT_FLOW_JUMP : PT_FLOW_INTERRUPT, from, to);
+    walk->piece->counts.interrupts += !walk->aborted;
+    walk->aborted = false;
+    walk_arrive(walk, &flow, to);
+}
+
+static void walk_event(struct walk *walk, const struct pt_event *event)
+{
+    uint64_t target;
+    struct pt_flow flow;
+    if (event->has_tsc)
+        walk_follow_changes(walk, event->tsc);
+    switch (event->type) {
+    case ptev_enabled:
+        walk->pending.kind = PT_FLOW_NONE;
+        walk->enabled = true;
+        flow = walk_flow(walk, PT_FLOW_ENABLE, 0, 0);
+        flow.resumed = event->variant.enabled.resumed;
+        walk_arrive(walk, &flow, event->variant.enabled.ip);
+        break;
+    case ptev_disabled:
+        target = event->ip_suppressed ? 0 : event->variant.disabled.ip;
+        walk_event_disabled(walk, walk->last_ip, target, target);
+        break;
+    case ptev_async_disabled:
+        target = event->ip_suppressed ? 0 : event->variant.async_disabled.ip;
+        walk_event_disabled(walk, event->variant.async_disabled.at, target,
+                            event->variant.async_disabled.at);
+        break;
+    case ptev_async_branch:
+        walk_event_branch(walk, event->variant.async_branch.from, event->variant.async_branch.to);
+        break;
+    case ptev_overflow:
+        walk->pending.kind = PT_FLOW_NONE;
+        walk->piece->counts.overflows++;
+        walk->enabled = !event->ip_suppressed;
+        flow = walk_flow(walk, PT_FLOW_OVERFLOW, walk->last_ip, 0);
+        walk_arrive(walk, &flow, event->ip_suppressed ? 0 : event->variant.overflow.ip);
+        break;
+    case ptev_paging:
+    case ptev_async_paging:
+        if (event->status_update)
+            break;
+        flow = walk_flow(walk, PT_FLOW_PAGING, walk->last_ip,
+                         event->type == ptev_paging ? event->variant.paging.cr3
+                                                    : event->variant.async_paging.cr3);
+        walk_emit(walk, &flow);
+        break;
+    case ptev_tsx:
+        walk->aborted = event->variant.tsx.aborted;
+        break;
+    default: // power, PTWRITE and the like do not move control
+        break;
+    }
+}
+
+// Whether the walk has come to where the next piece begins: it was told to, by the status the
+// next PSB carries, or it does not trace and has read on to that PSB.
+static bool walk_at_end(struct walk *walk, const struct pt_event *event)
+{
+    uint64_t offset = 0;
+    if (walk->end_offset == UINT64_MAX || (walk->enabled && !(event && event->status_update)))
+        return false;
+    return pt_blk_get_offset(walk->decoder, &offset) >= 0 && offset >= walk->end_offset;
+}
+
+// Takes what is pending. Returns the decoder's status; *ended when the next piece begins here.
+static int walk_events(struct walk *walk, int status, bool *ended)
+{
+    while (status & pts_event_pending) {
+        struct pt_event event;
+        if (!walk->enabled && walk_at_end(walk, NULL)) {
+            *ended = true;
+            return status;
+        }
+        status = pt_blk_event(walk->decoder, &event, sizeof event);
+        if (status < 0)
+            return status;
+        if (walk_at_end(walk, &event)) {
+            *ended = true;
+            return status;
+        }
+        walk_event(walk, &event);
+    }
+    return status;
+}
+
+// --- blocks ----------------------------------------------------------------------------------
+
+static void walk_block(struct walk *walk, const struct pt_block *block)
+{
+    struct pt_walk_counts *counts = &walk->piece->counts;
+    if (walk->pending.kind != PT_FLOW_NONE)
+        walk_settle(walk, block->ip);
+    else if (walk->walker->symbols && !walk_inside(walk, block->ip))
+        walk_jump(walk, block->ip);
+    counts->blocks++;
+    counts->instructions += block->ninsn;
+    walk->last_ip = block->end_ip;
+    if (walk->walker->symbols && !walk_inside(walk, block->end_ip))
+        walk_jump(walk, block->end_ip); // a direct jump does not end a block
+    enum pt_flow_kind kind;
+    switch (block->iclass) {
+    case ptic_call:
+        counts->calls++;
+        kind = PT_FLOW_CALL;
+        break;
+    case ptic_return:
+        counts->returns++;
+        kind = PT_FLOW_RETURN;
+        break;
+    case ptic_far_call:
+        counts->syscalls++;
+        kind = PT_FLOW_FAR_CALL;
+        break;
+    case ptic_far_return:
+        kind = PT_FLOW_FAR_RETURN;
+        break;
+    default:
+        return;
+    }
+    walk->pending = walk_flow(walk, kind, block->end_ip, 0);
+    if (kind == PT_FLOW_FAR_RETURN)
+        walk_follow_changes(walk, walk->tsc);
+}
+
+static bool walk_stalls(struct walk *walk)
+{
+    uint64_t offset = 0, executed = walk->piece->counts.instructions;
+    if (executed - walk->stall_begin < STALL_INSTRUCTIONS)
+        return false;
+    pt_blk_get_offset(walk->decoder, &offset);
+    bool stalls = offset == walk->stall_offset || executed > UINT32_MAX / 2;
+    walk->stall_offset = offset;
+    walk->stall_begin = executed;
+    return stalls;
+}
+
+static int walk_error(struct walk *walk, uint64_t ip, const char *what)
+{
+    struct pt_walk_error error = {.ip = ip, .what = what};
+    if (pt_blk_get_offset(walk->decoder, &error.offset) < 0)
+        pt_blk_get_sync_offset(walk->decoder, &error.offset);
+    struct pt_flow lost = walk_flow(walk, PT_FLOW_LOST, ip, 0);
+    walk->pending.kind = PT_FLOW_NONE;
+    walk_emit(walk, &lost);
+    if (walk->failed || array_push(&walk->piece->errors, error) < 0)
+        return error_set(walk->err, ERROR_FAILED, "out of memory for a list of decode errors");
+    return 0;
+}
+
+// Walks from where the decoder was synchronised to the end of the piece (*ended: exactly there),
+// of the trace, or to an error.
+static int walk_run(struct walk *walk, int status, bool *ended)
+{
+    struct pt_block block;
+    block.ip = 0;
+    while (!walk->failed) {
+        status = walk_events(walk, status, ended);
+        if (*ended)
+            return 0;
+        if (status < 0 || (status & pts_eos))
+            break;
+        status = pt_blk_next(walk->decoder, &block, sizeof block);
+        if (block.ninsn) { // also those before an error were executed
+            walk->enabled = true;
+            walk_block(walk, &block);
+        }
+        if (status < 0)
+            break;
+        if (walk_stalls(walk))
+            return walk_error(walk, block.ip, "no end of the code without branches");
+    }
+    if (walk->failed)
+        return -ERROR_FAILED;
+    if (status < 0 && status != -pte_eos)
+        return walk_error(walk, block.ip, pt_errstr(pt_errcode(status)));
+    return 0;
+}
+
+static void walk_begin(struct walk *walk, const struct pt_sync *sync)
+{
+    walk->enabled = false;
+    walk->aborted = false;
+    walk->tsc = 0;
+    walk->last_ip = 0;
+    walk->function = (struct pt_function){0};
+    walk->stall_begin = walk->piece->counts.instructions;
+    walk->stall_offset = sync->offset;
+    walk_find_change(walk, sync->tsc);
+    walk->tsc = sync->tsc;
+    walk->pending = (struct pt_flow){.kind = PT_FLOW_BEGIN,
+                                     .tsc = sync->tsc,
+                                     .instruction = (uint32_t)walk->piece->counts.instructions};
+}
+
+// The first sync of the piece behind the place where the decoder gave up.
+static size_t walk_next_sync(const struct walk *walk, size_t sync, size_t end)
+{
+    uint64_t offset = 0;
+    pt_blk_get_offset(walk->decoder, &offset);
+    do
+        sync++;
+    while (sync < end && walk->stream->packets->syncs.items[sync].offset <= offset);
+    return sync;
+}
+
+int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
+            size_t end_sync, struct pt_piece *piece, struct error *err)
+{
+    const struct pt_syncs *syncs = &stream->packets->syncs;
+    int result = walker_set_stream(walker, stream, err);
+    if (result < 0)
+        return result;
+    piece->first_sync = first_sync;
+    piece->end_sync = end_sync;
+    piece->counts = (struct pt_walk_counts){0};
+    piece->errors.count = piece->flows.count = 0;
+    piece->handed_over = false;
+    struct walk walk = {.walker = walker,
+                        .decoder = walker->decoder,
+                        .stream = stream,
+                        .piece = piece,
+                        .err = err,
+                        .end_offset = UINT64_MAX};
+    if (end_sync < syncs->count)
+        walk.end_offset = syncs->items[end_sync].offset;
+    for (size_t sync = first_sync; sync < end_sync && result == 0 && !piece->handed_over;) {
+        walk_begin(&walk, &syncs->items[sync]);
+        int status = pt_blk_sync_set(walk.decoder, syncs->items[sync].offset);
+        if (status < 0)
+            result = walk_error(&walk, 0, pt_errstr(pt_errcode(status)));
+        else
+            result = walk_run(&walk, status, &piece->handed_over);
+        piece->counts.lost_mtc += walk.lost_mtc;
+        piece->counts.lost_cyc += walk.lost_cyc;
+        walk.lost_mtc = walk.lost_cyc = 0;
+        sync = walk_next_sync(&walk, sync, end_sync);
+    }
+    if (first_sync < end_sync)
+        piece->counts.walked_bytes =
+            (end_sync < syncs->count ? syncs->items[end_sync].offset : stream->bytes) -
+            syncs->items[first_sync].offset;
+    return result;
+}
