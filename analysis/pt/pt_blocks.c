@@ -40,6 +40,7 @@ struct walk {
     struct pt_piece *piece;
     struct error *err;
     uint64_t end_offset; // where the next piece begins; UINT64_MAX: to the end
+    uint64_t end_ip;     // the address in that PSB's header
     bool enabled;        // tracing, as far as the events say
     bool aborted;        // a transaction: the asynchronous branch that follows is no interrupt
     bool failed;         // out of memory
@@ -120,6 +121,8 @@ static int walker_set_stream(struct pt_walker *walker, const struct pt_stream *s
     config.cpu = stream->recorder.cpu;
     if (config.cpu.vendor == pcv_intel)
         pt_cpu_errata(&config.errata, &config.cpu); // an unknown model has no known errata
+    if (stream->packets->stray_headers)
+        config.errata.bdm70 = 1;
     config.cpuid_0x15_eax = stream->recorder.tsc_ctc_eax;
     config.cpuid_0x15_ebx = stream->recorder.tsc_ctc_ebx;
     config.mtc_freq = stream->recorder.mtc_frequency;
@@ -336,14 +339,21 @@ static void walk_event(struct walk *walk, const struct pt_event *event)
     }
 }
 
-// Whether the walk has come to where the next piece begins: it was told to, by the status the
-// next PSB carries, or it does not trace and has read on to that PSB.
-static bool walk_at_end(struct walk *walk, const struct pt_event *event)
+// Whether the decoder has read on to the PSB where the next piece begins.
+static bool walk_read_to_end(const struct walk *walk)
 {
     uint64_t offset = 0;
-    if (walk->end_offset == UINT64_MAX || (walk->enabled && !(event && event->status_update)))
-        return false;
-    return pt_blk_get_offset(walk->decoder, &offset) >= 0 && offset >= walk->end_offset;
+    return walk->end_offset != UINT64_MAX && pt_blk_get_offset(walk->decoder, &offset) >= 0 &&
+           offset >= walk->end_offset;
+}
+
+// Whether this event is what the header of that PSB says about where the processor was. libipt
+// reads ahead, so an earlier PSB's header may still be waiting; its address tells them apart, for
+// code that returns to an address without a packet does not exist.
+static bool walk_hands_over(const struct walk *walk, const struct pt_event *event)
+{
+    return event->status_update && event->type == ptev_exec_mode &&
+           event->variant.exec_mode.ip == walk->end_ip && walk_read_to_end(walk);
 }
 
 // Takes what is pending. Returns the decoder's status; *ended when the next piece begins here.
@@ -351,17 +361,15 @@ static int walk_events(struct walk *walk, int status, bool *ended)
 {
     while (status & pts_event_pending) {
         struct pt_event event;
-        if (!walk->enabled && walk_at_end(walk, NULL)) {
-            *ended = true;
+        *ended = !walk->enabled && walk_read_to_end(walk);
+        if (*ended)
             return status;
-        }
         status = pt_blk_event(walk->decoder, &event, sizeof event);
         if (status < 0)
             return status;
-        if (walk_at_end(walk, &event)) {
-            *ended = true;
+        *ended = walk_hands_over(walk, &event);
+        if (*ended)
             return status;
-        }
         walk_event(walk, &event);
     }
     return status;
@@ -462,7 +470,7 @@ static int walk_run(struct walk *walk, int status, bool *ended)
 
 static void walk_begin(struct walk *walk, const struct pt_sync *sync)
 {
-    walk->enabled = false;
+    walk->enabled = sync->ip && !sync->stray;
     walk->aborted = false;
     walk->tsc = 0;
     walk->last_ip = 0;
@@ -505,8 +513,10 @@ int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t fir
                         .piece = piece,
                         .err = err,
                         .end_offset = UINT64_MAX};
-    if (end_sync < syncs->count)
+    if (end_sync < syncs->count) {
         walk.end_offset = syncs->items[end_sync].offset;
+        walk.end_ip = syncs->items[end_sync].ip;
+    }
     for (size_t sync = first_sync; sync < end_sync && result == 0 && !piece->handed_over;) {
         walk_begin(&walk, &syncs->items[sync]);
         int status = pt_blk_sync_set(walk.decoder, syncs->items[sync].offset);

@@ -21,6 +21,7 @@ struct scan {
     size_t bytes, at;
     struct pt_packets *out;
     bool in_header, header_mode;
+    bool after_header;  // and no packet that moves the flow since; that header named an address
     uint8_t item_bytes; // of a BIP packet, inside a BBP..BEP group; else 0
 };
 
@@ -176,8 +177,10 @@ static int packet_note(struct scan *scan, struct shape shape, struct error *err)
         break;
     case PT_KIND_PSBEND:
     case PT_KIND_OVF: // ends a header early
-        if (scan->in_header)
+        if (scan->in_header) {
+            scan->after_header = shape.kind == PT_KIND_PSBEND && last->ip;
             last->hands_over = shape.kind == PT_KIND_PSBEND && (!last->ip || scan->header_mode);
+        }
         scan->in_header = false;
         break;
     case PT_KIND_TSC:
@@ -192,6 +195,17 @@ static int packet_note(struct scan *scan, struct shape shape, struct error *err)
     case PT_KIND_FUP:
         if (scan->in_header && shape.bytes > 1)
             last->ip = header_address(at, shape.bytes);
+        scan->after_header = false;
+        break;
+    case PT_KIND_TIP_PGE:
+        if (scan->after_header)
+            last->stray = true;
+        out->stray_headers += scan->after_header;
+        scan->after_header = false;
+        break;
+    case PT_KIND_TIP:
+    case PT_KIND_TIP_PGD:
+        scan->after_header = false;
         break;
     case PT_KIND_MODE:
         scan->header_mode |= (at[1] >> 5) == 0; // the execution-mode leaf
@@ -217,7 +231,7 @@ static bool scan_synchronise(struct scan *scan, size_t from)
     size_t next = found ? (size_t)(found - scan->data) : scan->bytes;
     scan->out->skipped += next - scan->at;
     scan->at = next;
-    scan->in_header = false;
+    scan->in_header = scan->after_header = false;
     scan->item_bytes = 0;
     return found != NULL;
 }
@@ -244,7 +258,9 @@ int pt_packets_scan(const uint8_t *data, size_t bytes, struct pt_packets *out, s
         } else if (shape.bytes > bytes - scan.at) {
             result = scan_flaw(&scan, "packet cut off by the end", err);
         } else {
-            if (shape.kind != PT_KIND_TNT && shape.kind != PT_KIND_CYC)
+            if (shape.kind == PT_KIND_TNT)
+                scan.after_header = false;
+            else if (shape.kind != PT_KIND_CYC)
                 result = packet_note(&scan, shape, err);
             out->packets++;
             out->count[shape.kind]++;

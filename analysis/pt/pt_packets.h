@@ -41,6 +41,7 @@ struct pt_sync {
     uint64_t tsc;    // where the header has none: the last one before it, or 0
     uint64_t ip;     // where the processor was; 0 where it was not tracing
     bool has_tsc;
+    bool stray;      // names an address although tracing was off (see stray_headers)
     bool hands_over; // a walk can end here: the header names address and mode, or no address
                      // (not tracing)
 };
@@ -59,8 +60,12 @@ struct pt_packets {
     uint64_t packets; // whole ones, from the first PSB on
     uint64_t count[PT_KINDS];
     uint64_t first_tsc, last_tsc; // 0 without TSC packets
-    struct pt_syncs syncs;        // ascending offsets
-    struct pt_flaws flaws;        // unknown or cut packets; the scan goes on at the next PSB
+    // PSB headers that name an address although tracing was off, as the TIP.PGE behind them shows:
+    // erratum BDM70 of the first processors with PT. Tells how to decode when nobody says what
+    // processor it was.
+    uint64_t stray_headers;
+    struct pt_syncs syncs; // ascending offsets
+    struct pt_flaws flaws; // unknown or cut packets; the scan goes on at the next PSB
 };
 
 // Scans `bytes` bytes. Fails only for want of memory. The caller calls pt_packets_free.
