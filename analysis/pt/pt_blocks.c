@@ -27,8 +27,9 @@ struct pt_walker {
     const struct pt_memory *memory;
     const struct pt_symbols *symbols;
     struct space_images images;
-    const struct pt_stream *stream; // that the decoder is for
-    struct pt_block_decoder *decoder;
+    struct pt_block_decoder *decoder; // for the bytes of the piece
+    uint8_t *scratch;                 // holds them where they lie scattered
+    size_t scratch_bytes;
     struct cached_function *functions;
 };
 
@@ -39,7 +40,8 @@ struct walk {
     const struct pt_stream *stream;
     struct pt_piece *piece;
     struct error *err;
-    uint64_t end_offset; // where the next piece begins; UINT64_MAX: to the end
+    uint64_t base;       // offset in the stream of the decoder's first byte
+    uint64_t end_offset; // where the next piece begins, for the decoder; UINT64_MAX: to the end
     uint64_t end_ip;     // the address in that PSB's header
     bool enabled;        // tracing, as far as the events say
     bool aborted;        // a transaction: the asynchronous branch that follows is no interrupt
@@ -80,6 +82,7 @@ void pt_walker_free(struct pt_walker *walker)
         pt_image_free(walker->images.items[i].image);
     array_free(&walker->images);
     free(walker->functions);
+    free(walker->scratch);
     free(walker);
 }
 
@@ -107,17 +110,36 @@ static int walker_image(struct pt_walker *walker, uint32_t space, struct pt_imag
     return result;
 }
 
-static int walker_set_stream(struct pt_walker *walker, const struct pt_stream *stream,
-                             struct error *err)
+// The bytes from the piece's first PSB to the one behind the PSB that ends it: libipt must see that
+// header and what follows it.
+static int walker_view(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
+                       uint64_t end, const uint8_t **out, struct error *err)
 {
-    if (walker->stream == stream)
-        return 0;
-    pt_blk_free_decoder(walker->decoder);
-    walker->stream = NULL;
+    size_t bytes = (size_t)(end - begin);
+    if (pt_bytes_scattered(&stream->bytes) && bytes > walker->scratch_bytes) {
+        free(walker->scratch);
+        walker->scratch = malloc(bytes);
+        walker->scratch_bytes = walker->scratch ? bytes : 0;
+        if (!walker->scratch)
+            return error_set(err, ERROR_FAILED, "out of memory for %zu bytes between two PSBs",
+                             bytes);
+    }
+    *out = pt_bytes_view(&stream->bytes, begin, bytes, walker->scratch);
+    return 0;
+}
+
+static int walker_open(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
+                       uint64_t end, struct error *err)
+{
     struct pt_config config;
+    const uint8_t *data = NULL;
+    int result = walker_view(walker, stream, begin, end, &data, err);
+    if (result < 0)
+        return result;
+    pt_blk_free_decoder(walker->decoder);
     pt_config_init(&config);
-    config.begin = (uint8_t *)(uintptr_t)stream->data; // libipt only reads it
-    config.end = config.begin + stream->bytes;
+    config.begin = (uint8_t *)(uintptr_t)data; // libipt only reads it
+    config.end = config.begin + (end - begin);
     config.cpu = stream->recorder.cpu;
     if (config.cpu.vendor == pcv_intel)
         pt_cpu_errata(&config.errata, &config.cpu); // an unknown model has no known errata
@@ -131,7 +153,6 @@ static int walker_set_stream(struct pt_walker *walker, const struct pt_stream *s
     walker->decoder = pt_blk_alloc_decoder(&config);
     if (!walker->decoder)
         return error_set(err, ERROR_FAILED, "out of memory for a decoder");
-    walker->stream = stream;
     return 0;
 }
 
@@ -271,10 +292,11 @@ static void walk_find_change(struct walk *walk, uint64_t tsc)
 // --- events ----------------------------------------------------------------------------------
 
 static void walk_event_disabled(struct walk *walk, uint64_t from, uint64_t target,
-                                uint64_t settles_at)
+                                bool asynchronous)
 {
-    walk_settle(walk, settles_at);
+    walk_settle(walk, asynchronous ? from : target);
     struct pt_flow flow = walk_flow(walk, PT_FLOW_DISABLE, from, target);
+    flow.asynchronous = asynchronous;
     walk_emit(walk, &flow);
     walk->enabled = false;
 }
@@ -300,17 +322,15 @@ static void walk_event(struct walk *walk, const struct pt_event *event)
         walk->pending.kind = PT_FLOW_NONE;
         walk->enabled = true;
         flow = walk_flow(walk, PT_FLOW_ENABLE, 0, 0);
-        flow.resumed = event->variant.enabled.resumed;
         walk_arrive(walk, &flow, event->variant.enabled.ip);
         break;
     case ptev_disabled:
         target = event->ip_suppressed ? 0 : event->variant.disabled.ip;
-        walk_event_disabled(walk, walk->last_ip, target, target);
+        walk_event_disabled(walk, walk->last_ip, target, false);
         break;
     case ptev_async_disabled:
         target = event->ip_suppressed ? 0 : event->variant.async_disabled.ip;
-        walk_event_disabled(walk, event->variant.async_disabled.at, target,
-                            event->variant.async_disabled.at);
+        walk_event_disabled(walk, event->variant.async_disabled.at, target, true);
         break;
     case ptev_async_branch:
         walk_event_branch(walk, event->variant.async_branch.from, event->variant.async_branch.to);
@@ -431,6 +451,7 @@ static int walk_error(struct walk *walk, uint64_t ip, const char *what)
     struct pt_walk_error error = {.ip = ip, .what = what};
     if (pt_blk_get_offset(walk->decoder, &error.offset) < 0)
         pt_blk_get_sync_offset(walk->decoder, &error.offset);
+    error.offset += walk->base;
     struct pt_flow lost = walk_flow(walk, PT_FLOW_LOST, ip, 0);
     walk->pending.kind = PT_FLOW_NONE;
     walk_emit(walk, &lost);
@@ -491,35 +512,41 @@ static size_t walk_next_sync(const struct walk *walk, size_t sync, size_t end)
     pt_blk_get_offset(walk->decoder, &offset);
     do
         sync++;
-    while (sync < end && walk->stream->packets->syncs.items[sync].offset <= offset);
+    while (sync < end && walk->stream->packets->syncs.items[sync].offset <= walk->base + offset);
     return sync;
+}
+
+static void piece_reset(struct pt_piece *piece, size_t first_sync, size_t end_sync)
+{
+    piece->first_sync = first_sync;
+    piece->end_sync = end_sync;
+    piece->counts = (struct pt_walk_counts){0};
+    piece->errors.count = piece->flows.count = 0;
+    piece->handed_over = false;
 }
 
 int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
             size_t end_sync, struct pt_piece *piece, struct error *err)
 {
     const struct pt_syncs *syncs = &stream->packets->syncs;
-    int result = walker_set_stream(walker, stream, err);
-    if (result < 0)
-        return result;
-    piece->first_sync = first_sync;
-    piece->end_sync = end_sync;
-    piece->counts = (struct pt_walk_counts){0};
-    piece->errors.count = piece->flows.count = 0;
-    piece->handed_over = false;
-    struct walk walk = {.walker = walker,
-                        .decoder = walker->decoder,
-                        .stream = stream,
-                        .piece = piece,
-                        .err = err,
-                        .end_offset = UINT64_MAX};
+    struct walk walk = {
+        .walker = walker, .stream = stream, .piece = piece, .err = err, .end_offset = UINT64_MAX};
+    uint64_t begin = syncs->items[first_sync].offset, end = stream->bytes.bytes;
+    piece_reset(piece, first_sync, end_sync);
+    piece->counts.walked_bytes = end - begin;
     if (end_sync < syncs->count) {
-        walk.end_offset = syncs->items[end_sync].offset;
         walk.end_ip = syncs->items[end_sync].ip;
+        walk.end_offset = syncs->items[end_sync].offset - begin;
+        piece->counts.walked_bytes = walk.end_offset;
+        if (end_sync + 1 < syncs->count)
+            end = syncs->items[end_sync + 1].offset;
     }
+    int result = walker_open(walker, stream, begin, end, err);
+    walk.decoder = walker->decoder;
+    walk.base = begin;
     for (size_t sync = first_sync; sync < end_sync && result == 0 && !piece->handed_over;) {
         walk_begin(&walk, &syncs->items[sync]);
-        int status = pt_blk_sync_set(walk.decoder, syncs->items[sync].offset);
+        int status = pt_blk_sync_set(walk.decoder, syncs->items[sync].offset - begin);
         if (status < 0)
             result = walk_error(&walk, 0, pt_errstr(pt_errcode(status)));
         else
@@ -529,9 +556,9 @@ int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t fir
         walk.lost_mtc = walk.lost_cyc = 0;
         sync = walk_next_sync(&walk, sync, end_sync);
     }
-    if (first_sync < end_sync)
-        piece->counts.walked_bytes =
-            (end_sync < syncs->count ? syncs->items[end_sync].offset : stream->bytes) -
-            syncs->items[first_sync].offset;
+    pt_bytes_release(&stream->bytes, begin, piece->counts.walked_bytes);
+    if (result == 0)
+        pt_flows_interpolate(&piece->flows,
+                             end_sync < syncs->count ? syncs->items[end_sync].tsc : 0);
     return result;
 }

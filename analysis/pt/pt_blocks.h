@@ -37,8 +37,7 @@ struct pt_space_changes ARRAY_OF(struct pt_space_change);
 
 // One stream: the trace of one CPU, or of one process. Shared by the threads that walk it.
 struct pt_stream {
-    const uint8_t *data;
-    size_t bytes;
+    struct pt_bytes bytes;
     const struct pt_packets *packets;       // of the same bytes
     const struct pt_space_changes *changes; // ascending, or NULL: PT_SPACE_ALL all along
     struct pt_recorder recorder;

@@ -36,8 +36,15 @@ struct pt_flow {
     uint32_t error_tsc;   // the true time is within this of tsc
     uint8_t kind;         // enum pt_flow_kind
     bool at_start;        // `to` is the first instruction of its function
-    bool resumed;         // ENABLE: where it was disabled
+    bool asynchronous;    // DISABLE: between two instructions, by an interrupt
 };
 struct pt_flows ARRAY_OF(struct pt_flow);
+
+// libipt knows the time at timing packets only; several flows share one. These are spread over the
+// time to the next packet by the instructions between them. Each may truly have happened anywhere
+// between the packet before its own (branches are reported in bunches, after the fact) and the
+// next: that is its error.
+// end_tsc: when the next piece begins, 0 unknown.
+void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc);
 
 #endif

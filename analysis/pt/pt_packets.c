@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_packets.h"
 
-enum { PSB_BYTES = 16, FIRST_EXTENDED = 0x02 };
+enum {
+    PSB_BYTES = 16, // the longest packet
+    FIRST_EXTENDED = 0x02,
+    WINDOW_BYTES = 1 << 20,
+};
 
 static const uint8_t psb_bytes[PSB_BYTES] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                                              0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
@@ -17,8 +21,11 @@ const char *pt_kind_name(enum pt_kind kind)
 
 // Where the scan is, and what the PSB+ header it is in (if any) said so far.
 struct scan {
-    const uint8_t *data;
+    const uint8_t *data; // the window, which is [base, base + bytes) of the stream
+    uint64_t base;
     size_t bytes, at;
+    bool last;      // the window reaches to the end of the stream
+    bool searching; // for a PSB
     struct pt_packets *out;
     bool in_header, header_mode;
     bool after_header;  // and no packet that moves the flow since; that header named an address
@@ -172,7 +179,8 @@ static int packet_note(struct scan *scan, struct shape shape, struct error *err)
         scan->in_header = true;
         scan->header_mode = false;
         scan->item_bytes = 0;
-        if (array_push(&out->syncs, (struct pt_sync){.offset = scan->at, .tsc = out->last_tsc}) < 0)
+        if (array_push(&out->syncs,
+                       (struct pt_sync){.offset = scan->base + scan->at, .tsc = out->last_tsc}) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
         break;
     case PT_KIND_PSBEND:
@@ -222,51 +230,91 @@ static int packet_note(struct scan *scan, struct shape shape, struct error *err)
     return 0;
 }
 
-// Moves to the next PSB at or after `from`; false at the end of the stream.
-static bool scan_synchronise(struct scan *scan, size_t from)
+// Moves to the next PSB of the window, or to where one may begin that the window cuts.
+static void scan_search(struct scan *scan)
 {
-    const uint8_t *found = NULL;
-    if (from < scan->bytes)
-        found = memmem(scan->data + from, scan->bytes - from, psb_bytes, PSB_BYTES);
-    size_t next = found ? (size_t)(found - scan->data) : scan->bytes;
+    size_t left = scan->bytes - scan->at;
+    const uint8_t *found = memmem(scan->data + scan->at, left, psb_bytes, PSB_BYTES);
+    size_t next = scan->bytes;
+    if (found)
+        next = (size_t)(found - scan->data);
+    else if (!scan->last)
+        next = left < PSB_BYTES ? scan->at : scan->bytes - (PSB_BYTES - 1);
     scan->out->skipped += next - scan->at;
     scan->at = next;
+    scan->searching = !found;
     scan->in_header = scan->after_header = false;
     scan->item_bytes = 0;
-    return found != NULL;
 }
 
 static int scan_flaw(struct scan *scan, const char *what, struct error *err)
 {
-    if (array_push(&scan->out->flaws, (struct pt_flaw){scan->at, what}) < 0)
+    struct pt_flaw flaw = {scan->base + scan->at, what};
+    if (array_push(&scan->out->flaws, flaw) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for a list of flaws");
-    scan_synchronise(scan, scan->at + 1);
+    scan->searching = true;
+    scan->at++;
+    scan->out->skipped++;
     return 0;
 }
 
-int pt_packets_scan(const uint8_t *data, size_t bytes, struct pt_packets *out, struct error *err)
+static int scan_packet(struct scan *scan, struct error *err)
 {
-    memset(out, 0, sizeof *out);
-    out->bytes = bytes;
-    struct scan scan = {.data = data, .bytes = bytes, .out = out};
+    struct shape shape = packet_shape(scan);
     int result = 0;
-    scan_synchronise(&scan, 0);
-    while (result == 0 && scan.at < bytes) {
-        struct shape shape = packet_shape(&scan);
-        if (shape.bytes == 0) {
-            result = scan_flaw(&scan, "unknown packet", err);
-        } else if (shape.bytes > bytes - scan.at) {
-            result = scan_flaw(&scan, "packet cut off by the end", err);
+    if (shape.bytes == 0)
+        return scan_flaw(scan, "unknown packet", err);
+    if (shape.bytes > scan->bytes - scan->at)
+        return scan_flaw(scan, "packet cut off by the end", err);
+    if (shape.kind == PT_KIND_TNT)
+        scan->after_header = false;
+    else if (shape.kind != PT_KIND_CYC)
+        result = packet_note(scan, shape, err);
+    scan->out->packets++;
+    scan->out->count[shape.kind]++;
+    scan->at += shape.bytes;
+    return result;
+}
+
+// Scans the window up to where a packet may be cut by its end.
+static int scan_window(struct scan *scan, struct error *err)
+{
+    size_t stop = scan->bytes;
+    if (!scan->last)
+        stop -= PSB_BYTES;
+    int result = 0;
+    while (result == 0 && scan->at < stop) {
+        if (scan->searching) {
+            scan_search(scan);
+            if (scan->searching)
+                break;
         } else {
-            if (shape.kind == PT_KIND_TNT)
-                scan.after_header = false;
-            else if (shape.kind != PT_KIND_CYC)
-                result = packet_note(&scan, shape, err);
-            out->packets++;
-            out->count[shape.kind]++;
-            scan.at += shape.bytes;
+            result = scan_packet(scan, err);
         }
     }
+    return result;
+}
+
+int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->bytes = source->bytes;
+    struct scan scan = {.out = out, .searching = true};
+    uint8_t *scratch = NULL;
+    int result = 0;
+    if (pt_bytes_scattered(source) && !(scratch = malloc(WINDOW_BYTES)))
+        return error_set(err, ERROR_FAILED, "out of memory for a look at the trace");
+    while (result == 0 && scan.base < source->bytes) {
+        uint64_t left = source->bytes - scan.base;
+        scan.last = left <= WINDOW_BYTES;
+        scan.bytes = scan.last ? (size_t)left : WINDOW_BYTES;
+        scan.data = pt_bytes_view(source, scan.base, scan.bytes, scratch);
+        scan.at = 0;
+        result = scan_window(&scan, err);
+        pt_bytes_release(source, scan.base, scan.at);
+        scan.base += scan.last ? left : scan.at;
+    }
+    free(scratch);
     if (result < 0)
         pt_packets_free(out);
     return result;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/pt/pt_bytes.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -68,8 +69,9 @@ struct pt_packets {
     struct pt_flaws flaws; // unknown or cut packets; the scan goes on at the next PSB
 };
 
-// Scans `bytes` bytes. Fails only for want of memory. The caller calls pt_packets_free.
-int pt_packets_scan(const uint8_t *data, size_t bytes, struct pt_packets *out, struct error *err);
+// Scans the stream in bounded memory. Fails only for want of memory. The caller calls
+// pt_packets_free.
+int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struct error *err);
 void pt_packets_free(struct pt_packets *packets);
 
 // The last sync at or before this time, or the first one; count when there is none at all.
