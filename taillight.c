@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/pt/pt_analyze.h"
 #include "base/error.h"
 
 struct command {
@@ -14,6 +15,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"analyze", pt_analyze_command, "decode Intel PT: perf.data, trace.json or a bare stream"},
     {NULL, NULL, NULL},
 };
 

@@ -86,6 +86,20 @@ void pt_walker_free(struct pt_walker *walker)
     free(walker);
 }
 
+void pt_walk_counts_add(struct pt_walk_counts *to, const struct pt_walk_counts *from)
+{
+    to->instructions += from->instructions;
+    to->blocks += from->blocks;
+    to->calls += from->calls;
+    to->returns += from->returns;
+    to->interrupts += from->interrupts;
+    to->syscalls += from->syscalls;
+    to->overflows += from->overflows;
+    to->walked_bytes += from->walked_bytes;
+    to->lost_mtc += from->lost_mtc;
+    to->lost_cyc += from->lost_cyc;
+}
+
 void pt_piece_free(struct pt_piece *piece)
 {
     array_free(&piece->errors);

@@ -55,6 +55,8 @@ struct pt_walk_counts {
     uint64_t lost_mtc, lost_cyc; // timing packets that libipt could not use
 };
 
+void pt_walk_counts_add(struct pt_walk_counts *to, const struct pt_walk_counts *from);
+
 // What the walk over one piece found.
 struct pt_piece {
     size_t first_sync, end_sync; // of the stream's packets: [first, end)

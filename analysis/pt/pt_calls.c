@@ -22,6 +22,7 @@ enum frame_kind {
 struct frame {
     uint64_t function;
     uint64_t begin;
+    uint64_t inner; // time in frames above it that ended since
     uint64_t from;  // the call, or the instruction that was interrupted; 0 unknown
     uint32_t error; // of begin
     int32_t level;
@@ -141,13 +142,15 @@ static int report(struct pt_calls *calls, const struct pt_span *span, struct err
 }
 
 // The frame's span ends now; the frame itself stays.
-static int frame_report(struct pt_calls *calls, const struct frame *frame, bool cut_end,
-                        struct error *err)
+static int frame_report(struct pt_calls *calls, size_t index, bool cut_end, struct error *err)
 {
+    struct frames *frames = &current(calls)->frames;
+    struct frame *frame = &frames->items[index];
     struct pt_span span = {
         .function = frame->function,
         .begin = frame->begin,
         .end = calls->now > frame->begin ? calls->now : frame->begin,
+        .inner = frame->inner,
         .error = frame->error > calls->now_error ? frame->error : calls->now_error,
         .task = current(calls)->task,
         .level = frame->level,
@@ -156,6 +159,9 @@ static int frame_report(struct pt_calls *calls, const struct frame *frame, bool 
         .cut_end = cut_end,
         .function_known = frame->known,
     };
+    frame->inner = 0;
+    if (index > 0)
+        frames->items[index - 1].inner += span.end - span.begin;
     if (calls->timed && !frame->cut)
         count_error(calls, frame->error);
     if (calls->timed && !cut_end)
@@ -193,8 +199,10 @@ static int frames_end(struct pt_calls *calls, size_t count, bool cut, struct err
 {
     struct frames *frames = &current(calls)->frames;
     int result = 0;
-    while (result == 0 && frames->count > count)
-        result = frame_report(calls, &frames->items[--frames->count], cut, err);
+    while (result == 0 && frames->count > count) {
+        result = frame_report(calls, frames->count - 1, cut, err);
+        frames->count--;
+    }
     return result;
 }
 
@@ -246,12 +254,14 @@ static int frames_return(struct pt_calls *calls, size_t index, struct error *err
 static int reveal_caller(struct pt_calls *calls, const struct pt_flow *flow, struct error *err)
 {
     struct stack *stack = current(calls);
+    uint64_t callee_begin = stack->frames.items[0].begin;
     int result = frames_end(calls, 0, false, err);
     stack->outermost--;
     if (result == 0)
         result = frame_push(calls, FRAME_ROOT, flow, err);
     if (result == 0) {
         stack->frames.items[0].begin = stack->since;
+        stack->frames.items[0].inner = calls->now - callee_begin;
         stack->frames.items[0].error = 0;
     }
     return result;
@@ -285,7 +295,7 @@ static int tail_call(struct pt_calls *calls, const struct pt_flow *flow, struct 
     if (top->known && top->function == flow->function)
         return 0;
     calls->counts.tail_calls++;
-    int result = frame_report(calls, top, false, err);
+    int result = frame_report(calls, frames->count - 1, false, err);
     top->function = flow->function;
     top->known = true;
     top->begin = calls->now;
@@ -501,7 +511,7 @@ static int switch_task(struct pt_calls *calls, uint32_t task, struct error *err)
         return 0;
     }
     for (size_t i = stack->frames.count; result == 0 && i-- > 0;)
-        result = frame_report(calls, &stack->frames.items[i], true, err);
+        result = frame_report(calls, i, true, err);
     if (result == 0)
         result = task_report(calls, err);
     if (result == 0)

@@ -34,6 +34,7 @@ struct pt_span {
     uint64_t function;   // key (pt_symbols.h), the address called where no key is known, 0 unknown
     uint64_t begin;      // TSC; where the stream has no time, instructions executed
     uint64_t end;        //
+    uint64_t inner;      // how much of it was spent in spans directly inside it
     uint32_t error;      // of begin and end, the larger one, same unit
     uint32_t task;       // PT_NO_TASK unknown
     int32_t level;       // the smaller the further out; comparable within one stream only

@@ -96,6 +96,14 @@ static void decoding_fail(struct decoding *decoding, int result, const struct er
     pthread_cond_broadcast(&decoding->changed);
 }
 
+static void cursor_free(struct decoding *decoding, struct cursor *cursor)
+{
+    for (unsigned i = 0; cursor->slots && i < decoding->slots; i++)
+        pt_piece_free(&cursor->slots[i].piece);
+    free(cursor->slots);
+    cursor->slots = NULL;
+}
+
 // Takes a piece of the first stream that has room for one. Waits where all are waiting for their
 // turn. Called with the lock held; NULL when nothing is left to take.
 static struct slot *take_piece(struct decoding *decoding, size_t *stream, size_t *first,
@@ -122,6 +130,8 @@ static struct slot *take_piece(struct decoding *decoding, size_t *stream, size_t
             }
             if (!cut_piece(decoding, &decoding->streams[i], cursor, first, end)) {
                 cursor->exhausted = true;
+                if (cursor->delivered == cursor->taken && !cursor->delivering)
+                    cursor_free(decoding, cursor);
                 continue;
             }
             *stream = i;
@@ -132,14 +142,6 @@ static struct slot *take_piece(struct decoding *decoding, size_t *stream, size_t
         pthread_cond_wait(&decoding->changed, &decoding->lock);
     }
     return NULL;
-}
-
-static void cursor_free(struct decoding *decoding, struct cursor *cursor)
-{
-    for (unsigned i = 0; cursor->slots && i < decoding->slots; i++)
-        pt_piece_free(&cursor->slots[i].piece);
-    free(cursor->slots);
-    cursor->slots = NULL;
 }
 
 // Delivers what is due of the stream, unless another thread is doing so. Called with the lock held.
