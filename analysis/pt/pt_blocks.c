@@ -3,8 +3,11 @@
 
 #include <stdlib.h>
 
+#include "analysis/pt/pt_opcode.h"
+
 enum {
-    FUNCTION_CACHE = 4096, // power of two
+    FUNCTION_CACHE = 4096, // powers of two
+    CLASS_CACHE = 1024,
     // A wrong image can send libipt round a loop that no packet ever ends. Straight code between
     // two packets is never this long.
     STALL_INSTRUCTIONS = 1 << 22,
@@ -15,6 +18,12 @@ struct cached_function {
     uint32_t space;
     bool known;
     struct pt_function function;
+};
+
+struct cached_class {
+    uint64_t address;
+    int isid;
+    enum pt_insn_class class;
 };
 
 struct space_image {
@@ -31,6 +40,7 @@ struct pt_walker {
     uint8_t *scratch;                 // holds them where they lie scattered
     size_t scratch_bytes;
     struct cached_function *functions;
+    struct cached_class classes[CLASS_CACHE];
 };
 
 // One walk: the state that lives between two blocks.
@@ -195,26 +205,28 @@ static bool walk_inside(const struct walk *walk, uint64_t ip)
 
 // --- flows -----------------------------------------------------------------------------------
 
-// pt_blk_time gives the time of the last timing packet before the trace that decided the last
-// branch.
-static uint64_t walk_time(struct walk *walk)
+// Time does not run backwards, though a corrected estimate may lie before an earlier one.
+static uint64_t walk_advance(struct walk *walk, uint64_t tsc)
 {
-    uint64_t tsc = 0;
-    uint32_t lost_mtc = 0, lost_cyc = 0;
-    if (pt_blk_time(walk->decoder, &tsc, &lost_mtc, &lost_cyc) < 0)
-        return walk->tsc;
-    walk->lost_mtc = lost_mtc;
-    walk->lost_cyc = lost_cyc;
-    if (tsc > walk->tsc) // a corrected estimate may lie before an earlier one
+    if (tsc > walk->tsc)
         walk->tsc = tsc;
     return walk->tsc;
+}
+
+// Asks for the time of the last timing packet before the trace that decided the last branch. While
+// an event is taken the decoder has read on, and the event's own time is right.
+static void walk_read_time(struct walk *walk)
+{
+    uint64_t tsc = 0;
+    if (pt_blk_time(walk->decoder, &tsc, &walk->lost_mtc, &walk->lost_cyc) >= 0)
+        walk_advance(walk, tsc);
 }
 
 static struct pt_flow walk_flow(struct walk *walk, enum pt_flow_kind kind, uint64_t from,
                                 uint64_t to)
 {
     return (struct pt_flow){.kind = (uint8_t)kind,
-                            .tsc = walk_time(walk),
+                            .tsc = walk->tsc,
                             .from = from,
                             .to = to,
                             .instruction = (uint32_t)walk->piece->counts.instructions};
@@ -248,8 +260,9 @@ static void walk_settle(struct walk *walk, uint64_t to)
     }
 }
 
-// A jump that nothing announced took control to `ip`.
-static void walk_jump(struct walk *walk, uint64_t ip)
+// A jump that nothing announced took control to `ip`. A direct one inside a block hides its target;
+// direct jumps between functions go to their start.
+static void walk_jump(struct walk *walk, uint64_t ip, bool direct)
 {
     uint64_t left = walk->function.key;
     walk_enter(walk, ip);
@@ -257,8 +270,17 @@ static void walk_jump(struct walk *walk, uint64_t ip)
         return; // a cold part, or still nothing known
     struct pt_flow flow = walk_flow(walk, PT_FLOW_JUMP, walk->last_ip, ip);
     flow.function = walk->function.key;
-    flow.at_start = walk->function.whole && walk->function.low == ip;
+    flow.at_start = walk->function.whole && (direct || walk->function.low == ip);
     walk_emit(walk, &flow);
+}
+
+// Control is at `ip`: settles how it came there.
+static void walk_reach(struct walk *walk, uint64_t ip)
+{
+    if (walk->pending.kind != PT_FLOW_NONE)
+        walk_settle(walk, ip);
+    else if (walk->walker->symbols && !walk_inside(walk, ip))
+        walk_jump(walk, ip, false);
 }
 
 // --- address spaces --------------------------------------------------------------------------
@@ -308,7 +330,12 @@ static void walk_find_change(struct walk *walk, uint64_t tsc)
 static void walk_event_disabled(struct walk *walk, uint64_t from, uint64_t target,
                                 bool asynchronous)
 {
-    walk_settle(walk, asynchronous ? from : target);
+    if (walk->pending.kind == PT_FLOW_FAR_CALL && !asynchronous)
+        walk_settle(walk, 0); // what it called is what is not traced
+    else if (asynchronous)
+        walk_reach(walk, from);
+    else
+        walk_settle(walk, target);
     struct pt_flow flow = walk_flow(walk, PT_FLOW_DISABLE, from, target);
     flow.asynchronous = asynchronous;
     walk_emit(walk, &flow);
@@ -317,7 +344,7 @@ static void walk_event_disabled(struct walk *walk, uint64_t from, uint64_t targe
 
 static void walk_event_branch(struct walk *walk, uint64_t from, uint64_t to)
 {
-    walk_settle(walk, from);
+    walk_reach(walk, from);
     struct pt_flow flow =
         walk_flow(walk, walk->aborted ? PT_FLOW_JUMP : PT_FLOW_INTERRUPT, from, to);
     walk->piece->counts.interrupts += !walk->aborted;
@@ -330,7 +357,7 @@ static void walk_event(struct walk *walk, const struct pt_event *event)
     uint64_t target;
     struct pt_flow flow;
     if (event->has_tsc)
-        walk_follow_changes(walk, event->tsc);
+        walk_follow_changes(walk, walk_advance(walk, event->tsc));
     switch (event->type) {
     case ptev_enabled:
         walk->pending.kind = PT_FLOW_NONE;
@@ -350,9 +377,12 @@ static void walk_event(struct walk *walk, const struct pt_event *event)
         walk_event_branch(walk, event->variant.async_branch.from, event->variant.async_branch.to);
         break;
     case ptev_overflow:
+        if (walk->pending.kind == PT_FLOW_RETURN)
+            walk_settle(walk, 0); // it did return; where to was lost
         walk->pending.kind = PT_FLOW_NONE;
         walk->piece->counts.overflows++;
         walk->enabled = !event->ip_suppressed;
+        walk_read_time(walk); // the event's is from before the loss
         flow = walk_flow(walk, PT_FLOW_OVERFLOW, walk->last_ip, 0);
         walk_arrive(walk, &flow, event->ip_suppressed ? 0 : event->variant.overflow.ip);
         break;
@@ -402,8 +432,11 @@ static int walk_events(struct walk *walk, int status, bool *ended)
         if (status < 0)
             return status;
         *ended = walk_hands_over(walk, &event);
-        if (*ended)
+        if (*ended) {
+            if (walk->pending.kind != PT_FLOW_BEGIN)
+                walk_reach(walk, walk->end_ip);
             return status;
+        }
         walk_event(walk, &event);
     }
     return status;
@@ -411,20 +444,38 @@ static int walk_events(struct walk *walk, int status, bool *ended)
 
 // --- blocks ----------------------------------------------------------------------------------
 
+// The class of a block's last instruction where libipt does not tell.
+static enum pt_insn_class walk_class(struct walk *walk, const struct pt_block *block)
+{
+    uint8_t code[pt_max_insn_size];
+    if (block->truncated)
+        return pt_opcode_class(block->raw, block->size, block->mode);
+    uint64_t hash = block->end_ip * 0x9e3779b97f4a7c15u;
+    struct cached_class *cached = &walk->walker->classes[hash >> 54];
+    _Static_assert(CLASS_CACHE == 1 << 10, "the hash keeps 10 bits");
+    if (cached->address != block->end_ip || cached->isid != block->isid) {
+        int got = pt_iscache_read(walk->walker->memory->cache, code, sizeof code, block->isid,
+                                  block->end_ip);
+        cached->address = block->end_ip;
+        cached->isid = block->isid;
+        cached->class = pt_opcode_class(code, got > 0 ? (size_t)got : 0, block->mode);
+    }
+    return cached->class;
+}
+
 static void walk_block(struct walk *walk, const struct pt_block *block)
 {
     struct pt_walk_counts *counts = &walk->piece->counts;
-    if (walk->pending.kind != PT_FLOW_NONE)
-        walk_settle(walk, block->ip);
-    else if (walk->walker->symbols && !walk_inside(walk, block->ip))
-        walk_jump(walk, block->ip);
+    walk_reach(walk, block->ip);
     counts->blocks++;
     counts->instructions += block->ninsn;
     walk->last_ip = block->end_ip;
     if (walk->walker->symbols && !walk_inside(walk, block->end_ip))
-        walk_jump(walk, block->end_ip); // a direct jump does not end a block
+        walk_jump(walk, block->end_ip, true); // a direct jump does not end a block
+    if (walk->walker->symbols)
+        walk_read_time(walk); // the next block may turn out to begin with a jump
     enum pt_flow_kind kind;
-    switch (block->iclass) {
+    switch (block->iclass == ptic_error ? walk_class(walk, block) : block->iclass) {
     case ptic_call:
         counts->calls++;
         kind = PT_FLOW_CALL;
@@ -443,6 +494,8 @@ static void walk_block(struct walk *walk, const struct pt_block *block)
     default:
         return;
     }
+    if (!walk->walker->symbols)
+        walk_read_time(walk);
     walk->pending = walk_flow(walk, kind, block->end_ip, 0);
     if (kind == PT_FLOW_FAR_RETURN)
         walk_follow_changes(walk, walk->tsc);

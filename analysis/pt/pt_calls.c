@@ -38,7 +38,8 @@ struct stack {
     uint32_t task;
     uint32_t impatience; // returns into the unknown in a row
     uint64_t since;      // it is known since then
-    int32_t outermost;   // level of the bottom frame
+    uint32_t since_error;
+    int32_t outermost; // level of the bottom frame
     struct frames frames;
 };
 struct stacks ARRAY_OF(struct stack);
@@ -262,7 +263,7 @@ static int reveal_caller(struct pt_calls *calls, const struct pt_flow *flow, str
     if (result == 0) {
         stack->frames.items[0].begin = stack->since;
         stack->frames.items[0].inner = calls->now - callee_begin;
-        stack->frames.items[0].error = 0;
+        stack->frames.items[0].error = stack->since_error;
     }
     return result;
 }
@@ -273,6 +274,7 @@ static int reset(struct pt_calls *calls, const struct pt_flow *flow, struct erro
     calls->counts.resets++;
     int result = frames_end(calls, 0, true, err);
     stack->since = calls->now;
+    stack->since_error = calls->now_error;
     stack->impatience = 0;
     return result < 0 ? result : frame_push(calls, FRAME_ROOT, flow, err);
 }
@@ -312,6 +314,8 @@ static int on_return(struct pt_calls *calls, const struct pt_flow *flow, struct 
     if (found != NOT_FOUND)
         return frames_return(calls, (size_t)found, err);
     struct frame *top = &frames->items[frames->count - 1];
+    if (!flow->to) // packets were lost right behind it
+        return top->kind == FRAME_CALL ? frames_end(calls, frames->count - 1, false, err) : 0;
     if (flow->at_start && top->kind == FRAME_CALL && frames->count > 1) {
         // A return that was given an address is a jump through a register (retpoline).
         int result = frames_end(calls, frames->count - 1, false, err);
@@ -373,7 +377,9 @@ static int on_enable(struct pt_calls *calls, const struct pt_flow *flow, struct 
 {
     struct frames *frames = &current(calls)->frames;
     ptrdiff_t found = frames_find(frames, flow->to, FAR, 0);
-    if (found > 0 && frames->items[found - 1].kind == FRAME_CALL &&
+    if (found > 0 && frames->items[found].function == PT_UNTRACED_OTHER &&
+        frames->items[found].kind == FRAME_UNTRACED &&
+        frames->items[found - 1].kind == FRAME_CALL &&
         frame_returns_to(&frames->items[found - 1], flow->to))
         found--; // a call of code that is not traced returned
     if (found != NOT_FOUND)
@@ -412,6 +418,16 @@ static int on_loss(struct pt_calls *calls, struct error *err)
         calls->counts.gaps++;
     }
     return result;
+}
+
+// The processor tells of lost packets only when it goes on: they were lost at some time between the
+// flow before and that.
+static int on_overflow(struct pt_calls *calls, const struct pt_flow *flow, struct error *err)
+{
+    uint64_t gap = flow->tsc > calls->now ? flow->tsc - calls->now : 0;
+    if (calls->timed && gap > calls->now_error)
+        calls->now_error = gap < UINT32_MAX ? (uint32_t)gap : UINT32_MAX;
+    return on_loss(calls, err);
 }
 
 static int end_of_loss(struct pt_calls *calls, struct error *err)
@@ -490,7 +506,7 @@ static int stack_of(struct pt_calls *calls, uint32_t task, size_t *out, struct e
             *out = i;
             return 0;
         }
-    struct stack added = {.task = task, .since = calls->now};
+    struct stack added = {.task = task, .since = calls->now, .since_error = calls->now_error};
     *out = calls->stacks.count;
     if (array_push(&calls->stacks, added) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for call stacks");
@@ -520,6 +536,7 @@ static int switch_task(struct pt_calls *calls, uint32_t task, struct error *err)
         return result;
     stack = current(calls);
     stack->since = calls->now;
+    stack->since_error = calls->now_error;
     for (size_t i = 0; i < stack->frames.count; i++) {
         stack->frames.items[i].begin = calls->now;
         stack->frames.items[i].error = calls->now_error;
@@ -567,14 +584,15 @@ static int set_now(struct pt_calls *calls, const struct pt_flow *flow, struct er
 static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool contiguous,
                      struct error *err)
 {
-    int result = set_now(calls, flow, err);
-    if (result < 0)
+    int result = 0;
+    if (flow->kind == PT_FLOW_OVERFLOW && calls->began)
+        result = on_overflow(calls, flow, err);
+    if (result == 0)
+        result = set_now(calls, flow, err);
+    if (result == 0 && flow->kind == PT_FLOW_LOST)
+        return on_loss(calls, err);
+    if (result < 0 || (flow->kind == PT_FLOW_OVERFLOW && !flow->to))
         return result;
-    if (flow->kind == PT_FLOW_LOST || flow->kind == PT_FLOW_OVERFLOW) {
-        result = on_loss(calls, err);
-        if (result < 0 || !flow->to)
-            return result;
-    }
     if (flow->kind == PT_FLOW_PAGING)
         return 0;
     result = end_of_loss(calls, err);

@@ -8,19 +8,23 @@ void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc)
         uint64_t tsc = flows->items[first].tsc, next_tsc = end_tsc;
         uint32_t begin = flows->items[first].instruction, end;
         size_t next = first;
+        bool off = false; // tracing was: how much of the time passed there nobody knows
         while (next < flows->count && flows->items[next].tsc == tsc)
-            next++;
+            off |= flows->items[next++].kind == PT_FLOW_DISABLE;
         end = flows->items[next - 1].instruction + 1;
         if (next < flows->count) {
             next_tsc = flows->items[next].tsc;
             end = flows->items[next].instruction + 1;
         }
         uint64_t gap = next_tsc > tsc ? next_tsc - tsc : 0;
-        uint64_t error = gap > tsc - before ? gap : tsc - before;
         for (size_t i = first; i < next; i++) {
             struct pt_flow *flow = &flows->items[i];
-            flow->tsc += (uint64_t)((double)gap * (double)(flow->instruction - begin) /
-                                    (double)(end - begin));
+            uint64_t into = off ? 0
+                                : (uint64_t)((double)gap * (double)(flow->instruction - begin) /
+                                             (double)(end - begin));
+            uint64_t since = tsc - before + into, until = gap - into;
+            uint64_t error = since > until ? since : until;
+            flow->tsc += into;
             flow->error_tsc = error < UINT32_MAX ? (uint32_t)error : UINT32_MAX;
         }
         before = tsc;
