@@ -16,8 +16,8 @@ CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
-PACKAGES := libevent libevent_pthreads libcyaml jansson gsl sqlite3 libmemcached libbpf libzstd libelf
-LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lpthread -lm
+PACKAGES := libevent libevent_pthreads libcyaml jansson gsl sqlite3 libmemcached libbpf libzstd libelf libdw
+LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
 folders  := base workloads loadgen profiler shim analysis analysis/pt analysis/report experiments
@@ -99,7 +99,7 @@ $(BUILD)/tests/%: tests/%.c $(library)
 
 # --- what it needs -----------------------------------------------------------------------------
 
-debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev zlib1g-dev \
+debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
 debian_check := libcmocka-dev chromium sqlite3

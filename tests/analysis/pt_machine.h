@@ -211,6 +211,8 @@ static inline void machine_longjmp(struct machine *machine)
 {
     struct machine_task *task = machine_task(machine);
     int target = longjmp_target(machine);
+    if (target < 0) // packets were lost since it was chosen
+        target = task->count - 1;
     while (task->count - 1 > target) {
         truth_report(machine, task->count - 1, false);
         task->count--;
