@@ -117,6 +117,12 @@ uint32_t name_pool_add(struct name_pool *pool, const char *name, size_t length)
     return *slot - 1;
 }
 
+uint32_t name_pool_find(const struct name_pool *pool, const char *name, size_t length)
+{
+    uint32_t slot = *slot_of(pool, name, length);
+    return slot ? slot - 1 : UINT32_MAX;
+}
+
 const char *name_pool_text(const struct name_pool *pool, uint32_t name)
 {
     return name < pool->names.count ? pool->names.items[name] : "[unknown]";

@@ -13,7 +13,7 @@
 
 struct analyze_options {
     struct option_list streams, pages, elf_files;
-    const char *cpu;
+    const char *cpu, *symfs;
     uint64_t from_ns, to_ns, threads, top;
     bool json, quiet;
 };
@@ -26,6 +26,8 @@ static const struct option_spec options[] = {
                 "code and symbols of an ELF file, mapped at BASE"),
     OPTION_STRING("cpu", 0, "FAMILY/MODEL/STEPPING", struct analyze_options, cpu,
                   "the processor, for its errata"),
+    OPTION_STRING("symfs", 0, "DIR", struct analyze_options, symfs,
+                  "look for a perf.data's code below DIR first"),
     OPTION_DURATION("from", 0, "TIME", struct analyze_options, from_ns,
                     "decode only from this time after the beginning"),
     OPTION_DURATION("to", 0, "TIME", struct analyze_options, to_ns, "and only up to this"),
@@ -44,6 +46,18 @@ static const struct command_usage usage = {
     .options = options,
 };
 
+// A perf.data may be a directory: it has a file named data, and a run folder has none.
+static bool is_perf_directory(const char *path)
+{
+    char inside[4096];
+    struct stat status;
+    snprintf(inside, sizeof inside, "%s/data", path);
+    if (stat(inside, &status) == 0 && S_ISREG(status.st_mode))
+        return true;
+    snprintf(inside, sizeof inside, "%s/data.0", path);
+    return stat(inside, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 bool pt_analyze_wants(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -53,7 +67,7 @@ bool pt_analyze_wants(int argc, char **argv)
             return true;
         if (word[0] == '-' || stat(word, &status) < 0)
             continue;
-        if (S_ISREG(status.st_mode))
+        if (!S_ISDIR(status.st_mode) || is_perf_directory(word))
             return true; // a run is a folder
     }
     return false;
@@ -61,46 +75,29 @@ bool pt_analyze_wants(int argc, char **argv)
 
 // --- values of options -------------------------------------------------------------------------
 
-static int parse_address(const char *text, char end, const char **rest, uint64_t *out)
+struct givens ARRAY_OF(struct code_given);
+
+static void givens_free(struct givens *givens)
 {
-    char *after;
-    if (strncmp(text, "0x", 2) != 0)
-        return -1;
-    *out = strtoull(text, &after, 16);
-    if (after == text + 2 || *after != end)
-        return -1;
-    *rest = after + (end != '\0');
-    return 0;
+    for (size_t i = 0; i < givens->count; i++)
+        code_given_free(&givens->items[i]);
+    array_free(givens);
 }
 
-static int add_page(struct pt_trace *trace, const char *text, struct error *err)
+static int parse_given(const struct option_list *list,
+                       int (*parse)(const char *, struct code_given *, struct error *),
+                       struct givens *out, struct error *err)
 {
-    uint64_t address;
-    const char *path;
-    if (parse_address(text, '=', &path, &address) < 0 || !*path)
-        return error_set(err, ERROR_INPUT,
-                         "--page: \"%s\" is not 0xADDRESS=FILE, e.g. 0x400000=page.bin", text);
-    int result =
-        pt_memory_add_file(&trace->memory, path, 0, UINT64_MAX / 2, address, PT_SPACE_ALL, err);
-    return result < 0 ? error_prefix(err, "--page") : 0;
-}
-
-static int add_elf(struct pt_trace *trace, const char *text, struct error *err)
-{
-    char path[4096];
-    const char *at = strrchr(text, '@'), *rest;
-    uint64_t base = PT_ELF_AS_LINKED;
-    if (at && parse_address(at + 1, '\0', &rest, &base) < 0) {
-        if (strncmp(at, "@0x", 3) == 0)
-            return error_set(err, ERROR_INPUT,
-                             "--elf: \"%s\" is not FILE[@0xBASE], e.g. libc.so.6@0x7f0000000000",
-                             text);
-        at = NULL; // an @ in the file's name
-        base = PT_ELF_AS_LINKED;
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < list->count; i++) {
+        struct code_given given = {0};
+        result = parse(list->items[i], &given, err);
+        if (result == 0 && array_push(out, given) < 0) {
+            code_given_free(&given);
+            result = error_set(err, ERROR_FAILED, "out of memory for files of code");
+        }
     }
-    snprintf(path, sizeof path, "%.*s", at ? (int)(at - text) : (int)strlen(text), text);
-    int result = pt_memory_add_elf(&trace->memory, path, base, PT_SPACE_ALL, err);
-    return result < 0 ? error_prefix(err, "--elf") : 0;
+    return result;
 }
 
 static int parse_cpu(const char *text, struct pt_cpu *out, struct error *err)
@@ -132,17 +129,39 @@ static int load_streams(struct pt_trace *trace, const struct analyze_options *gi
     return result;
 }
 
-static int load(struct pt_trace *trace, const struct analyze_options *given, const char *path,
-                struct error *err)
+static bool is_json(const char *path)
 {
-    int result = 0;
-    for (size_t i = 0; result == 0 && i < given->pages.count; i++)
-        result = add_page(trace, given->pages.items[i], err);
-    for (size_t i = 0; result == 0 && i < given->elf_files.count; i++)
-        result = add_elf(trace, given->elf_files.items[i], err);
+    size_t length = strlen(path);
+    return length >= 5 && strcmp(path + length - 5, ".json") == 0;
+}
+
+static int load_from(struct pt_trace *trace, const struct analyze_options *given,
+                     const struct givens *code, const char *path, struct error *err)
+{
+    if (path && !is_json(path)) {
+        struct code_image_options how = {.symfs = given->symfs,
+                                         .recording = path,
+                                         .given = code->items,
+                                         .given_count = code->count};
+        return pt_trace_load_perf(trace, path, &how, err);
+    }
+    int result = pt_trace_add_code(trace, code->items, code->count, err);
     if (result < 0)
         return result;
     return path ? pt_trace_load_json(trace, path, err) : load_streams(trace, given, err);
+}
+
+static int load(struct pt_trace *trace, const struct analyze_options *given, const char *path,
+                struct error *err)
+{
+    struct givens code = {0};
+    int result = parse_given(&given->pages, code_given_parse_page, &code, err);
+    if (result == 0)
+        result = parse_given(&given->elf_files, code_given_parse_elf, &code, err);
+    if (result == 0)
+        result = load_from(trace, given, &code, path, err);
+    givens_free(&code);
+    return result;
 }
 
 static int choose_window(const struct pt_trace *trace, const struct analyze_options *given,

@@ -598,14 +598,14 @@ int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t fir
     const struct pt_syncs *syncs = &stream->packets->syncs;
     struct walk walk = {
         .walker = walker, .stream = stream, .piece = piece, .err = err, .end_offset = UINT64_MAX};
-    uint64_t begin = syncs->items[first_sync].offset, end = stream->bytes.bytes;
+    uint64_t begin = syncs->items[first_sync].offset, end = pt_bytes_until(&stream->bytes, begin);
     piece_reset(piece, first_sync, end_sync);
     piece->counts.walked_bytes = end - begin;
-    if (end_sync < syncs->count) {
+    if (end_sync < syncs->count && !syncs->items[end_sync].after_break) {
         walk.end_ip = syncs->items[end_sync].ip;
         walk.end_offset = syncs->items[end_sync].offset - begin;
         piece->counts.walked_bytes = walk.end_offset;
-        if (end_sync + 1 < syncs->count)
+        if (end_sync + 1 < syncs->count && !syncs->items[end_sync + 1].after_break)
             end = syncs->items[end_sync + 1].offset;
     }
     int result = walker_open(walker, stream, begin, end, err);

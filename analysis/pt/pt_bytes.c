@@ -6,6 +6,8 @@
 
 void pt_bytes_release(const struct pt_bytes *source, uint64_t offset, uint64_t bytes)
 {
+    if (source->release)
+        source->release(source->context, offset, bytes);
     if (!source->mapped || !source->data)
         return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -26,6 +26,7 @@ struct scan {
     size_t bytes, at;
     bool last;      // the window reaches to the end of the stream
     bool searching; // for a PSB
+    bool broken;    // bytes were missing since the last PSB
     struct pt_packets *out;
     bool in_header, header_mode;
     bool after_header;  // and no packet that moves the flow since; that header named an address
@@ -179,9 +180,11 @@ static int packet_note(struct scan *scan, struct shape shape, struct error *err)
         scan->in_header = true;
         scan->header_mode = false;
         scan->item_bytes = 0;
-        if (array_push(&out->syncs,
-                       (struct pt_sync){.offset = scan->base + scan->at, .tsc = out->last_tsc}) < 0)
+        if (array_push(&out->syncs, (struct pt_sync){.offset = scan->base + scan->at,
+                                                     .after_break = scan->broken,
+                                                     .tsc = out->last_tsc}) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
+        scan->broken = false;
         break;
     case PT_KIND_PSBEND:
     case PT_KIND_OVF: // ends a header early
@@ -305,7 +308,7 @@ int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struc
     if (pt_bytes_scattered(source) && !(scratch = malloc(WINDOW_BYTES)))
         return error_set(err, ERROR_FAILED, "out of memory for a look at the trace");
     while (result == 0 && scan.base < source->bytes) {
-        uint64_t left = source->bytes - scan.base;
+        uint64_t end = pt_bytes_until(source, scan.base), left = end - scan.base;
         scan.last = left <= WINDOW_BYTES;
         scan.bytes = scan.last ? (size_t)left : WINDOW_BYTES;
         scan.data = pt_bytes_view(source, scan.base, scan.bytes, scratch);
@@ -313,6 +316,8 @@ int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struc
         result = scan_window(&scan, err);
         pt_bytes_release(source, scan.base, scan.at);
         scan.base += scan.last ? left : scan.at;
+        if (scan.last)
+            scan.broken = scan.searching = true;
     }
     free(scratch);
     if (result < 0)

@@ -42,9 +42,10 @@ struct pt_sync {
     uint64_t tsc;    // where the header has none: the last one before it, or 0
     uint64_t ip;     // where the processor was; 0 where it was not tracing
     bool has_tsc;
-    bool stray;      // names an address although tracing was off (see stray_headers)
-    bool hands_over; // a walk can end here: the header names address and mode, or no address
-                     // (not tracing)
+    bool stray;       // names an address although tracing was off (see stray_headers)
+    bool after_break; // bytes are missing before it
+    bool hands_over;  // a walk can end here: the header names address and mode, or no address
+                      // (not tracing)
 };
 struct pt_syncs ARRAY_OF(struct pt_sync);
 

@@ -77,7 +77,7 @@ static bool cut_piece(const struct decoding *decoding, const struct pt_stream *s
         return false;
     do
         sync++;
-    while (sync < syncs->count &&
+    while (sync < syncs->count && !syncs->items[sync].after_break &&
            (!syncs->items[sync].hands_over ||
             (syncs->items[sync].offset - syncs->items[*first].offset < decoding->piece_bytes &&
              sync_wanted(decoding, syncs, sync))));

@@ -12,14 +12,24 @@
 int pt_trace_init(struct pt_trace *trace, struct error *err)
 {
     memset(trace, 0, sizeof *trace);
-    return pt_memory_init(&trace->memory, err);
+    int result = pt_memory_init(&trace->memory, err);
+    return result < 0 ? result : pt_code_init(&trace->code, err);
+}
+
+int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, size_t count,
+                      struct error *err)
+{
+    if (count == 0)
+        return 0;
+    trace->symbols = &trace->code.symbols;
+    return pt_code_add_given(&trace->code, &trace->memory, given, count, PT_SPACE_ALL, err);
 }
 
 void pt_trace_free(struct pt_trace *trace)
 {
     for (size_t i = 0; i < trace->streams.count; i++) {
         struct pt_trace_stream *stream = trace->streams.items[i];
-        if (stream->stream.bytes.mapped)
+        if (stream->owns_bytes)
             munmap((void *)(uintptr_t)stream->stream.bytes.data, stream->stream.bytes.bytes);
         pt_packets_free(&stream->packets);
         array_free(&stream->changes);
@@ -27,6 +37,7 @@ void pt_trace_free(struct pt_trace *trace)
         free(stream);
     }
     array_free(&trace->streams);
+    pt_code_free(&trace->code);
     pt_memory_free(&trace->memory);
     array_free(&trace->tasks);
     for (size_t i = 0; i < trace->notes.count; i++)
@@ -89,6 +100,7 @@ int pt_trace_add_file(struct pt_trace *trace, const char *path, uint32_t cpu,
     stream->cpu = cpu;
     stream->stream.recorder = *recorder;
     int result = map_file(path, &stream->stream.bytes, err);
+    stream->owns_bytes = result == 0;
     if (result == 0)
         result = pt_trace_scan(stream, err);
     if (result == 0 && stream->packets.syncs.count == 0)

@@ -11,8 +11,8 @@
 
 #include "analysis/pt/pt_blocks.h"
 #include "analysis/pt/pt_calls.h"
+#include "analysis/pt/pt_code.h"
 #include "analysis/pt/pt_image.h"
-#include "analysis/pt/pt_symbols.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -27,6 +27,7 @@ struct pt_trace_stream {
     struct pt_space_changes changes; //
     struct pt_switches switches;     // to tasks
     bool timed;
+    bool owns_bytes; // they are a mapping of its own
 };
 struct pt_trace_streams ARRAY_OF(struct pt_trace_stream *);
 
@@ -39,7 +40,8 @@ struct pt_task_names ARRAY_OF(struct pt_task_name);
 struct pt_trace {
     struct pt_trace_streams streams;
     struct pt_memory memory;
-    const struct pt_symbols *symbols; // NULL: none
+    struct pt_code code;
+    const struct pt_symbols *symbols; // &code.symbols, or NULL: no names
     struct pt_task_names tasks;
     struct {
         bool valid;
@@ -76,8 +78,16 @@ uint64_t pt_trace_ns(const struct pt_trace *trace, uint64_t tsc);
 // How long that many ticks are.
 double pt_trace_duration_ns(const struct pt_trace *trace, uint64_t ticks);
 
+// Files named by hand, for every address space.
+int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, size_t count,
+                      struct error *err);
+
 // trace.json: a list of CPUs with their raw streams and context switches, modules and their
 // addresses, and the conversion of time. Paths in it are relative to it.
 int pt_trace_load_json(struct pt_trace *trace, const char *path, struct error *err);
+
+// perf.data, as anyone's `perf record -e intel_pt//` wrote it. options: where to look for code.
+int pt_trace_load_perf(struct pt_trace *trace, const char *path,
+                       const struct code_image_options *options, struct error *err);
 
 #endif

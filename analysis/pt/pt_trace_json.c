@@ -164,28 +164,45 @@ static int load_stream(struct loader *loader, json_t *entry, const char *what, u
     return load_switches(loader, stream, path, err);
 }
 
-static int load_module(struct loader *loader, json_t *module, uint32_t space, struct error *err)
+static int load_modules(struct loader *loader, json_t *modules, uint32_t space, struct error *err)
 {
-    char path[4096];
-    uint64_t base;
-    json_t *file = member(module, "file", "systemPath", NULL);
-    if (!json_is_string(file) || !number(json_object_get(module, "loadAddress"), &base))
-        return wrong(loader, "a module", "\"file\" and \"loadAddress\"", err);
-    resolve(loader, json_string_value(file), path, sizeof path);
-    return pt_memory_add_elf(&loader->trace->memory, path, base, space, err);
+    struct path {
+        char path[4096];
+    } *files = calloc(json_array_size(modules) + 1, sizeof *files);
+    struct code_given *given = calloc(json_array_size(modules) + 1, sizeof *given);
+    json_t *module;
+    size_t index;
+    int result = files && given ? 0 : error_set(err, ERROR_FAILED, "out of memory for modules");
+    if (result == 0)
+        json_array_foreach(modules, index, module)
+        {
+            json_t *file = member(module, "file", "systemPath", NULL);
+            if (!json_is_string(file) ||
+                !number(json_object_get(module, "loadAddress"), &given[index].address)) {
+                result = wrong(loader, "a module", "\"file\" and \"loadAddress\"", err);
+                break;
+            }
+            resolve(loader, json_string_value(file), files[index].path, sizeof files[index].path);
+            given[index].path = files[index].path;
+            given[index].has_address = true;
+        }
+    if (result == 0 && json_array_size(modules)) {
+        loader->trace->symbols = &loader->trace->code.symbols;
+        result = pt_code_add_given(&loader->trace->code, &loader->trace->memory, given,
+                                   json_array_size(modules), space, err);
+    }
+    free(given);
+    free(files);
+    return result;
 }
 
 static int load_process(struct loader *loader, json_t *process, uint32_t space, struct error *err)
 {
     json_t *entry;
     size_t index;
-    int result = 0;
-    json_array_foreach(json_object_get(process, "modules"), index, entry)
-    {
-        result = load_module(loader, entry, space, err);
-        if (result < 0)
-            return result;
-    }
+    int result = load_modules(loader, json_object_get(process, "modules"), space, err);
+    if (result < 0)
+        return result;
     json_array_foreach(json_object_get(process, "threads"), index, entry)
     {
         uint64_t thread = 0;
@@ -255,8 +272,11 @@ static int load_document(struct loader *loader, struct error *err)
     load_processor(loader, trace ? trace : loader->root);
     loader->spaces = json_array_size(processes) > 1;
     int result = load_clock(loader, err);
-    if (result == 0 && kernel)
-        result = load_module(loader, kernel, PT_SPACE_ALL, err);
+    if (result == 0 && kernel) {
+        json_t *one = json_pack("[O]", kernel);
+        result = load_modules(loader, one, PT_SPACE_ALL, err);
+        json_decref(one);
+    }
     for (size_t i = 0; result == 0 && i < json_array_size(processes); i++)
         result = load_process(loader, json_array_get(processes, i),
                               loader->spaces ? (uint32_t)i + 1 : PT_SPACE_ALL, err);
