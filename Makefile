@@ -102,7 +102,7 @@ $(BUILD)/tests/%: tests/%.c $(library)
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
-debian_check := libcmocka-dev chromium sqlite3
+debian_check := libcmocka-dev chromium sqlite3 jq
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 define install_debian

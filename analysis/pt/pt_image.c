@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -87,50 +86,6 @@ int pt_memory_add_bytes(struct pt_memory *memory, const void *data, size_t bytes
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     return pt_memory_add_file(memory, path, 0, bytes, address, space, err);
-}
-
-static int add_segments(struct pt_memory *memory, Elf *elf, const char *path, uint64_t base,
-                        uint32_t space, struct error *err)
-{
-    size_t count = 0, executable = 0;
-    bool first = true;
-    uint64_t shift = 0;
-    if (elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &count) < 0)
-        return error_set(err, ERROR_INPUT, "%s: not an ELF file; raw bytes are given with --page",
-                         path);
-    for (size_t i = 0; i < count; i++) {
-        GElf_Phdr segment;
-        if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_type != PT_LOAD)
-            continue;
-        if (first && base != PT_ELF_AS_LINKED)
-            shift = base - (segment.p_vaddr & ~(uint64_t)0xfff);
-        first = false;
-        if (!(segment.p_flags & PF_X) || segment.p_filesz == 0)
-            continue;
-        int result = pt_memory_add_file(memory, path, segment.p_offset, segment.p_filesz,
-                                        segment.p_vaddr + shift, space, err);
-        if (result < 0)
-            return result;
-        executable++;
-    }
-    if (!executable)
-        return error_set(err, ERROR_INPUT, "%s: has no executable segment", path);
-    return 0;
-}
-
-int pt_memory_add_elf(struct pt_memory *memory, const char *path, uint64_t base, uint32_t space,
-                      struct error *err)
-{
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return error_set_errno(err, ERROR_INPUT, "%s: cannot read code from it", path);
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(descriptor, ELF_C_READ, NULL);
-    int result = elf ? add_segments(memory, elf, path, base, space, err)
-                     : error_set(err, ERROR_INPUT, "%s: %s", path, elf_errmsg(-1));
-    elf_end(elf);
-    close(descriptor);
-    return result;
 }
 
 static int add_sections(const struct pt_memory *memory, struct pt_image *image, uint32_t space,

@@ -45,12 +45,6 @@ int pt_memory_add_file(struct pt_memory *memory, const char *path, uint64_t offs
 int pt_memory_add_bytes(struct pt_memory *memory, const void *data, size_t bytes, uint64_t address,
                         uint32_t space, struct error *err);
 
-// The executable segments of an ELF file. base: where its first loadable segment was mapped, or
-// PT_ELF_AS_LINKED for the addresses it was linked at.
-#define PT_ELF_AS_LINKED UINT64_MAX
-int pt_memory_add_elf(struct pt_memory *memory, const char *path, uint64_t base, uint32_t space,
-                      struct error *err);
-
 // A new image of PT_SPACE_ALL's sections and those of `space`; the caller frees it with
 // pt_image_free. Images are not to be shared between threads: libipt reorders them as it reads.
 int pt_memory_image(const struct pt_memory *memory, uint32_t space, struct pt_image **out,
