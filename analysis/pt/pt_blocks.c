@@ -26,16 +26,9 @@ struct cached_class {
     enum pt_insn_class class;
 };
 
-struct space_image {
-    uint32_t space;
-    struct pt_image *image;
-};
-struct space_images ARRAY_OF(struct space_image);
-
 struct pt_walker {
-    const struct pt_memory *memory;
+    struct pt_code_view *code;
     const struct pt_symbols *symbols;
-    struct space_images images;
     struct pt_block_decoder *decoder; // for the bytes of the piece
     uint8_t *scratch;                 // holds them where they lie scattered
     size_t scratch_bytes;
@@ -56,6 +49,7 @@ struct walk {
     bool enabled;        // tracing, as far as the events say
     bool aborted;        // a transaction: the asynchronous branch that follows is no interrupt
     bool failed;         // out of memory
+    bool time_unread;    // the last block was not asked for its time
     uint64_t last_ip;
     uint64_t tsc; // at the last flow
     uint32_t space;
@@ -73,14 +67,14 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
     struct pt_walker *walker = calloc(1, sizeof *walker);
     if (walker && symbols)
         walker->functions = calloc(FUNCTION_CACHE, sizeof *walker->functions);
-    if (!walker || (symbols && !walker->functions)) {
-        free(walker);
+    if (!walker || (symbols && !walker->functions))
         error_set(err, ERROR_FAILED, "out of memory for a decoder");
-        return NULL;
+    else if ((walker->code = pt_code_view_alloc(memory, err))) {
+        walker->symbols = symbols;
+        return walker;
     }
-    walker->memory = memory;
-    walker->symbols = symbols;
-    return walker;
+    pt_walker_free(walker);
+    return NULL;
 }
 
 void pt_walker_free(struct pt_walker *walker)
@@ -88,9 +82,7 @@ void pt_walker_free(struct pt_walker *walker)
     if (!walker)
         return;
     pt_blk_free_decoder(walker->decoder);
-    for (size_t i = 0; i < walker->images.count; i++)
-        pt_image_free(walker->images.items[i].image);
-    array_free(&walker->images);
+    pt_code_view_free(walker->code);
     free(walker->functions);
     free(walker->scratch);
     free(walker);
@@ -114,24 +106,6 @@ void pt_piece_free(struct pt_piece *piece)
 {
     array_free(&piece->errors);
     array_free(&piece->flows);
-}
-
-static int walker_image(struct pt_walker *walker, uint32_t space, struct pt_image **out,
-                        struct error *err)
-{
-    for (size_t i = 0; i < walker->images.count; i++)
-        if (walker->images.items[i].space == space) {
-            *out = walker->images.items[i].image;
-            return 0;
-        }
-    struct space_image added = {space, NULL};
-    int result = pt_memory_image(walker->memory, space, &added.image, err);
-    if (result == 0 && array_push(&walker->images, added) < 0) {
-        pt_image_free(added.image);
-        result = error_set(err, ERROR_FAILED, "out of memory for images of code");
-    }
-    *out = added.image;
-    return result;
 }
 
 // The bytes from the piece's first PSB to the one behind the PSB that ends it: libipt must see that
@@ -269,17 +243,18 @@ static void walk_jump(struct walk *walk, uint64_t ip, bool direct)
     if (walk->function.key == left)
         return; // a cold part, or still nothing known
     struct pt_flow flow = walk_flow(walk, PT_FLOW_JUMP, walk->last_ip, ip);
+    flow.early = walk->time_unread;
     flow.function = walk->function.key;
     flow.at_start = walk->function.whole && (direct || walk->function.low == ip);
     walk_emit(walk, &flow);
 }
 
 // Control is at `ip`: settles how it came there.
-static void walk_reach(struct walk *walk, uint64_t ip)
+static inline void walk_reach(struct walk *walk, uint64_t ip)
 {
     if (walk->pending.kind != PT_FLOW_NONE)
         walk_settle(walk, ip);
-    else if (walk->walker->symbols && !walk_inside(walk, ip))
+    else if (!walk_inside(walk, ip))
         walk_jump(walk, ip, false);
 }
 
@@ -288,7 +263,7 @@ static void walk_reach(struct walk *walk, uint64_t ip)
 static int walk_set_space(struct walk *walk, uint32_t space)
 {
     struct pt_image *image;
-    int result = walker_image(walk->walker, space, &image, walk->err);
+    int result = pt_code_view_image(walk->walker->code, space, &image, walk->err);
     if (result < 0) {
         walk->failed = true;
         return result;
@@ -454,8 +429,8 @@ static enum pt_insn_class walk_class(struct walk *walk, const struct pt_block *b
     struct cached_class *cached = &walk->walker->classes[hash >> 54];
     _Static_assert(CLASS_CACHE == 1 << 10, "the hash keeps 10 bits");
     if (cached->address != block->end_ip || cached->isid != block->isid) {
-        int got = pt_iscache_read(walk->walker->memory->cache, code, sizeof code, block->isid,
-                                  block->end_ip);
+        int got =
+            pt_code_view_read(walk->walker->code, block->isid, block->end_ip, code, sizeof code);
         cached->address = block->end_ip;
         cached->isid = block->isid;
         cached->class = pt_opcode_class(code, got > 0 ? (size_t)got : 0, block->mode);
@@ -470,10 +445,13 @@ static void walk_block(struct walk *walk, const struct pt_block *block)
     counts->blocks++;
     counts->instructions += block->ninsn;
     walk->last_ip = block->end_ip;
-    if (walk->walker->symbols && !walk_inside(walk, block->end_ip))
+    if (!walk_inside(walk, block->end_ip))
         walk_jump(walk, block->end_ip, true); // a direct jump does not end a block
-    if (walk->walker->symbols)
-        walk_read_time(walk); // the next block may turn out to begin with a jump
+    walk->time_unread =
+        block->iclass == ptic_cond_jump; // most blocks are such, few leave functions
+    if (walk->time_unread)
+        return;
+    walk_read_time(walk);
     enum pt_flow_kind kind;
     switch (block->iclass == ptic_error ? walk_class(walk, block) : block->iclass) {
     case ptic_call:
@@ -494,8 +472,6 @@ static void walk_block(struct walk *walk, const struct pt_block *block)
     default:
         return;
     }
-    if (!walk->walker->symbols)
-        walk_read_time(walk);
     walk->pending = walk_flow(walk, kind, block->end_ip, 0);
     if (kind == PT_FLOW_FAR_RETURN)
         walk_follow_changes(walk, walk->tsc);
@@ -562,7 +538,10 @@ static void walk_begin(struct walk *walk, const struct pt_sync *sync)
     walk->aborted = false;
     walk->tsc = 0;
     walk->last_ip = 0;
+    walk->time_unread = false;
     walk->function = (struct pt_function){0};
+    if (!walk->walker->symbols) // all code is one function: jumps stay inside
+        walk->function.high = UINT64_MAX;
     walk->stall_begin = walk->piece->counts.instructions;
     walk->stall_offset = sync->offset;
     walk_find_change(walk, sync->tsc);

@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_flow.h"
 
+// When the flows after the ones that begin at `next` have their time; end_tsc when there are none.
+static uint64_t time_after(const struct pt_flows *flows, size_t next, uint64_t end_tsc)
+{
+    uint64_t tsc = next < flows->count ? flows->items[next].tsc : 0;
+    while (next < flows->count && flows->items[next].tsc == tsc)
+        next++;
+    if (next < flows->count)
+        return flows->items[next].tsc;
+    return end_tsc > tsc ? end_tsc : tsc;
+}
+
 void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc)
 {
     uint64_t before = flows->count ? flows->items[0].tsc : 0;
@@ -23,6 +34,8 @@ void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc)
                                 : (uint64_t)((double)gap * (double)(flow->instruction - begin) /
                                              (double)(end - begin));
             uint64_t since = tsc - before + into, until = gap - into;
+            if (flow->early)
+                until = time_after(flows, next, end_tsc) - flow->tsc - into;
             uint64_t error = since > until ? since : until;
             flow->tsc += into;
             flow->error_tsc = error < UINT32_MAX ? (uint32_t)error : UINT32_MAX;

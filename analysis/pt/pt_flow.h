@@ -36,6 +36,7 @@ struct pt_flow {
     uint32_t error_tsc;   // the true time is within this of tsc
     uint8_t kind;         // enum pt_flow_kind
     bool at_start;        // `to` is the first instruction of its function
+    bool early;           // tsc is that of an earlier moment: it may have happened after the next
     bool asynchronous;    // DISABLE: between two instructions, by an interrupt
 };
 struct pt_flows ARRAY_OF(struct pt_flow);

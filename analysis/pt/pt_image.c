@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,20 +14,10 @@
 // unmaps and forgets on every change of section, and decoding is a hundred times slower.
 static const uint64_t cache_limit = UINT64_MAX / 4;
 
-int pt_memory_init(struct pt_memory *memory, struct error *err)
-{
-    memset(memory, 0, sizeof *memory);
-    memory->cache = pt_iscache_alloc("taillight");
-    if (!memory->cache)
-        return error_set(err, ERROR_FAILED, "out of memory for a cache of code");
-    pt_iscache_set_limit(memory->cache, cache_limit);
-    return 0;
-}
-
 void pt_memory_free(struct pt_memory *memory)
 {
-    pt_iscache_free(memory->cache);
-    memory->cache = NULL;
+    for (size_t i = 0; i < memory->sections.count; i++)
+        free(memory->sections.items[i].path);
     for (size_t i = 0; i < memory->descriptors.count; i++)
         close(memory->descriptors.items[i]);
     array_free(&memory->descriptors);
@@ -53,13 +44,11 @@ int pt_memory_add_file(struct pt_memory *memory, const char *path, uint64_t offs
                          "%s: %" PRIu64 " bytes at address 0x%" PRIx64 " reach over the end of the "
                          "address space",
                          path, bytes, address);
-    int isid = pt_iscache_add_file(memory->cache, path, offset, bytes, address);
-    if (isid <= 0)
-        return error_set(err, ERROR_INPUT, "%s: cannot use it as code at 0x%" PRIx64 ": %s", path,
-                         address, pt_errstr(pt_errcode(isid)));
-    struct pt_section_entry entry = {address, bytes, isid, space};
-    if (array_push(&memory->sections, entry) < 0)
+    struct pt_section_entry entry = {strdup(path), offset, bytes, address, space};
+    if (!entry.path || array_push(&memory->sections, entry) < 0) {
+        free(entry.path);
         return error_set(err, ERROR_FAILED, "out of memory for code sections");
+    }
     memory->bytes += bytes;
     return 0;
 }
@@ -88,34 +77,85 @@ int pt_memory_add_bytes(struct pt_memory *memory, const void *data, size_t bytes
     return pt_memory_add_file(memory, path, 0, bytes, address, space, err);
 }
 
-static int add_sections(const struct pt_memory *memory, struct pt_image *image, uint32_t space,
+// --- one thread's view -------------------------------------------------------------------------
+
+struct space_image {
+    uint32_t space;
+    struct pt_image *image;
+};
+struct space_images ARRAY_OF(struct space_image);
+
+struct pt_code_view {
+    const struct pt_memory *memory;
+    struct pt_image_section_cache *cache;
+    struct space_images images;
+};
+
+struct pt_code_view *pt_code_view_alloc(const struct pt_memory *memory, struct error *err)
+{
+    struct pt_code_view *view = calloc(1, sizeof *view);
+    if (view)
+        view->cache = pt_iscache_alloc("taillight");
+    if (!view || !view->cache) {
+        free(view);
+        error_set(err, ERROR_FAILED, "out of memory for a cache of code");
+        return NULL;
+    }
+    view->memory = memory;
+    pt_iscache_set_limit(view->cache, cache_limit);
+    return view;
+}
+
+void pt_code_view_free(struct pt_code_view *view)
+{
+    if (!view)
+        return;
+    for (size_t i = 0; i < view->images.count; i++)
+        pt_image_free(view->images.items[i].image);
+    array_free(&view->images);
+    pt_iscache_free(view->cache);
+    free(view);
+}
+
+static int add_sections(struct pt_code_view *view, struct pt_image *image, uint32_t space,
                         struct error *err)
 {
-    for (size_t i = 0; i < memory->sections.count; i++) {
-        const struct pt_section_entry *entry = &memory->sections.items[i];
+    for (size_t i = 0; i < view->memory->sections.count; i++) {
+        const struct pt_section_entry *entry = &view->memory->sections.items[i];
         if (entry->space != space)
             continue;
-        int status = pt_image_add_cached(image, memory->cache, entry->isid, NULL);
+        int isid = pt_iscache_add_file(view->cache, entry->path, entry->offset, entry->bytes,
+                                       entry->address);
+        int status = isid > 0 ? pt_image_add_cached(image, view->cache, isid, NULL) : isid;
         if (status < 0)
-            return error_set(err, ERROR_FAILED, "cannot map the code at 0x%" PRIx64 ": %s",
-                             entry->address, pt_errstr(pt_errcode(status)));
+            return error_set(err, ERROR_INPUT, "%s: cannot use it as code at 0x%" PRIx64 ": %s",
+                             entry->path, entry->address, pt_errstr(pt_errcode(status)));
     }
     return 0;
 }
 
-int pt_memory_image(const struct pt_memory *memory, uint32_t space, struct pt_image **out,
-                    struct error *err)
+int pt_code_view_image(struct pt_code_view *view, uint32_t space, struct pt_image **out,
+                       struct error *err)
 {
-    struct pt_image *image = pt_image_alloc("taillight");
-    if (!image)
+    for (size_t i = 0; i < view->images.count; i++)
+        if (view->images.items[i].space == space) {
+            *out = view->images.items[i].image;
+            return 0;
+        }
+    struct space_image added = {space, pt_image_alloc("taillight")};
+    if (!added.image || array_push(&view->images, added) < 0) {
+        pt_image_free(added.image);
         return error_set(err, ERROR_FAILED, "out of memory for an image of code");
-    int result = add_sections(memory, image, PT_SPACE_ALL, err);
-    if (result == 0 && space != PT_SPACE_ALL)
-        result = add_sections(memory, image, space, err);
-    if (result < 0) {
-        pt_image_free(image);
-        return result;
     }
-    *out = image;
-    return 0;
+    *out = added.image;
+    int result = add_sections(view, added.image, PT_SPACE_ALL, err);
+    if (result == 0 && space != PT_SPACE_ALL)
+        result = add_sections(view, added.image, space, err);
+    return result;
+}
+
+int pt_code_view_read(struct pt_code_view *view, int isid, uint64_t address, uint8_t *out,
+                      size_t bytes)
+{
+    return pt_iscache_read(view->cache, out, bytes, isid, address);
 }

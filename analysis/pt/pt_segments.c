@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-enum { BEST_PIECE_BYTES = 64 << 10, MOST_THREADS = 256 };
+enum { BEST_PIECE_BYTES = 32 << 10, MOST_THREADS = 256 };
 
 // A piece on its way: taken by a thread, walked, then delivered when its turn comes.
 struct slot {

@@ -12,8 +12,7 @@
 int pt_trace_init(struct pt_trace *trace, struct error *err)
 {
     memset(trace, 0, sizeof *trace);
-    int result = pt_memory_init(&trace->memory, err);
-    return result < 0 ? result : pt_code_init(&trace->code, err);
+    return pt_code_init(&trace->code, err);
 }
 
 int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, size_t count,

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static bool ready;
     struct error err = {0};
     if (!ready) {
-        program_make(&program, 1);
+        program_make(&program, 1, 0);
         if (memory_of(&program, &memory, &err) < 0)
             return 0;
         ready = true;

@@ -106,9 +106,8 @@ static inline int trip_compare(const struct trip *trip, size_t cpu)
 static inline int memory_of(const struct program *program, struct pt_memory *memory,
                             struct error *err)
 {
-    int result = pt_memory_init(memory, err);
-    if (result == 0)
-        result = pt_memory_add_bytes(memory, program->user, program->user_bytes, USER_BASE,
+    *memory = (struct pt_memory){0};
+    int result = pt_memory_add_bytes(memory, program->user, program->user_bytes, USER_BASE,
                                      PT_SPACE_ALL, err);
     if (result == 0)
         result = pt_memory_add_bytes(memory, program->kernel, program->kernel_bytes, KERNEL_BASE,
@@ -127,7 +126,7 @@ static inline int round_trip(const struct scenario *scenario,
     struct pt_memory memory;
     struct error err = {0};
     int result = 0;
-    program_make(&program, scenario->seed);
+    program_make(&program, scenario->seed, 0);
     if (!trips || memory_of(&program, &memory, &err) < 0)
         return -1;
     for (size_t i = 0; result == 0 && i < ROUND_TRIP_CPUS; i++) {

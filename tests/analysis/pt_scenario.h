@@ -114,13 +114,16 @@ static inline unsigned random_callee(struct random_source *random, bool kernel)
 
 // Function 0 is where a task begins; it runs for ever and nobody calls it.
 // Anything that goes deeper stands behind a SKIP, so that the interpreter can choose not to.
-static inline void function_fill(struct function *function, int index, struct random_source *random)
+static inline void function_fill(struct function *function, int index, unsigned busy,
+                                 struct random_source *random)
 {
     bool kernel = index >= USER_FUNCTIONS;
     int wanted = 3 + (int)random_below(random, 8);
+    if (busy)
+        wanted = 10;
     function_add(function, ITEM_NOP, 0);
     for (int i = 0; i < wanted; i++) {
-        unsigned what = random_below(random, 12);
+        unsigned what = random_below(random, 12 + busy);
         for (unsigned nops = random_below(random, 3); nops > 0; nops--)
             function_add(function, ITEM_NOP, 0);
         unsigned start = (unsigned)function->count;
@@ -135,7 +138,7 @@ static inline void function_fill(struct function *function, int index, struct ra
             function_add(function, ITEM_LONGJMP, 0);
         else
             function_add(function, ITEM_NOP, 0);
-        if (what == 11)
+        if (what >= 11)
             function_add(function, ITEM_LOOP, start);
     }
     if (index == SYSCALL_ENTRY)
@@ -184,7 +187,7 @@ static inline void item_encode(const struct program *program, const struct funct
         put_offset(at + 1, next, program->functions[item->target].low, 4);
 }
 
-static inline void program_make(struct program *program, uint64_t seed)
+static inline void program_make(struct program *program, uint64_t seed, unsigned busy)
 {
     struct random_source random = {seed};
     uint64_t user = USER_BASE, kernel = KERNEL_BASE;
@@ -193,7 +196,7 @@ static inline void program_make(struct program *program, uint64_t seed)
         struct function *function = &program->functions[i];
         uint64_t *at = i < USER_FUNCTIONS ? &user : &kernel;
         function->low = function->high = *at;
-        function_fill(function, i, &random);
+        function_fill(function, i, busy, &random);
         *at = function->high;
     }
     program->user_bytes = user - USER_BASE;

@@ -44,7 +44,7 @@ static void make(struct machine *machine, uint64_t seed, size_t bytes)
 {
     static struct program program;
     struct scenario scenario = {.seed = seed, .bytes = bytes, .psb_bytes = 300, .faults = true};
-    program_make(&program, seed);
+    program_make(&program, seed, 0);
     assert_int_equal(machine_run(machine, &program, &scenario), 0);
 }
 
