@@ -503,6 +503,31 @@ static int walk_error(struct walk *walk, uint64_t ip, const char *what)
     return 0;
 }
 
+// Most blocks end in a conditional jump inside the function they began in, and nothing is to be
+// told of them. Walks such blocks, stops at the first that is another, and returns its status.
+static int walk_plain_blocks(struct walk *walk, struct pt_block *block)
+{
+    const uint64_t low = walk->function.low, bytes = walk->function.high - low;
+    const bool pending = walk->pending.kind != PT_FLOW_NONE;
+    uint64_t instructions = 0, blocks = 0, last_ip = walk->last_ip;
+    int status;
+    for (;;) {
+        status = pt_blk_next(walk->decoder, block, sizeof *block);
+        if (status != 0 || block->iclass != ptic_cond_jump || pending || block->ip - low >= bytes ||
+            block->end_ip - low >= bytes || instructions >= STALL_INSTRUCTIONS)
+            break;
+        instructions += block->ninsn;
+        last_ip = block->end_ip;
+        blocks++;
+    }
+    if (blocks)
+        walk->time_unread = true;
+    walk->last_ip = last_ip;
+    walk->piece->counts.instructions += instructions;
+    walk->piece->counts.blocks += blocks;
+    return status;
+}
+
 // Walks from where the decoder was synchronised to the end of the piece (*ended: exactly there),
 // of the trace, or to an error.
 static int walk_run(struct walk *walk, int status, bool *ended)
@@ -515,7 +540,7 @@ static int walk_run(struct walk *walk, int status, bool *ended)
             return 0;
         if (status < 0 || (status & pts_eos))
             break;
-        status = pt_blk_next(walk->decoder, &block, sizeof block);
+        status = walk_plain_blocks(walk, &block);
         if (block.ninsn) { // also those before an error were executed
             walk->enabled = true;
             walk_block(walk, &block);
