@@ -1,39 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_blocks.h"
 
-#include <stdlib.h>
-
-#include "analysis/pt/pt_opcode.h"
+#include "analysis/pt/pt_walker.h"
 
 enum {
-    FUNCTION_CACHE = 4096, // powers of two
-    CLASS_CACHE = 1024,
     // A wrong image can send libipt round a loop that no packet ever ends. Straight code between
     // two packets is never this long.
     STALL_INSTRUCTIONS = 1 << 22,
-};
-
-struct cached_function {
-    uint64_t address;
-    uint32_t space;
-    bool known;
-    struct pt_function function;
-};
-
-struct cached_class {
-    uint64_t address;
-    int isid;
-    enum pt_insn_class class;
-};
-
-struct pt_walker {
-    struct pt_code_view *code;
-    const struct pt_symbols *symbols;
-    struct pt_block_decoder *decoder; // for the bytes of the piece
-    uint8_t *scratch;                 // holds them where they lie scattered
-    size_t scratch_bytes;
-    struct cached_function *functions;
-    struct cached_class classes[CLASS_CACHE];
 };
 
 // One walk: the state that lives between two blocks.
@@ -61,33 +34,6 @@ struct walk {
     uint32_t lost_mtc, lost_cyc;
 };
 
-struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
-                                  struct error *err)
-{
-    struct pt_walker *walker = calloc(1, sizeof *walker);
-    if (walker && symbols)
-        walker->functions = calloc(FUNCTION_CACHE, sizeof *walker->functions);
-    if (!walker || (symbols && !walker->functions))
-        error_set(err, ERROR_FAILED, "out of memory for a decoder");
-    else if ((walker->code = pt_code_view_alloc(memory, err))) {
-        walker->symbols = symbols;
-        return walker;
-    }
-    pt_walker_free(walker);
-    return NULL;
-}
-
-void pt_walker_free(struct pt_walker *walker)
-{
-    if (!walker)
-        return;
-    pt_blk_free_decoder(walker->decoder);
-    pt_code_view_free(walker->code);
-    free(walker->functions);
-    free(walker->scratch);
-    free(walker);
-}
-
 void pt_walk_counts_add(struct pt_walk_counts *to, const struct pt_walk_counts *from)
 {
     to->instructions += from->instructions;
@@ -108,68 +54,12 @@ void pt_piece_free(struct pt_piece *piece)
     array_free(&piece->flows);
 }
 
-// The bytes from the piece's first PSB to the one behind the PSB that ends it: libipt must see that
-// header and what follows it.
-static int walker_view(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
-                       uint64_t end, const uint8_t **out, struct error *err)
-{
-    size_t bytes = (size_t)(end - begin);
-    if (pt_bytes_scattered(&stream->bytes) && bytes > walker->scratch_bytes) {
-        free(walker->scratch);
-        walker->scratch = malloc(bytes);
-        walker->scratch_bytes = walker->scratch ? bytes : 0;
-        if (!walker->scratch)
-            return error_set(err, ERROR_FAILED, "out of memory for %zu bytes between two PSBs",
-                             bytes);
-    }
-    *out = pt_bytes_view(&stream->bytes, begin, bytes, walker->scratch);
-    return 0;
-}
-
-static int walker_open(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
-                       uint64_t end, struct error *err)
-{
-    struct pt_config config;
-    const uint8_t *data = NULL;
-    int result = walker_view(walker, stream, begin, end, &data, err);
-    if (result < 0)
-        return result;
-    pt_blk_free_decoder(walker->decoder);
-    pt_config_init(&config);
-    config.begin = (uint8_t *)(uintptr_t)data; // libipt only reads it
-    config.end = config.begin + (end - begin);
-    config.cpu = stream->recorder.cpu;
-    if (config.cpu.vendor == pcv_intel)
-        pt_cpu_errata(&config.errata, &config.cpu); // an unknown model has no known errata
-    if (stream->packets->stray_headers)
-        config.errata.bdm70 = 1;
-    config.cpuid_0x15_eax = stream->recorder.tsc_ctc_eax;
-    config.cpuid_0x15_ebx = stream->recorder.tsc_ctc_ebx;
-    config.mtc_freq = stream->recorder.mtc_frequency;
-    config.nom_freq = stream->recorder.nominal_ratio;
-    config.flags.variant.block.end_on_call = 1;
-    walker->decoder = pt_blk_alloc_decoder(&config);
-    if (!walker->decoder)
-        return error_set(err, ERROR_FAILED, "out of memory for a decoder");
-    return 0;
-}
-
 // --- functions -------------------------------------------------------------------------------
 
 static void walk_enter(struct walk *walk, uint64_t ip)
 {
-    struct pt_walker *walker = walk->walker;
-    if (!walker->symbols)
-        return;
-    uint64_t hash = (ip ^ ip >> 12 ^ (uint64_t)walk->space << 7) * 0x9e3779b97f4a7c15u;
-    struct cached_function *cached = &walker->functions[hash >> 52];
-    _Static_assert(FUNCTION_CACHE == 1 << 12, "the hash keeps 12 bits");
-    if (cached->address != ip || cached->space != walk->space || !cached->known) {
-        *cached = (struct cached_function){.address = ip, .space = walk->space, .known = true};
-        if (!walker->symbols->find(walker->symbols->context, walk->space, ip, &cached->function))
-            cached->function = (struct pt_function){0};
-    }
-    walk->function = cached->function;
+    if (walk->walker->symbols)
+        walk->function = *pt_walker_function(walk->walker, walk->space, ip);
 }
 
 static bool walk_inside(const struct walk *walk, uint64_t ip)
@@ -419,25 +309,6 @@ static int walk_events(struct walk *walk, int status, bool *ended)
 
 // --- blocks ----------------------------------------------------------------------------------
 
-// The class of a block's last instruction where libipt does not tell.
-static enum pt_insn_class walk_class(struct walk *walk, const struct pt_block *block)
-{
-    uint8_t code[pt_max_insn_size];
-    if (block->truncated)
-        return pt_opcode_class(block->raw, block->size, block->mode);
-    uint64_t hash = block->end_ip * 0x9e3779b97f4a7c15u;
-    struct cached_class *cached = &walk->walker->classes[hash >> 54];
-    _Static_assert(CLASS_CACHE == 1 << 10, "the hash keeps 10 bits");
-    if (cached->address != block->end_ip || cached->isid != block->isid) {
-        int got =
-            pt_code_view_read(walk->walker->code, block->isid, block->end_ip, code, sizeof code);
-        cached->address = block->end_ip;
-        cached->isid = block->isid;
-        cached->class = pt_opcode_class(code, got > 0 ? (size_t)got : 0, block->mode);
-    }
-    return cached->class;
-}
-
 static void walk_block(struct walk *walk, const struct pt_block *block)
 {
     struct pt_walk_counts *counts = &walk->piece->counts;
@@ -453,7 +324,7 @@ static void walk_block(struct walk *walk, const struct pt_block *block)
         return;
     walk_read_time(walk);
     enum pt_flow_kind kind;
-    switch (block->iclass == ptic_error ? walk_class(walk, block) : block->iclass) {
+    switch (block->iclass == ptic_error ? pt_walker_class(walk->walker, block) : block->iclass) {
     case ptic_call:
         counts->calls++;
         kind = PT_FLOW_CALL;
@@ -612,7 +483,7 @@ int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t fir
         if (end_sync + 1 < syncs->count && !syncs->items[end_sync + 1].after_break)
             end = syncs->items[end_sync + 1].offset;
     }
-    int result = walker_open(walker, stream, begin, end, err);
+    int result = pt_walker_open(walker, stream, begin, end, err);
     walk.decoder = walker->decoder;
     walk.base = begin;
     for (size_t sync = first_sync; sync < end_sync && result == 0 && !piece->handed_over;) {
