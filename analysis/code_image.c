@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const uint64_t kernel_begins = (uint64_t)1 << 63;
-
 const char *code_problem_name(enum code_problem problem)
 {
     static const char *const names[CODE_PROBLEMS] = {
@@ -22,51 +20,6 @@ const char *code_problem_name(enum code_problem problem)
         [CODE_NO_FILE] = "in no file",
     };
     return names[problem];
-}
-
-// --- options -------------------------------------------------------------------------------------
-
-static bool parse_hex(const char *text, const char *end, uint64_t *out)
-{
-    char *stopped;
-    if (end - text < 3 || text[0] != '0' || (text[1] | 32) != 'x')
-        return false;
-    errno = 0;
-    *out = strtoull(text, &stopped, 16);
-    return errno == 0 && stopped == end;
-}
-
-int code_given_parse_page(const char *text, struct code_given *out, struct error *err)
-{
-    *out = (struct code_given){.raw = true, .has_address = true};
-    const char *equals = strchr(text, '=');
-    if (!equals || !equals[1] || !parse_hex(text, equals, &out->address))
-        return error_set(err, ERROR_INPUT,
-                         "--page %s: expected 0xADDRESS=FILE, as in 0x7f0012340000=code.bin", text);
-    out->path = strdup(equals + 1);
-    return out->path ? 0 : error_set(err, ERROR_FAILED, "out of memory");
-}
-
-int code_given_parse_elf(const char *text, struct code_given *out, struct error *err)
-{
-    *out = (struct code_given){0};
-    const char *at = strrchr(text, '@');
-    if (at && parse_hex(at + 1, text + strlen(text), &out->address))
-        out->has_address = true;
-    else if (at && strncmp(at, "@0x", 3) == 0)
-        return error_set(err, ERROR_INPUT,
-                         "--elf %s: %s is no address; expected FILE or FILE@0xBASE", text, at + 1);
-    size_t length = out->has_address ? (size_t)(at - text) : strlen(text);
-    if (!length)
-        return error_set(err, ERROR_INPUT, "--elf %s: expected FILE or FILE@0xBASE", text);
-    out->path = strndup(text, length);
-    return out->path ? 0 : error_set(err, ERROR_FAILED, "out of memory");
-}
-
-void code_given_free(struct code_given *given)
-{
-    free((char *)(uintptr_t)given->path);
-    given->path = NULL;
 }
 
 // --- sections --------------------------------------------------------------------------------
@@ -108,7 +61,7 @@ static struct code_section part_of(const struct code_section *section, uint64_t 
 }
 
 // Adds what of the section is not covered yet: what comes first wins.
-static int add_section(struct code_section_array *sections, struct code_section section)
+int code_add_section(struct code_section_array *sections, struct code_section section)
 {
     if (section.bytes > UINT64_MAX - section.address)
         section.bytes = UINT64_MAX - section.address;
@@ -129,8 +82,8 @@ static int add_section(struct code_section_array *sections, struct code_section 
     return 0;
 }
 
-static int add_loads(struct code_section_array *sections, const struct elf_facts *facts,
-                     uint32_t file, uint64_t moved_by, bool elf_addresses)
+int code_add_loads(struct code_section_array *sections, const struct elf_facts *facts,
+                   uint32_t file, uint64_t moved_by, bool elf_addresses)
 {
     for (size_t i = 0; i < facts->loads.count; i++) {
         const struct elf_load *load = &facts->loads.items[i];
@@ -142,113 +95,10 @@ static int add_loads(struct code_section_array *sections, const struct elf_facts
                                        .file_offset = load->file_offset,
                                        .elf_address = elf_addresses ? load->address : address,
                                        .file = file};
-        if (add_section(sections, section) < 0)
+        if (code_add_section(sections, section) < 0)
             return -1;
     }
     return 0;
-}
-
-// --- by hand -----------------------------------------------------------------------------------
-
-static int add_page(struct code_finder *finder, struct code_section_array *sections,
-                    const struct code_given *given, struct error *err)
-{
-    struct stat status;
-    if (stat(given->path, &status) < 0)
-        return error_set_errno(err, ERROR_INPUT, "--page %s", given->path);
-    if (!S_ISREG(status.st_mode) || status.st_size == 0)
-        return error_set(err, ERROR_INPUT, "--page %s: not a file with bytes in it", given->path);
-    struct elf_facts facts = {.file_bytes = (uint64_t)status.st_size};
-    uint32_t file = code_add_file(finder, given->path, given->path, CODE_RAW,
-                                  given->address >= kernel_begins, true, &facts);
-    if (file == CODE_NONE)
-        return error_set(err, ERROR_FAILED, "out of memory");
-    struct code_section section = {.address = given->address,
-                                   .bytes = (uint64_t)status.st_size,
-                                   .elf_address = given->address,
-                                   .file = file};
-    if (add_section(sections, section) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory");
-    return 0;
-}
-
-static int add_elf(struct code_finder *finder, struct code_section_array *sections,
-                   const struct code_given *given, struct error *err)
-{
-    enum { PAGE_MASK = 4095 };
-    struct elf_facts facts;
-    const char *why = "";
-    bool missing;
-    if (elf_facts_read(given->path, &facts, &why, &missing) < 0)
-        return error_set(err, ERROR_INPUT, "--elf %s: %s", given->path, why);
-    uint64_t lowest = UINT64_MAX;
-    bool any = false;
-    for (size_t i = 0; i < facts.loads.count; i++) {
-        if (facts.loads.items[i].address < lowest)
-            lowest = facts.loads.items[i].address & ~(uint64_t)PAGE_MASK;
-        any = any || facts.loads.items[i].executable;
-    }
-    if (!any || !facts.has_code) {
-        elf_facts_free(&facts);
-        return error_set(err, ERROR_INPUT, "--elf %s: loads no code", given->path);
-    }
-    bool core = facts.type == ET_CORE;
-    uint64_t moved_by = given->has_address ? given->address - lowest : 0;
-    uint32_t file = code_add_file(finder, given->path, given->path, core ? CODE_CORE : CODE_ELF,
-                                  lowest + moved_by >= kernel_begins, true, &facts);
-    if (file == CODE_NONE ||
-        add_loads(sections, &finder->images->private->facts.items[file], file, moved_by, !core) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory");
-    return 0;
-}
-
-// --- kcore -------------------------------------------------------------------------------------
-
-static char *existing(const char *folder, const char *name)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", folder, name) < 0)
-        return NULL;
-    if (access(path, R_OK) == 0)
-        return path;
-    free(path);
-    return NULL;
-}
-
-static int add_kcore(struct code_finder *finder, struct code_section_array *kernel,
-                     struct error *err)
-{
-    const struct code_image_options *options = finder->options;
-    struct code_images *images = finder->images;
-    bool asked = options->kcore_dir != NULL;
-    char *folder = NULL;
-    if (asked)
-        folder = strdup(options->kcore_dir);
-    else if (options->recording)
-        folder = existing(options->recording, "kcore_dir");
-    if (!folder)
-        return 0;
-    char *path = existing(folder, "kcore");
-    images->kallsyms = existing(folder, "kallsyms");
-    images->modules = existing(folder, "modules");
-    int result = 0;
-    if (path) {
-        struct elf_facts facts;
-        const char *why = "";
-        bool missing;
-        uint32_t file = CODE_NONE;
-        if (elf_facts_read(path, &facts, &why, &missing) < 0)
-            result = error_set(err, ERROR_INPUT, "%s: %s", path, why);
-        else if ((file = code_add_file(finder, path, "[kernel.kcore]", CODE_KCORE, true, true,
-                                       &facts)) == CODE_NONE ||
-                 add_loads(kernel, &images->private->facts.items[file], file, 0, false) < 0)
-            result = error_set(err, ERROR_FAILED, "out of memory");
-    } else if (asked) {
-        result = error_set(err, ERROR_INPUT, "%s: has no kcore that can be read", folder);
-    }
-    free(path);
-    free(folder);
-    return result;
 }
 
 // --- mappings ----------------------------------------------------------------------------------
@@ -271,7 +121,7 @@ static int add_user_mapping(struct code_finder *finder, struct code_section_arra
                                    .elf_address =
                                        elf_address_of_offset(facts, mapping->file_offset),
                                    .file = file};
-    return add_section(sections, section);
+    return code_add_section(sections, section);
 }
 
 // vmlinux: moved by as much as its first code symbol, which the mapping's name ends with ("_text",
@@ -292,26 +142,40 @@ static int add_kernel_mapping(struct code_finder *finder, struct code_section_ar
             if (facts->loads.items[i].executable && facts->loads.items[i].address < linked)
                 linked = facts->loads.items[i].address;
     }
-    return add_loads(sections, facts, file, mapping->begin - linked, true);
+    return code_add_loads(sections, facts, file, mapping->begin - linked, true);
 }
 
 static int copy_sections(struct code_section_array *to, const struct code_section_array *from)
 {
     for (size_t i = 0; i < from->count; i++)
-        if (add_section(to, from->items[i]) < 0)
+        if (code_add_section(to, from->items[i]) < 0)
             return -1;
     return 0;
 }
 
+// What every space gets besides its mappings.
+struct layers {
+    struct code_section_array first; // wins over mappings: given by hand, kcore
+    struct code_section_array last;  // fills what they leave: core dumps, which have no symbols
+};
+
+static void free_layers(struct layers *layers)
+{
+    array_free(&layers->first);
+    array_free(&layers->last);
+}
+
 static int build_space(struct code_finder *finder, const struct perf_address_space *space,
-                       const struct code_section_array *first, bool resolve)
+                       const struct layers *layers, bool resolve)
 {
     struct code_space built = {.pid = space->pid, .from = space->from, .to = space->to};
     bool kernel = space->pid == PERF_NO_PID;
-    int result = copy_sections(&built.sections, first);
+    int result = copy_sections(&built.sections, &layers->first);
     for (size_t i = 0; resolve && result == 0 && i < space->mappings.count; i++)
         result = kernel ? add_kernel_mapping(finder, &built.sections, &space->mappings.items[i])
                         : add_user_mapping(finder, &built.sections, &space->mappings.items[i]);
+    if (result == 0)
+        result = copy_sections(&built.sections, &layers->last);
     if (result == 0 && !finder->out_of_memory)
         result = array_push(&finder->images->spaces, built);
     if (result < 0 || finder->out_of_memory) {
@@ -322,8 +186,7 @@ static int build_space(struct code_finder *finder, const struct perf_address_spa
 }
 
 static int build_spaces(struct code_finder *finder, const struct perf_maps *maps,
-                        const struct code_section_array *user,
-                        const struct code_section_array *kernel, bool has_kcore)
+                        const struct layers *user, const struct layers *kernel, bool has_kcore)
 {
     bool kernel_built = false;
     for (size_t i = 0; i < maps->spaces.count; i++) {
@@ -334,21 +197,43 @@ static int build_spaces(struct code_finder *finder, const struct perf_maps *maps
             return -1;
     }
     struct perf_address_space whole = {.pid = PERF_NO_PID, .to = UINT64_MAX};
-    if (!kernel_built && kernel->count)
+    if (!kernel_built && kernel->first.count + kernel->last.count)
         return build_space(finder, &whole, kernel, false);
     return 0;
 }
 
-// Sorts sections given by hand into the kernel's and everybody else's.
-static int split_given(const struct code_section_array *given, struct code_section_array *user,
-                       struct code_section_array *kernel)
+// Sorts what was given by hand into the kernel's and everybody else's, first and last.
+static int split_given(const struct code_images *images, const struct code_section_array *given,
+                       struct layers *user, struct layers *kernel)
 {
     for (size_t i = 0; i < given->count; i++) {
         struct code_section *section = &given->items[i];
-        if (add_section(section->address >= kernel_begins ? kernel : user, *section) < 0)
+        struct layers *whose = section->address >= code_kernel_begins ? kernel : user;
+        bool core = images->files.items[section->file].kind == CODE_CORE;
+        if (code_add_section(core ? &whose->last : &whose->first, *section) < 0)
             return -1;
     }
     return 0;
+}
+
+// Everything that does not depend on the mappings.
+static int build_layers(struct code_finder *finder, struct code_section_array *given,
+                        const struct perf_maps *maps, struct layers *user, struct layers *kernel,
+                        bool *has_kcore, struct error *err)
+{
+    const struct code_image_options *options = finder->options;
+    for (size_t i = 0; i < options->given_count; i++) {
+        int result = options->given[i].raw ? code_add_page(finder, given, &options->given[i], err)
+                                           : code_add_elf(finder, given, &options->given[i], err);
+        if (result < 0)
+            return result;
+    }
+    if (split_given(finder->images, given, user, kernel) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    size_t by_hand = kernel->first.count;
+    int result = code_add_kcore(finder, maps, &kernel->first, err);
+    *has_kcore = kernel->first.count > by_hand;
+    return result;
 }
 
 int code_images_build(const struct perf_maps *maps, const struct code_image_options *options,
@@ -356,34 +241,37 @@ int code_images_build(const struct perf_maps *maps, const struct code_image_opti
 {
     memset(out, 0, sizeof *out);
     struct code_finder finder = {.images = out, .options = options};
-    struct code_section_array given = {0}, user = {0}, kernel = {0};
+    struct code_section_array given = {0};
+    struct layers user = {0}, kernel = {0}, everything = {0};
+    bool has_kcore = false;
     out->private = calloc(1, sizeof *out->private);
-    int result = out->private ? 0 : error_set(err, ERROR_FAILED, "out of memory");
-    for (size_t i = 0; result == 0 && i < options->given_count; i++)
-        result = options->given[i].raw ? add_page(&finder, &given, &options->given[i], err)
-                                       : add_elf(&finder, &given, &options->given[i], err);
-    if (result == 0 && split_given(&given, &user, &kernel) < 0)
-        result = error_set(err, ERROR_FAILED, "out of memory");
-    size_t by_hand = kernel.count;
+    if (out->private)
+        out->private->questions = name_pool_alloc();
+    int result =
+        out->private && out->private->questions ? 0 : error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0)
-        result = add_kcore(&finder, &kernel, err);
-    if (result == 0 && maps &&
-        build_spaces(&finder, maps, &user, &kernel, kernel.count > by_hand) < 0)
+        result = build_layers(&finder, &given, maps, &user, &kernel, &has_kcore, err);
+    if (result == 0 && maps && build_spaces(&finder, maps, &user, &kernel, has_kcore) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0 && !maps) {
         struct perf_address_space whole = {.pid = PERF_NO_PID, .to = UINT64_MAX};
-        if (build_space(&finder, &whole, &given, false) < 0)
+        everything.first = given;
+        if (build_space(&finder, &whole, &everything, false) < 0)
+            result = error_set(err, ERROR_FAILED, "out of memory");
+    }
+    if (result == 0) {
+        struct code_space *fallback = &out->private->fallback;
+        fallback->to = UINT64_MAX;
+        if (copy_sections(&fallback->sections, &user.first) < 0 ||
+            copy_sections(&fallback->sections, &user.last) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory");
     }
     array_free(&given);
-    array_free(&kernel);
-    if (result < 0) {
-        array_free(&user);
+    free_layers(&user);
+    free_layers(&kernel);
+    if (result < 0)
         code_images_free(out);
-        return result;
-    }
-    out->private->fallback = (struct code_space){.to = UINT64_MAX, .sections = user};
-    return 0;
+    return result;
 }
 
 void code_images_free(struct code_images *images)
@@ -405,8 +293,7 @@ void code_images_free(struct code_images *images)
     if (private) {
         for (size_t i = 0; i < private->facts.count; i++)
             elf_facts_free(&private->facts.items[i]);
-        for (size_t i = 0; i < private->answers.count; i++)
-            free(private->answers.items[i].mapped_path);
+        name_pool_free(private->questions);
         for (size_t i = 0; i < private->descriptors.count; i++)
             close(private->descriptors.items[i]);
         array_free(&private->facts);

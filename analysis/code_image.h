@@ -5,8 +5,11 @@
 // build-id is compared where the recording knows one. What is missing or does not match is left
 // out, counted and said.
 //
-// Looked for, in this order: --symfs, the perf.data directory's kcore_dir, ~/.debug (perf's
-// build-id cache), /usr/lib/debug/.build-id, the mapped path itself.
+// User code is looked for, in this order, in: --symfs; ~/.debug (perf's build-id cache); the mapped
+// path itself; the vdso of this machine. The kernel's: a kcore copy of the recording (its
+// kcore_dir, or perf's cache: the only way that has modules and the text as it was patched when it
+// ran); then a vmlinux under --symfs, ~/.debug, /usr/lib/debug and /lib/modules. A file on this
+// host whose build-id the recording does not tell must at least have the recorded inode.
 #ifndef ANALYSIS_CODE_IMAGE_H
 #define ANALYSIS_CODE_IMAGE_H
 
@@ -64,7 +67,7 @@ const char *code_problem_name(enum code_problem problem);
 
 struct code_complaint {
     enum code_problem problem;
-    uint64_t mappings; // that wanted it
+    uint64_t mappings; // that wanted it, in all address spaces
     uint64_t bytes;    // of the first of them
     char *text;        // path and what to do about it
 };
@@ -108,8 +111,9 @@ int code_given_parse_elf(const char *text, struct code_given *out, struct error 
 void code_given_free(struct code_given *given);
 
 // Resolves every mapping. maps NULL: only what was given by hand, in one space with pid
-// PERF_NO_PID; otherwise that is added to every process's space. Files given by hand that cannot be
-// read are ERROR_INPUT; everything else is a complaint.
+// PERF_NO_PID; otherwise that is added to every process's space: pages and ELF files win over what
+// was mapped, core dumps fill what it leaves (the vdso, JIT code). Files given by hand that cannot
+// be read are ERROR_INPUT; everything else is a complaint.
 int code_images_build(const struct perf_maps *maps, const struct code_image_options *options,
                       struct code_images *out, struct error *err);
 void code_images_free(struct code_images *images);

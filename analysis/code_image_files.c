@@ -4,7 +4,7 @@
 #include "analysis/code_image_private.h"
 
 #include <elf.h>
-#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,27 +118,31 @@ static bool try_format(struct search *search, bool trusted, const char *format, 
     return length > 0 && (size_t)length < sizeof path && try_file(search, path, trusted);
 }
 
-static void hex_of(const uint8_t *bytes, size_t count, char *out)
+void code_hex(const uint8_t *bytes, size_t count, char *out)
 {
     for (size_t i = 0; i < count; i++)
         sprintf(out + 2 * i, "%02x", bytes[i]);
 }
 
+bool code_cache_folder(const struct code_image_options *options, char *out, size_t out_bytes)
+{
+    const char *home = getenv("HOME");
+    int length = -1;
+    if (options->build_id_cache)
+        length = snprintf(out, out_bytes, "%s", options->build_id_cache);
+    else if (home)
+        length = snprintf(out, out_bytes, "%s/.debug", home);
+    return length > 0 && (size_t)length < out_bytes;
+}
+
 // perf's cache: ~/.debug/.build-id/ab/cdef…/{elf,vdso}; before Linux 4.9 that was the file itself.
 static bool try_cache(struct search *search)
 {
-    if (!search->has_build_id)
+    char cache[PATH_BYTES - 128], folder[PATH_BYTES], id[41];
+    if (!search->has_build_id || !code_cache_folder(search->finder->options, cache, sizeof cache))
         return false;
-    char id[41], folder[PATH_BYTES - 128];
-    hex_of(search->build_id, 20, id);
-    const char *cache = search->finder->options->build_id_cache;
-    const char *home = getenv("HOME");
-    if (!cache && !home)
-        return false;
-    if (cache)
-        snprintf(folder, sizeof folder, "%s/.build-id/%.2s/%s", cache, id, id + 2);
-    else
-        snprintf(folder, sizeof folder, "%s/.debug/.build-id/%.2s/%s", home, id, id + 2);
+    code_hex(search->build_id, 20, id);
+    snprintf(folder, sizeof folder, "%s/.build-id/%.2s/%s", cache, id, id + 2);
     return try_format(search, true, "%s/elf", folder) ||
            try_format(search, true, "%s/vdso", folder) || try_format(search, true, "%s", folder);
 }
@@ -165,8 +169,9 @@ static bool try_own_vdso(struct search *search)
     int memory = same ? memfd_create("vdso", MFD_CLOEXEC) : -1;
     if (memory < 0 || write(memory, image, bytes) != (ssize_t)bytes ||
         array_push(&search->finder->images->private->descriptors, memory) < 0) {
-        remember(search, same ? VERDICT_UNREADABLE : VERDICT_OTHER_BUILD, "this machine's vdso",
-                 "cannot be copied");
+        if (same || search->has_build_id)
+            remember(search, same ? VERDICT_UNREADABLE : VERDICT_OTHER_BUILD, "this machine's vdso",
+                     "cannot be copied");
         if (memory >= 0)
             close(memory);
         elf_facts_free(&facts);
@@ -184,7 +189,8 @@ static bool search_user(struct search *search)
 {
     const struct code_image_options *options = search->finder->options;
     const char *path = search->mapping->path;
-    if (options->symfs && try_format(search, true, "%s/%s", options->symfs, path))
+    if (options->symfs &&
+        try_format(search, true, "%s%s%s", options->symfs, path[0] == '/' ? "" : "/", path))
         return true;
     if (try_cache(search))
         return true;
@@ -237,7 +243,7 @@ static char *describe(const struct search *search, enum code_problem problem)
     const char *mapped = search->mapping->path;
     char id[41] = "", *text = NULL;
     int length = -1;
-    hex_of(search->build_id, 20, id);
+    code_hex(search->build_id, 20, id);
     switch (problem) {
     case CODE_NO_FILE:
         length = asprintf(&text, "%s: code that is in no file (JIT?); give its bytes with --page",
@@ -263,15 +269,20 @@ static char *describe(const struct search *search, enum code_problem problem)
         length = asprintf(&text, "%s: %s %s", mapped, search->path, search->why);
         break;
     default:
-        length = search->kernel
-                     ? asprintf(&text,
-                                "%s: no image of the kernel that ran; record with perf "
-                                "record --kcore, or give its vmlinux under --symfs",
-                                mapped)
-                     : asprintf(&text,
-                                "%s: not on this machine; give the recorded machine's files "
-                                "with --symfs",
-                                mapped);
+        if (search->kernel)
+            length = asprintf(&text,
+                              "%s: no image of the kernel that ran; record with perf record "
+                              "--kcore, or give its vmlinux under --symfs",
+                              mapped);
+        else if (search->vdso)
+            length =
+                asprintf(&text, "[vdso]: not this machine's; give a core dump of the process with "
+                                "--elf, or the bytes with --page");
+        else
+            length = asprintf(&text,
+                              "%s: not on this machine; give the recorded machine's files with "
+                              "--symfs",
+                              mapped);
         break;
     }
     return length < 0 ? NULL : text;
@@ -306,31 +317,6 @@ static bool in_no_file(const char *path)
            (path[0] == '[' && strcmp(path, "[vdso]") != 0);
 }
 
-static int compare_answer(const struct code_answer *answer, const char *path,
-                          const uint8_t *build_id, uint64_t inode)
-{
-    int order = strcmp(answer->mapped_path, path);
-    if (!order)
-        order = memcmp(answer->build_id, build_id, sizeof answer->build_id);
-    if (!order)
-        order = (answer->inode > inode) - (answer->inode < inode);
-    return order;
-}
-
-static size_t answer_place(const struct code_answer_array *answers, const char *path,
-                           const uint8_t *build_id, uint64_t inode)
-{
-    size_t low = 0, high = answers->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare_answer(&answers->items[middle], path, build_id, inode) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static struct code_answer answer_for(struct search *search, bool module)
 {
     struct code_answer answer = {.file = CODE_NONE, .complaint = CODE_NONE};
@@ -360,28 +346,25 @@ uint32_t code_find_file(struct code_finder *finder, const struct perf_mapping *m
     search.has_build_id = memcmp(search.build_id, nothing, sizeof nothing) != 0;
     // All modules have one answer.
     bool module = kernel && strncmp(mapping->path, "[kernel.", 8) != 0;
-    const char *asked = module ? "kernel modules" : mapping->path;
-    const uint8_t *build_id = module ? nothing : search.build_id;
-    uint64_t inode = module ? 0 : mapping->inode;
+    char question[PATH_BYTES + 100], id[41];
+    code_hex(search.build_id, sizeof search.build_id, id);
+    if (module)
+        snprintf(question, sizeof question, "modules");
+    else
+        snprintf(question, sizeof question, "%s %" PRIu64 " %s", id, mapping->inode, mapping->path);
 
-    struct code_answer_array *answers = &finder->images->private->answers;
-    size_t place = answer_place(answers, asked, build_id, inode);
-    if (place == answers->count ||
-        compare_answer(&answers->items[place], asked, build_id, inode) != 0) {
+    struct code_images_private *private = finder->images->private;
+    uint32_t number = name_pool_add(private->questions, question, sizeof question);
+    if (number == private->answers.count) { // never asked before
         struct code_answer answer = answer_for(&search, module);
-        answer.mapped_path = strdup(asked);
-        memcpy(answer.build_id, build_id, sizeof answer.build_id);
-        answer.inode = inode;
-        if (!answer.mapped_path || array_push(answers, answer) < 0) {
-            free(answer.mapped_path);
-            finder->out_of_memory = true;
-            return CODE_NONE;
-        }
-        struct code_answer *at = &answers->items[place];
-        memmove(at + 1, at, (answers->count - 1 - place) * sizeof *at);
-        *at = answer;
+        if (array_push(&private->answers, answer) < 0)
+            number = UINT32_MAX;
     }
-    const struct code_answer *known = &answers->items[place];
+    if (number == UINT32_MAX) {
+        finder->out_of_memory = true;
+        return CODE_NONE;
+    }
+    const struct code_answer *known = &private->answers.items[number];
     if (known->complaint != CODE_NONE)
         finder->images->complaints.items[known->complaint].mappings++;
     return known->file;

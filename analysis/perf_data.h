@@ -77,6 +77,7 @@ struct perf_event {
     uint16_t misc;
     uint16_t size;
 };
+_Static_assert(sizeof(struct perf_event) == 48, "there may be millions of them");
 struct perf_event_array ARRAY_OF(struct perf_event);
 
 // One AUXTRACE record's data.

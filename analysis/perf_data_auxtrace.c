@@ -162,6 +162,8 @@ static void finish_intel_pt(struct perf_data *data)
 
 // --- streams -------------------------------------------------------------------------------------
 
+enum { RINGS_MOST = 1 << 14 }; // Linux has 8,192 CPUs at most
+
 static struct perf_aux_stream *stream_of(struct perf_reader *reader, uint32_t ring)
 {
     struct perf_aux_stream_array *streams = &reader->data->streams;
@@ -175,6 +177,10 @@ static struct perf_aux_stream *stream_of(struct perf_reader *reader, uint32_t ri
     }
     if (low < streams->count && streams->items[low].ring == ring)
         return &streams->items[low];
+    if (streams->count >= RINGS_MOST) {
+        perf_complain(reader, "AUXTRACE of more than %d rings", RINGS_MOST);
+        return NULL;
+    }
     if (array_push(streams, (struct perf_aux_stream){0}) < 0) {
         reader->out_of_memory = true;
         return NULL;

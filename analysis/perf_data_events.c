@@ -45,6 +45,7 @@ static void index_attrs(struct perf_reader *reader)
 {
     const struct perf_attr_array *attrs = &reader->data->attrs;
     reader->attrs_indexed = true;
+    reader->times_indexed++;
     reader->attrs_alike = true;
     reader->attr_takes_aux = false;
     reader->ids.count = 0;
@@ -69,13 +70,10 @@ static void index_attrs(struct perf_reader *reader)
         qsort(reader->ids.items, reader->ids.count, sizeof *reader->ids.items, by_id);
 }
 
-// The attribute an id belongs to. Synthesized records have id 0 and are laid out as the first
-// attribute says. NULL: unknown.
-static const struct perf_attr *attr_of(const struct perf_reader *reader, uint64_t id)
+struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id)
 {
-    const struct perf_attr_array *attrs = &reader->data->attrs;
-    if (id == 0)
-        return &attrs->items[0];
+    if (!reader->attrs_indexed)
+        index_attrs(reader);
     size_t low = 0, high = reader->ids.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -85,8 +83,15 @@ static const struct perf_attr *attr_of(const struct perf_reader *reader, uint64_
             high = middle;
     }
     if (low < reader->ids.count && reader->ids.items[low].id == id)
-        return &attrs->items[reader->ids.items[low].attr];
+        return &reader->data->attrs.items[reader->ids.items[low].attr];
     return NULL;
+}
+
+// The attribute a record belongs to. Synthesized records have id 0 and are laid out as the first
+// attribute says. NULL: unknown.
+static const struct perf_attr *attr_of(struct perf_reader *reader, uint64_t id)
+{
+    return id == 0 ? &reader->data->attrs.items[0] : perf_attr_of_id(reader, id);
 }
 
 static void take_sample_id(const struct perf_attr *attr, const uint8_t *record, size_t size,
@@ -313,59 +318,6 @@ void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t 
         return;
     if (reader->data->samples_with_aux++ == 0)
         perf_complain(reader, "samples carry pieces of trace (--aux-sample), which are not read");
-}
-
-// --- order ---------------------------------------------------------------------------------------
-
-// Merges the ascending runs [from, middle) and [middle, to).
-static void merge(const struct perf_event *in, struct perf_event *out, size_t from, size_t middle,
-                  size_t to)
-{
-    size_t left = from, right = middle;
-    for (size_t at = from; at < to; at++) {
-        bool take_right = left == middle || (right < to && in[right].time < in[left].time);
-        out[at] = take_right ? in[right++] : in[left++];
-    }
-}
-
-static size_t run_end(const struct perf_event_array *events, size_t from)
-{
-    size_t end = from + 1;
-    while (end < events->count && events->items[end - 1].time <= events->items[end].time)
-        end++;
-    return end;
-}
-
-// Sorts by time and keeps the order of equals. perf writes the buffers of the CPUs one after the
-// other, so the events are few ascending runs, which are merged pairwise.
-int perf_sort_events(struct perf_event_array *events)
-{
-    struct perf_event *spare = NULL;
-    int result = -1;
-    size_t runs;
-    do {
-        runs = 0;
-        for (size_t from = 0; from < events->count;) {
-            size_t middle = run_end(events, from);
-            if (from == 0 && middle == events->count)
-                goto sorted;
-            size_t to = middle < events->count ? run_end(events, middle) : middle;
-            if (!spare && !(spare = malloc(events->count * sizeof *spare)))
-                return -1;
-            merge(events->items, spare, from, middle, to);
-            from = to;
-            runs++;
-        }
-        struct perf_event *swapped = events->items;
-        events->items = spare;
-        spare = swapped;
-        // Both hold events->count items; the smaller capacity is the one both have.
-        events->capacity = events->count;
-    } while (runs > 1);
-sorted:
-    result = 0;
-    free(spare);
-    return result;
 }
 
 // --- typed readers: the record was checked ------------------------------------------------------

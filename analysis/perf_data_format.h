@@ -56,7 +56,9 @@ enum perf_record_type {
     PERF_FINISHED_INIT = 82,
     PERF_COMPRESSED2 = 83,
     PERF_BPF_METADATA = 84,
-    PERF_RECORD_TYPES = 85
+    PERF_SCHEDSTAT_CPU = 85,
+    PERF_SCHEDSTAT_DOMAIN = 86,
+    PERF_RECORD_TYPES = 87
 };
 
 struct perf_record_header {

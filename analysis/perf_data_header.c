@@ -14,7 +14,9 @@ enum {
     FEATURE_BITMAP_AT = 72,
     ATTR_BYTES_NEEDED = 48, // up to and with the flags
     ATTR_BYTES_MOST = 4096,
-    ATTRS_MOST = 1 << 20,
+    ATTRS_MOST = 1 << 14, // each look-up passes them all
+    IDS_MOST = 1 << 22,
+    TIMES_INDEXED_MOST = 256, // attributes come first, or in a few batches
 };
 
 static const char magic[8] = "PERFILE2";
@@ -39,10 +41,16 @@ void perf_add_attr(struct perf_reader *reader, const uint8_t *attr, size_t attr_
                    const uint8_t *ids, size_t id_count)
 {
     struct perf_data *data = reader->data;
-    if (attr_bytes < ATTR_BYTES_NEEDED || data->attrs.count >= ATTRS_MOST) {
-        perf_complain(reader, "an attribute of %zu bytes, or too many of them", attr_bytes);
+    if (attr_bytes < ATTR_BYTES_NEEDED) {
+        perf_complain(reader, "an attribute of %zu bytes", attr_bytes);
         return;
     }
+    if (data->attrs.count >= ATTRS_MOST || id_count > IDS_MOST - reader->id_count ||
+        reader->times_indexed > TIMES_INDEXED_MOST) {
+        perf_complain(reader, "too many attributes, or ids of them, or too often anew");
+        return;
+    }
+    reader->id_count += id_count;
     uint64_t flags = perf_u64(attr + 40);
     struct perf_attr one = {.type = perf_u32(attr),
                             .config = perf_u64(attr + 8),
@@ -154,18 +162,10 @@ static void read_topology(struct perf_reader *reader, struct cursor *cursor)
     }
 }
 
-static struct perf_attr *attr_of_id(struct perf_data *data, uint64_t id)
-{
-    for (size_t i = 0; i < data->attrs.count; i++)
-        for (size_t k = 0; k < data->attrs.items[i].id_count; k++)
-            if (data->attrs.items[i].ids[k] == id)
-                return &data->attrs.items[i];
-    return NULL;
-}
-
 // The attributes once more, with names.
-static void read_event_descriptions(struct perf_data *data, struct cursor *cursor)
+static void read_event_descriptions(struct perf_reader *reader, struct cursor *cursor)
 {
+    struct perf_data *data = reader->data;
     uint32_t count = take_u32(cursor), attr_bytes = take_u32(cursor);
     if (attr_bytes > ATTR_BYTES_MOST)
         cursor->short_of = true;
@@ -175,7 +175,7 @@ static void read_event_descriptions(struct perf_data *data, struct cursor *curso
         char name[64];
         take_string(cursor, name, sizeof name);
         const uint8_t *first = take(cursor, (uint64_t)ids * 8);
-        struct perf_attr *attr = first && ids ? attr_of_id(data, perf_u64(first)) : NULL;
+        struct perf_attr *attr = first && ids ? perf_attr_of_id(reader, perf_u64(first)) : NULL;
         if (!attr && i < data->attrs.count && first)
             attr = &data->attrs.items[i];
         if (attr && !attr->name[0])
@@ -187,7 +187,7 @@ void perf_finish_attrs(struct perf_reader *reader)
 {
     struct cursor cursor = {.at = reader->descriptions, .left = reader->descriptions_bytes};
     if (cursor.at)
-        read_event_descriptions(reader->data, &cursor);
+        read_event_descriptions(reader, &cursor);
     if (cursor.short_of)
         perf_complain(reader, "the description of the events ends within a value");
 }
@@ -199,8 +199,10 @@ void perf_read_event_update(struct perf_reader *reader, const uint8_t *record, s
         perf_complain(reader, "EVENT_UPDATE of %zu bytes", size);
         return;
     }
-    struct perf_attr *attr = attr_of_id(reader->data, perf_u64(record + 16));
-    if (perf_u64(record + 8) == UPDATE_NAME && attr)
+    if (perf_u64(record + 8) != UPDATE_NAME)
+        return;
+    struct perf_attr *attr = perf_attr_of_id(reader, perf_u64(record + 16));
+    if (attr)
         snprintf(attr->name, sizeof attr->name, "%.*s", (int)(size - 24),
                  (const char *)record + 24);
 }
@@ -247,6 +249,24 @@ static void read_build_ids(struct perf_reader *reader, const uint8_t *bytes, uin
     }
 }
 
+static void read_text_feature(struct perf_data *data, uint64_t feature, struct cursor *cursor)
+{
+    const struct {
+        uint64_t feature;
+        char *text;
+        size_t bytes;
+    } texts[] = {
+        {PERF_FEATURE_HOSTNAME, data->hostname, sizeof data->hostname},
+        {PERF_FEATURE_OS_RELEASE, data->os_release, sizeof data->os_release},
+        {PERF_FEATURE_VERSION, data->perf_version, sizeof data->perf_version},
+        {PERF_FEATURE_ARCH, data->arch, sizeof data->arch},
+        {PERF_FEATURE_CPU_DESCRIPTION, data->cpu_description, sizeof data->cpu_description},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].feature == feature)
+            take_string(cursor, texts[i].text, texts[i].bytes);
+}
+
 void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8_t *bytes,
                        uint64_t count)
 {
@@ -256,24 +276,9 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
     case PERF_FEATURE_BUILD_ID:
         read_build_ids(reader, bytes, count, reader->offset);
         break;
-    case PERF_FEATURE_HOSTNAME:
-        take_string(&cursor, data->hostname, sizeof data->hostname);
-        break;
-    case PERF_FEATURE_OS_RELEASE:
-        take_string(&cursor, data->os_release, sizeof data->os_release);
-        break;
-    case PERF_FEATURE_VERSION:
-        take_string(&cursor, data->perf_version, sizeof data->perf_version);
-        break;
-    case PERF_FEATURE_ARCH:
-        take_string(&cursor, data->arch, sizeof data->arch);
-        break;
     case PERF_FEATURE_CPU_COUNTS:
         data->cpus_available = take_u32(&cursor);
         data->cpus_online = take_u32(&cursor);
-        break;
-    case PERF_FEATURE_CPU_DESCRIPTION:
-        take_string(&cursor, data->cpu_description, sizeof data->cpu_description);
         break;
     case PERF_FEATURE_CPUID:
         read_cpuid(data, &cursor);
@@ -304,7 +309,8 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
         data->clock_perf_ns = take_u64(&cursor);
         data->has_clock_data = !cursor.short_of;
         break;
-    default: // nothing in it that analysis needs
+    default: // a text, or nothing in it that analysis needs
+        read_text_feature(data, feature, &cursor);
         break;
     }
     if (cursor.short_of)

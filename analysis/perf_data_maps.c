@@ -6,14 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAPPINGS_MOST_IN_SPACE = 1 << 20 }; // Linux allows 65,530 unless told otherwise
+enum { MAPPINGS_MOST_IN_SPACE = 1 << 16 }; // Linux allows 65,530 unless told otherwise
 static const uint64_t default_limit = 16 * 1000 * 1000;
 
 struct current { // the latest space of a process
     uint32_t pid;
-    size_t space;
+    size_t space; // index + 1; 0: an empty slot
 };
-struct current_array ARRAY_OF(struct current);
+
+// A hash table by pid, never more than half full.
+struct current_table {
+    struct current *slots;
+    size_t count, capacity; // capacity: a power of two
+};
 
 struct named_id { // a build-id of the header, found by path
     const char *path;
@@ -22,7 +27,7 @@ struct named_id { // a build-id of the header, found by path
 
 struct builder {
     struct perf_maps *maps;
-    struct current_array current; // by pid
+    struct current_table current;
     struct named_id *named;
     size_t named_count;
     uint64_t mappings, limit;
@@ -71,25 +76,47 @@ static const struct perf_build_id *build_id_of(const struct builder *builder, co
 
 // --- spaces ----------------------------------------------------------------------------------
 
-static size_t current_place(const struct builder *builder, uint32_t pid)
+// The slot of a process, or the empty one where it belongs.
+static struct current *current_slot(const struct current_table *table, uint32_t pid)
 {
-    size_t low = 0, high = builder->current.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (builder->current.items[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t mask = table->capacity - 1;
+    size_t at = (size_t)((pid * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+    while (table->slots[at].space && table->slots[at].pid != pid)
+        at = (at + 1) & mask;
+    return &table->slots[at];
+}
+
+static int current_grow(struct current_table *table)
+{
+    struct current_table grown = {.count = table->count,
+                                  .capacity = table->capacity ? table->capacity * 2 : 256};
+    grown.slots = calloc(grown.capacity, sizeof *grown.slots);
+    if (!grown.slots)
+        return -1;
+    for (size_t i = 0; i < table->capacity; i++)
+        if (table->slots[i].space)
+            *current_slot(&grown, table->slots[i].pid) = table->slots[i];
+    free(table->slots);
+    *table = grown;
+    return 0;
+}
+
+static int current_set(struct current_table *table, uint32_t pid, size_t space)
+{
+    if (table->count >= table->capacity / 2 && current_grow(table) < 0)
+        return -1;
+    struct current *slot = current_slot(table, pid);
+    table->count += slot->space == 0;
+    *slot = (struct current){pid, space + 1};
+    return 0;
 }
 
 static struct perf_address_space *current_space(struct builder *builder, uint32_t pid)
 {
-    size_t place = current_place(builder, pid);
-    if (place < builder->current.count && builder->current.items[place].pid == pid)
-        return &builder->maps->spaces.items[builder->current.items[place].space];
-    return NULL;
+    if (!builder->current.capacity)
+        return NULL;
+    const struct current *slot = current_slot(&builder->current, pid);
+    return slot->space ? &builder->maps->spaces.items[slot->space - 1] : NULL;
 }
 
 // Ends the process's space at `from` and begins another, with copies of the given mappings.
@@ -118,22 +145,14 @@ static struct perf_address_space *begin_space(struct builder *builder, uint32_t 
     }
     if (before)
         before->to = from;
-    size_t place = current_place(builder, pid);
-    struct current now = {pid, builder->maps->spaces.count};
+    size_t space = builder->maps->spaces.count;
     if (array_push(&builder->maps->spaces, fresh) < 0)
         goto no_memory;
-    if (before) {
-        builder->current.items[place] = now;
-    } else {
-        if (array_push(&builder->current, now) < 0) {
-            builder->out_of_memory = true;
-            return NULL;
-        }
-        struct current *at = &builder->current.items[place];
-        memmove(at + 1, at, (builder->current.count - 1 - place) * sizeof *at);
-        *at = now;
+    if (current_set(&builder->current, pid, space) < 0) {
+        builder->out_of_memory = true;
+        return NULL;
     }
-    return &builder->maps->spaces.items[now.space];
+    return &builder->maps->spaces.items[space];
 
 no_memory:
     array_free(&fresh.mappings);
@@ -332,7 +351,7 @@ int perf_maps_build(const struct perf_data *data, uint64_t mapping_limit, struct
     }
     if (out->spaces.count)
         qsort(out->spaces.items, out->spaces.count, sizeof *out->spaces.items, by_pid_and_time);
-    array_free(&builder.current);
+    free(builder.current.slots);
     free(builder.named);
     if (!builder.out_of_memory)
         return 0;

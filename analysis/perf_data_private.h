@@ -39,6 +39,8 @@ struct perf_reader {
     struct perf_inflater *inflater; // of the input being read, NULL until needed
     struct perf_id_entry_array ids; // ascending id, once attrs_indexed
     bool attrs_indexed;
+    unsigned times_indexed;
+    size_t id_count;    // of all attrs
     bool attrs_alike;   // all attrs lay out sample_id the same way
     size_t id_from_end; // where the id stands in a record's sample_id, in u64 from the end; 0: not
     bool attr_takes_aux;
@@ -104,6 +106,10 @@ void perf_finish_streams(struct perf_data *data);
 // Checks a kernel record, takes its sample_id and keeps it as an event.
 void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_t size);
 void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size);
+// The attribute with that id, or NULL.
+struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id);
+
+// perf_data_order.c
 int perf_sort_events(struct perf_event_array *events);
 
 // perf_data_records.c

@@ -49,6 +49,8 @@ static const char *const record_names[PERF_RECORD_TYPES] = {
     [PERF_FINISHED_INIT] = "FINISHED_INIT",
     [PERF_COMPRESSED2] = "COMPRESSED2",
     [PERF_BPF_METADATA] = "BPF_METADATA",
+    [PERF_SCHEDSTAT_CPU] = "SCHEDSTAT_CPU",
+    [PERF_SCHEDSTAT_DOMAIN] = "SCHEDSTAT_DOMAIN",
 };
 
 const char *perf_record_name(uint32_t type)
@@ -72,8 +74,8 @@ static void read_attr_record(struct perf_reader *reader, const uint8_t *record, 
 static void read_id_index(struct perf_reader *reader, const uint8_t *record, size_t size)
 {
     enum { ENTRY = 32 };
-    uint64_t count = size >= 16 ? perf_u64(record + 8) : UINT64_MAX;
-    if (count > (size - 16) / ENTRY) {
+    uint64_t count = size < 16 ? 0 : perf_u64(record + 8);
+    if (size < 16 || count > (size - 16) / ENTRY) {
         perf_complain(reader, "ID_INDEX of %zu bytes cannot hold the entries it says", size);
         return;
     }
@@ -88,17 +90,53 @@ static void read_id_index(struct perf_reader *reader, const uint8_t *record, siz
     }
 }
 
-static void read_compressed(struct perf_reader *reader, const uint8_t *record, size_t size)
+// perf 6.16 computes the length of a COMPRESSED2 record in 16 bits: one of 64 KiB and more says too
+// little, has no padding, and may hold further records' headers between its pieces. Its own count
+// of bytes tells.
+enum { COMPRESSED2_PIECE_MOST = 65519 };
+
+static uint64_t record_bytes(const uint8_t *record, struct perf_record_header header, uint64_t left)
 {
-    if (perf_header_at(record).type == PERF_COMPRESSED) {
-        perf_inflate(reader, record + 8, size - 8);
+    if (header.type != PERF_COMPRESSED2 || left < 16)
+        return header.size;
+    uint64_t data = perf_u64(record + 8);
+    if (data > left - 16 || ((16 + data + 7) & ~(uint64_t)7) <= header.size)
+        return header.size;
+    return 16 + data;
+}
+
+static void read_compressed2(struct perf_reader *reader, const uint8_t *record, size_t size)
+{
+    uint64_t bytes = size < 16 ? 0 : perf_u64(record + 8);
+    if (size < 16 || bytes > size - 16) {
+        perf_complain(reader, "COMPRESSED2 of %zu bytes says it holds %" PRIu64, size, bytes);
         return;
     }
-    uint64_t bytes = size >= 16 ? perf_u64(record + 8) : UINT64_MAX;
-    if (bytes > size - 16)
-        perf_complain(reader, "COMPRESSED2 of %zu bytes says it holds %" PRIu64, size, bytes);
+    size_t at = 16, end = 16 + (size_t)bytes;
+    size_t piece = bytes < COMPRESSED2_PIECE_MOST ? (size_t)bytes : COMPRESSED2_PIECE_MOST;
+    for (;;) {
+        perf_inflate(reader, record + at, piece);
+        at += piece;
+        if (at == end)
+            return;
+        struct perf_record_header inner = {0};
+        if (end - at >= 16)
+            inner = perf_header_at(record + at);
+        if (inner.type != PERF_COMPRESSED2 || inner.size < 16 || inner.size > end - at) {
+            perf_complain(reader, "COMPRESSED2: its last %zu bytes are no record", end - at);
+            return;
+        }
+        at += 16;
+        piece = inner.size - 16u;
+    }
+}
+
+static void read_compressed(struct perf_reader *reader, const uint8_t *record, size_t size)
+{
+    if (perf_header_at(record).type == PERF_COMPRESSED)
+        perf_inflate(reader, record + 8, size - 8);
     else
-        perf_inflate(reader, record + 16, (size_t)bytes);
+        read_compressed2(reader, record, size);
 }
 
 // What follows a record without being counted in its size.
@@ -184,7 +222,8 @@ size_t perf_walk(struct perf_reader *reader, const uint8_t *bytes, uint64_t coun
         uint64_t left = count - at;
         if (!reader->compressed)
             reader->offset = base + at;
-        if (header.size < sizeof header) {
+        uint64_t size = record_bytes(record, header, left);
+        if (size < sizeof header) {
             perf_complain(
                 reader,
                 "a record of type %u and %u bytes: what follows it cannot be read (%" PRIu64
@@ -193,24 +232,24 @@ size_t perf_walk(struct perf_reader *reader, const uint8_t *bytes, uint64_t coun
             *stopped = true;
             return at;
         }
-        if (header.size > left)
+        if (size > left)
             break;
-        uint64_t payload = payload_of(record, header.size, header.type);
+        uint64_t payload = payload_of(record, (size_t)size, header.type);
         if (payload && reader->compressed) {
             perf_complain(reader, "%s within compressed records", perf_record_name(header.type));
             *stopped = true;
             return at;
         }
-        read_record(reader, record, header.size, left - header.size);
-        if (payload > left - header.size) {
+        read_record(reader, record, (size_t)size, left - size);
+        if (payload > left - size) {
             if (header.type != PERF_AUXTRACE) // which has complained already
                 perf_complain(reader,
                               "truncated: %s of %" PRIu64 " bytes, but %" PRIu64 " are left",
-                              perf_record_name(header.type), payload, left - header.size);
+                              perf_record_name(header.type), payload, left - size);
             *stopped = true;
             return count;
         }
-        at += header.size + payload;
+        at += size + payload;
     }
     if (at < count && !reader->compressed && !reader->out_of_memory) {
         reader->offset = base + at;

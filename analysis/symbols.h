@@ -8,20 +8,9 @@
 #define ANALYSIS_SYMBOLS_H
 
 #include "analysis/code_image.h"
+#include "analysis/symbols_names.h"
 #include "base/array.h"
 #include "base/error.h"
-
-// --- names ---------------------------------------------------------------------------------------
-
-struct name_pool; // grows; a name's number and its string never change
-struct name_pool *name_pool_alloc(void);
-void name_pool_free(struct name_pool *pool);
-// The name's number, or UINT32_MAX when out of memory.
-uint32_t name_pool_add(struct name_pool *pool, const char *name, size_t length);
-// The same, but UINT32_MAX where the name is not there. Changes nothing.
-uint32_t name_pool_find(const struct name_pool *pool, const char *name, size_t length);
-const char *name_pool_text(const struct name_pool *pool, uint32_t name);
-uint32_t name_pool_count(const struct name_pool *pool);
 
 // --- one table -----------------------------------------------------------------------------------
 
@@ -52,10 +41,6 @@ int symbol_table_add_jit_map(struct symbol_table *table, struct name_pool *pool,
 void symbol_table_sort(struct symbol_table *table);
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
 void symbol_table_free(struct symbol_table *table);
-
-// C++ names (and Rust's that look like them) made readable, others as they are. The caller frees;
-// NULL: out of memory.
-char *symbol_demangle(const char *name);
 
 // --- a recording's symbols -----------------------------------------------------------------------
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // Interned names: every distinct string once, with a number; and C++ names made readable.
-#include "analysis/symbols.h"
+#include "analysis/symbols_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
 
 struct name_block {
     struct name_block *next;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Any bytes as a perf.data (or, when they begin with 'D', as a directory's two files): parsed, and
-// everything that came out is used.
+// Any bytes as a perf.data: as they are when they begin like one, as a directory's two files when
+// they begin with 'D', otherwise as the records behind a sound header (so that a run without seeds
+// gets somewhere). Parsed, and everything that came out is used.
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 
 #include "analysis/perf_data.h"
 #include "analysis/perf_data_maps.h"
+#include "tests/analysis/perf_data_maker.h"
 
 static uint64_t used; // so that nothing read is optimised away
 
@@ -143,25 +146,51 @@ static void use(const struct perf_data *data)
     use_maps(data);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+static void parse_and_use(const struct perf_input *inputs, size_t count)
 {
     static const struct perf_limits limits = {
         .events = 10000, .copy_bytes = 1 << 20, .decompressed_bytes = 1 << 22};
-    struct perf_input inputs[2] = {{"fuzz", bytes, count}};
-    size_t input_count = 1;
-    if (count >= 4 && bytes[0] == 'D') {
-        size_t first = (size_t)bytes[1] * 16;
-        if (first > count - 2)
-            first = count - 2;
-        inputs[0] = (struct perf_input){"data", bytes + 2, first};
-        inputs[1] = (struct perf_input){"data.0", bytes + 2 + first, count - 2 - first};
-        input_count = 2;
-    }
     struct perf_data data;
     struct error err;
-    if (perf_data_parse(inputs, input_count, &limits, &data, &err) < 0)
-        return 0;
+    if (perf_data_parse(inputs, count, &limits, &data, &err) < 0)
+        return;
     use(&data);
     perf_data_free(&data);
+}
+
+static void parse_directory(const uint8_t *bytes, size_t count)
+{
+    size_t first = (size_t)bytes[1] * 16;
+    if (first > count - 2)
+        first = count - 2;
+    const struct perf_input inputs[2] = {{"data", bytes + 2, first},
+                                         {"data.0", bytes + 2 + first, count - 2 - first}};
+    parse_and_use(inputs, 2);
+}
+
+static void parse_records(const uint8_t *bytes, size_t count)
+{
+    struct maker maker = make_file();
+    make_bytes(&maker, bytes, count);
+    make_file_end(&maker);
+    // A copy of its exact length, so that a sanitizer sees any step beyond it.
+    uint8_t *exact = malloc(maker.count);
+    memcpy(exact, maker.bytes, maker.count);
+    const struct perf_input input = {"records", exact, maker.count};
+    parse_and_use(&input, 1);
+    free(exact);
+    free(maker.bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    const struct perf_input whole = {"fuzz", bytes, count};
+    if (count >= 4 && bytes[0] == 'D')
+        parse_directory(bytes, count);
+    else if (count == 0 || bytes[0] == 'P')
+        parse_and_use(&whole, 1);
+    else
+        parse_records(bytes, count);
     return 0;
 }

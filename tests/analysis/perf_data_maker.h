@@ -4,6 +4,8 @@
 #ifndef TESTS_ANALYSIS_PERF_DATA_MAKER_H
 #define TESTS_ANALYSIS_PERF_DATA_MAKER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -241,7 +241,7 @@ static void symfs_and_the_cache_come_first(void **state)
     build(&(struct code_image_options){.symfs = symfs, .build_id_cache = cache});
     const struct code_space *space = code_images_at(&images, 5, 10);
     assert_int_equal(space->sections.count, 2);
-    snprintf(expected, sizeof expected, "%s//opt/one", symfs);
+    snprintf(expected, sizeof expected, "%s/opt/one", symfs);
     const struct code_file *one = &images.files.items[space->sections.items[0].file];
     assert_string_equal(one->path, expected);
     assert_false(one->verified);
@@ -281,7 +281,7 @@ static void the_vdso_of_this_machine_is_used_when_it_is_the_same(void **state)
 }
 
 // An ELF core file with two pieces of kernel, as perf copies /proc/kcore.
-static void make_kcore(const char *path)
+static void make_kcore(const char *path, uint64_t text)
 {
     Elf64_Ehdr header = {.e_type = ET_CORE,
                          .e_machine = EM_X86_64,
@@ -297,7 +297,7 @@ static void make_kcore(const char *path)
     Elf64_Phdr pieces[2] = {{.p_type = PT_LOAD,
                              .p_flags = PF_R | PF_W | PF_X,
                              .p_offset = 0x1000,
-                             .p_vaddr = 0xffffffff81000000,
+                             .p_vaddr = text,
                              .p_filesz = 0x2000,
                              .p_memsz = 0x2000},
                             {.p_type = PT_LOAD,
@@ -323,7 +323,7 @@ static void the_kernel_is_the_recordings_kcore(void **state)
              path);
     assert_true(run_quietly(kcore));
     snprintf(kcore, sizeof kcore, "%s/kcore_dir/kcore", path);
-    make_kcore(kcore);
+    make_kcore(kcore, 0xffffffff81000000);
     make_record(&maker, PERF_MMAP, PERF_MISC_KERNEL);
     make_u32(&maker, PERF_NO_PID);
     make_u32(&maker, 0);
@@ -343,6 +343,45 @@ static void the_kernel_is_the_recordings_kcore(void **state)
     assert_int_equal(images.files.items[section->file].kind, CODE_KCORE);
     assert_non_null(images.kallsyms);
     assert_null(images.modules);
+    assert_int_equal(images.complaints.count, 0);
+}
+
+static void the_kernel_may_be_in_perfs_cache(void **state)
+{
+    (void)state;
+    char cache[200], command[800], path[400];
+    struct elf_facts kernel = {.build_id_size = 20};
+    memset(kernel.build_id, 0xab, 20);
+    snprintf(cache, sizeof cache, "%s/kcores", folder.path);
+    snprintf(command, sizeof command,
+             "d='%s/[kernel.kcore]/abababababababababababababababababababab' && "
+             "mkdir -p \"$d/2024010112000000\" \"$d/2024010212000000\" \"$d/2024010312000000\" && "
+             "touch \"$d/2024010112000000/kallsyms\" && ln -s \"$d\" %s/short",
+             cache, cache);
+    assert_true(run_quietly(command));
+    // The newest is damaged, the next is of another boot: the kernel lay elsewhere.
+    snprintf(path, sizeof path, "%s/short/2024010312000000/kcore", cache);
+    fclose(fopen(path, "w"));
+    snprintf(path, sizeof path, "%s/short/2024010212000000/kcore", cache);
+    make_kcore(path, 0xffffffff92000000);
+    snprintf(path, sizeof path, "%s/short/2024010112000000/kcore", cache);
+    make_kcore(path, 0xffffffff81000000);
+    make_record(&maker, PERF_MMAP2, PERF_MISC_KERNEL | PERF_MISC_MMAP_BUILD_ID);
+    make_u32(&maker, PERF_NO_PID);
+    make_u32(&maker, 0);
+    make_u64(&maker, 0xffffffff81000000);
+    make_u64(&maker, 0x2000);
+    make_u64(&maker, 0);
+    make_bytes(&maker, "\x14\0\0\0", 4);
+    make_bytes(&maker, kernel.build_id, 20);
+    make_u64(&maker, 0);
+    make_text(&maker, "[kernel.kallsyms]_text");
+    make_sample_id(&maker, 0, 0, 0, 0, 0);
+    build(&(struct code_image_options){.build_id_cache = cache});
+    const struct code_space *space = code_images_at(&images, PERF_NO_PID, 0);
+    assert_non_null(code_space_find(space, 0xffffffff81000000));
+    assert_non_null(images.kallsyms);
+    assert_non_null(strstr(images.kallsyms, "2024010112000000"));
     assert_int_equal(images.complaints.count, 0);
 }
 
@@ -400,6 +439,8 @@ static void code_may_be_given_by_hand(void **state)
     section = code_space_find(space, 0x10020);
     assert_int_equal(section->file_offset, 0x1020);
     assert_int_equal(section->bytes, 0xfe0);
+    const struct code_section *before = code_space_find(space, 0x1000f);
+    assert_int_equal(section->elf_address - before->elf_address, 0x20);
     section = code_space_find(space, 0x1000f);
     assert_int_equal(section->bytes, 16);
     uint64_t value;
@@ -464,6 +505,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_vdso_of_this_machine_is_used_when_it_is_the_same, begin,
                                         end),
         cmocka_unit_test_setup_teardown(the_kernel_is_the_recordings_kcore, begin, end),
+        cmocka_unit_test_setup_teardown(the_kernel_may_be_in_perfs_cache, begin, end),
         cmocka_unit_test_setup_teardown(without_kcore_modules_are_asked_for_once, begin, end),
         cmocka_unit_test_setup_teardown(code_may_be_given_by_hand, begin, end),
         cmocka_unit_test(bad_values_are_refused_in_words),

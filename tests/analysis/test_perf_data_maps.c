@@ -104,7 +104,9 @@ static void exec_empties_and_fork_copies(void **state)
     make_mmap2(&maker, 6, 0x4000, 0x1000, 0, "/ls", 111, EXECUTABLE);
     make_mmap2(&maker, 5, 0x7000, 0x1000, 0, "/late", 120, EXECUTABLE);
     make_task(&maker, PERF_FORK, 6, 5, 200); // the number again, another process
+    make_task(&maker, PERF_FORK, 5, 5, 210); // a thread: nothing changes
     replay(0);
+    assert_int_equal(maps.spaces.count, 1 + 3);
     assert_string_equal(at(6, 99, 0x1000), "-");
     assert_string_equal(at(6, 105, 0x1000), "/shell+0");
     assert_string_equal(at(6, 105, 0x7000), "-");

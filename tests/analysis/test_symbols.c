@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -46,6 +47,9 @@ static void equal_names_have_equal_numbers(void **state)
         snprintf(name, sizeof name, "function_%u and more", i);
         assert_int_equal(name_pool_add(pool, name, strcspn(name, " ")), i);
     }
+    assert_int_equal(name_pool_count(pool), COUNT);
+    assert_int_equal(name_pool_find(pool, "function_17.cold", 11), 17);
+    assert_int_equal(name_pool_find(pool, "function_17.cold", 16), UINT32_MAX);
     assert_int_equal(name_pool_count(pool), COUNT);
     assert_ptr_equal(name_pool_text(pool, 17), kept);
     assert_string_equal(kept, "function_17");
@@ -142,6 +146,27 @@ static void jit_maps_are_read_and_the_last_word_counts(void **state)
     assert_string_equal(name_at(&table, pool, 0x7f000000102f), "compiled again");
     assert_string_equal(name_at(&table, pool, 0x7f0000001030), "-");
     assert_string_equal(name_at(&table, pool, 0x7f000000104f), "second");
+    symbol_table_free(&table);
+    name_pool_free(pool);
+}
+
+static void an_alias_may_know_the_size(void **state)
+{
+    (void)state;
+    struct symbol_table table = {0};
+    struct name_pool *pool = name_pool_alloc();
+    uint32_t entry = name_pool_add(pool, "entry", 5), alias = name_pool_add(pool, "alias", 5);
+    uint32_t inner = name_pool_add(pool, "inner", 5);
+    const struct symbol symbols[] = {
+        {0x1000, 0, entry, 9}, {0x1000, 0x1100, alias, 1}, {0x1040, 0x1050, inner, 1}};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(array_push(&table.symbols, symbols[i]), 0);
+    symbol_table_sort(&table);
+    assert_string_equal(name_at(&table, pool, 0x1000), "entry");
+    assert_string_equal(name_at(&table, pool, 0x1045), "inner");
+    assert_string_equal(name_at(&table, pool, 0x1060), "entry"); // around what lies within it
+    assert_string_equal(name_at(&table, pool, 0x10ff), "entry");
+    assert_string_equal(name_at(&table, pool, 0x1100), "-");
     symbol_table_free(&table);
     name_pool_free(pool);
 }
@@ -243,6 +268,28 @@ static void a_stripped_file_has_its_separate_debug_file(void **state)
     name_pool_free(pool);
 }
 
+// As distributions do it: the local functions' symbols, compressed, within the stripped file.
+static void a_stripped_file_has_its_minidebuginfo(void **state)
+{
+    (void)state;
+    char command[512], path[200];
+    snprintf(command, sizeof command,
+             "cp /proc/%d/exe full && objcopy --only-keep-debug full mini && "
+             "strip --strip-debug mini && xz -k mini && strip -o bare-exe full && "
+             "objcopy --add-section .gnu_debugdata=mini.xz bare-exe with-mini",
+             (int)getpid());
+    if (!run_in_folder(command))
+        skip(); // no xz
+    struct symbol_table table = {0};
+    struct name_pool *pool = name_pool_alloc();
+    snprintf(path, sizeof path, "%s/with-mini", folder.path);
+    read_elf(path, &table, pool);
+    assert_string_equal(name_at(&table, pool, own_address("file_local_function")),
+                        "file_local_function");
+    symbol_table_free(&table);
+    name_pool_free(pool);
+}
+
 static void dwarf_names_a_file_without_symbol_table(void **state)
 {
     (void)state;
@@ -283,6 +330,40 @@ static void what_is_no_elf_file_is_an_error(void **state)
 
 // --- a recording ---------------------------------------------------------------------------------
 
+struct asker {
+    struct symbols *symbols;
+    uint64_t address;
+    size_t found;
+};
+
+static void *ask_many_times(void *context)
+{
+    struct asker *asker = context;
+    for (uint64_t i = 0; i < 20000; i++) {
+        struct symbol_hit hit;
+        uint64_t address = i % 3 == 0 ? asker->address + i % 4 : i * 977;
+        asker->found += symbols_find(asker->symbols, i % 2 ? 5 : 6, 10, address, &hit);
+    }
+    return NULL;
+}
+
+// Once everything is loaded, asking changes nothing.
+static void ask_from_several_threads(struct symbols *symbols, uint64_t address)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    struct asker askers[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        askers[i] = (struct asker){symbols, address, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_many_times, &askers[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(askers[i].found >= 6666);
+        assert_int_equal(askers[i].found, askers[0].found);
+    }
+}
+
 static void a_recordings_addresses_are_named(void **state)
 {
     (void)state;
@@ -308,10 +389,13 @@ static void a_recordings_addresses_are_named(void **state)
     struct perf_maps maps;
     struct code_images images;
     struct error err;
-    struct code_given given = {.path = self, .address = 0x40000000, .has_address = true};
+    struct code_given given[] = {
+        {.path = self, .address = 0x40000000, .has_address = true},
+        {.path = map, .address = 0x50000000, .has_address = true, .raw = true},
+    };
     assert_int_equal(perf_data_parse(&input, 1, NULL, &data, &err), 0);
     assert_int_equal(perf_maps_build(&data, 0, &maps, &err), 0);
-    struct code_image_options options = {.recording = recording, .given = &given, .given_count = 1};
+    struct code_image_options options = {.recording = recording, .given = given, .given_count = 2};
     assert_int_equal(code_images_build(&maps, &options, &images, &err), 0);
 
     for (int all = 0; all < 2; all++) {
@@ -336,7 +420,12 @@ static void a_recordings_addresses_are_named(void **state)
         assert_false(symbols_find(symbols, 5, 10, 0x999, &hit));
         assert_string_equal(name_pool_text(names, hit.name), "[unknown]");
         assert_int_equal(hit.begin, 0x999);
+        assert_false(symbols_find(symbols, 5, 10, 0x50000004, &hit));
+        assert_string_equal(name_pool_text(names, hit.name), "[perf-5.map]");
+        assert_false(hit.known);
         assert_int_equal(symbols_unreadable(symbols), 0);
+        if (all)
+            ask_from_several_threads(symbols, mine);
         symbols_free(symbols);
     }
     code_images_free(&images);
@@ -355,8 +444,10 @@ int main(void)
         cmocka_unit_test(mangled_names_become_readable),
         cmocka_unit_test(kallsyms_are_read),
         cmocka_unit_test(jit_maps_are_read_and_the_last_word_counts),
+        cmocka_unit_test(an_alias_may_know_the_size),
         cmocka_unit_test(functions_of_an_elf_file_are_found),
         cmocka_unit_test(a_stripped_file_has_its_separate_debug_file),
+        cmocka_unit_test(a_stripped_file_has_its_minidebuginfo),
         cmocka_unit_test(dwarf_names_a_file_without_symbol_table),
         cmocka_unit_test(what_is_no_elf_file_is_an_error),
         cmocka_unit_test(a_recordings_addresses_are_named),
