@@ -19,10 +19,10 @@ CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARN
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
 PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 libmemcached libbpf \
             libzstd libelf libdw
-LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lstdc++ -lpthread -lm
+LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
-folders  := base workloads loadgen profiler shim analysis analysis/report experiments
+folders  := base workloads loadgen profiler shim analysis analysis/pt analysis/report experiments
 preload  := $(wildcard shim/preload*.c)
 programs := workloads/labserver.c
 sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))
@@ -110,7 +110,7 @@ $(BUILD)/tests/%: tests/%.c $(library)
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
-debian_check := libcmocka-dev chromium sqlite3 redis-server python3 linux-perf xz-utils
+debian_check := libcmocka-dev chromium sqlite3 redis-server python3 linux-perf xz-utils jq
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 define install_debian
