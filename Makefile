@@ -9,6 +9,7 @@ PREFIX  ?= /usr/local
 CC      ?= gcc
 CLANG   ?= clang
 Q       := $(if $(V),,@)
+JOBS    ?= $(shell nproc)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion $(if $(CI),-Werror)
@@ -16,11 +17,12 @@ CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
-PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 hiredis libmemcached libbpf libzstd
-LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
+PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 hiredis libmemcached libbpf \
+            libzstd libelf libdw
+LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
-folders  := base workloads loadgen profiler shim analysis analysis/report experiments
+folders  := base workloads loadgen profiler shim analysis analysis/pt analysis/report experiments
 preload  := $(wildcard shim/preload*.c)
 programs := workloads/labserver.c
 sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))
@@ -107,10 +109,10 @@ $(BUILD)/tests/%: tests/%.c $(library)
 
 # --- what it needs -----------------------------------------------------------------------------
 
-debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev zlib1g-dev \
+debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
-debian_check := libcmocka-dev chromium sqlite3 python3 redis-server nginx-light
+debian_check := libcmocka-dev chromium sqlite3 redis-server nginx-light python3 linux-perf xz-utils jq
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 define install_debian
@@ -127,28 +129,29 @@ deps-check: deps
 	$(call install_debian,$(debian_check))
 
 check: deps-check
-	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
 	$(Q)tests/run_tests.sh $(BUILD)
 
 .PHONY: tests-built
 tests-built: $(tests) $(benches)
+	@:
 
 check-long: deps-check
-	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
 	$(Q)TAILLIGHT_LONG=1 tests/run_tests.sh $(BUILD)
 
 demo: deps
-	$(Q)$(MAKE) --no-print-directory all
-	$(Q)$(BUILD)/taillight run experiments/quickstart.yaml
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
+	$(Q)$(BUILD)/taillight run experiments/quickstart.yaml || [ $$? -eq 4 ] # 4: no verdict, and why
 
 bench:
-	$(Q)$(MAKE) --no-print-directory all tests-built
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
 	$(Q)tests/run_benches.sh $(BUILD) $(BENCH)
 
 # Fuzzers need the whole library instrumented, so it is built again by clang in a folder of its own.
 FUZZ_SECONDS ?= 30
 fuzz:
-	$(Q)$(MAKE) --no-print-directory CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzzers-run
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzzers-run
 
 .PHONY: fuzzers-run
 fuzzers-run: $(fuzzers)

@@ -24,7 +24,7 @@ static const struct command commands[] = {
     {"run", run_command, "one experiment, end to end: deploy, load, capture, explain, report"},
     {"load", load_command, "load a server, open-loop, and report its latency"},
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
-    {"analyze", analyze_command, "lifetimes and diagnosis from what a run captured"},
+    {"analyze", analyze_command, "lifetimes and diagnosis of a run; what ran in an Intel PT trace"},
     {"report", report_command, "the report of a run: the page and the terminal summary"},
     {NULL, NULL, NULL},
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/pt/pt_analyze.h"
 #include "analysis/run_database.h"
 #include "base/options.h"
 #include "base/units.h"
@@ -35,7 +36,9 @@ static const struct command_usage usage = {
     .arguments = "RUN [options]",
     .summary = "lifetimes and diagnosis from what a run captured",
     .details = "Reads the run folder RUN, writes RUN/run.db and RUN/summary.json, and prints why "
-               "the slow requests were slow. Ends with 4 when the evidence allows no verdict.",
+               "the slow requests were slow. Ends with 4 when the evidence allows no verdict.\n\n"
+               "A perf.data or a trace.json in RUN's place, or --pt FILE for a bare stream, is an "
+               "Intel PT trace: its functions are rebuilt instead (taillight-analyze(1)).",
     .options = options,
 };
 
@@ -164,6 +167,8 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
 
 int analyze_command(int argc, char **argv)
 {
+    if (pt_analyze_wants(argc, argv))
+        return pt_analyze_command(argc, argv);
     struct analyze_options chosen = {0};
     struct error err = {0};
     int positional;

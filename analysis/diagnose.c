@@ -101,6 +101,9 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
     out->not_available = true;
     if (answered == 0)
         snprintf(out->reason, sizeof out->reason, "no request of the window was answered");
+    else if (!in->server)
+        snprintf(out->reason, sizeof out->reason,
+                 "no kernel events were captured on the server, so nobody saw what its cores did");
     else if (joined < DIAGNOSIS_MIN_JOINED)
         snprintf(out->reason, sizeof out->reason,
                  "only %.1f %% of the answered requests have a whole lifetime, %.0f %% are needed "
@@ -115,8 +118,6 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
         snprintf(out->reason, sizeof out->reason,
                  "%.1f %% of the capture's records were dropped, at most %.0f %% may be",
                  100 * in->dropped_share, 100 * DIAGNOSIS_MAX_DROPPED);
-    else if (!in->server)
-        snprintf(out->reason, sizeof out->reason, "nothing was captured on the server");
     else if (out->messages.count == 0)
         snprintf(out->reason, sizeof out->reason,
                  "no message of the slice has a whole lifetime (%llu were never answered)",

@@ -259,6 +259,8 @@ static void stamp_by_event(struct joiner *joiner, struct lifetime *life, enum st
         else
             life->fallback |= 1u << STAMP_NIC;
     }
+    if (kind == STAMP_SERVER_TX && (event->flags & TRANSMIT_AGAIN))
+        life->fallback |= 1u << STAMP_SERVER_TX;
     set_stamp(joiner, life, kind, time, event->core);
 }
 
@@ -411,8 +413,22 @@ static void join_connection(struct joiner *joiner, size_t client)
     count_sharing(joiner, client);
 }
 
+// A retransmission that left after the client had the bytes: the first transmission was never
+// recorded.
+static void check_retransmission(struct joiner *joiner, struct lifetime *life)
+{
+    const uint16_t bit = 1u << STAMP_SERVER_TX;
+    if (!(life->fallback & bit) || !lifetime_has(life, STAMP_CLIENT_RX) ||
+        life->stamp_ns[STAMP_SERVER_TX] <= life->stamp_ns[STAMP_CLIENT_RX])
+        return;
+    life->present &= (uint16_t)~bit;
+    life->fallback &= (uint16_t)~bit;
+    joiner->counts->transmits_unseen++;
+}
+
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
+    check_retransmission(joiner, life);
     // What took the hand-off's record took the segment's as well, if that one came after M(a).
     if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_APPLICATION))
         check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);

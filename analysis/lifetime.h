@@ -63,7 +63,8 @@ struct lifetime {
     uint16_t disordered;              // bit per stamp that lies before its predecessor by more than
                                       // the clock error; the stage reads 0
     uint16_t fallback;                // bit per stamp that comes from a lesser source: an event's
-                                      // time for want of an skb stamp, a coalesced RX stamp
+                                      // time for want of an skb stamp, a coalesced RX stamp, a
+                                      // transmit that may be a retransmission
     uint8_t state;                    // enum lifetime_state
     uint8_t status;                   // enum sample_status
     uint16_t operation;

@@ -51,7 +51,8 @@ struct run_analysis {
     double offered_rate, achieved_rate;      // requests per second
     double lateness_p50_ns, lateness_p99_ns; // send minus intended
     struct latency_summary latency, uncorrected_latency;
-    // How long each stage took at each quantile of latency: medians over a band around it.
+    // How long each stage took at each quantile of latency: means over a narrow band of messages
+    // around it, so that they add up to the band's mean latency.
     double stage_at_quantile_ns[LATENCY_QUANTILES][STAGES];
     // How far the stages of a request are from adding up to its latency, worst over all, ns.
     double worst_stage_sum_error_ns;

@@ -90,38 +90,51 @@ static int by_latency(const void *left, const void *right)
     return a->request < b->request ? -1 : a->request > b->request;
 }
 
-// A tenth of what lies beyond the quantile, on either side, but ten messages at least: the medians
-// of a handful of messages would say more about chance than about the quantile.
+// A tenth of what lies beyond the quantile, on either side, but five messages at least: a handful
+// would say more about chance than about the quantile. The slowest message stands for itself.
 static void band_around(double quantile, size_t count, size_t *low, size_t *high)
 {
     double rank = quantile * (double)count;
     double beyond = fmin(quantile, 1 - quantile) * (double)count;
-    double half = fmax(10, beyond / 10);
+    double half = quantile < 1 ? fmax(5, beyond / 10) : 1;
     *low = rank - half > 0 ? (size_t)(rank - half) : 0;
     *high = rank + half < (double)count ? (size_t)(rank + half) : count;
 }
 
-static int compute_stages(struct run_analysis *run, double *values)
+// The requests whose stages count: those with every stamp, or all that were answered.
+static size_t select_lifetimes(const struct run_analysis *run, bool whole,
+                               const struct lifetime **out)
 {
     size_t count = 0;
-    const struct lifetime **whole = malloc((run->lifetimes.count + 1) * sizeof *whole);
-    if (!whole)
+    for (size_t i = 0; i < run->lifetimes.count; i++) {
+        const struct lifetime *life = &run->lifetimes.items[i];
+        if (life->state == LIFETIME_WHOLE || (!whole && isfinite(life->latency_ns)))
+            out[count++] = life;
+    }
+    return count;
+}
+
+// Means, because they add up: a quantile's stages together are the mean latency of its band.
+static int compute_stages(struct run_analysis *run)
+{
+    const struct lifetime **lives = malloc((run->lifetimes.count + 1) * sizeof *lives);
+    if (!lives)
         return -1;
-    for (size_t i = 0; i < run->lifetimes.count; i++)
-        if (run->lifetimes.items[i].state == LIFETIME_WHOLE)
-            whole[count++] = &run->lifetimes.items[i];
-    qsort(whole, count, sizeof *whole, by_latency);
+    size_t count = select_lifetimes(run, true, lives);
+    if (count == 0) // something was not captured at all: the stages that are known, merged
+        count = select_lifetimes(run, false, lives);
+    qsort(lives, count, sizeof *lives, by_latency);
     for (int q = 0; q < LATENCY_QUANTILES; q++) {
         size_t low, high;
         band_around(latency_quantiles[q], count, &low, &high);
         for (int stage = 0; stage < STAGES; stage++) {
+            double sum = 0;
             for (size_t i = low; i < high; i++)
-                values[i - low] = whole[i]->stage_ns[stage];
-            quantile_sort(values, high - low);
-            run->stage_at_quantile_ns[q][stage] = quantile_sorted(values, high - low, 0.5);
+                sum += lives[i]->stage_ns[stage];
+            run->stage_at_quantile_ns[q][stage] = high > low ? sum / (double)(high - low) : NAN;
         }
     }
-    free(whole);
+    free(lives);
     return 0;
 }
 
@@ -149,7 +162,7 @@ int run_statistics(struct run_analysis *run)
     compute_rates(run);
     summarise_latencies(run, values);
     check_stage_sums(run);
-    int result = compute_stages(run, values);
+    int result = compute_stages(run);
     free(values);
     return result;
 }

@@ -115,7 +115,7 @@ static json_t *stages_json(const struct run_analysis *run)
         json_array_append_new(
             stages, json_pack("{s:s, s:s, s:s, s:o}", "stage", stage_name((enum stamp_kind)stage),
                               "role", role_name(stage_role((enum stamp_kind)stage)), "ends_at",
-                              stamp_name((enum stamp_kind)stage), "median_us", at));
+                              stamp_name((enum stamp_kind)stage), "mean_us", at));
     }
     return stages;
 }

@@ -50,6 +50,10 @@ static int option_store(const struct option_spec *option, const char *text, void
     case OPTION_TYPE_CORES:
         result = units_parse_cores(text, (cpu_set_t *)(void *)at, err);
         break;
+    case OPTION_TYPE_LIST:
+        if (array_push((struct option_list *)(void *)at, text) < 0)
+            result = error_set(err, ERROR_FAILED, "out of memory for its values");
+        break;
     case OPTION_TYPE_END:
         break;
     }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/error.h"
 
 enum option_type {
@@ -26,7 +27,11 @@ enum option_type {
     OPTION_TYPE_DURATION, // uint64_t nanoseconds, "10s"
     OPTION_TYPE_BYTES,    // uint64_t, "256MiB"
     OPTION_TYPE_CORES,    // cpu_set_t, "0-2,5"
+    OPTION_TYPE_LIST,     // struct option_list, one item for each time the option is given
 };
+
+// The items point into argv; the caller frees the array (array_free), also after an error.
+struct option_list ARRAY_OF(const char *);
 
 struct option_spec {
     const char *name; // without the dashes
@@ -55,6 +60,8 @@ struct option_spec {
     OPTION_(BYTES, name, letter, argument, type, member, help)
 #define OPTION_CORES(name, letter, argument, type, member, help)                                   \
     OPTION_(CORES, name, letter, argument, type, member, help)
+#define OPTION_LIST(name, letter, argument, type, member, help)                                    \
+    OPTION_(LIST, name, letter, argument, type, member, help)
 #define OPTION_END                                                                                 \
     {                                                                                              \
         NULL, 0, OPTION_TYPE_END, 0, NULL, NULL                                                    \

@@ -17,7 +17,8 @@ void progress_end(struct progress *progress)
     progress->open = false;
 }
 
-static void say(const char *before, const char *after, const char *format, va_list args)
+__attribute__((format(printf, 3, 0), nonnull)) static void
+say(const char *before, const char *after, const char *format, va_list args)
 {
     fputs(before, stderr);
     vfprintf(stderr, format, args);

@@ -89,6 +89,9 @@ int supervisor_end_error(struct error *err, const char *what, int status, const 
     char how[100], last[400];
     supervisor_describe_end(status, how, sizeof how);
     command_log_last_line(log_path, last, sizeof last);
+    // One of our own commands has said it all.
+    if (WIFEXITED(status) && strncmp(last, "taillight: ", 11) == 0)
+        return error_set(err, ERROR_FAILED, "%s: %s", what, last + 11);
     return error_set(err, ERROR_FAILED, "%s %s; the last line of %s: %s", what, how, log_path,
                      last[0] ? last : "(nothing)");
 }

@@ -50,6 +50,12 @@ enum switch_flags {
     SWITCH_UNSEEN = 1 << 2,
 };
 
+enum transmit_flags {
+    // TCP had already counted these bytes as sent: a retransmission, or a buffer that a queueing
+    // discipline held back.
+    TRANSMIT_AGAIN = 1 << 0,
+};
+
 enum event_vector {
     VECTOR_LOCAL_TIMER = 1,
     VECTOR_RESCHEDULE = 2,

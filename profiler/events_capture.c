@@ -21,7 +21,12 @@
 struct event_array ARRAY_OF(struct event);
 struct connection_array ARRAY_OF(struct connection);
 
-enum { EVENT_KINDS = EVENT_TRANSMIT + 1 };
+enum {
+    EVENT_KINDS = EVENT_TRANSMIT + 1,
+    // So many records waiting are drained at once. Waiting longer would save nothing and hold up
+    // whoever shares the reader's core (often the load generator) for ten milliseconds on end.
+    DRAIN_RECORDS = 4096,
+};
 
 struct events_capture {
     struct events_capture_settings settings; // with every default filled in; no ports
@@ -249,7 +254,8 @@ void events_capture_poll(struct events_capture *capture)
     for (unsigned core = 0; core < capture->core_count; core++) {
         const struct core_ring *ring = &capture->programs->bss->rings[core];
         uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
-        if (head - ring->tail > ring->mask / 2 && !drain(capture, core, false))
+        uint64_t waiting = head - ring->tail;
+        if ((waiting > DRAIN_RECORDS || waiting > ring->mask / 2) && !drain(capture, core, false))
             capture->memory_full = true;
     }
 }

@@ -36,8 +36,9 @@ struct events_capture;
 int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
                         struct error *err);
 
-// Drains what is more than half full. Costs two loads per core when nothing is. Call it often
-// enough that a ring cannot fill in between: 32 MiB are 1,000,000 events.
+// Drains rings that hold more than a few thousand records, in steps short enough for whoever shares
+// the core. Costs two loads per core when there is nothing to do. Call it often enough that a ring
+// cannot fill in between: 32 MiB are 1,000,000 events.
 void events_capture_poll(struct events_capture *capture);
 
 // Which programs run, and why the others do not. states[EVENT_PROGRAMS] live as long as the

@@ -60,7 +60,8 @@ struct message_stats {
 int message_collector_create(const char *dir, size_t ring_bytes, uint16_t port,
                              struct message_collector **out, struct error *err);
 
-// From now on calls are recorded; before, bytes were only counted.
+// From now on calls are recorded; before, bytes were only counted. A call that is under way, such
+// as a blocked receive, is counted too but not recorded.
 void message_collector_enable(struct message_collector *collector);
 
 // Looks for new rings and empties those at least half full.

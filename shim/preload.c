@@ -242,10 +242,9 @@ void shim_observe_slow(struct observation *observation)
     struct session_page *session = shim.session;
     uint32_t state = atomic_load(&shim.control->state);
     uint64_t epoch = atomic_load(&session->epoch);
-    if (state == CONTROL_ARMED && epoch == thread->epoch)
-        return;
     if (!thread->slow && !thread->busy && !thread->retired) {
-        int saved = errno;
+        int saved = errno, cancel;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); // not halfway through
         thread->slow = true;
         if (epoch == 0 || state == CONTROL_CLOSED || state == CONTROL_NONE)
             process_attach();
@@ -255,6 +254,7 @@ void shim_observe_slow(struct observation *observation)
         if (epoch != 0 && epoch != thread->epoch && open)
             thread_ring_enter(epoch);
         thread->slow = false;
+        pthread_setcancelstate(cancel, NULL);
         errno = saved;
     }
     if (state != CONTROL_ENABLED || epoch == 0)

@@ -134,24 +134,23 @@ static inline uint32_t shim_watched(int fd)
 // Stamps the entry of a call if it is to be recorded.
 static inline void observe_stamp(struct observation *observation)
 {
-    if (likely(atomic_load_explicit(&shim.control->state, memory_order_relaxed) ==
-                   CONTROL_ENABLED &&
-               shim_thread.epoch ==
-                   atomic_load_explicit(&shim.session->epoch, memory_order_relaxed))) {
-        observation->recording = true;
+    uint32_t state = atomic_load_explicit(&shim.control->state, memory_order_relaxed);
+    bool ready =
+        shim_thread.epoch == atomic_load_explicit(&shim.session->epoch, memory_order_relaxed);
+    observation->recording = ready && state == CONTROL_ENABLED;
+    if (likely(observation->recording))
         observation->entry_tsc = tsc_now_on_core(&observation->entry_core);
-    } else {
-        observation->recording = false;
+    else if (!ready || state != CONTROL_ARMED)
         shim_observe_slow(observation);
-    }
 }
 
 static inline struct observation observe_begin(uint32_t watched)
 {
-    struct observation observation;
-    observation.slot = &shim.slots[watched & 0xffff];
-    observation.generation = (uint16_t)(watched >> 16);
-    observation.connection = observation.slot->id;
+    struct observation observation = {
+        .slot = &shim.slots[watched & 0xffff],
+        .connection = shim.slots[watched & 0xffff].id,
+        .generation = (uint16_t)(watched >> 16),
+    };
     observe_stamp(&observation);
     return observation;
 }

@@ -227,7 +227,7 @@ static double stage_sum(const double *stages)
 static void write_stages(const struct summary *s)
 {
     static const int shown[] = {0, 2, 3}; // p50, p99, p99.9
-    heading(s, "Where the time goes (typical request at that percentile)");
+    heading(s, "Where the time goes (mean of the requests around that percentile)");
     fprintf(s->out, "%s  %-24s", faint(s), "");
     for (size_t i = 0; i < 3; i++)
         fprintf(s->out, "%s%9s%*s", i ? " " : "", latency_quantile_names[shown[i]],

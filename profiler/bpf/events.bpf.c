@@ -247,11 +247,12 @@ static __always_inline uint32_t socket_id(struct sock *sk)
     return (uint32_t)cookie;
 }
 
-static __always_inline int record_message(uint8_t kind, uint32_t id, uint64_t a, uint64_t b)
+static __always_inline int record_message(uint8_t kind, uint8_t flags, uint32_t id, uint64_t a,
+                                          uint64_t b)
 {
     uint32_t core = bpf_get_smp_processor_id();
     struct core_ring *ring = ring_of(core);
-    return ring ? record(ring, core, kind, 0, id, a, b) : 0;
+    return ring ? record(ring, core, kind, flags, id, a, b) : 0;
 }
 
 SEC("tp_btf/tcp_probe")
@@ -271,7 +272,7 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
     if (end == begin)
         return 0;
     uint64_t offset = tcp->bytes_received + (uint64_t)(int64_t)(int32_t)(end - tcp->rcv_nxt);
-    return record_message(EVENT_SEGMENT, socket_id(sk), offset, (uint64_t)skb->tstamp);
+    return record_message(EVENT_SEGMENT, 0, socket_id(sk), offset, (uint64_t)skb->tstamp);
 }
 
 SEC("tp_btf/sk_data_ready")
@@ -288,7 +289,7 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
         ready--; // the FIN
     if (taken > ready)
         taken = ready;
-    return record_message(EVENT_HANDOFF, socket_id(sk), ready, taken);
+    return record_message(EVENT_HANDOFF, 0, socket_id(sk), ready, taken);
 }
 
 // The offset of a sequence number the server sends. The socket's lock is not held when a queueing
@@ -317,6 +318,19 @@ static __always_inline uint64_t sent_offset(const struct sock *sk, uint32_t sequ
     return acknowledged + (uint64_t)(int64_t)(int32_t)(sequence - unacknowledged);
 }
 
+// The first sequence number that TCP has not yet counted as sent.
+static __always_inline uint32_t sent_next(const struct sock *sk)
+{
+    uint32_t next = 0;
+    if (can_cast) {
+        const struct tcp_sock *tcp =
+            bpf_rdonly_cast((void *)sk, bpf_core_type_id_kernel(struct tcp_sock));
+        return tcp->snd_nxt;
+    }
+    bpf_core_read(&next, sizeof next, &((const struct tcp_sock *)sk)->snd_nxt);
+    return next;
+}
+
 // A reply's bytes on their way to the device. Below TCP the control block is IP's, so the sequence
 // number comes from the header. skb->sk may be a request or a time-wait socket, which are smaller.
 SEC("tp_btf/net_dev_start_xmit")
@@ -337,10 +351,13 @@ int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
     uint32_t payload = skb->len - before - (words[3] >> 4 & 0xf) * 4;
     if (payload == 0 || payload > skb->len)
         return 0;
-    uint64_t offset = sent_offset(sk, bpf_ntohl(words[1]) + payload);
+    uint32_t end = bpf_ntohl(words[1]) + payload;
+    uint64_t offset = sent_offset(sk, end);
+    // TCP moves snd_nxt past new bytes only after it has handed them down.
+    uint8_t flags = (int32_t)(end - sent_next(sk)) <= 0 ? TRANSMIT_AGAIN : 0;
     // A socket that has received a request has its cookie.
     uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
-    return record_message(EVENT_TRANSMIT, id, offset, payload);
+    return record_message(EVENT_TRANSMIT, flags, id, offset, payload);
 }
 
 // --- connections ---------------------------------------------------------------------------------

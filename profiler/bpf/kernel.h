@@ -81,6 +81,7 @@ struct tcp_sock {
     uint32_t rcv_nxt;
     uint32_t copied_seq;
     uint32_t snd_una;
+    uint32_t snd_nxt;
     uint64_t bytes_received;
     uint64_t bytes_acked;
 } KERNEL_TYPE;

@@ -314,8 +314,9 @@ static void fixture_causes(struct diagnosis *diagnosis, bool odd)
         if (cause.messages && array_push(&diagnosis->causes, cause) < 0)
             abort();
     }
-    qsort(diagnosis->causes.items, diagnosis->causes.count, sizeof(struct cause),
-          fixture_compare_causes);
+    if (diagnosis->causes.count)
+        qsort(diagnosis->causes.items, diagnosis->causes.count, sizeof(struct cause),
+              fixture_compare_causes);
     for (uint32_t i = 0; i < FIXTURE_CAUSES; i++)
         for (uint32_t j = 0; j < diagnosis->causes.count; j++)
             if (diagnosis->causes.items[j].role == known[i].role &&

@@ -251,6 +251,41 @@ static void other_lost_records_are_known(void **state)
     }
 }
 
+// A transmit of bytes that TCP had counted as sent may be a late one held back, or a retransmission
+// whose first transmission was not recorded: the client's stamp tells them apart.
+static void retransmissions_do_not_stand_for_lost_transmits(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    unsigned late = 0, seen = 0;
+    for (size_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.items[i];
+        if (event->kind != EVENT_TRANSMIT)
+            continue;
+        event->flags = TRANSMIT_AGAIN;
+        if (seen++ % 10 == 0) {
+            event->time += 50000000;
+            late++;
+        }
+    }
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    unsigned without = 0;
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        without += !lifetime_has(life, STAMP_SERVER_TX);
+        assert_int_equal(life->state, LIFETIME_WHOLE);
+        if (lifetime_has(life, STAMP_SERVER_TX))
+            assert_int_equal(life->stamp_ns[STAMP_SERVER_TX], s->requests.items[i].server_tx);
+    }
+    assert_true(without > 0 && without <= late);
+    assert_int_equal(j.counts.transmits_unseen, without);
+    assert_int_equal(j.counts.disorder.violations, 0);
+    release(&j);
+}
+
 static void missing_logs_are_reasons(void **state)
 {
     (void)state;
@@ -380,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_run_is_exact),
         cmocka_unit_test(retransmits_and_fin_change_nothing),
+        cmocka_unit_test(retransmissions_do_not_stand_for_lost_transmits),
         cmocka_unit_test(pipelined_requests_share_records),
         cmocka_unit_test(one_handoff_covers_many),
         cmocka_unit_test(lost_handoffs_are_known),

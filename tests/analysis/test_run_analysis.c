@@ -234,7 +234,7 @@ static void a_run_is_analyzed(void **state)
     double sum = 0;
     for (int stage = 0; stage < STAGES; stage++)
         sum += run.stage_at_quantile_ns[0][stage];
-    assert_true(fabs(sum - run.latency.value_ns[0]) < 0.2 * run.latency.value_ns[0]);
+    assert_true(fabs(sum - run.latency.value_ns[0]) < 0.02 * run.latency.value_ns[0]);
     check_summary(&f, &run);
     assert_int_equal(run_analysis_write(&run, &err), 0);
     check_database(&f, &run);

@@ -14,6 +14,7 @@ struct values {
     uint64_t duration_ns;
     double rate;
     bool json;
+    struct option_list pages;
 };
 
 static const struct option_spec options[] = {
@@ -21,6 +22,7 @@ static const struct option_spec options[] = {
     OPTION_COUNT("connections", 'c', "N", struct values, connections, "how many"),
     OPTION_DURATION("duration", 0, "TIME", struct values, duration_ns, "how long"),
     OPTION_NUMBER("rate", 0, "R", struct values, rate, "how fast"),
+    OPTION_LIST("page", 0, "FILE", struct values, pages, "which pages"),
     OPTION_FLAG("json", 0, struct values, json, "for scripts"),
     OPTION_END,
 };
@@ -56,6 +58,22 @@ static void every_form_of_an_option_is_taken(void **state)
     assert_string_equal(argv[3], "--third");
 }
 
+static void a_list_takes_every_value_in_order(void **state)
+{
+    (void)state;
+    ARGUMENTS("--page", "a", "--json", "--page=b", "x", "--page", "c");
+    struct values values;
+    struct error err = {0};
+    int positional;
+    assert_int_equal(parse(&values, argc, argv, &positional, &err), 0);
+    assert_int_equal(values.pages.count, 3);
+    assert_string_equal(values.pages.items[0], "a");
+    assert_string_equal(values.pages.items[1], "b");
+    assert_string_equal(values.pages.items[2], "c");
+    assert_int_equal(positional, 1);
+    array_free(&values.pages);
+}
+
 static void expect_refusal(const char *word, const char *value, const char *reason)
 {
     ARGUMENTS((char *)(uintptr_t)word, (char *)(uintptr_t)value);
@@ -84,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_of_an_option_is_taken),
+        cmocka_unit_test(a_list_takes_every_value_in_order),
         cmocka_unit_test(bad_options_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -166,7 +166,8 @@ static void its_death_is_an_error_not_a_hang(void **state)
     struct error err = {0};
     assert_int_equal(keeper_start(&keeper, false, &err), 0);
     kill(keeper.pid, SIGKILL);
-    assert_int_equal(keeper_make_directory(&keeper, "/tmp/taillight-test-keeper-none", &err), -ERROR_FAILED);
+    assert_int_equal(keeper_make_directory(&keeper, "/tmp/taillight-test-keeper-none", &err),
+                     -ERROR_FAILED);
     assert_non_null(strstr(err.text, "is gone"));
     assert_int_equal(keeper_end(&keeper, &err), -ERROR_FAILED);
     assert_int_equal(keeper.pid, 0);

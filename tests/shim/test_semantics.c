@@ -64,7 +64,8 @@ static int listener(int family, struct sockaddr_storage *address, socklen_t *byt
         ((struct sockaddr_in6 *)address)->sin6_addr = in6addr_loopback;
     }
     for (int tries = 0; tries < 100; tries++) { // another thread's connect may take the same port
-        int fd = socket(family, SOCK_STREAM, 0);
+        int fd = socket(family, SOCK_STREAM, 0), one = 1;
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one); // many ports rest in TIME_WAIT
         if (bind(fd, (struct sockaddr *)address, *bytes) == 0 && listen(fd, 64) == 0 &&
             getsockname(fd, (struct sockaddr *)address, bytes) == 0)
             return fd;

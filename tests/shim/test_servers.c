@@ -205,8 +205,24 @@ static void batches_check(const struct logs *logs)
     assert_true(batched > 0);
 }
 
+// Where the log of a connection may begin: with its first byte after the start. A server that
+// blocks in receive (no batches) was in the middle of a call then, and that one call is not
+// recorded.
+static uint64_t first_offset(const struct logs *logs, uint32_t connection, uint64_t early,
+                             bool blocking)
+{
+    const struct call *calls = logs->calls.records;
+    for (size_t i = 0; blocking && early > 0 && i < logs->calls.count; i++) {
+        if (calls[i].connection != connection || calls[i].kind != CALL_RECEIVE)
+            continue;
+        assert_in_range(calls[i].offset, early, early + 5000);
+        return calls[i].offset;
+    }
+    return early;
+}
+
 static void server_check(const struct server *server, const struct places *places,
-                         struct client *clients, const struct message_stats *stats)
+                         struct client *clients, const struct message_stats *stats, bool blocking)
 {
     struct logs logs;
     logs_open(&logs, places);
@@ -223,7 +239,8 @@ static void server_check(const struct server *server, const struct places *place
         static const uint8_t loopback[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
         assert_memory_equal(connection->local, loopback, 16);
         assert_memory_equal(connection->peer, loopback, 16);
-        assert_int_equal(logs_follow(&logs, connection->id, CALL_RECEIVE, clients[i].early_in),
+        uint64_t first = first_offset(&logs, connection->id, clients[i].early_in, blocking);
+        assert_int_equal(logs_follow(&logs, connection->id, CALL_RECEIVE, first),
                          clients[i].requests.used);
         assert_int_equal(logs_follow(&logs, connection->id, CALL_SEND, clients[i].early_out),
                          clients[i].replies.used);
@@ -278,7 +295,7 @@ static void server_account(const struct server *server, bool batched)
     assert_string_equal(stats.warning, "");
     assert_int_equal(stats.dropped, 0);
     assert_true(stats.process_count >= 1);
-    server_check(server, &places, clients, &stats);
+    server_check(server, &places, clients, &stats, !batched);
     struct logs logs;
     logs_open(&logs, &places);
     if (batched)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// The code a traced machine executed, as libipt wants it. Intel PT records only where branches
+// went; every decoder needs the bytes in between. Sections (a piece of a file, or of memory, and
+// the address it lay at) are collected once in a struct pt_memory. Each thread then makes libipt's
+// objects of its own from them: sharing a section cache costs two locks for every change of
+// section, and what libipt calls a block would depend on who came first.
+#ifndef ANALYSIS_PT_PT_IMAGE_H
+#define ANALYSIS_PT_PT_IMAGE_H
+
+#include <intel-pt.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+
+// Sections of this space are part of every image: the kernel, or simply everything when a trace
+// has one process.
+enum { PT_SPACE_ALL = 0 };
+
+struct pt_section_entry {
+    char *path; // owned
+    uint64_t offset, bytes, address;
+    uint32_t space; // PT_SPACE_ALL or the caller's number of an address space
+};
+
+struct pt_memory {
+    struct pt_section_entries ARRAY_OF(struct pt_section_entry) sections;
+    struct pt_descriptors ARRAY_OF(int) descriptors; // of sections that came from memory
+    uint64_t bytes;                                  // of all sections
+};
+
+// A zeroed struct is empty memory; the caller calls pt_memory_free, after its codes.
+void pt_memory_free(struct pt_memory *memory);
+
+// `bytes` bytes at `offset` of the file lay at `address`. A section that reaches over the end of
+// the file is cut there; one that lies wholly beyond it is ERROR_INPUT. Later sections hide
+// earlier ones of the same space where they overlap. The file must stay as it is.
+int pt_memory_add_file(struct pt_memory *memory, const char *path, uint64_t offset, uint64_t bytes,
+                       uint64_t address, uint32_t space, struct error *err);
+
+// The same for bytes in memory; they are copied.
+int pt_memory_add_bytes(struct pt_memory *memory, const void *data, size_t bytes, uint64_t address,
+                        uint32_t space, struct error *err);
+
+// One thread's view of the memory: a section cache and an image for each address space asked for.
+struct pt_code_view;
+struct pt_code_view *pt_code_view_alloc(const struct pt_memory *memory, struct error *err);
+void pt_code_view_free(struct pt_code_view *view);
+
+// The image of PT_SPACE_ALL's sections and those of `space`; belongs to the view.
+int pt_code_view_image(struct pt_code_view *view, uint32_t space, struct pt_image **out,
+                       struct error *err);
+
+// Reads up to `bytes` bytes of code from a section by the number blocks name it with. Returns how
+// many, negative where there are none.
+int pt_code_view_read(struct pt_code_view *view, int isid, uint64_t address, uint8_t *out,
+                      size_t bytes);
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+//
+// What decoding a recording found, summed up: counts for each stream, where the time went by
+// function, and what each CPU did. Spans are folded in as they end, so memory follows the number
+// of different functions and not the length of the trace.
+#ifndef ANALYSIS_PT_PT_RESULT_H
+#define ANALYSIS_PT_PT_RESULT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analysis/pt/pt_calls.h"
+#include "analysis/pt/pt_segments.h"
+#include "analysis/pt/pt_trace.h"
+#include "base/error.h"
+
+struct pt_function_total {
+    uint64_t function;
+    uint64_t calls;
+    uint64_t total, self; // ticks, or instructions where the stream has no time
+    uint8_t kind;         // enum pt_span_kind
+    bool known;           // function is a key
+    bool used;
+};
+
+// A hash table of totals; open addressing, a power of two long.
+struct pt_function_totals {
+    struct pt_function_total *items;
+    size_t count, capacity;
+};
+
+struct pt_task_total {
+    uint32_t task;
+    uint64_t runs, time;
+};
+struct pt_task_totals ARRAY_OF(struct pt_task_total);
+
+enum { PT_ERRORS_KEPT = 1000 };
+
+struct pt_stream_result {
+    struct pt_walk_counts counts;
+    struct pt_walk_errors errors; // the first PT_ERRORS_KEPT
+    uint64_t error_count;
+    uint64_t pieces;
+    struct pt_call_counts calls;
+    struct pt_function_totals functions;
+    struct pt_task_totals tasks;
+    uint64_t first, last; // times of the first and last span's ends, ticks
+    struct pt_calls *stacks;
+    pt_span_sink *also; // gets every span too, or NULL
+    void *also_context;
+};
+
+struct pt_result {
+    const struct pt_trace *trace;
+    struct pt_stream_result *streams; // as in the trace
+    double seconds;                   // how long decoding took
+};
+
+// Decodes. `also` (may be NULL) gets every span of stream i with contexts[i]; several threads call
+// it, one at a time for each stream. The caller calls pt_result_free, also after a failure.
+int pt_result_decode(const struct pt_trace *trace, const struct pt_decode_options *options,
+                     pt_span_sink *also, void *const *contexts, struct pt_result *out,
+                     struct error *err);
+void pt_result_free(struct pt_result *result);
+
+// {"streams": [...], "total": {...}, ...} (docs/man/taillight-analyze.1). The caller owns it.
+json_t *pt_result_json(const struct pt_result *result, size_t top);
+// The same for people.
+void pt_result_print(const struct pt_result *result, size_t top, FILE *out);
+
+#endif

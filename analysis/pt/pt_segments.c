@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/pt_segments.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+enum { BEST_PIECE_BYTES = 32 << 10, MOST_THREADS = 256 };
+
+// A piece on its way: taken by a thread, walked, then delivered when its turn comes.
+struct slot {
+    struct pt_piece piece;
+    bool walked;
+};
+
+// A stream that is being decoded. Its slots are a ring: piece number n is in slot n modulo count.
+struct cursor {
+    size_t next_sync;    // where the next piece to take begins
+    uint64_t taken;      // pieces
+    uint64_t delivered;  //
+    size_t previous_end; // sync where the last delivered piece ended
+    bool previous_handed_over;
+    bool delivering; // a thread is at it
+    bool exhausted;  // every piece was taken
+    struct slot *slots;
+};
+
+struct decoding {
+    const struct pt_memory *memory;
+    const struct pt_symbols *symbols;
+    const struct pt_stream *streams;
+    size_t stream_count;
+    const struct pt_decode_options *options;
+    uint64_t piece_bytes;
+    unsigned slots; // for each stream
+    pt_piece_sink *sink;
+    void *context;
+    pthread_mutex_t lock; // guards what follows
+    pthread_cond_t changed;
+    struct cursor *cursors;
+    size_t first_open; // streams before it are done
+    int result;        // the first failure
+    struct error err;
+};
+
+// --- cutting -----------------------------------------------------------------------------------
+
+// Whether anything between this sync and the next is asked for.
+static bool sync_wanted(const struct decoding *decoding, const struct pt_syncs *syncs, size_t sync)
+{
+    const struct pt_decode_options *options = decoding->options;
+    if (!options->windows)
+        return true;
+    uint64_t from = syncs->items[sync].tsc;
+    uint64_t to = sync + 1 < syncs->count ? syncs->items[sync + 1].tsc : UINT64_MAX;
+    size_t low = 0, high = options->window_count; // the first window that ends at or after `from`
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (options->windows[middle].to < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < options->window_count && options->windows[low].from <= to;
+}
+
+// Cuts the next piece off the stream: [*first, *end). False when there is none left.
+static bool cut_piece(const struct decoding *decoding, const struct pt_stream *stream,
+                      struct cursor *cursor, size_t *first, size_t *end)
+{
+    const struct pt_syncs *syncs = &stream->packets->syncs;
+    size_t sync = cursor->next_sync;
+    while (sync < syncs->count && !sync_wanted(decoding, syncs, sync))
+        sync++;
+    *first = sync;
+    if (sync == syncs->count)
+        return false;
+    do
+        sync++;
+    while (sync < syncs->count && !syncs->items[sync].after_break &&
+           (!syncs->items[sync].hands_over ||
+            (syncs->items[sync].offset - syncs->items[*first].offset < decoding->piece_bytes &&
+             sync_wanted(decoding, syncs, sync))));
+    *end = cursor->next_sync = sync;
+    return true;
+}
+
+// --- working -----------------------------------------------------------------------------------
+
+static void decoding_fail(struct decoding *decoding, int result, const struct error *err)
+{
+    if (decoding->result == 0) {
+        decoding->result = result;
+        decoding->err = *err;
+    }
+    pthread_cond_broadcast(&decoding->changed);
+}
+
+static void cursor_free(struct decoding *decoding, struct cursor *cursor)
+{
+    for (unsigned i = 0; cursor->slots && i < decoding->slots; i++)
+        pt_piece_free(&cursor->slots[i].piece);
+    free(cursor->slots);
+    cursor->slots = NULL;
+}
+
+// Takes a piece of the first stream that has room for one. Waits where all are waiting for their
+// turn. Called with the lock held; NULL when nothing is left to take.
+static struct slot *take_piece(struct decoding *decoding, size_t *stream, size_t *first,
+                               size_t *end)
+{
+    while (decoding->result == 0) {
+        bool waiting = false;
+        for (size_t i = decoding->first_open; i < decoding->stream_count; i++) {
+            struct cursor *cursor = &decoding->cursors[i];
+            if (cursor->exhausted)
+                continue;
+            if (cursor->taken - cursor->delivered >= decoding->slots) {
+                waiting = true;
+                continue;
+            }
+            if (!cursor->slots) {
+                cursor->slots = calloc(decoding->slots, sizeof *cursor->slots);
+                if (!cursor->slots) {
+                    struct error err;
+                    decoding_fail(decoding,
+                                  error_set(&err, ERROR_FAILED, "out of memory for pieces"), &err);
+                    return NULL;
+                }
+            }
+            if (!cut_piece(decoding, &decoding->streams[i], cursor, first, end)) {
+                cursor->exhausted = true;
+                if (cursor->delivered == cursor->taken && !cursor->delivering)
+                    cursor_free(decoding, cursor);
+                continue;
+            }
+            *stream = i;
+            return &cursor->slots[cursor->taken++ % decoding->slots];
+        }
+        if (!waiting)
+            return NULL;
+        pthread_cond_wait(&decoding->changed, &decoding->lock);
+    }
+    return NULL;
+}
+
+// Delivers what is due of the stream, unless another thread is doing so. Called with the lock held.
+static void deliver(struct decoding *decoding, size_t stream)
+{
+    struct cursor *cursor = &decoding->cursors[stream];
+    if (cursor->delivering)
+        return;
+    cursor->delivering = true;
+    while (decoding->result == 0 && cursor->delivered < cursor->taken) {
+        struct slot *slot = &cursor->slots[cursor->delivered % decoding->slots];
+        if (!slot->walked)
+            break;
+        bool contiguous = cursor->delivered > 0 && cursor->previous_handed_over &&
+                          cursor->previous_end == slot->piece.first_sync;
+        struct error err;
+        pthread_mutex_unlock(&decoding->lock);
+        int result = decoding->sink(decoding->context, stream, &slot->piece, contiguous, &err);
+        pthread_mutex_lock(&decoding->lock);
+        cursor->previous_end = slot->piece.end_sync;
+        cursor->previous_handed_over = slot->piece.handed_over;
+        slot->walked = false;
+        cursor->delivered++;
+        if (result < 0)
+            decoding_fail(decoding, result, &err);
+        pthread_cond_broadcast(&decoding->changed);
+    }
+    cursor->delivering = false;
+    if (cursor->exhausted && cursor->delivered == cursor->taken) {
+        cursor_free(decoding, cursor);
+        while (decoding->first_open < decoding->stream_count &&
+               decoding->cursors[decoding->first_open].exhausted &&
+               decoding->cursors[decoding->first_open].delivered ==
+                   decoding->cursors[decoding->first_open].taken)
+            decoding->first_open++;
+    }
+}
+
+static void *work(void *context)
+{
+    struct decoding *decoding = context;
+    struct error err = {0};
+    struct pt_walker *walker = pt_walker_alloc(decoding->memory, decoding->symbols, &err);
+    pthread_mutex_lock(&decoding->lock);
+    if (!walker)
+        decoding_fail(decoding, -ERROR_FAILED, &err);
+    struct slot *slot;
+    size_t stream, first, end;
+    while (walker && (slot = take_piece(decoding, &stream, &first, &end))) {
+        pthread_mutex_unlock(&decoding->lock);
+        int result = pt_walk(walker, &decoding->streams[stream], first, end, &slot->piece, &err);
+        pthread_mutex_lock(&decoding->lock);
+        slot->walked = true;
+        if (result < 0)
+            decoding_fail(decoding, result, &err);
+        deliver(decoding, stream);
+    }
+    pthread_mutex_unlock(&decoding->lock);
+    pt_walker_free(walker);
+    return NULL;
+}
+
+static unsigned thread_count(const struct pt_decode_options *options)
+{
+    cpu_set_t cores;
+    unsigned count = options->threads;
+    if (count == 0 && sched_getaffinity(0, sizeof cores, &cores) == 0)
+        count = (unsigned)CPU_COUNT(&cores);
+    if (count == 0)
+        count = 1;
+    return count < MOST_THREADS ? count : MOST_THREADS;
+}
+
+int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
+              const struct pt_stream *streams, size_t stream_count,
+              const struct pt_decode_options *options, pt_piece_sink *sink, void *context,
+              struct error *err)
+{
+    unsigned threads = thread_count(options), started = 0;
+    struct decoding decoding = {
+        .memory = memory,
+        .symbols = symbols,
+        .streams = streams,
+        .stream_count = stream_count,
+        .options = options,
+        .piece_bytes = options->piece_bytes ? options->piece_bytes : BEST_PIECE_BYTES,
+        .slots = 2 * threads + 2,
+        .sink = sink,
+        .context = context,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER,
+        .cursors = calloc(stream_count + 1, sizeof *decoding.cursors),
+    };
+    if (!decoding.cursors)
+        return error_set(err, ERROR_FAILED, "out of memory for %zu streams", stream_count);
+    pthread_t helpers[MOST_THREADS];
+    while (started + 1 < threads && // this thread works too; fewer helpers only take longer
+           pthread_create(&helpers[started], NULL, work, &decoding) == 0)
+        started++;
+    work(&decoding);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
+    for (size_t i = 0; i < stream_count; i++)
+        cursor_free(&decoding, &decoding.cursors[i]);
+    free(decoding.cursors);
+    pthread_cond_destroy(&decoding.changed);
+    pthread_mutex_destroy(&decoding.lock);
+    if (decoding.result < 0)
+        *err = decoding.err;
+    return decoding.result;
+}

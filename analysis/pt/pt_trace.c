@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/pt_trace.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int pt_trace_init(struct pt_trace *trace, struct error *err)
+{
+    memset(trace, 0, sizeof *trace);
+    return pt_code_init(&trace->code, err);
+}
+
+int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, size_t count,
+                      struct error *err)
+{
+    if (count == 0)
+        return 0;
+    trace->symbols = &trace->code.symbols;
+    return pt_code_add_given(&trace->code, &trace->memory, given, count, PT_SPACE_ALL, err);
+}
+
+void pt_trace_free(struct pt_trace *trace)
+{
+    for (size_t i = 0; i < trace->streams.count; i++) {
+        struct pt_trace_stream *stream = trace->streams.items[i];
+        if (stream->owns_bytes)
+            munmap((void *)(uintptr_t)stream->stream.bytes.data, stream->stream.bytes.bytes);
+        pt_packets_free(&stream->packets);
+        array_free(&stream->changes);
+        array_free(&stream->switches);
+        free(stream);
+    }
+    array_free(&trace->streams);
+    pt_code_free(&trace->code);
+    pt_memory_free(&trace->memory);
+    array_free(&trace->tasks);
+    for (size_t i = 0; i < trace->notes.count; i++)
+        free(trace->notes.items[i]);
+    array_free(&trace->notes);
+    if (trace->keeper_free)
+        trace->keeper_free(trace->keeper);
+    trace->keeper_free = NULL;
+}
+
+struct pt_trace_stream *pt_trace_add(struct pt_trace *trace, struct error *err)
+{
+    struct pt_trace_stream *stream = calloc(1, sizeof *stream);
+    if (!stream || array_push(&trace->streams, stream) < 0) {
+        free(stream);
+        error_set(err, ERROR_FAILED, "out of memory for a stream");
+        return NULL;
+    }
+    stream->cpu = PT_NO_CPU;
+    stream->stream.packets = &stream->packets;
+    return stream;
+}
+
+int pt_trace_scan(struct pt_trace_stream *stream, struct error *err)
+{
+    int result = pt_packets_scan(&stream->stream.bytes, &stream->packets, err);
+    stream->timed = result == 0 && stream->packets.count[PT_KIND_TSC] > 0;
+    return result;
+}
+
+static int map_file(const char *path, struct pt_bytes *out, struct error *err)
+{
+    struct stat status;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return error_set_errno(err, ERROR_INPUT, "%s: cannot read this trace", path);
+    int result = 0;
+    void *data = NULL;
+    if (fstat(descriptor, &status) < 0)
+        result = error_set_errno(err, ERROR_INPUT, "%s: cannot read this trace", path);
+    else if (!S_ISREG(status.st_mode) || status.st_size == 0)
+        result = error_set(err, ERROR_INPUT, "%s: %s, so there is no trace in it", path,
+                           S_ISREG(status.st_mode) ? "empty" : "not a regular file");
+    else if ((data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0)) ==
+             MAP_FAILED)
+        result = error_set_errno(err, ERROR_FAILED, "%s: cannot map this trace", path);
+    if (result == 0)
+        *out = (struct pt_bytes){.bytes = (uint64_t)status.st_size, .data = data, .mapped = true};
+    close(descriptor);
+    return result;
+}
+
+int pt_trace_add_file(struct pt_trace *trace, const char *path, uint32_t cpu,
+                      const struct pt_recorder *recorder, struct error *err)
+{
+    struct pt_trace_stream *stream = pt_trace_add(trace, err);
+    if (!stream)
+        return -ERROR_FAILED;
+    snprintf(stream->name, sizeof stream->name, "%s", path);
+    stream->cpu = cpu;
+    stream->stream.recorder = *recorder;
+    int result = map_file(path, &stream->stream.bytes, err);
+    stream->owns_bytes = result == 0;
+    if (result == 0)
+        result = pt_trace_scan(stream, err);
+    if (result == 0 && stream->packets.syncs.count == 0)
+        result = error_set(err, ERROR_INPUT,
+                           "%s: no PSB in its %llu bytes, so this is no Intel PT stream (or one "
+                           "too short to decode)",
+                           path, (unsigned long long)stream->stream.bytes.bytes);
+    return result;
+}
+
+void pt_trace_note(struct pt_trace *trace, const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    trace->notes_count++;
+    if (length >= 0 && array_push(&trace->notes, text) < 0)
+        free(text);
+}
+
+uint64_t pt_trace_ns(const struct pt_trace *trace, uint64_t tsc)
+{
+    if (!trace->clock.valid)
+        return tsc;
+    unsigned __int128 scaled = (unsigned __int128)tsc * trace->clock.multiplier;
+    return trace->clock.zero + (uint64_t)(scaled >> trace->clock.shift);
+}
+
+double pt_trace_duration_ns(const struct pt_trace *trace, uint64_t ticks)
+{
+    if (!trace->clock.valid)
+        return (double)ticks;
+    return (double)ticks * (double)trace->clock.multiplier /
+           (double)((uint64_t)1 << trace->clock.shift);
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// A whole recording, ready to decode: its streams, the code that ran, the names of functions, and
+// how its clock becomes nanoseconds. Three loaders fill it (a bare stream, trace.json, perf.data);
+// nothing behind them knows which.
+#ifndef ANALYSIS_PT_PT_TRACE_H
+#define ANALYSIS_PT_PT_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/pt/pt_blocks.h"
+#include "analysis/pt/pt_calls.h"
+#include "analysis/pt/pt_code.h"
+#include "analysis/pt/pt_image.h"
+#include "base/array.h"
+#include "base/error.h"
+
+enum { PT_NO_CPU = 0xffffffff };
+
+// One stream and what goes with it. Owns everything but the bytes of a perf.data.
+struct pt_trace_stream {
+    char name[256];                  // for people: the file, or "cpu 3"
+    uint32_t cpu;                    // PT_NO_CPU: of one process
+    struct pt_stream stream;         // refers to what follows
+    struct pt_packets packets;       //
+    struct pt_space_changes changes; //
+    struct pt_switches switches;     // to tasks
+    bool timed;
+    bool owns_bytes; // they are a mapping of its own
+};
+struct pt_trace_streams ARRAY_OF(struct pt_trace_stream *);
+
+struct pt_task_name {
+    uint32_t task;
+    char name[32]; // "memcached"; "" unknown
+};
+struct pt_task_names ARRAY_OF(struct pt_task_name);
+
+struct pt_trace {
+    struct pt_trace_streams streams;
+    struct pt_memory memory;
+    struct pt_code code;
+    const struct pt_symbols *symbols; // &code.symbols, or NULL: no names
+    struct pt_task_names tasks;
+    struct {
+        bool valid;
+        uint64_t multiplier, zero; // ns = zero + tsc * multiplier >> shift
+        uint16_t shift;
+    } clock;
+    // What the loader keeps for the above; freed last.
+    void *keeper;
+    void (*keeper_free)(void *keeper);
+    uint64_t notes_count;
+    struct pt_notes ARRAY_OF(char *) notes; // what was missing or wrong, for people; owned
+};
+
+// An empty trace; the caller calls pt_trace_free, also after a loader failed.
+int pt_trace_init(struct pt_trace *trace, struct error *err);
+void pt_trace_free(struct pt_trace *trace);
+
+// Adds an empty stream and returns it; it lives as long as the trace. NULL: out of memory.
+struct pt_trace_stream *pt_trace_add(struct pt_trace *trace, struct error *err);
+
+// Reads a file as one stream: maps it and scans its packets.
+int pt_trace_add_file(struct pt_trace *trace, const char *path, uint32_t cpu,
+                      const struct pt_recorder *recorder, struct error *err);
+
+// Scans the packets of a stream whose bytes are set.
+int pt_trace_scan(struct pt_trace_stream *stream, struct error *err);
+
+// Keeps a sentence for the user. Out of memory loses it, and counts it in notes_count all the same.
+void pt_trace_note(struct pt_trace *trace, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// In ns where the clock is known, else as it is.
+uint64_t pt_trace_ns(const struct pt_trace *trace, uint64_t tsc);
+// How long that many ticks are.
+double pt_trace_duration_ns(const struct pt_trace *trace, uint64_t ticks);
+
+// Files named by hand, for every address space.
+int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, size_t count,
+                      struct error *err);
+
+// trace.json: a list of CPUs with their raw streams and context switches, modules and their
+// addresses, and the conversion of time. Paths in it are relative to it.
+int pt_trace_load_json(struct pt_trace *trace, const char *path, struct error *err);
+
+// perf.data, as anyone's `perf record -e intel_pt//` wrote it. options: where to look for code.
+int pt_trace_load_perf(struct pt_trace *trace, const char *path,
+                       const struct code_image_options *options, struct error *err);
+
+#endif

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+//
+// Loads perf.data: one stream for each AUX ring, the context switches of its CPU, and the code of
+// the processes that ran.
+#include "analysis/pt/pt_trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// Where the bytes of one AUX ring lie, without what snapshots repeat.
+struct ring_part {
+    uint64_t offset; // in the stream as we see it
+    uint64_t bytes;
+    const uint8_t *data;
+};
+
+struct ring {
+    struct ring_parts ARRAY_OF(struct ring_part) parts;
+    struct ring_breaks ARRAY_OF(uint64_t) breaks;
+    uint64_t bytes;
+};
+
+struct recording {
+    struct perf_data data;
+    struct perf_maps maps;
+    struct ring *rings; // as data.streams
+    bool open;
+};
+
+static void recording_free(void *keeper)
+{
+    struct recording *recording = keeper;
+    for (size_t i = 0; recording->rings && i < recording->data.streams.count; i++) {
+        array_free(&recording->rings[i].parts);
+        array_free(&recording->rings[i].breaks);
+    }
+    free(recording->rings);
+    perf_maps_free(&recording->maps);
+    if (recording->open)
+        perf_data_free(&recording->data);
+    free(recording);
+}
+
+// --- bytes -------------------------------------------------------------------------------------
+
+static size_t ring_part_at(const struct ring *ring, uint64_t offset)
+{
+    size_t low = 0, high = ring->parts.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ring->parts.items[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - 1;
+}
+
+static const uint8_t *ring_view(void *context, uint64_t offset, size_t bytes, uint8_t *scratch)
+{
+    const struct ring *ring = context;
+    size_t i = ring_part_at(ring, offset), done = 0;
+    const struct ring_part *part = &ring->parts.items[i];
+    if (offset - part->offset + bytes <= part->bytes)
+        return part->data + (offset - part->offset);
+    while (done < bytes) {
+        part = &ring->parts.items[i++];
+        uint64_t from = offset + done - part->offset, left = part->bytes - from;
+        size_t take = left < bytes - done ? (size_t)left : bytes - done;
+        memcpy(scratch + done, part->data + from, take);
+        done += take;
+    }
+    return scratch;
+}
+
+static void ring_release(void *context, uint64_t offset, uint64_t bytes)
+{
+    const struct ring *ring = context;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = ring_part_at(ring, offset);
+         i < ring->parts.count && ring->parts.items[i].offset < offset + bytes; i++) {
+        const struct ring_part *part = &ring->parts.items[i];
+        uint64_t from = offset > part->offset ? offset - part->offset : 0;
+        uint64_t to = offset + bytes - part->offset;
+        to = to < part->bytes ? to : part->bytes;
+        uintptr_t begin = ((uintptr_t)part->data + from + page - 1) & ~(page - 1);
+        uintptr_t end = ((uintptr_t)part->data + to) & ~(page - 1);
+        if (begin < end) // the file's mapping: what is read again comes from the file again
+            madvise((void *)begin, end - begin, MADV_DONTNEED);
+    }
+}
+
+static int ring_build(const struct perf_aux_stream *aux, struct ring *ring, struct error *err)
+{
+    for (size_t i = 0; i < aux->extents.count; i++) {
+        const struct perf_aux_extent *extent = &aux->extents.items[i];
+        struct ring_part part = {ring->bytes, extent->bytes - extent->overlap,
+                                 extent->data + extent->overlap};
+        if (part.bytes == 0)
+            continue;
+        bool breaks = ring->bytes > 0 && !extent->continues;
+        if (array_push(&ring->parts, part) < 0 ||
+            (breaks && array_push(&ring->breaks, ring->bytes) < 0))
+            return error_set(err, ERROR_FAILED, "out of memory for pieces of trace");
+        ring->bytes += part.bytes;
+    }
+    return 0;
+}
+
+// --- who ran when ------------------------------------------------------------------------------
+
+// Follows one CPU's (or thread's) events and notes address spaces and tasks.
+struct follower {
+    struct pt_trace *trace;
+    const struct perf_time_conversion *clock;
+    struct pt_trace_stream *stream;
+    uint32_t pid;   // running now
+    uint64_t since; // perf clock
+};
+
+static uint64_t tsc_at(const struct follower *follower, uint64_t ns)
+{
+    return ns ? perf_tsc_of_time(follower->clock, ns) : 0;
+}
+
+// The running process did so until `until`: through all address spaces it had in that time.
+static int note_spaces(struct follower *follower, uint64_t until, struct error *err)
+{
+    for (uint64_t time = follower->since; time < until;) {
+        uint64_t space_end;
+        uint32_t space = pt_code_space_at(&follower->trace->code, follower->pid, time, &space_end);
+        struct pt_space_change change = {tsc_at(follower, time), space};
+        if (array_push(&follower->stream->changes, change) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for address spaces");
+        time = space_end;
+    }
+    return 0;
+}
+
+static int note_run(struct follower *follower, uint32_t pid, uint32_t tid, uint64_t time,
+                    struct error *err)
+{
+    struct pt_switch to = {tsc_at(follower, time), tid};
+    int result = note_spaces(follower, time, err);
+    follower->pid = pid;
+    follower->since = time;
+    if (result == 0 && array_push(&follower->stream->switches, to) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for context switches");
+    return result;
+}
+
+static int follow_event(struct follower *follower, const struct perf_event *event,
+                        struct error *err)
+{
+    bool first = follower->stream->switches.count == 0;
+    struct perf_switch change;
+    if (event->type == PERF_ITRACE_START) {
+        struct perf_itrace_start start;
+        perf_event_itrace_start(event, &start);
+        return first ? note_run(follower, start.pid, start.tid, event->time, err) : 0;
+    }
+    if (event->type != PERF_SWITCH && event->type != PERF_SWITCH_CPU_WIDE)
+        return 0;
+    perf_event_switch(event, &change);
+    if (!change.out)
+        return note_run(follower, event->pid, event->tid, event->time, err);
+    if (first) // it ran since before the recording
+        return note_run(follower, event->pid, event->tid, 0, err);
+    return 0;
+}
+
+static int follow(struct follower *follower, const struct perf_data *data,
+                  const struct perf_aux_stream *aux, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < data->events.count; i++) {
+        const struct perf_event *event = &data->events.items[i];
+        if (aux->cpu != PERF_NO_CPU ? event->cpu == aux->cpu : event->tid == aux->thread)
+            result = follow_event(follower, event, err);
+    }
+    return result < 0 ? result : note_spaces(follower, UINT64_MAX, err);
+}
+
+// The one process that has code, where nothing tells of switches; PERF_NO_PID when there are more.
+static uint32_t only_process(const struct perf_maps *maps)
+{
+    uint32_t pid = PERF_NO_PID;
+    for (size_t i = 0; i < maps->spaces.count; i++) {
+        uint32_t other = maps->spaces.items[i].pid;
+        if (other == PERF_NO_PID || maps->spaces.items[i].mappings.count == 0)
+            continue;
+        if (pid != PERF_NO_PID && other != pid)
+            return PERF_NO_PID;
+        pid = other;
+    }
+    return pid;
+}
+
+static uint32_t process_of(const struct perf_data *data, uint32_t thread)
+{
+    for (size_t i = 0; i < data->events.count; i++)
+        if (data->events.items[i].tid == thread && data->events.items[i].pid != PERF_NO_PID)
+            return data->events.items[i].pid;
+    return thread;
+}
+
+static int name_tasks(struct pt_trace *trace, const struct perf_data *data, struct error *err)
+{
+    for (size_t i = 0; i < data->events.count; i++) {
+        struct perf_comm comm;
+        if (data->events.items[i].type != PERF_COMM)
+            continue;
+        perf_event_comm(&data->events.items[i], &comm);
+        struct pt_task_name name = {.task = comm.tid};
+        snprintf(name.name, sizeof name.name, "%s", comm.name);
+        size_t k = 0;
+        while (k < trace->tasks.count && trace->tasks.items[k].task != comm.tid)
+            k++;
+        if (k < trace->tasks.count)
+            trace->tasks.items[k] = name;
+        else if (array_push(&trace->tasks, name) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for names of tasks");
+    }
+    return 0;
+}
+
+// --- putting it together -----------------------------------------------------------------------
+
+static struct pt_recorder recorder_of(const struct perf_data *data)
+{
+    struct pt_recorder recorder = {
+        .tsc_ctc_ebx = (uint32_t)data->intel_pt.tsc_ctc_numerator,
+        .tsc_ctc_eax = (uint32_t)data->intel_pt.tsc_ctc_denominator,
+        .mtc_frequency = (uint8_t)data->intel_pt.mtc_period,
+        .nominal_ratio = (uint8_t)data->intel_pt.max_non_turbo_ratio,
+    };
+    if (strncmp(data->cpuid, "GenuineIntel", 12) == 0)
+        recorder.cpu = (struct pt_cpu){.vendor = pcv_intel,
+                                       .family = (uint16_t)data->cpu_family,
+                                       .model = (uint8_t)data->cpu_model,
+                                       .stepping = (uint8_t)data->cpu_stepping};
+    return recorder;
+}
+
+static const struct perf_time_conversion *clock_of(const struct perf_data *data)
+{
+    return data->intel_pt.time.valid ? &data->intel_pt.time : &data->time;
+}
+
+static int add_ring(struct pt_trace *trace, struct recording *recording, size_t index,
+                    struct error *err)
+{
+    const struct perf_data *data = &recording->data;
+    const struct perf_aux_stream *aux = &data->streams.items[index];
+    struct ring *ring = &recording->rings[index];
+    int result = ring_build(aux, ring, err);
+    if (result < 0 || ring->bytes == 0)
+        return result;
+    struct pt_trace_stream *stream = pt_trace_add(trace, err);
+    if (!stream)
+        return -ERROR_FAILED;
+    stream->cpu = aux->cpu == PERF_NO_CPU ? PT_NO_CPU : aux->cpu;
+    snprintf(stream->name, sizeof stream->name,
+             aux->cpu == PERF_NO_CPU ? "thread %" PRIu32 : "cpu %" PRIu32,
+             aux->cpu == PERF_NO_CPU ? aux->thread : aux->cpu);
+    stream->stream.recorder = recorder_of(data);
+    stream->stream.bytes = (struct pt_bytes){.bytes = ring->bytes,
+                                             .view = ring_view,
+                                             .release = ring_release,
+                                             .context = ring,
+                                             .breaks = ring->breaks.items,
+                                             .break_count = ring->breaks.count};
+    result = pt_trace_scan(stream, err);
+    if (result < 0)
+        return result;
+    struct follower follower = {.trace = trace,
+                                .clock = clock_of(data),
+                                .stream = stream,
+                                .pid = only_process(&recording->maps)};
+    if (aux->cpu == PERF_NO_CPU)
+        follower.pid = process_of(data, aux->thread);
+    stream->stream.changes = &stream->changes;
+    if (follower.clock->valid && stream->timed)
+        return follow(&follower, data, aux, err);
+    uint64_t end;
+    struct pt_space_change all = {0, pt_code_space_at(&trace->code, follower.pid, 0, &end)};
+    if (array_push(&stream->changes, all) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for address spaces");
+    return 0;
+}
+
+static void note_problems(struct pt_trace *trace, const struct recording *recording)
+{
+    const struct perf_data *data = &recording->data;
+    for (size_t i = 0; i < data->complaints.count; i++)
+        pt_trace_note(trace, "%s at offset %" PRIu64 ": %s",
+                      data->inputs[data->complaints.items[i].input].name,
+                      data->complaints.items[i].offset, data->complaints.items[i].text);
+    if (data->lost_records)
+        pt_trace_note(trace, "perf lost %" PRIu64 " records", data->lost_records);
+    if (data->aux_truncated)
+        pt_trace_note(trace, "the trace was cut %" PRIu64 " times: its buffer was full",
+                      data->aux_truncated);
+    for (size_t i = 0; i < trace->code.sets.count; i++) {
+        const struct code_complaint_array *all = &trace->code.sets.items[i]->images.complaints;
+        for (size_t k = 0; k < all->count; k++)
+            pt_trace_note(trace, "%s", all->items[k].text);
+    }
+}
+
+static int load(struct pt_trace *trace, struct recording *recording, const char *path,
+                const struct code_image_options *options, struct error *err)
+{
+    const struct perf_data *data = &recording->data;
+    int result = perf_data_open(path, &perf_default_limits, &recording->data, err);
+    if (result < 0)
+        return result;
+    recording->open = true;
+    if (data->streams.count == 0)
+        return error_set(err, ERROR_INPUT,
+                         "%s: holds no processor trace; record with perf record -e intel_pt//",
+                         path);
+    if (!data->intel_pt.present)
+        return error_set(err, ERROR_INPUT, "%s: its trace is not Intel PT", path);
+    recording->rings = calloc(data->streams.count, sizeof *recording->rings);
+    if (!recording->rings)
+        return error_set(err, ERROR_FAILED, "out of memory for %zu streams", data->streams.count);
+    result = perf_maps_build(data, 0, &recording->maps, err);
+    if (result == 0)
+        result = pt_code_add_recording(&trace->code, &trace->memory, data, &recording->maps,
+                                       options, err);
+    const struct perf_time_conversion *clock = clock_of(data);
+    trace->symbols = &trace->code.symbols;
+    trace->clock.valid = clock->valid;
+    trace->clock.multiplier = clock->mult;
+    trace->clock.shift = clock->shift;
+    trace->clock.zero = clock->zero;
+    if (result == 0)
+        result = name_tasks(trace, data, err);
+    for (size_t i = 0; result == 0 && i < data->streams.count; i++)
+        result = add_ring(trace, recording, i, err);
+    note_problems(trace, recording);
+    return result;
+}
+
+int pt_trace_load_perf(struct pt_trace *trace, const char *path,
+                       const struct code_image_options *options, struct error *err)
+{
+    struct recording *recording = calloc(1, sizeof *recording);
+    if (!recording)
+        return error_set(err, ERROR_FAILED, "out of memory for a recording");
+    trace->keeper = recording;
+    trace->keeper_free = recording_free;
+    return load(trace, recording, path, options, err);
+}

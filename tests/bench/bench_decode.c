@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+//
+// How fast Intel PT becomes spans, on a long synthetic trace of four CPUs, in one run: a plain
+// single-threaded libipt block walk (which only counts), everything into spans on all cores, and
+// only the windows of 0.1 % of the messages into spans. The three take turns. Then the peak memory
+// of decoding this trace and one ten times shorter. Each measurement is a process of its own.
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/quantile.h"
+#include "tests/analysis/pt_round_trip.h"
+
+enum {
+    CPUS = 4,
+    ROUNDS = 5,
+    MESSAGES = 10000,
+    LONG_BYTES = 6 << 20, // of each CPU
+    SHORT_BYTES = LONG_BYTES / 10,
+    PSB_BYTES = 4096, // what Linux asks for by default is 4 KiB between PSBs or more
+    SEED = 20260101,
+    BUSY = 40, // some fifty instructions for each call, as real programs have
+};
+
+enum mode { PLAIN, FULL, WINDOWS, MODES };
+static const char *const mode_names[MODES] = {"plain block walk", "all into spans",
+                                              "windows into spans"};
+
+struct outcome {
+    double seconds;
+    uint64_t instructions, spans, errors;
+    long peak_kib;
+};
+
+struct trace_file {
+    struct pt_bytes bytes;
+    struct pt_packets packets;
+    struct pt_calls *calls;
+    uint64_t spans, instructions, errors;
+};
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void file_name(char out[64], const char *dir, int cpu, size_t bytes)
+{
+    snprintf(out, 64, "%s/%zu.%d.pt", dir, bytes, cpu);
+}
+
+// Runs the work in a child, so that memory is its own, and reads its outcome.
+static int in_child(int (*work)(const char *, size_t, enum mode, struct outcome *), const char *dir,
+                    size_t bytes, enum mode mode, struct outcome *out)
+{
+    int ends[2], status;
+    if (pipe(ends) < 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct outcome outcome = {0};
+        int result = work(dir, bytes, mode, &outcome);
+        struct rusage usage;
+        getrusage(RUSAGE_SELF, &usage);
+        outcome.peak_kib = usage.ru_maxrss;
+        if (write(ends[1], &outcome, sizeof outcome) != sizeof outcome)
+            result = -1;
+        _exit(result < 0 ? 1 : 0);
+    }
+    close(ends[1]);
+    ssize_t got = read(ends[0], out, sizeof *out);
+    close(ends[0]);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0 || got != sizeof *out)
+        return -1;
+    return 0;
+}
+
+// --- work ----------------------------------------------------------------------------------------
+
+static int make_traces(const char *dir, size_t bytes, enum mode mode, struct outcome *out)
+{
+    static struct program program;
+    static struct machine machine;
+    (void)mode;
+    program_make(&program, SEED, BUSY);
+    for (int cpu = 0; cpu < CPUS; cpu++) {
+        struct scenario scenario = {
+            .seed = SEED + (uint64_t)cpu, .bytes = bytes, .psb_bytes = PSB_BYTES};
+        char path[64];
+        file_name(path, dir, cpu, bytes);
+        if (machine_run(&machine, &program, &scenario) < 0)
+            return -1;
+        FILE *file = fopen(path, "wb");
+        size_t length = writer_offset(&machine.writer);
+        bool wrote = file && fwrite(machine.writer.data, 1, length, file) == length;
+        if (!file || fclose(file) != 0 || !wrote)
+            return -1;
+        out->instructions += machine.instructions;
+        out->spans += machine.spans.count;
+        machine_fini(&machine);
+    }
+    return 0;
+}
+
+static int map_trace(const char *dir, int cpu, size_t bytes, struct pt_bytes *out)
+{
+    char path[64];
+    file_name(path, dir, cpu, bytes);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    off_t length = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
+    void *data = length <= 0 ? MAP_FAILED
+                             : mmap(NULL, (size_t)length, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (data == MAP_FAILED)
+        return -1;
+    close(descriptor);
+    *out = (struct pt_bytes){.bytes = (uint64_t)length, .data = data, .mapped = true};
+    return 0;
+}
+
+static int walk_plainly(const struct pt_memory *memory, const struct pt_bytes *bytes,
+                        struct outcome *out)
+{
+    struct pt_config config;
+    struct pt_image *image;
+    struct error err;
+    struct pt_code_view *code = pt_code_view_alloc(memory, &err);
+    pt_config_init(&config);
+    config.begin = (uint8_t *)(uintptr_t)bytes->data;
+    config.end = config.begin + bytes->bytes;
+    config.nom_freq = NOMINAL_RATIO;
+    config.flags.variant.block.end_on_call = 1;
+    struct pt_block_decoder *decoder = pt_blk_alloc_decoder(&config);
+    if (!code || !decoder || pt_code_view_image(code, PT_SPACE_ALL, &image, &err) < 0)
+        return -1;
+    pt_blk_set_image(decoder, image);
+    int status;
+    while ((status = pt_blk_sync_forward(decoder)) >= 0) {
+        while (status >= 0 && !((status & pts_eos) && !(status & pts_event_pending))) {
+            struct pt_event event;
+            struct pt_block block;
+            if (status & pts_event_pending) {
+                status = pt_blk_event(decoder, &event, sizeof event);
+                continue;
+            }
+            status = pt_blk_next(decoder, &block, sizeof block);
+            out->instructions += block.ninsn;
+        }
+        out->errors += status < 0 && status != -pte_eos;
+    }
+    pt_blk_free_decoder(decoder);
+    pt_code_view_free(code);
+    return 0;
+}
+
+static int count_span(void *context, const struct pt_span *span, struct error *err)
+{
+    (void)err;
+    *(uint64_t *)context += span->end >= span->begin;
+    return 0;
+}
+
+static int take_piece(void *context, size_t stream, const struct pt_piece *piece, bool contiguous,
+                      struct error *err)
+{
+    struct trace_file *file = (struct trace_file *)context + stream;
+    file->instructions += piece->counts.instructions;
+    file->errors += piece->errors.count;
+    return pt_calls_take(file->calls, piece, contiguous, err);
+}
+
+static int compare_windows(const void *a, const void *b)
+{
+    const struct pt_window *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+// One of every thousand messages; a message is a ten-thousandth of the trace's time.
+static size_t choose_windows(const struct trace_file *files, struct pt_window *windows)
+{
+    struct random_source random = {SEED};
+    uint64_t begin = files[0].packets.first_tsc, end = files[0].packets.last_tsc;
+    uint64_t length = (end - begin) / MESSAGES;
+    size_t count = MESSAGES / 1000;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t from = begin + length * random_below(&random, MESSAGES);
+        windows[i] = (struct pt_window){from, from + length};
+    }
+    qsort(windows, count, sizeof *windows, compare_windows);
+    size_t kept = 0;
+    for (size_t i = 1; i < count; i++)
+        if (windows[i].from > windows[kept].to)
+            windows[++kept] = windows[i];
+    return kept + 1;
+}
+
+static int decode_spans(const struct pt_memory *memory, const struct program *program,
+                        struct trace_file *files, enum mode mode, struct outcome *out)
+{
+    struct pt_stream streams[CPUS] = {0};
+    struct pt_window windows[MESSAGES / 1000];
+    struct pt_symbols symbols = {.context = (void *)(uintptr_t)program, .find = program_find};
+    struct pt_decode_options options = {0};
+    struct error err;
+    int result = 0;
+    for (int i = 0; result == 0 && i < CPUS; i++) {
+        result = pt_packets_scan(&files[i].bytes, &files[i].packets, &err);
+        streams[i] = (struct pt_stream){.bytes = files[i].bytes,
+                                        .packets = &files[i].packets,
+                                        .recorder.nominal_ratio = NOMINAL_RATIO};
+        files[i].calls = pt_calls_alloc(NULL, true, count_span, &files[i].spans, &err);
+    }
+    if (result == 0 && mode == WINDOWS) {
+        options.windows = windows;
+        options.window_count = choose_windows(files, windows);
+    }
+    if (result == 0)
+        result = pt_decode(memory, &symbols, streams, CPUS, &options, take_piece, files, &err);
+    for (int i = 0; result == 0 && i < CPUS; i++) {
+        result = pt_calls_finish(files[i].calls, &err);
+        out->spans += files[i].spans;
+        out->instructions += files[i].instructions;
+        out->errors += files[i].errors;
+    }
+    return result;
+}
+
+static int decode(const char *dir, size_t bytes, enum mode mode, struct outcome *out)
+{
+    static struct program program;
+    static struct trace_file files[CPUS];
+    struct pt_memory memory;
+    struct error err;
+    program_make(&program, SEED, BUSY);
+    if (memory_of(&program, &memory, &err) < 0)
+        return -1;
+    for (int i = 0; i < CPUS; i++)
+        if (map_trace(dir, i, bytes, &files[i].bytes) < 0)
+            return -1;
+    double begin = now_seconds();
+    int result = 0;
+    if (mode == PLAIN)
+        for (int i = 0; result == 0 && i < CPUS; i++)
+            result = walk_plainly(&memory, &files[i].bytes, out);
+    else
+        result = decode_spans(&memory, &program, files, mode, out);
+    out->seconds = now_seconds() - begin;
+    return result;
+}
+
+// --- the bench -----------------------------------------------------------------------------------
+
+static void metric(FILE *json, const char *name, const char *unit, const double *values,
+                   size_t count, const char *comma)
+{
+    fprintf(json,
+            "    \"%s\": {\"value\": %.6g, \"unit\": \"%s\", \"runs\": %zu, \"min\": %.6g, "
+            "\"max\": %.6g}%s\n",
+            name, values[count / 2], unit, count, values[0], values[count - 1], comma);
+}
+
+struct measured {
+    double seconds[MODES][ROUNDS], speedup[ROUNDS], window_share[ROUNDS];
+    double megabytes_per_second[ROUNDS];
+    double peak_long, peak_short;
+};
+
+static int measure(const char *dir, struct measured *out)
+{
+    struct outcome made, one;
+    if (in_child(make_traces, dir, LONG_BYTES, FULL, &made) < 0)
+        return -1;
+    uint64_t truth = made.instructions;
+    if (in_child(make_traces, dir, SHORT_BYTES, FULL, &made) < 0)
+        return -1;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int mode = 0; mode < MODES; mode++) {
+            if (in_child(decode, dir, LONG_BYTES, (enum mode)mode, &one) < 0 || one.errors)
+                return -1;
+            if (mode != WINDOWS && one.instructions != truth) {
+                fprintf(stderr, "%s: %" PRIu64 " instructions, not %" PRIu64 "\n", mode_names[mode],
+                        one.instructions, truth);
+                return -1;
+            }
+            out->seconds[mode][round] = one.seconds;
+            if (mode == FULL)
+                out->peak_long = (double)one.peak_kib / 1024;
+        }
+        out->speedup[round] = out->seconds[PLAIN][round] / out->seconds[FULL][round];
+        out->window_share[round] = out->seconds[WINDOWS][round] / out->seconds[FULL][round];
+        out->megabytes_per_second[round] = CPUS * LONG_BYTES / 1e6 / out->seconds[FULL][round];
+    }
+    if (in_child(decode, dir, SHORT_BYTES, FULL, &one) < 0)
+        return -1;
+    out->peak_short = (double)one.peak_kib / 1024;
+    return 0;
+}
+
+static int report(struct measured *all, const char *path)
+{
+    FILE *json = fopen(path, "w");
+    if (!json)
+        return -1;
+    printf("%d CPUs, %d MiB of trace each\n", CPUS, LONG_BYTES >> 20);
+    for (int mode = 0; mode < MODES; mode++) {
+        quantile_sort(all->seconds[mode], ROUNDS);
+        printf("  %-20s %8.3f s  [%.3f, %.3f]\n", mode_names[mode], all->seconds[mode][ROUNDS / 2],
+               all->seconds[mode][0], all->seconds[mode][ROUNDS - 1]);
+    }
+    quantile_sort(all->speedup, ROUNDS);
+    quantile_sort(all->window_share, ROUNDS);
+    quantile_sort(all->megabytes_per_second, ROUNDS);
+    printf("  all into spans / plain: %.2f times as fast (wanted: 1.6 on 2 cores)\n"
+           "  windows / all: %.3f of the time (wanted: at most 0.1)\n"
+           "  peak memory: %.1f MiB; of a trace ten times shorter: %.1f MiB\n",
+           all->speedup[ROUNDS / 2], all->window_share[ROUNDS / 2], all->peak_long,
+           all->peak_short);
+    fprintf(json, "{\"name\": \"decode\", \"metrics\": {\n");
+    metric(json, "plain_walk", "s", all->seconds[PLAIN], ROUNDS, ",");
+    metric(json, "full_decode", "s", all->seconds[FULL], ROUNDS, ",");
+    metric(json, "window_decode", "s", all->seconds[WINDOWS], ROUNDS, ",");
+    metric(json, "full_speedup_over_plain_walk", "times", all->speedup, ROUNDS, ",");
+    metric(json, "window_share_of_full", "fraction", all->window_share, ROUNDS, ",");
+    metric(json, "full_decode_rate", "MB/s", all->megabytes_per_second, ROUNDS, ",");
+    metric(json, "peak_memory", "MiB", &all->peak_long, 1, ",");
+    metric(json, "peak_memory_of_a_tenth", "MiB", &all->peak_short, 1, "");
+    fprintf(json, "  }}\n");
+    return fclose(json);
+}
+
+int main(void)
+{
+    struct measured all = {0};
+    char dir[] = "/tmp/taillight-decode-XXXXXX", path[64], json[4096];
+    const char *build = getenv("BUILD");
+    if (!mkdtemp(dir)) {
+        perror("a folder for the trace");
+        return 1;
+    }
+    snprintf(json, sizeof json, "%s/bench/decode.json", build ? build : "build");
+    int result = measure(dir, &all);
+    for (int cpu = 0; cpu < CPUS; cpu++) {
+        file_name(path, dir, cpu, LONG_BYTES);
+        unlink(path);
+        file_name(path, dir, cpu, SHORT_BYTES);
+        unlink(path);
+    }
+    rmdir(dir);
+    if (result < 0) {
+        fprintf(stderr, "decoding failed\n");
+        return 1;
+    }
+    return report(&all, json) == 0 ? 0 : 1;
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+#
+# What the end-to-end tests of `taillight run` share. Sourced; expects $BUILD.
+set -u
+taillight="$(cd "$BUILD" && pwd)/taillight"
+work=$(mktemp -d /tmp/taillight-run-test-XXXXXX)
+chmod 755 "$work"
+trap 'cleanup' EXIT
+
+fail() {
+    echo "FAIL: $*" >&2
+    for log in "$work"/*.err; do [ -s "$log" ] && sed "s/^/    /" "$log" >&2; done
+    exit 1
+}
+skip() {
+    echo "$*"
+    exit 77
+}
+need_program() { command -v "$1" >/dev/null || skip "there is no $1; install it: apt-get install $2"; }
+
+# Network namespaces and BPF, or the reason why not.
+need_capture() {
+    need_program memcached memcached
+    need_program ip iproute2
+    need_program sqlite3 sqlite3
+    unshare -n true 2>/dev/null || skip "network namespaces cannot be made here: it takes root"
+    "$taillight" doctor --json >"$work/doctor.json" || fail "doctor does not work"
+    local state
+    state=$(sqlite3 :memory: "select json_extract(value, '\$.state') from \
+        json_each(readfile('$work/doctor.json'), '\$.items') \
+        where json_extract(value, '\$.name') like 'BPF%'")
+    [ "$state" = yes ] || skip "kernel events cannot be recorded here: BPF is \"$state\""
+    [ "$(nproc)" -ge 2 ] || skip "client and server need a core each; this machine has one for us"
+}
+
+# What a JSON file says at a path: json FILE '$.a.b'
+json() { sqlite3 :memory: "select json_extract(readfile('$1'), '$2')"; }
+
+# A small experiment: experiment FILE KIND RATE DURATION, more lines from stdin.
+experiment() {
+    cat >"$1" <<EOF
+name: test
+hosts:
+  client: {kind: $2, cores: [1]}
+  server: {kind: $2, cores: [0]}
+workload:
+  keys: {count: 2k}
+  values: {size: {fixed: 200}}
+load: {rate: $3, duration: $4, connections: 16, depth: 64, timeout: 1s}
+EOF
+    cat >>"$1"
+}
+
+# Runs an experiment to its end, in $work/run, stdout in $work/out. When the run itself says that
+# nothing can be concluded (exit 4), as on a machine busy with other things, it gets two more
+# chances; every other failure is one. It runs in a session of its own that the scheduler prefers
+# to what else the machine does, where that is allowed: what is tested is what the run says of
+# itself, not of its neighbours.
+conclusive_run() { # EXPERIMENT OPTIONS...
+    local attempt status
+    for attempt in 1 2 3; do
+        rm -rf "$work/run"
+        setsid --wait bash -c '{ echo -20 >/proc/self/autogroup; } 2>/dev/null
+            exec nice -n -20 "$@"' run "$taillight" run "$@" --out "$work/run" \
+            >"$work/out" 2>"$work/run.err"
+        status=$?
+        [ $status -eq 4 ] || break
+        echo "attempt $attempt was inconclusive: $(json "$work/run/summary.json" '$.verdict')"
+    done
+    [ $status -eq 0 ] || fail "exit $status"
+}
+
+# Waits until a file has a line that matches: wait_for FILE PATTERN SECONDS
+wait_for() {
+    local tries=$(($3 * 20))
+    until grep -q "$2" "$1" 2>/dev/null; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+
+# The network namespaces a run made, by its commands.log. Asked while it runs.
+namespaces_of() {
+    sed -n 's/.*keeper is process \([0-9]*\),.*/\1/p' "$1/commands.log" | while read -r pid; do
+        readlink "/proc/$pid/ns/net"
+    done | sed 's/[^0-9]//g'
+}
+
+# Nothing of a run may be left: no process that names its folder (load, capture, the keepers), no
+# server on its port, no namespace, no shared memory. A SIGKILLed run has 10 s for it.
+check_nothing_left() { # FOLDER PORT [NAMESPACES]
+    local left shm tries=200
+    while :; do
+        left=$(pgrep -fa -- "$1" | grep -v pgrep
+            [ -n "$2" ] && pgrep -fa "memcached.* -p $2 "
+            for ns in ${3:-}; do lsns -t net -n -o NS,PID,COMMAND | grep "^ *$ns "; done)
+        shm=$(sed -n 's/.*TAILLIGHT_SHIM_DIR=\([^ ]*\).*/\1/p' "$1/commands.log" 2>/dev/null)
+        [ -z "$left" ] && { [ -z "$shm" ] || [ ! -e "$shm" ]; } && return
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "left behind: $left ${shm:+$(ls -d "$shm" 2>/dev/null)}"
+        sleep 0.05
+    done
+}
+
+# A run that did not end well must not look like one that did.
+check_not_whole() {
+    [ ! -e "$1/summary.json" ] || fail "$1 has a summary.json"
+    [ ! -e "$1/report.html" ] || fail "$1 has a report.html"
+}
+
+cleanup() {
+    local pid
+    for pid in $(jobs -p); do kill -9 "$pid" 2>/dev/null; done
+    umount "$work/small" 2>/dev/null
+    rm -rf "$work"
+}

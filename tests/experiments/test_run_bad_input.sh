@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# What is wrong with a file, an option or the machine is said in one line, with the right exit code,
+# and nothing is started.
+. tests/experiments/run_lib.sh
+
+# refused EXIT PATTERN COMMAND...: that exit code, and one line on stderr that matches.
+refused() {
+    local wanted=$1 pattern=$2 status
+    shift 2
+    "$@" >"$work/out" 2>"$work/cmd.err"
+    status=$?
+    [ $status -eq "$wanted" ] || fail "exit $status instead of $wanted: $*"
+    grep -Eq "$pattern" "$work/cmd.err" || fail "does not say \"$pattern\": $*"
+    [ ! -s "$work/out" ] || fail "prints on stdout: $*"
+}
+
+good='experiments/quickstart.yaml'
+broken() { sed "$1" $good >"$work/bad.yaml"; }
+
+broken 's/connections: 16/conections: 16/'
+refused 2 'bad.yaml:[0-9]+:[0-9]+: unknown key `conections`; did you mean `connections`\?' \
+    "$taillight" run --check "$work/bad.yaml"
+line=$(grep -n 'conections' "$work/bad.yaml" | cut -d: -f1)
+grep -q "bad.yaml:$line:" "$work/cmd.err" || fail "the line is not $line"
+broken 's/to: cache/to: cahce/'
+refused 2 'bad.yaml:[0-9]+:[0-9]+: to: no server is called `cahce`; did you mean `cache`' \
+    "$taillight" run "$work/bad.yaml" --out "$work/run"
+broken 's/rate: 20k/rate: quick/'
+refused 2 'bad.yaml:[0-9]+:[0-9]+: rate: "quick" is not a number' "$taillight" run "$work/bad.yaml"
+broken 's/cores: \[0\]/cores: [4000]/'
+refused 2 'bad.yaml:[0-9]+:[0-9]+: cores: "4000"|has no core 4000' "$taillight" run "$work/bad.yaml"
+broken 's/kind: netns/kind: ssh/'
+refused 2 'bad.yaml:[0-9]+:[0-9]+: kind: ssh is not in this version' "$taillight" run "$work/bad.yaml"
+echo 'gates: []' >>"$work/bad.yaml"
+refused 2 'bad.yaml:[0-9]+:1: `gates` is not in this version' "$taillight" run "$work/bad.yaml"
+printf 'name: [\n' >"$work/bad.yaml"
+refused 2 'bad.yaml:2:1: ' "$taillight" run "$work/bad.yaml"
+head -c 3000 /dev/urandom >"$work/bad.yaml"
+refused 2 'bad.yaml' "$taillight" run "$work/bad.yaml"
+[ ! -e "$work/run" ] || fail "a refused experiment made a folder"
+
+refused 2 'cannot read .*/none.yaml' "$taillight" run "$work/none.yaml"
+refused 2 'takes one experiment file' "$taillight" run
+refused 2 'takes one experiment file' "$taillight" run $good $good
+refused 2 'unknown option' "$taillight" run --chekc $good
+refused 2 'out DIR is needed' "$taillight" capture --port 1
+refused 2 'port is needed' "$taillight" capture --out "$work/capture"
+
+# --check of a good file runs nothing and prints the plan.
+experiment "$work/good.yaml" local 1k 1s <<<'servers: {cache: {kind: memcached, port: 21411}}'
+if [ "$(nproc)" -ge 2 ]; then
+    "$taillight" run --check "$work/good.yaml" >"$work/plan" 2>"$work/cmd.err" || fail "--check fails"
+    grep -q 'server cache: memcached on host server, port 21411' "$work/plan" || fail "no plan"
+
+    # A program that is not there.
+    refused 1 'no command `memcached`.*apt-get install memcached' \
+        env PATH=/nonexistent "$taillight" run "$work/good.yaml" --out "$work/run"
+    [ ! -e "$work/run" ] || fail "a run without its server made a folder"
+
+    # A folder that is in use.
+    mkdir "$work/full" && touch "$work/full/file"
+    refused 2 'full has something in it already' \
+        "$taillight" run "$work/good.yaml" --out "$work/full" --quiet
+fi
+command -v memcached >/dev/null && [ "$(nproc)" -ge 2 ] ||
+    skip "memcached and two cores are needed for the rest: a port that is taken"
+
+# A port that is taken.
+user=()
+[ "$(id -u)" = 0 ] && user=(-u root)
+memcached "${user[@]}" -l 127.0.0.1 -p 21411 -U 0 &
+for _ in $(seq 100); do (exec 3<>/dev/tcp/127.0.0.1/21411) 2>/dev/null && break; sleep 0.05; done
+refused 1 'port 21411 for the server `cache` is taken' \
+    "$taillight" run "$work/good.yaml" --out "$work/run" --quiet
+check_not_whole "$work/run"
+kill %1
+wait %1 2>/dev/null
+check_nothing_left "$work/run" 21411

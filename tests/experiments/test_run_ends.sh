@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# However a run ends, it says why, in time, and leaves nothing running and nothing changed: killed
+# server, killed load, killed capture, Ctrl-C, SIGTERM, SIGKILL of the run itself, a server that
+# cannot start, a full disk. Hosts are network namespaces where they can be made, else local.
+. tests/experiments/run_lib.sh
+need_program memcached memcached
+[ "$(nproc)" -ge 2 ] || skip "client and server need a core each; this machine has one for us"
+kind=local
+unshare -n true 2>/dev/null && kind=netns
+port=21421
+
+# A run of 30 s in the background: $pid, $run, and its namespaces in $spaces.
+start_run() { # NAME [MORE YAML]
+    run="$work/$1"
+    experiment "$work/$1.yaml" $kind 2k 30s <<EOF
+servers: {cache: {kind: memcached, threads: 1, port: $port}}
+${2:-}
+EOF
+    "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
+    pid=$!
+    wait_for "$work/$1.err" 'loading 30' 30 || fail "$1: the load does not begin"
+    wait_for "$run/commands.log" '"--announce"\|--announce' 10 || fail "$1: no load in commands.log"
+    spaces=""
+    [ $kind = netns ] && spaces=$(namespaces_of "$run")
+    sleep 0.3
+}
+
+# It ends within 15 s, with that exit code and a line that matches; nothing is left.
+ended() { # NAME EXIT PATTERN
+    local status tries=300
+    while kill -0 $pid 2>/dev/null; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "$1: does not end"
+        sleep 0.05
+    done
+    wait $pid 2>/dev/null
+    status=$?
+    [ $status -eq "$2" ] || fail "$1: exit $status instead of $2"
+    [ -z "$3" ] || grep -Eq "$3" "$work/$1.err" || fail "$1: does not say \"$3\""
+    [ ! -s "$work/$1.out" ] || fail "$1: prints on stdout"
+    check_not_whole "$run"
+    check_nothing_left "$run" $port "$spaces"
+    echo "$1: $(tail -n 1 "$work/$1.err")"
+}
+
+start_run killed-server
+kill -9 "$(pgrep -f "memcached.* -p $port ")"
+ended killed-server 1 'the server `cache` was killed by signal 9 \(Killed\); the last line of .*server-cache.log'
+
+start_run killed-load
+kill -9 "$(pgrep -f "taillight load .*$run")"
+ended killed-load 1 'the load generator was killed by signal 9'
+
+start_run killed-capture
+kill -9 "$(pgrep -f "taillight capture .*$run")"
+ended killed-capture 1 'the capture was killed by signal 9'
+
+start_run interrupted
+kill -INT $pid
+ended interrupted 1 'interrupted'
+
+start_run terminated
+kill -TERM $pid
+ended terminated 1 'interrupted'
+
+# Tuning of this very machine, undone also when the run is killed.
+setting=/proc/sys/net/ipv4/tcp_autocorking
+tuning=""
+if [ -w $setting ] && [ $kind = netns ]; then
+    tuning='tuning: {server: [{sysctl: {vm.stat_interval: 7}}]}'
+    before=$(cat /proc/sys/vm/stat_interval)
+fi
+start_run killed "$tuning"
+[ -z "$tuning" ] || [ "$(cat /proc/sys/vm/stat_interval)" = 7 ] || fail "killed: not tuned"
+kill -9 $pid
+ended killed 137 ''
+[ -z "$tuning" ] || [ "$(cat /proc/sys/vm/stat_interval)" = "$before" ] || fail "killed: still tuned"
+
+# A server that ends at once: its own words.
+run="$work/refused"
+experiment "$work/refused.yaml" $kind 2k 1s <<EOF
+servers: {cache: {kind: memcached, port: $port, options: [--no-such-option]}}
+EOF
+"$taillight" run "$work/refused.yaml" --out "$run" >"$work/refused.out" 2>"$work/refused.err" &
+pid=$! spaces=""
+ended refused 1 'the server `cache` ended with exit code [0-9]+; the last line of .*: .+'
+
+# A server that never listens would take 10 s; one that listens and does not talk fails the dataset.
+
+# A full disk: the folder on a file system too small for the samples.
+if mkdir "$work/small" && mount -t tmpfs -o size=3m tmpfs "$work/small" 2>/dev/null; then
+    run="$work/small/run"
+    experiment "$work/full.yaml" $kind 20k 2s <<EOF
+servers: {cache: {kind: memcached, threads: 1, port: $port}}
+EOF
+    "$taillight" run "$work/full.yaml" --out "$run" >"$work/full.out" 2>"$work/full.err" &
+    pid=$! spaces=""
+    ended full 1 'No space left on device'
+    umount "$work/small"
+else
+    skip "no tmpfs can be mounted here, so no disk can be filled; the rest passed"
+fi

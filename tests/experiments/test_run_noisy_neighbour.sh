@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# A processor hog on memcached's core during the second half: it is the second half's top cause, by
+# name and on the application core, and none of the first half's.
+. tests/experiments/run_lib.sh
+need_capture
+need_program yes coreutils
+sed -e 's/duration: 10s/duration: 4s/' -e 's/start: 5s, stop: 10s/start: 2s, stop: 4s/' \
+    -e 's/0s-5s, 5s-10s/0s-2s, 2s-4s/' experiments/quickstart-noisy-neighbour.yaml >"$work/noisy.yaml"
+grep -q 'start: 2s' "$work/noisy.yaml" && grep -q '0s-2s, 2s-4s' "$work/noisy.yaml" ||
+    fail "the example has changed; so must this test"
+run="$work/run"
+conclusive_run "$work/noisy.yaml" --quiet
+[ "$(cat "$work/out")" = "$run/report.html" ] || fail "--quiet prints more than the report's path"
+
+# diagnoses: 1 the whole run, then one per window, in the experiment's order.
+top=$(sqlite3 "$run/run.db" "select name || ' (' || role || ')' from causes where \
+    diagnosis = (select id from diagnoses order by id limit 1 offset 2) \
+    order by total_ns desc limit 1")
+first=$(sqlite3 "$run/run.db" "select count(*) from causes where name = 'yes' and \
+    diagnosis = (select id from diagnoses order by id limit 1 offset 1)")
+echo "top cause of the second half: $top"
+[ "$first" = 0 ] || fail "the first half blames yes, which was not there"
+[ "$top" = "yes (A)" ] || fail "the second half blames $top first, not yes (A)"
+check_nothing_left "$run" ""
