@@ -12,7 +12,7 @@ static const uint64_t body_bytes_limit = (uint64_t)1 << 40;
 static const char request_head[] = "GET /";
 static const char request_tail[] = " HTTP/1.1\r\nHost: taillight\r\nUser-Agent: taillight\r\n\r\n";
 
-static const struct protocol_operation operations[] = {{"get", 1, false}};
+static const struct protocol_operation operations[] = {{.name = "get", .weight = 1}};
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {

@@ -8,7 +8,8 @@
 static const char request_magic[4] = {'L', 'A', 'B', 'Q'};
 static const char reply_magic[4] = {'L', 'A', 'B', 'R'};
 
-static const struct protocol_operation operations[] = {{"call", 1, false}};
+static const struct protocol_operation operations[] = {
+    {.name = "call", .weight = 1, .states_size = true}};
 
 enum state { STATE_HEADER, STATE_PAYLOAD, STATE_RESYNC };
 

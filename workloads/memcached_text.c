@@ -117,8 +117,8 @@ static size_t parse(struct reply_parser *parser, const char *bytes, size_t count
 }
 
 const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS] = {
-    [WORKLOAD_GET] = {"get", 90, false},
-    [WORKLOAD_SET] = {"set", 10, true},
+    [WORKLOAD_GET] = {.name = "get", .weight = 90},
+    [WORKLOAD_SET] = {.name = "set", .weight = 10, .carries_value = true},
 };
 
 bool memcached_answers(unsigned operation, enum reply_kind kind)

@@ -60,7 +60,7 @@ struct request {
     const char *key;
     size_t key_bytes;
     const char *value;   // of operations that carry one
-    size_t value_bytes;  // of that; of operations that do not: what the key's value has
+    size_t value_bytes;  // of that, or of the reply an operation asks for; else 0
     uint64_t number;     // of this request on its connection, from 0
     uint64_t service_ns; // lab: how long the server is to work, or request_service_from_server
 };
@@ -69,6 +69,7 @@ struct protocol_operation {
     const char *name;
     double weight;      // in the mix of a workload that gives none
     bool carries_value; // the request carries the key's value
+    bool states_size;   // it says how long the reply is to be: as the key's value
 };
 
 enum { PROTOCOL_OPERATIONS_MAX = 10 };

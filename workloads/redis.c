@@ -35,11 +35,16 @@ static const struct {
 _Static_assert(REDIS_RANGE == 10, "the ranges above end at 9");
 
 static const struct protocol_operation operations[REDIS_OPERATIONS] = {
-    [REDIS_GET] = {"get", 90, false},  [REDIS_SET] = {"set", 10, true},
-    [REDIS_INCR] = {"incr", 0, false}, [REDIS_LPUSH] = {"lpush", 0, true},
-    [REDIS_LPOP] = {"lpop", 0, false}, [REDIS_LRANGE] = {"lrange", 0, false},
-    [REDIS_HSET] = {"hset", 0, true},  [REDIS_HGET] = {"hget", 0, false},
-    [REDIS_ZADD] = {"zadd", 0, false}, [REDIS_ZRANGE] = {"zrange", 0, false},
+    [REDIS_GET] = {.name = "get", .weight = 90},
+    [REDIS_SET] = {.name = "set", .weight = 10, .carries_value = true},
+    [REDIS_INCR] = {.name = "incr"},
+    [REDIS_LPUSH] = {.name = "lpush", .carries_value = true},
+    [REDIS_LPOP] = {.name = "lpop"},
+    [REDIS_LRANGE] = {.name = "lrange"},
+    [REDIS_HSET] = {.name = "hset", .carries_value = true},
+    [REDIS_HGET] = {.name = "hget"},
+    [REDIS_ZADD] = {.name = "zadd"},
+    [REDIS_ZRANGE] = {.name = "zrange"},
 };
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)

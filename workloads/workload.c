@@ -335,10 +335,12 @@ void workload_request(const struct workload *workload, unsigned operation, uint6
     *request = (struct request){.operation = operation,
                                 .key = key,
                                 .key_bytes = workload_key(workload, index, key),
-                                .value_bytes = workload_value_bytes(workload, index),
                                 .number = number,
                                 .service_ns = request_service_from_server};
-    if (workload->protocol->operations[operation].carries_value) {
+    const struct protocol_operation *kind = &workload->protocol->operations[operation];
+    if (kind->carries_value || kind->states_size)
+        request->value_bytes = workload_value_bytes(workload, index);
+    if (kind->carries_value) {
         request->value = value;
         workload_value(workload, index, value);
     }

@@ -29,6 +29,8 @@ refused '--port' --port 0
 refused '--port' --port 65536
 refused '--service' --port $port --service quick
 refused '--service' --port $port --service fixed:10
+refused '--protocol' --port $port --protocol gopher
+refused 'write lognormal:MEDIAN,SIGMA' --port $port --service lognormal:10us
 refused '--threads' --port $port --threads 0
 
 start() {
