@@ -81,6 +81,7 @@ struct load_plan {
     struct server_address server;
     struct workload workload;
     char arrivals[4200]; // what they come to, for people
+    char pattern[500];   // the same
     enum stamp_mode stamps;
     struct progress progress;
 };
@@ -146,6 +147,7 @@ static int choose_workload(struct load_plan *plan, struct error *err)
         workload->arrivals = arrivals;
     }
     arrivals_format(&workload->arrivals, plan->arrivals, sizeof plan->arrivals);
+    rate_pattern_format(&workload->pattern, plan->pattern, sizeof plan->pattern);
     return 0;
 }
 
@@ -243,6 +245,7 @@ static int report(const struct load_plan *plan, const struct engine_result *resu
                                      .workload = plan->options.workload,
                                      .rate = plan->options.rate,
                                      .arrivals = plan->arrivals,
+                                     .pattern = plan->pattern,
                                      .seed = plan->options.seed};
     int status = 0;
     if (plan->options.json)
@@ -268,7 +271,7 @@ static void print_begin(void *context, uint64_t begin_ns)
 
 // A run keeps all its samples in memory. Refuses one that would not fit, before the kernel's
 // out-of-memory killer does. Where /proc does not tell what is available, the run is let through.
-static int check_memory(const struct load_options *o, struct error *err)
+static int check_memory(const struct load_plan *plan, struct error *err)
 {
     char line[120];
     unsigned long long available_kib = 0;
@@ -278,17 +281,18 @@ static int check_memory(const struct load_options *o, struct error *err)
             break;
     if (file)
         fclose(file);
+    const struct load_options *o = &plan->options;
+    double requests =
+        o->rate * (double)o->duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
     // A sample, its place in the schedule, and a value to sort for the percentiles.
-    double wanted =
-        o->rate * (double)o->duration_ns / 1e9 *
-        (double)(sizeof(struct sample) + sizeof(struct scheduled_request) + sizeof(double));
+    double wanted = requests * (double)(sizeof(struct sample) + sizeof(struct scheduled_request) +
+                                        sizeof(double));
     if (!available_kib || wanted < (double)available_kib * 1024 * 0.8)
         return 0;
     return error_set(err, ERROR_INPUT,
                      "%.3g requests need %.3g MiB of memory for their samples, and %llu MiB are "
                      "available: lower --rate or --duration",
-                     o->rate * (double)o->duration_ns / 1e9, wanted / 1048576,
-                     available_kib / 1024);
+                     requests, wanted / 1048576, available_kib / 1024);
 }
 
 static int run(struct load_plan *plan, struct error *err)
@@ -305,7 +309,7 @@ static int run(struct load_plan *plan, struct error *err)
                                              .duration_ns = o->duration_ns,
                                              .timeout_ns = o->timeout_ns,
                                              .announce = o->announce ? print_begin : NULL};
-    int status = check_memory(o, err);
+    int status = check_memory(plan, err);
     if (status == 0 && o->samples)
         status = make_directory(o->samples, err);
     if (status == 0)

@@ -272,6 +272,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
                         facts->workload ? json_string(facts->workload) : json_null());
     json_object_set_new(json, "rate", json_real(facts->rate));
     json_object_set_new(json, "arrivals", json_string(facts->arrivals));
+    json_object_set_new(json, "pattern", json_string(facts->pattern ? facts->pattern : "constant"));
     set_count(json, "seed", facts->seed);
     set_count(json, "connections", result->connection_count);
     json_object_set_new(json, "depth",

@@ -54,6 +54,7 @@ struct load_facts {
     const char *workload; // its file, or NULL
     double rate;          // as asked for
     const char *arrivals; // as arrivals_format writes them
+    const char *pattern;  // as rate_pattern_format writes it; NULL: constant
     uint64_t seed;
 };
 

@@ -44,10 +44,18 @@ static int draw_all(const struct workload *workload, const struct distribution *
     double sum = 0;
     for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
         sum += workload->mix[i];
+    // Drawn for a constant rate over the pattern's integral, then moved to where it is reached.
+    const struct rate_pattern *pattern = &workload->pattern;
+    double duration = (double)duration_ns, x = 0;
+    double end = rate_pattern_integral(pattern, 1) * duration;
     double at = distribution_sample(gaps, streams[STREAM_TIMES]) * ns_per_gap;
-    while (at < (double)duration_ns) {
+    while (at < end) {
+        if (pattern->kind != PATTERN_CONSTANT)
+            x = rate_pattern_inverse(pattern, at / duration, x);
+        double offset_ns =
+            pattern->kind == PATTERN_CONSTANT ? at : fmin(x * duration, duration - 1);
         const struct scheduled_request request = {
-            .offset_ns = (uint64_t)at,
+            .offset_ns = (uint64_t)offset_ns,
             .key = (uint32_t)rank_sample(&keys, streams[STREAM_KEYS]),
             .operation = draw_operation(workload, sum, streams[STREAM_OPERATIONS]),
         };
@@ -68,7 +76,8 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule, struct error *err)
 {
     *schedule = (struct schedule){0};
-    double expected = rate * (double)duration_ns / 1e9;
+    double expected =
+        rate * (double)duration_ns / 1e9 * rate_pattern_integral(&workload->pattern, 1);
     if (!(rate > 0) || !(expected < SCHEDULE_REQUESTS_MAX))
         return error_set(err, ERROR_INPUT,
                          "%.0f requests/s for %.3f s are %.3g requests; at most 2 billion can be "

@@ -25,9 +25,9 @@ struct schedule {
 };
 
 // Gaps of the shape of `arrivals` (exponential: a Poisson process; fixed: evenly), whose mean must
-// be finite and more than 0, scaled to `rate` per second, for duration_ns. Times, operations and
-// keys come from generators of their own, all seeded from `seed`: another mix leaves the times as
-// they are. The caller frees.
+// be finite and more than 0, scaled to `rate` per second times the workload's pattern, for
+// duration_ns. Times, operations and keys come from generators of their own, all seeded from
+// `seed`: another mix leaves the times as they are. The caller frees.
 int schedule_draw(const struct workload *workload, const struct distribution *arrivals, double rate,
                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule,
                   struct error *err);

@@ -52,6 +52,7 @@ const cyaml_schema_field_t workload_text_fields[] = {
     CYAML_FIELD_MAPPING("keys", CYAML_FLAG_OPTIONAL, struct workload_text, keys, keys_fields),
     CYAML_FIELD_MAPPING("values", CYAML_FLAG_OPTIONAL, struct workload_text, values, values_fields),
     OPTIONAL_STRING("arrivals", struct workload_text, arrivals),
+    OPTIONAL_STRING("pattern", struct workload_text, pattern),
     OPTIONAL_STRING("service", struct workload_text, service),
     CYAML_FIELD_END,
 };
@@ -245,6 +246,8 @@ static int resolve_times(const struct workload_text *text, struct workload *work
         distribution_free(&workload->arrivals);
         workload->arrivals = times;
     }
+    if (text->pattern && rate_pattern_parse(text->pattern, &workload->pattern, err) < 0)
+        return error_prefix(err, "pattern");
     if (!text->service)
         return 0;
     if (strcmp(workload->protocol->name, "lab") != 0)
@@ -381,7 +384,7 @@ size_t workload_value_bytes_max(const struct workload *workload)
 
 json_t *workload_to_json(const struct workload *workload)
 {
-    char arrivals[4200], service[4200];
+    char arrivals[4200], text[4200];
     json_t *mix = json_object();
     json_t *popularity = workload->popularity.kind == POPULARITY_ZIPF
                              ? json_pack("{s:f}", "zipf", workload->popularity.exponent)
@@ -396,10 +399,14 @@ json_t *workload_to_json(const struct workload *workload)
         distribution_to_json(&workload->key_size_bytes, UNIT_BYTES), "popularity", popularity,
         "values", "size", distribution_to_json(&workload->value_size_bytes, UNIT_BYTES), "arrivals",
         arrivals);
+    if (json && workload->pattern.kind != PATTERN_CONSTANT)
+        json_object_set_new(
+            json, "pattern",
+            json_string(rate_pattern_format(&workload->pattern, text, sizeof text)));
     if (json && workload->service_given)
-        json_object_set_new(json, "service",
-                            json_string(distribution_format(&workload->service_ns, UNIT_NS, service,
-                                                            sizeof service)));
+        json_object_set_new(
+            json, "service",
+            json_string(distribution_format(&workload->service_ns, UNIT_NS, text, sizeof text)));
     return json;
 }
 

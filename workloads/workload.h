@@ -10,6 +10,7 @@
 //     keys: {count: 100k, size: {fixed: 31}, popularity: {zipf: 0.99}}   # or {uniform: true}
 //     values: {size: {uniform: [100, 300]}}     # a distribution (workloads/distribution_text.h)
 //     arrivals: exponential                     # or another (arrivals_parse)
+//     pattern: ramp:0.5,1.5                     # the rate over time (workloads/rate_pattern.h)
 //     service: exponential:10us                 # lab only: how long the server is to work
 //
 // What is left out takes the value shown by workload_defaults. What a key and its value look like
@@ -28,6 +29,7 @@
 #include "workloads/distribution.h"
 #include "workloads/distribution_text.h"
 #include "workloads/protocol.h"
+#include "workloads/rate_pattern.h"
 
 // Of protocols that have both, where they stand in the mix; and how many operations a mix can have.
 enum { WORKLOAD_GET = 0, WORKLOAD_SET = 1, WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX };
@@ -43,6 +45,7 @@ struct workload {
     struct popularity popularity;         // rank 0, the most popular, is key 0
     struct distribution value_size_bytes; // the same
     struct distribution arrivals;         // gaps between requests; only their shape counts
+    struct rate_pattern pattern;          // of the rate over a run
     bool service_given;                   // false: the server knows how long it works
     struct distribution service_ns;
 };
@@ -68,7 +71,7 @@ struct workload_text {
     struct workload_mix_text mix;
     struct workload_keys_text keys;
     struct workload_values_text values;
-    char *arrivals, *service;
+    char *arrivals, *pattern, *service;
 };
 
 // The fields of struct workload_text, to embed in another schema:

@@ -197,7 +197,9 @@ start "${BUILD:-build}/labserver" --port PORT --protocol lab --service fixed:20u
 printf 'protocol: lab\nvalues: {size: {uniform: [0, 20000]}}\n' >"$dir/lab.yaml"
 prepare --workload "$dir/lab.yaml"
 grep -q '"stored": 0' "$dir/out" || fail 'lab: a dataset'
+printf 'pattern: ramp:0.5,1.5\n' >>"$dir/lab.yaml"
 load --workload "$dir/lab.yaml" --depth 16
+[ "$(value pattern)" = 'ramp:0.5' ] || fail 'lab: the pattern is not kept' # cut at the comma
 # The request states its own service time: no reply can be quicker.
 printf 'protocol: lab\nservice: fixed:10ms\n' >"$dir/slow.yaml"
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 40 --duration 500ms \

@@ -110,6 +110,43 @@ static void any_shape_is_scaled_to_the_rate(void **state)
     }
 }
 
+// The share of requests in each tenth of the run, against the pattern's own.
+static void patterns_are_followed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double tenths[10]; // the mean factor in each
+    } cases[] = {
+        {"step:0.5,2", {0.5, 0.5, 0.5, 0.5, 0.5, 2, 2, 2, 2, 2}},
+        {"step:0,1,0,3,1", {0, 0, 1, 1, 0, 0, 3, 3, 1, 1}},
+        {"ramp:0.5,1.5", {0.55, 0.65, 0.75, 0.85, 0.95, 1.05, 1.15, 1.25, 1.35, 1.45}},
+        // 1 + A (cos(2 pi i / 10) - cos(2 pi (i + 1) / 10)) 10 / (2 pi), A = 0.5
+        {"diurnal:0.5",
+         {1.151981, 1.397887, 1.491812, 1.397887, 1.151981, 0.848019, 0.602113, 0.508188, 0.602113,
+          0.848019}},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct workload workload;
+        struct schedule schedule;
+        struct error err = {0};
+        size_t seen[10] = {0};
+        workload_defaults(&workload);
+        assert_int_equal(rate_pattern_parse(cases[k].text, &workload.pattern, &err), 0);
+        draw(DISTRIBUTION_EXPONENTIAL, 4, &workload, &schedule);
+        for (size_t i = 0; i < schedule.count; i++) {
+            assert_true(schedule.items[i].offset_ns < duration_ns);
+            assert_true(i == 0 || schedule.items[i].offset_ns >= schedule.items[i - 1].offset_ns);
+            seen[schedule.items[i].offset_ns * 10 / duration_ns]++;
+        }
+        for (unsigned i = 0; i < 10; i++) {
+            double expected = cases[k].tenths[i] * rate * (double)duration_ns / 1e10;
+            assert_true(fabs((double)seen[i] - expected) <= 4.5 * sqrt(expected));
+        }
+        schedule_free(&schedule);
+    }
+}
+
 static void seeds_repeat_and_differ(void **state)
 {
     (void)state;
@@ -182,6 +219,7 @@ int main(void)
         cmocka_unit_test(arrivals_are_poisson),
         cmocka_unit_test(fixed_arrivals_are_even),
         cmocka_unit_test(any_shape_is_scaled_to_the_rate),
+        cmocka_unit_test(patterns_are_followed),
         cmocka_unit_test(seeds_repeat_and_differ),
         cmocka_unit_test(mix_and_keys_are_kept),
         cmocka_unit_test(the_impossible_is_refused),

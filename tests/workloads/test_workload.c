@@ -46,6 +46,8 @@ static void assert_same(const struct workload *a, const struct workload *b)
                                               {&a->value_size_bytes, &b->value_size_bytes}};
     assert_int_equal(a->arrivals.kind, b->arrivals.kind);
     assert_true(a->arrivals.second == b->arrivals.second);
+    assert_int_equal(a->pattern.kind, b->pattern.kind);
+    assert_true(a->pattern.values[2] == b->pattern.values[2]);
     assert_int_equal(a->service_given, b->service_given);
     assert_true(a->service_ns.third == b->service_ns.third);
     for (unsigned i = 0; i < 2; i++) {
@@ -129,6 +131,12 @@ static void faults_are_placed(void **state)
         {"preset: tec\n", ":1:1: preset: there is no preset \"tec\"; there are etc, usr, var"},
         {"preset: var\nprotocol: http\n", ":2:1: protocol: protocol http has no set"},
         {"arrivals: never\n", ":1:1: arrivals: \"never\" is neither exponential"},
+        {"pattern: hilly\n", ":1:1: pattern: \"hilly\" is no pattern"},
+        {"pattern: ramp:1\n", ":1:1: pattern: ramp takes at least 2"},
+        {"pattern: ramp:1,2,3\n", ":1:1: pattern: ramp takes at most 2"},
+        {"pattern: step:0,0\n", ":1:1: pattern: step:0,0: no request would ever"},
+        {"pattern: diurnal:1.5\n", ":1:1: pattern: diurnal:1.5: the amplitude must"},
+        {"pattern: step:1,x\n", ":1:1: pattern: \"x\" is not a number"},
         {"service: fixed:1us\n", ":1:1: service: protocol memcached does not tell"},
         {"protocol: lab\nservice: fixed:1\n", ":2:1: service: fixed: \"1\" is not a duration"},
         {"values:\n  size: {gpd: [0, 1]}\n", ":2:15: gpd must have 3 values, not 2"},
@@ -180,7 +188,8 @@ static void writing_and_reading_agree(void **state)
         "{}\n",
         "mix: {set: 1.5}\nkeys: {count: 7, size: {exponential: 20}, popularity: {zipf: 1.25}}\n"
         "values: {size: {uniform: [0, 9]}}\n",
-        "preset: etc\nprotocol: redis\nmix: {lrange: 1, hget: 0.25}\narrivals: uniform\n",
+        "preset: etc\nprotocol: redis\nmix: {lrange: 1, hget: 0.25}\narrivals: uniform\n"
+        "pattern: step:0.5,1,0.25\n",
         "protocol: lab\nservice: bimodal:5us,1ms,0.125\nkeys: {size: {gev: [30.5, 8.25, -0.5]}}\n"
         "values: {size: {lognormal: [100, 0.5]}}\narrivals: gpd:0,16.0292,0.154971\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
