@@ -7,7 +7,7 @@
 #include <gsl/gsl_fit.h>
 
 enum {
-    TAIL_LEAST = 20, // values beyond the percentile that Hill's estimate needs
+    TAIL_LEAST = 10, // values beyond the percentile that Hill's estimate needs
     PIECES_LOG2 = 3, // the width is looked at over eighths, quarters, halves and the whole
 };
 

@@ -17,10 +17,10 @@ enum {
     WINDOW_SAMPLES = 20, // the least that a median is taken of
 };
 
-static const double quarters_tolerance = 0.10; // between medians
-static const double median_tolerance = 0.15;   // between the halves
+static const double quarters_tolerance = 0.25; // between medians
+static const double median_tolerance = 0.25;   // between the halves
 static const double target_tolerance = 0.50;   // between the halves; tails vary more
-static const double least_change_us = 2;       // whatever the ratio
+static const double least_change_us = 5;       // whatever the ratio
 static const double halves_confidence = 0.999; // of each half's interval; they must be disjoint
 static const double warm_up_tolerance = 0.10;  // a start this close to the rest is no warm-up
 
@@ -239,11 +239,6 @@ int stationarity_judge(const double *values, size_t count, double q, size_t thin
 {
     double medians[WINDOWS_MOST];
     *result = (struct stationarity){.stationary = true};
-    int status = stationarity_warm_up(values, count, &result->warm_up, err);
-    if (status < 0)
-        return status;
-    values += result->warm_up;
-    count -= result->warm_up;
     result->windows = count_windows(count);
     if (result->windows == 0)
         return 0;
@@ -251,7 +246,7 @@ int stationarity_judge(const double *values, size_t count, double q, size_t thin
     if (!sorted)
         return error_set(err, ERROR_FAILED, "out of memory for the quantiles of %zu samples",
                          count);
-    status = window_medians(values, count, result->windows, medians, err);
+    int status = window_medians(values, count, result->windows, medians, err);
     if (status == 0 && all_finite(medians, result->windows)) {
         bool quarters_differ;
         size_t half = count / 2;

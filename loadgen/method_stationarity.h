@@ -57,20 +57,21 @@ struct half_quantile {
 struct stationarity {
     bool judged;     // false: too few samples
     bool stationary; // what follows together; with too few to judge: true
-    size_t warm_up;  // samples at the start that the rest leaves out
-    size_t windows;  // of the series, after the warm-up
+    size_t windows;  // of the series
     struct dickey_fuller dickey_fuller;
     double quarters_spread; // the greatest quarter's median over the least's, minus 1
     struct half_quantile median, target;
 };
 
-// Of `count` latencies in time order, in us; infinite ones are allowed. q: the target percentile,
-// compared between the halves beside the median. thinning: how much the samples are to be thinned
-// for the halves' intervals (independence.thinning). ERROR_FAILED: out of memory.
+// How many samples at the start are warm-up; 0 where there are too few to tell. ERROR_FAILED: out
+// of memory.
+int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, struct error *err);
+
+// Of `count` latencies in time order, in us, without the warm-up; infinite ones are allowed. q: the
+// target percentile, compared between the halves beside the median. thinning: how much the
+// samples are to be thinned for the halves' intervals (independence.thinning). ERROR_FAILED: out
+// of memory.
 int stationarity_judge(const double *values, size_t count, double q, size_t thinning,
                        struct stationarity *result, struct error *err);
-
-// The warm-up alone, in samples: needed before independence can be judged.
-int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, struct error *err);
 
 #endif
