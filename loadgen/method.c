@@ -47,15 +47,10 @@ static void explain_client(struct method *method, const char *percentile)
 static void explain_arrivals(struct method *method)
 {
     const struct arrivals *arrivals = &method->arrivals;
-    if (method->settings.arrivals == DISTRIBUTION_EXPONENTIAL)
-        add_reason(method,
-                   "arrivals wrong: the gaps between sends are %.3f (Kolmogorov-Smirnov) away from "
-                   "the process asked for; a send takes %.1f us here, which allows %.3f",
-                   arrivals->distance, arrivals->back_to_back_us, arrivals->best);
-    else
-        add_reason(method,
-                   "arrivals wrong: %.0f %% of the gaps between sends are off by more than a tenth",
-                   arrivals->distance * 100);
+    add_reason(method,
+               "arrivals wrong: the gaps between sends are %.3f (Kolmogorov-Smirnov) away from the "
+               "process asked for; a send takes %.1f us here, which allows %.3f",
+               arrivals->distance, arrivals->back_to_back_us, arrivals->best);
 }
 
 static void explain_stationarity(struct method *method, const char *percentile)
@@ -161,9 +156,8 @@ static int judge_interval(double *values, size_t count, size_t warm_up, struct m
     method->needed_s = NAN;
     if (status < 0)
         return status;
-    if (settings->width_us == 0) {
-        bool useless = found->heavy && found->width > found->value;
-        method->findings[METHOD_INTERVAL] = finding(!isnan(found->width), !useless);
+    if (settings->width_us == 0) { // nobody asked for a width: it is only reported
+        method->findings[METHOD_INTERVAL] = finding(!isnan(found->width), true);
         return 0;
     }
     double needed = percentile_interval_needed(found, settings->quantile, settings->confidence,
@@ -208,7 +202,7 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     if (!values)
         return error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
                          run->sample_count);
-    int status = arrivals_judge(run, settings->arrivals, settings->rate, &method->arrivals, err);
+    int status = arrivals_judge(run, &settings->arrivals, settings->rate, &method->arrivals, err);
     if (status == 0)
         status = client_bias_judge(run, settings->quantile, idle, &method->client, err);
     if (status == 0)
@@ -216,6 +210,10 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     free(values);
     if (status < 0)
         return status;
+    // Within the percentile's interval a stall of the client's is chance like any other.
+    const struct quantile_interval *interval = &method->interval.interval;
+    if (interval->known && method->client.target_without_us >= interval->low)
+        method->client.biased = method->client.out_of_cpu;
     method->findings[METHOD_LOAD] = finding(true, load_ok);
     method->findings[METHOD_CLIENT] =
         finding(method->client.judged || method->client.out_of_cpu, !method->client.biased);

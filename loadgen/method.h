@@ -38,13 +38,13 @@ enum method_finding {
 };
 
 struct method_settings {
-    double quantile;   // 0.99
-    double confidence; // 0.95
-    double width_us;   // of the percentile's interval, at most; 0: however wide
-    enum distribution_kind arrivals;
-    double rate;     // as asked for
-    size_t turn;     // how many connections take turns
-    double budget_s; // how long the load may last; 0: it lasted as long as was asked
+    double quantile;              // 0.99
+    double confidence;            // 0.95
+    double width_us;              // of the percentile's interval, at most; 0: however wide
+    struct distribution arrivals; // the shape of the gaps, whatever its mean
+    double rate;                  // as asked for
+    size_t turn;                  // how many connections take turns
+    double budget_s;              // how long the load may last; 0: it lasted as long as was asked
 };
 
 enum { METHOD_REASONS = 3 };

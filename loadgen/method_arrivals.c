@@ -10,15 +10,15 @@
 enum {
     GAPS_LEAST = 200,
     QUEUED_LEAST = 20, // sends behind another, to know what a send costs
+    TABLE = 2000,      // quantiles that stand for a process
 };
 
 static const double stamps_needed = 0.99;  // of the sends, for the gaps to come from stamps
 static const double distance_slack = 0.01; // on top of what the cost of a send makes unavoidable
 static const double distance_tolerance = 0.05; // on top of both: then the arrivals are wrong
-static const double fixed_tolerance = 0.1;     // of the gap: off by more is off
-static const double fixed_share = 0.1;         // of the gaps that may be off
-static const double pause_gaps = 50;           // mean gaps: an intended gap beyond is a pause
-static const double bias_tolerance = 0.25;     // of the target percentile
+static const double leave = 0.1;           // of the mean gap, where the process is no exponential
+static const double pause_gaps = 50;       // mean gaps: an intended gap beyond is a pause
+static const double bias_tolerance = 0.25; // of the target percentile
 static const double bias_least_us = 5;
 static const double idle_least = 0.02; // a client that idles less has no CPU to spare
 static const double cost_cap = 4;      // median send costs: beyond, the send was interrupted
@@ -92,29 +92,59 @@ static double median_send_us(const struct engine_result *run, double *work)
     return quantile_sorted(work, count, 0.5);
 }
 
+// How many of the ascending values are at most (or, strictly, less than) a limit.
+static size_t count_up_to(const double *values, size_t count, double limit, bool strictly)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (values[middle] < limit || (!strictly && values[middle] == limit))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// The Kolmogorov-Smirnov distance of ascending gaps to a process, when each may be off by `off_us`.
+static double lenient_distance(const double *gaps, size_t count, const struct distribution *process,
+                               double mean_us, double off_us)
+{
+    double table[TABLE], greatest = 0;
+    double scale = mean_us / distribution_mean(process);
+    for (size_t i = 0; i < TABLE; i++)
+        table[i] = distribution_quantile(process, ((double)i + 0.5) / TABLE) * scale;
+    for (size_t i = 0; i < count; i++) {
+        double above = (double)count_up_to(table, TABLE, gaps[i] + off_us, false) / TABLE;
+        double below = (double)count_up_to(table, TABLE, gaps[i] - off_us, true) / TABLE;
+        greatest = fmax(greatest, fmax((double)(i + 1) / (double)count - above,
+                                       below - (double)i / (double)count));
+    }
+    return greatest;
+}
+
 // gaps: ascending.
-static void judge_gaps(const double *gaps, size_t count, enum distribution_kind kind,
+static void judge_gaps(const double *gaps, size_t count, const struct distribution *process,
                        double mean_us, struct arrivals *result)
 {
     double cost = result->back_to_back_us;
-    result->variation = gsl_stats_sd(gaps, 1, count) / gsl_stats_mean(gaps, 1, count);
-    if (kind == DISTRIBUTION_EXPONENTIAL) {
+    result->gaps = count;
+    result->mean_us = gsl_stats_mean(gaps, 1, count);
+    result->variation = gsl_stats_sd(gaps, 1, count) / result->mean_us;
+    if (process->kind == DISTRIBUTION_EXPONENTIAL) {
         exponential_fit_sorted(gaps, count, mean_us, &result->fit);
         result->distance = result->fit.distance;
         result->best = exponential_function(cost, &mean_us) + distance_slack;
-        result->tolerance = result->best + distance_tolerance;
     } else {
-        size_t off = 0;
-        for (size_t i = 0; i < count; i++)
-            off += fabs(gaps[i] - mean_us) > fixed_tolerance * mean_us + cost;
-        result->distance = (double)off / (double)count;
-        result->tolerance = fixed_share;
+        result->distance = lenient_distance(gaps, count, process, mean_us, leave * mean_us + cost);
+        result->best = distance_slack;
     }
+    result->tolerance = result->best + distance_tolerance;
     result->right = result->distance <= result->tolerance;
     result->judged = true;
 }
 
-int arrivals_judge(const struct engine_result *run, enum distribution_kind kind, double rate,
+int arrivals_judge(const struct engine_result *run, const struct distribution *process, double rate,
                    struct arrivals *result, struct error *err)
 {
     double mean_us = 1e6 / rate;
@@ -139,7 +169,7 @@ int arrivals_judge(const struct engine_result *run, enum distribution_kind kind,
             times.us[i] = times.us[i + 1] - times.us[i];
         quantile_sort(times.us, gaps);
         if (gaps >= GAPS_LEAST && times.us[gaps - 1] > 0)
-            judge_gaps(times.us, gaps, kind, mean_us, result);
+            judge_gaps(times.us, gaps, process, mean_us, result);
     }
     free(times.us);
     free(times.queued_us);

@@ -24,16 +24,20 @@ struct arrivals {
     enum stamp_source source; // of the gaps: STAMP_SOFTWARE (or hardware), or STAMP_USER
     size_t back_to_back;      // sends that queued behind another
     double back_to_back_min_us, back_to_back_us; // the least of those gaps, and their median
-    struct exponential_fit fit;                  // of exponential arrivals, in us
-    double variation;                            // coefficient of variation of the gaps
-    double distance;  // exponential: Kolmogorov-Smirnov; fixed: the share of gaps off by more than
-                      // a tenth of the gap plus the cost of a send
+    size_t gaps;
+    double mean_us;             // of the gaps
+    double variation;           // their coefficient of variation
+    struct exponential_fit fit; // of exponential arrivals; else its count is 0
+    // Exponential: Kolmogorov-Smirnov. Else the same with leave to be off by a tenth of the mean
+    // gap and the cost of a send, so that processes with steps (fixed) can be judged too.
+    double distance;
     double best;      // the least distance that sending one after the other allows, plus 0.01
     double tolerance; // the greatest distance that is still called right
 };
 
-// Looks at the sent requests of a run. rate: per second, as asked for. ERROR_FAILED: out of memory.
-int arrivals_judge(const struct engine_result *run, enum distribution_kind kind, double rate,
+// Looks at the sent requests of a run, whose gaps were to have the shape of `process`, scaled to
+// `rate` per second. ERROR_FAILED: out of memory.
+int arrivals_judge(const struct engine_result *run, const struct distribution *process, double rate,
                    struct arrivals *result, struct error *err);
 
 struct client_bias {

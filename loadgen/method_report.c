@@ -33,8 +33,6 @@ static void add_arrivals(json_t *json, const struct arrivals *arrivals)
     bool judged = arrivals->judged;
     json_t *object = json_object();
     if (fit->count) {
-        set_count(object, "gaps", fit->count);
-        set_number(object, "mean_gap_us", fit->mean);
         set_number(object, "known_mean", fit->known_statistic);
         set_number(object, "known_mean_p", fit->known_p);
         set_number(object, "estimated_mean", fit->estimated_statistic);
@@ -42,12 +40,12 @@ static void add_arrivals(json_t *json, const struct arrivals *arrivals)
     }
     json_object_set_new(json, "anderson_darling", object);
     json_object_set_new(json, "send_times", json_string(source_name(arrivals->source)));
+    set_count(json, "gaps", arrivals->gaps);
+    set_number(json, "mean_gap_us", judged ? arrivals->mean_us : NAN);
     set_number(json, "cv", judged ? arrivals->variation : NAN);
-    set_number(json, "ks_distance", fit->count ? fit->distance : NAN);
-    set_number(json, "ks_best", fit->count ? arrivals->best : NAN);
-    set_number(json, "ks_tolerance", fit->count ? arrivals->tolerance : NAN);
-    if (judged && !fit->count)
-        set_number(json, "gaps_off", arrivals->distance);
+    set_number(json, "ks_distance", judged ? arrivals->distance : NAN);
+    set_number(json, "ks_best", judged ? arrivals->best : NAN);
+    set_number(json, "ks_tolerance", judged ? arrivals->tolerance : NAN);
     set_count(json, "back_to_back_sends", arrivals->back_to_back);
     set_number(json, "back_to_back_us", arrivals->back_to_back_us);
     set_number(json, "back_to_back_min_us", arrivals->back_to_back_min_us);
@@ -136,6 +134,7 @@ static void add_interval(json_t *json, const struct method *method)
     set_number(object, "needed_s", method->needed_s);
     set_number(object, "tail_index", found->tail_index);
     set_number(object, "shrinking", found->shrinking);
+    json_object_set_new(object, "heavy_tail", json_boolean(found->heavy));
     json_object_set_new(json, "ci", object);
 }
 
@@ -178,8 +177,8 @@ void method_print(const struct method *method, FILE *out)
                 finding_names[method->findings[check]]);
     fprintf(out, "\n             warm-up %.3g s, one sample in %zu kept", method->warm_up_s,
             method->independence.thinning);
-    if (arrivals->fit.count)
-        fprintf(out, "; gaps %.3f from exponential (best possible %.3f)", arrivals->distance,
+    if (arrivals->judged)
+        fprintf(out, "; gaps %.3f from the process (best possible %.3f)", arrivals->distance,
                 arrivals->best);
     fputc('\n', out);
     if (!isnan(found->value))

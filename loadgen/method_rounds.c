@@ -122,8 +122,8 @@ static int run_round(const struct rounds_settings *settings, unsigned number, ui
     struct schedule schedule;
     // The first round is the one that a plain run with this seed would begin with.
     uint64_t seed = number ? hash64(settings->seed + number) : settings->seed;
-    int status = schedule_draw(engine.workload, settings->method.arrivals, settings->method.rate,
-                               duration_ns, seed, &schedule, err);
+    int status = schedule_draw(engine.workload, settings->method.arrivals.kind,
+                               settings->method.rate, duration_ns, seed, &schedule, err);
     if (status < 0)
         return status;
     engine.duration_ns = duration_ns;

@@ -189,6 +189,9 @@ int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, st
     if (status < 0 || !all_finite(medians, windows))
         return status;
     size_t length = warm_up_length(medians, windows);
+    // A run that is still changing after a quarter of it does not warm up, it does not hold still.
+    if (length > windows / 4)
+        return 0;
     // The rule always finds some best length; a start like the rest is not worth cutting.
     double rest = median_of(medians + length, windows - length);
     double start = length ? median_of(medians, length) : rest;
