@@ -4,7 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_fit.h>
+
+#include "loadgen/method_independence.h"
 
 enum {
     TAIL_LEAST = 10, // values beyond the percentile that Hill's estimate needs
@@ -12,6 +15,7 @@ enum {
 };
 
 static const double finite_variance = 2;     // a tail index up to this has none
+static const double heavy_excess = 3;        // of p99 that is a local tail index of 1.5
 static const double still_shrinking = -0.25; // half the theory's slope
 
 double hill_tail_index(const double *sorted, size_t count, size_t beyond)
@@ -68,32 +72,55 @@ static double shrinking(const double *values, size_t count, double q, double con
     return slope;
 }
 
-int percentile_interval_take(const double *values, size_t count, double q, double confidence,
-                             struct percentile_interval *result, struct error *err)
+// The width over that which as many values of an exponential distribution with this percentile
+// have, from the quantile's asymptotic variance q (1 - q) / (n f^2): queues behind one long request
+// make runs of samples that Hill's estimate, which takes them one by one, mistakes for a light
+// tail.
+static double excess(const struct percentile_interval *found, double q, double confidence)
 {
-    *result = (struct percentile_interval){.count = count,
-                                           .value = NAN,
+    double deviations = 2 * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2);
+    double exponential =
+        deviations * sqrt(q / ((1 - q) * (double)found->count)) / -log1p(-q) * found->value;
+    return exponential > 0 ? found->width / exponential : NAN;
+}
+
+int percentile_interval_take(const double *values, size_t count, size_t thinning, double q,
+                             double confidence, struct percentile_interval *result,
+                             struct error *err)
+{
+    *result = (struct percentile_interval){.value = NAN,
                                            .width = NAN,
                                            .interval = {false, NAN, NAN},
                                            .tail_index = NAN,
-                                           .shrinking = NAN};
+                                           .shrinking = NAN,
+                                           .excess = NAN};
     if (count == 0)
         return 0;
-    double *sorted = malloc(count * sizeof *sorted);
-    if (!sorted)
+    double *sorted = malloc(count * sizeof *sorted), *kept = malloc(count * sizeof *kept);
+    if (!sorted || !kept) {
+        free(sorted);
+        free(kept);
         return error_set(err, ERROR_FAILED, "out of memory for the interval of %zu samples", count);
+    }
     memcpy(sorted, values, count * sizeof *sorted);
     quantile_sort(sorted, count);
-    result->value = quantile_sorted(sorted, count, q);
-    result->interval = quantile_interval_sorted(sorted, count, q, confidence);
-    result->width = width_of(&result->interval);
     size_t beyond = (size_t)((1 - q) * (double)count);
     if (beyond >= TAIL_LEAST)
         result->tail_index = hill_tail_index(sorted, count, beyond);
-    if (result->width > 0 && isfinite(result->width))
-        result->shrinking = shrinking(values, count, q, confidence, result->width, sorted);
-    result->heavy = result->tail_index <= finite_variance || result->shrinking > still_shrinking;
+    result->count = independence_thin(values, count, thinning, kept);
+    memcpy(sorted, kept, result->count * sizeof *sorted);
+    quantile_sort(sorted, result->count);
+    result->value = quantile_sorted(sorted, result->count, q);
+    result->interval = quantile_interval_sorted(sorted, result->count, q, confidence);
+    result->width = width_of(&result->interval);
+    if (result->width > 0 && isfinite(result->width)) {
+        result->shrinking = shrinking(kept, result->count, q, confidence, result->width, sorted);
+        result->excess = excess(result, q, confidence);
+    }
+    result->heavy = result->tail_index <= finite_variance || result->shrinking > still_shrinking ||
+                    result->excess > heavy_excess;
     free(sorted);
+    free(kept);
     return 0;
 }
 

@@ -18,12 +18,15 @@ struct percentile_interval {
     double width;                      // NaN: not bounded on both sides; may be +infinity
     double tail_index;                 // Hill's estimate over the tail beyond; NaN: unknown
     double shrinking;                  // d log width / d log samples: -0.5 in theory; NaN: unknown
-    bool heavy;                        // infinite variance, or the width does not shrink
+    double excess; // the width over that of an exponential distribution; NaN: unknown
+    bool heavy;    // infinite variance, a width that does not shrink, or far in excess
 };
 
-// Of `count` independent values in time order. ERROR_FAILED: out of memory.
-int percentile_interval_take(const double *values, size_t count, double q, double confidence,
-                             struct percentile_interval *result, struct error *err);
+// Of `count` values in time order, of which every `thinning`-th is independent: the interval comes
+// from those, the tail index from all. ERROR_FAILED: out of memory.
+int percentile_interval_take(const double *values, size_t count, size_t thinning, double q,
+                             double confidence, struct percentile_interval *result,
+                             struct error *err);
 
 // How many independent samples an interval of that width would take, going by how wide it is now;
 // at least what it takes to bound the percentile at all. +infinity: no number is enough.

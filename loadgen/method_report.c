@@ -134,6 +134,7 @@ static void add_interval(json_t *json, const struct method *method)
     set_number(object, "needed_s", method->needed_s);
     set_number(object, "tail_index", found->tail_index);
     set_number(object, "shrinking", found->shrinking);
+    set_number(object, "excess", found->excess);
     json_object_set_new(object, "heavy_tail", json_boolean(found->heavy));
     json_object_set_new(json, "ci", object);
 }

@@ -226,6 +226,17 @@ static int take_round(const struct rounds_settings *settings, struct rounds *rou
     return status < 0 ? status : judge_pool(settings, rounds, err);
 }
 
+// Every end but a satisfied method has its reason, also when there was too little to judge.
+static void explain_end(const struct rounds_settings *settings, struct rounds *rounds)
+{
+    if (rounds->summary.reason_count == 0 && !method_is_satisfied(&rounds->method))
+        load_summary_add_reason(&rounds->summary,
+                                "budget spent: %llu requests in %.3g s are too few for the method "
+                                "to judge; a longer --max-duration brings more",
+                                (unsigned long long)rounds->summary.scheduled,
+                                settings->method.budget_s);
+}
+
 static int run_rounds(const struct rounds_settings *settings, struct rounds *rounds,
                       struct error *err)
 {
@@ -262,6 +273,8 @@ int rounds_run(const struct rounds_settings *settings, struct rounds *rounds, st
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, &before);
     int status = run_rounds(settings, rounds, err);
+    if (status == 0)
+        explain_end(settings, rounds);
     while (sigtimedwait(&signals, NULL, &at_once) > 0)
         ;
     sigprocmask(SIG_SETMASK, &before, NULL);
