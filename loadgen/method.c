@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 static const double weak_dependence = 0.25; // Spearman's rho
+static const size_t thinning_tried = 9;     // what cannot be thinned so far is too short to tell
 
 __attribute__((format(printf, 2, 3))) static void add_reason(struct method *method,
                                                              const char *format, ...)
@@ -202,9 +203,12 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
                                     &method->stationarity, err);
     method->findings[METHOD_STATIONARITY] =
         finding(method->stationarity.judged, method->stationarity.stationary);
-    // A weak dependence makes the interval a little wider than it says. Who asked for a width gets
-    // more samples for that; who asked for a duration is told.
-    bool tolerable = settings->width_us == 0 && dependence(&method->independence) < weak_dependence;
+    // A weak dependence makes the interval a little wider than it says, and a short run leaves
+    // little to thin. Who asked for a width gets more samples for that; who asked for a duration
+    // is told.
+    bool tolerable =
+        settings->width_us == 0 && (dependence(&method->independence) < weak_dependence ||
+                                    method->independence.thinning < thinning_tried);
     method->findings[METHOD_INDEPENDENCE] =
         finding(method->independence.judged && (method->independence.independent || !tolerable),
                 method->independence.independent);
