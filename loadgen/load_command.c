@@ -363,7 +363,7 @@ static struct method_settings method_settings(const struct load_plan *plan)
     return (struct method_settings){.quantile = plan->quantile,
                                     .confidence = o->confidence,
                                     .width_us = (double)o->interval_ns / 1e3,
-                                    .arrivals = {plan->arrivals, 1, 0},
+                                    .arrivals = {.kind = plan->arrivals, .first = 1},
                                     .rate = o->rate,
                                     .turn = o->connections,
                                     .budget_s = (double)o->max_duration_ns / 1e9};

@@ -91,11 +91,12 @@ static void judge(enum fault fault, const struct method_settings *settings, stru
     free(run.samples);
 }
 
-static const struct method_settings plain = {.quantile = 0.99,
-                                             .confidence = 0.95,
-                                             .arrivals = {DISTRIBUTION_EXPONENTIAL, 1, 0},
-                                             .rate = RATE,
-                                             .turn = 16};
+static const struct method_settings plain = {
+    .quantile = 0.99,
+    .confidence = 0.95,
+    .arrivals = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1},
+    .rate = RATE,
+    .turn = 16};
 
 static void a_healthy_run_passes(void **state)
 {
