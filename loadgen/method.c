@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-static const double weak_dependence = 0.25; // Spearman's rho
-static const size_t thinning_tried = 9;     // what cannot be thinned so far is too short to tell
+static const size_t thinning_tried = 9;       // what cannot be thinned so far is too short to tell
+static const double clustering_tolerance = 2; // the interval ought to be wider by its square root
 
 __attribute__((format(printf, 2, 3))) static void add_reason(struct method *method,
                                                              const char *format, ...)
@@ -172,15 +172,6 @@ static int judge_interval(const double *values, size_t count, size_t warm_up, st
     return 0;
 }
 
-// The strongest correlation that thinning left.
-static double dependence(const struct independence *found)
-{
-    double strongest = 0;
-    for (unsigned i = 0; i < INDEPENDENCE_LAGS; i++)
-        strongest = fmax(strongest, fabs(found->thinned[i].rho));
-    return strongest;
-}
-
 static int judge_latencies(const struct engine_result *run, double *values, struct method *method,
                            struct error *err)
 {
@@ -203,16 +194,18 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
                                     &method->stationarity, err);
     method->findings[METHOD_STATIONARITY] =
         finding(method->stationarity.judged, method->stationarity.stationary);
-    // A weak dependence makes the interval a little wider than it says, and a short run leaves
-    // little to thin. Who asked for a width gets more samples for that; who asked for a duration
-    // is told.
+    if (status == 0)
+        status = judge_interval(rest, count, warm_up, method, err);
+    // The ranks may depend on one another while what lies beyond the percentile, on which its
+    // interval rests, comes as if by chance; and a short run leaves little to thin. Who asked for
+    // a width gets more samples for either; who asked for a duration is told.
     bool tolerable =
-        settings->width_us == 0 && (dependence(&method->independence) < weak_dependence ||
-                                    method->independence.thinning < thinning_tried);
+        settings->width_us == 0 && (method->independence.thinning < thinning_tried ||
+                                    !(method->interval.clustering > clustering_tolerance));
     method->findings[METHOD_INDEPENDENCE] =
         finding(method->independence.judged && (method->independence.independent || !tolerable),
                 method->independence.independent);
-    return status < 0 ? status : judge_interval(rest, count, warm_up, method, err);
+    return status;
 }
 
 int method_judge(const struct engine_result *run, const struct method_settings *settings,

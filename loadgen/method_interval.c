@@ -6,11 +6,14 @@
 #include <string.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_fit.h>
+#include <gsl/gsl_statistics_double.h>
 
 #include "loadgen/method_independence.h"
 
 enum {
     TAIL_LEAST = 10, // values beyond the percentile that Hill's estimate needs
+    BLOCKS = 20,     // in which the values beyond the percentile are counted
+    BLOCK_LEAST = 10,
     PIECES_LOG2 = 3, // the width is looked at over eighths, quarters, halves and the whole
 };
 
@@ -72,11 +75,29 @@ static double shrinking(const double *values, size_t count, double q, double con
     return slope;
 }
 
+// The variance over blocks of the number of thinned values beyond `threshold`, over the binomial's.
+// The interval rests on that number: clusters make it wider by the square root. Few are left by the
+// thinning, so it is taken of all values, and what is more than the binomial's divided by the
+// thinning (as for any doubly stochastic process).
+static double clustering(const double *values, size_t count, size_t thinning, double threshold)
+{
+    size_t size = count / BLOCKS;
+    double counts[BLOCKS] = {0};
+    if (size < BLOCK_LEAST)
+        return NAN;
+    for (size_t i = 0; i < size * BLOCKS; i++)
+        counts[i / size] += values[i] > threshold;
+    double beyond = gsl_stats_mean(counts, 1, BLOCKS) / (double)size;
+    double binomial = (double)size * beyond * (1 - beyond);
+    double excess = gsl_stats_variance(counts, 1, BLOCKS) / binomial - 1;
+    return binomial > 0 ? 1 + excess / (double)thinning : NAN;
+}
+
 // The width over that which as many values of an exponential distribution with this percentile
 // have, from the quantile's asymptotic variance q (1 - q) / (n f^2): queues behind one long request
 // make runs of samples that Hill's estimate, which takes them one by one, mistakes for a light
 // tail.
-static double excess(const struct percentile_interval *found, double q, double confidence)
+static double width_excess(const struct percentile_interval *found, double q, double confidence)
 {
     double deviations = 2 * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2);
     double exponential =
@@ -93,6 +114,7 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
                                            .interval = {false, NAN, NAN},
                                            .tail_index = NAN,
                                            .shrinking = NAN,
+                                           .clustering = NAN,
                                            .excess = NAN};
     if (count == 0)
         return 0;
@@ -113,9 +135,10 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
     result->value = quantile_sorted(sorted, result->count, q);
     result->interval = quantile_interval_sorted(sorted, result->count, q, confidence);
     result->width = width_of(&result->interval);
+    result->clustering = clustering(values, count, thinning, result->value);
     if (result->width > 0 && isfinite(result->width)) {
         result->shrinking = shrinking(kept, result->count, q, confidence, result->width, sorted);
-        result->excess = excess(result, q, confidence);
+        result->excess = width_excess(result, q, confidence);
     }
     result->heavy = result->tail_index <= finite_variance || result->shrinking > still_shrinking ||
                     result->excess > heavy_excess;

@@ -18,8 +18,10 @@ struct percentile_interval {
     double width;                      // NaN: not bounded on both sides; may be +infinity
     double tail_index;                 // Hill's estimate over the tail beyond; NaN: unknown
     double shrinking;                  // d log width / d log samples: -0.5 in theory; NaN: unknown
-    double excess; // the width over that of an exponential distribution; NaN: unknown
-    bool heavy;    // infinite variance, a width that does not shrink, or far in excess
+    double clustering; // how much more the samples beyond the percentile come in clusters than
+                       // independent ones: variance over binomial, 1 in theory; NaN: unknown
+    double excess;     // the width over that of an exponential distribution; NaN: unknown
+    bool heavy;        // infinite variance, a width that does not shrink, or far in excess
 };
 
 // Of `count` values in time order, of which every `thinning`-th is independent: the interval comes

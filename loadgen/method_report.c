@@ -135,6 +135,7 @@ static void add_interval(json_t *json, const struct method *method)
     set_number(object, "tail_index", found->tail_index);
     set_number(object, "shrinking", found->shrinking);
     set_number(object, "excess", found->excess);
+    set_number(object, "clustering", found->clustering);
     json_object_set_new(object, "heavy_tail", json_boolean(found->heavy));
     json_object_set_new(json, "ci", object);
 }

@@ -117,6 +117,33 @@ static void the_interval_is_of_the_thinned_samples(void **state)
     assert_true(found.value == expected.value && found.tail_index != expected.tail_index);
 }
 
+static void clusters_beyond_the_percentile_are_seen(void **state)
+{
+    (void)state;
+    double *values = calloc(MOST, sizeof *values), mean = 0;
+    gsl_rng *random = new_random(17);
+    struct percentile_interval found;
+    for (unsigned round = 0; round < 50; round++) {
+        for (size_t i = 0; i < 5000; i++)
+            values[i] = gsl_ran_exponential(random, 100);
+        take(values, 5000, 0.99, &found);
+        mean += found.clustering / 50;
+        assert_true(found.clustering < 2.5); // chi-squared with 19 degrees: once in 10,000
+    }
+    assert_true(series_near(mean, 1, 0.15));
+    for (size_t i = 0; i < 5000; i++) // ranks wander, the tail does not
+        values[i] = gsl_rng_uniform(random) < 0.02 ? gsl_ran_flat(random, 200, 300)
+                                                   : 50 + sin((double)i / 100);
+    take(values, 5000, 0.99, &found);
+    assert_true(found.clustering < 2);
+    for (size_t i = 0; i < 5000; i++) // a stall for every thousand requests
+        values[i] = i % 1000 < 20 ? gsl_ran_flat(random, 200, 300) : 50;
+    take(values, 5000, 0.99, &found);
+    assert_true(found.clustering > 5);
+    gsl_rng_free(random);
+    free(values);
+}
+
 static unsigned judged_heavy(int shape, unsigned rounds)
 {
     double *values = calloc(MOST, sizeof *values);
@@ -172,6 +199,7 @@ int main(void)
         cmocka_unit_test(the_needed_number_reaches_the_width),
         cmocka_unit_test(tail_index_is_the_paretos),
         cmocka_unit_test(the_interval_is_of_the_thinned_samples),
+        cmocka_unit_test(clusters_beyond_the_percentile_are_seen),
         cmocka_unit_test(heavy_tails_are_told_from_light_ones),
         cmocka_unit_test(unanswered_requests_are_not_hidden),
     };
