@@ -29,6 +29,8 @@ refused '--port' --port 0
 refused '--port' --port 65536
 refused '--service' --port $port --service quick
 refused '--service' --port $port --service fixed:10
+refused '--drift' --port $port --drift quickly
+refused '--drift' --port $port --drift -1
 refused '--threads' --port $port --threads 0
 
 start() {
