@@ -59,6 +59,7 @@ struct engine_result {
     struct error stamps_why; // why there are none although "auto" would have liked them
     double tsc_hz;
     uint64_t start_tsc, end_tsc;
+    uint64_t paused_tsc;       // of that time, what lay between the rounds of a pool; 0 for one run
     uint64_t delayed_by_depth; // requests that were due while no connection had room
     uint64_t cpu_ns;           // of the thread, over the run
     uint64_t spin_tsc;         // of that, spent looking and finding nothing

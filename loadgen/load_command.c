@@ -15,6 +15,8 @@
 #include "base/progress.h"
 #include "loadgen/engine.h"
 #include "loadgen/load_summary.h"
+#include "loadgen/method.h"
+#include "loadgen/method_rounds.h"
 #include "loadgen/schedule.h"
 #include "loadgen/server_address.h"
 #include "workloads/dataset.h"
@@ -22,11 +24,14 @@
 #include "workloads/workload.h"
 
 static const uint64_t seed_not_given = UINT64_MAX;
+static const uint64_t duration_not_given = UINT64_MAX;
+static const uint64_t duration_default = 10000000000u;
+static const uint64_t max_duration_default = 60000000000u;
 
 struct load_options {
-    const char *server, *protocol, *workload, *arrivals, *stamps, *samples;
-    double rate;
-    uint64_t connections, depth, duration_ns, seed, timeout_ns;
+    const char *server, *protocol, *workload, *arrivals, *stamps, *samples, *target;
+    double rate, confidence;
+    uint64_t connections, depth, duration_ns, interval_ns, max_duration_ns, seed, timeout_ns;
     bool prepare, announce, json, quiet;
 };
 
@@ -43,6 +48,13 @@ static const struct option_spec options[] = {
                  "requests in flight per connection (65536 over all)"),
     OPTION_DURATION("duration", 'd', "TIME", struct load_options, duration_ns,
                     "how long requests are scheduled for (10s)"),
+    OPTION_STRING("target", 0, "PERCENTILE", struct load_options, target,
+                  "p99, p99.9: instead of a duration, load until its interval is --ci wide"),
+    OPTION_DURATION("ci", 0, "TIME", struct load_options, interval_ns,
+                    "the target percentile's confidence interval, at most"),
+    OPTION_NUMBER("confidence", 0, "N", struct load_options, confidence, "of that interval (0.95)"),
+    OPTION_DURATION("max-duration", 0, "TIME", struct load_options, max_duration_ns,
+                    "how long --target may load at most (60s)"),
     OPTION_STRING("arrivals", 0, "KIND", struct load_options, arrivals,
                   "exponential (Poisson, the default), fixed, uniform, or e.g. lognormal:1,0.5"),
     OPTION_COUNT("seed", 0, "N", struct load_options, seed,
@@ -83,6 +95,7 @@ struct load_plan {
     char arrivals[4200]; // what they come to, for people
     char pattern[500];   // the same
     enum stamp_mode stamps;
+    double quantile; // the target's
     struct progress progress;
 };
 
@@ -151,6 +164,36 @@ static int choose_workload(struct load_plan *plan, struct error *err)
     return 0;
 }
 
+static int check_target(struct load_plan *plan, struct error *err)
+{
+    struct load_options *o = &plan->options;
+    double percentile = 99;
+    int end = 0;
+    if (o->target && (sscanf(o->target, "p%lf%n", &percentile, &end) != 1 || o->target[end] ||
+                      !(percentile > 0 && percentile < 100)))
+        return error_set(err, ERROR_INPUT, "--target: \"%s\" is not a percentile, like p99.9",
+                         o->target);
+    if (!o->target != !o->interval_ns)
+        return error_set(err, ERROR_INPUT,
+                         "--target and --ci belong together: --target p99 --ci 10us");
+    if (o->target && o->duration_ns != duration_not_given)
+        return error_set(err, ERROR_INPUT,
+                         "--duration and --target exclude each other; --max-duration bounds "
+                         "--target");
+    if (!o->target && o->max_duration_ns != duration_not_given)
+        return error_set(err, ERROR_INPUT, "--max-duration needs --target; else use --duration");
+    if (o->max_duration_ns == 0)
+        return error_set(err, ERROR_INPUT, "--max-duration must be more than 0");
+    if (!(o->confidence >= 0.5 && o->confidence < 1))
+        return error_set(err, ERROR_INPUT, "--confidence must be 0.5 to less than 1");
+    if (o->duration_ns == duration_not_given)
+        o->duration_ns = duration_default;
+    if (o->max_duration_ns == duration_not_given)
+        o->max_duration_ns = max_duration_default;
+    plan->quantile = percentile / 100;
+    return 0;
+}
+
 static int make_plan(struct load_plan *plan, int positional, char **argv, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -159,7 +202,7 @@ static int make_plan(struct load_plan *plan, int positional, char **argv, struct
                          argv[1]);
     if (!o->server)
         return error_set(err, ERROR_INPUT, "--server HOST:PORT is needed");
-    if (check_kinds(plan, err) < 0 || check_numbers(o, err) < 0)
+    if (check_kinds(plan, err) < 0 || check_numbers(o, err) < 0 || check_target(plan, err) < 0)
         return -ERROR_INPUT;
     if (server_address_parse(o->server, &plan->server, err) < 0)
         return error_prefix(err, "--server");
@@ -224,12 +267,14 @@ static int make_directory(const char *path, struct error *err)
     return 0;
 }
 
-static int write_logs(const char *directory, const struct engine_result *result, struct error *err)
+static int write_logs(const char *directory, const struct engine_result *result,
+                      const struct connection *connections, uint32_t connection_count,
+                      struct error *err)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/connections.tlog", directory);
-    int status = log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *result->connections,
-                           result->connections, result->connection_count, 0, err);
+    int status = log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *connections,
+                           connections, connection_count, 0, err);
     if (status < 0)
         return status;
     snprintf(path, sizeof path, "%s/samples.tlog", directory);
@@ -237,8 +282,30 @@ static int write_logs(const char *directory, const struct engine_result *result,
                      result->samples, result->sample_count, 0, err);
 }
 
+// The rounds of a run with a duration are NULL.
+static json_t *result_json(const struct engine_result *result, const struct load_facts *facts,
+                           const struct load_summary *summary, const struct method *method,
+                           const struct rounds *rounds)
+{
+    json_t *json = load_summary_json(summary, result, facts);
+    json_t *findings = method_json(method), *place = json_object_get(json, "method");
+    if (!json || !findings || json_object_update(place, findings) < 0) {
+        json_decref(findings);
+        json_decref(json);
+        return NULL;
+    }
+    json_decref(findings);
+    if (rounds) {
+        json_object_set_new(place, "stop", json_string(rounds->stop));
+        json_object_set_new(place, "rounds", json_integer(rounds->measured));
+        json_object_set_new(place, "stabilising_rounds", json_integer(rounds->stabilising));
+    }
+    return json;
+}
+
 static int report(const struct load_plan *plan, const struct engine_result *result,
-                  const struct load_summary *summary, struct error *err)
+                  const struct load_summary *summary, const struct method *method,
+                  const struct rounds *rounds, struct error *err)
 {
     const struct load_facts facts = {.server = plan->server.text,
                                      .protocol = plan->workload.protocol->name,
@@ -248,10 +315,15 @@ static int report(const struct load_plan *plan, const struct engine_result *resu
                                      .pattern = plan->pattern,
                                      .seed = plan->options.seed};
     int status = 0;
-    if (plan->options.json)
-        status = print_json(load_summary_json(summary, result, &facts), err);
-    else
+    if (plan->options.json) {
+        status = print_json(result_json(result, &facts, summary, method, rounds), err);
+    } else {
         load_summary_print(summary, result, &facts, stdout);
+        method_print(method, stdout);
+        if (rounds)
+            printf("  rounds     %u measured, %u thrown away before; ended by: %s\n",
+                   rounds->measured, rounds->stabilising, rounds->stop);
+    }
     if (status < 0)
         return status;
     if (summary->answered == 0 && summary->scheduled)
@@ -282,57 +354,116 @@ static int check_memory(const struct load_plan *plan, struct error *err)
     if (file)
         fclose(file);
     const struct load_options *o = &plan->options;
+    uint64_t longest_ns = o->target ? o->max_duration_ns : o->duration_ns;
     double requests =
-        o->rate * (double)o->duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
-    // A sample, its place in the schedule, and a value to sort for the percentiles.
+        o->rate * (double)longest_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
+    // A sample, its place in the schedule, and a value to sort for the percentiles, for the method
+    // and for its gaps.
     double wanted = requests * (double)(sizeof(struct sample) + sizeof(struct scheduled_request) +
-                                        sizeof(double));
+                                        3 * sizeof(double));
     if (!available_kib || wanted < (double)available_kib * 1024 * 0.8)
         return 0;
     return error_set(err, ERROR_INPUT,
                      "%.3g requests need %.3g MiB of memory for their samples, and %llu MiB are "
-                     "available: lower --rate or --duration",
-                     requests, wanted / 1048576, available_kib / 1024);
+                     "available: lower --rate or --%s",
+                     requests, wanted / 1048576, available_kib / 1024,
+                     o->target ? "max-duration" : "duration");
 }
 
-static int run(struct load_plan *plan, struct error *err)
+static struct engine_settings engine_settings(const struct load_plan *plan)
 {
     const struct load_options *o = &plan->options;
+    return (struct engine_settings){.server = &plan->server,
+                                    .workload = &plan->workload,
+                                    .connections = (uint32_t)o->connections,
+                                    .depth = (uint32_t)o->depth,
+                                    .stamps = plan->stamps,
+                                    .duration_ns = o->duration_ns,
+                                    .timeout_ns = o->timeout_ns,
+                                    .announce = o->announce ? print_begin : NULL};
+}
+
+static struct method_settings method_settings(const struct load_plan *plan)
+{
+    const struct load_options *o = &plan->options;
+    return (struct method_settings){.quantile = plan->quantile,
+                                    .confidence = o->confidence,
+                                    .width_us = (double)o->interval_ns / 1e3,
+                                    .arrivals = plan->workload.arrivals,
+                                    .rate = o->rate,
+                                    .turn = o->connections,
+                                    .budget_s = (double)o->max_duration_ns / 1e9};
+}
+
+// Load for a given time, and then see whether it can be trusted.
+static int run_duration(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    const struct engine_settings engine = engine_settings(plan);
+    const struct method_settings settings = method_settings(plan);
     struct schedule schedule = {0};
     struct engine_result result = {0};
     struct load_summary summary;
-    const struct engine_settings settings = {.server = &plan->server,
-                                             .workload = &plan->workload,
-                                             .connections = (uint32_t)o->connections,
-                                             .depth = (uint32_t)o->depth,
-                                             .stamps = plan->stamps,
-                                             .duration_ns = o->duration_ns,
-                                             .timeout_ns = o->timeout_ns,
-                                             .announce = o->announce ? print_begin : NULL};
-    int status = check_memory(plan, err);
-    if (status == 0 && o->samples)
-        status = make_directory(o->samples, err);
-    if (status == 0)
-        status = schedule_draw(&plan->workload, &plan->workload.arrivals, o->rate, o->duration_ns,
+    struct method method;
+    int status = schedule_draw(&plan->workload, &plan->workload.arrivals, o->rate, o->duration_ns,
                                o->seed, &schedule, err);
     if (status < 0)
         return status;
     progress_phase(&plan->progress, "loading %s for %.3g s at %.0f requests/s on %llu connections",
                    plan->server.text, (double)o->duration_ns / 1e9, o->rate,
                    (unsigned long long)o->connections);
-    status = engine_run(&settings, &schedule, &result, err);
+    status = engine_run(&engine, &schedule, &result, err);
     progress_end(&plan->progress);
     schedule_free(&schedule);
     if (status < 0)
         return status;
     if (o->samples)
-        status = write_logs(o->samples, &result, err);
+        status = write_logs(o->samples, &result, result.connections, result.connection_count, err);
     if (status == 0)
         status = load_summarise(&result, o->duration_ns, &summary, err);
     if (status == 0)
-        status = report(plan, &result, &summary, err);
+        status = method_judge(&result, &settings, summary.ok, summary.spin_fraction, &method, err);
+    for (unsigned i = 0; status == 0 && i < method.reason_count; i++)
+        load_summary_add_reason(&summary, "%s", method.reasons[i]);
+    if (status == 0)
+        status = report(plan, &result, &summary, &method, NULL, err);
     engine_result_free(&result);
     return status;
+}
+
+// Load until it can be trusted.
+static int run_target(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    const struct rounds_settings settings = {.engine = engine_settings(plan),
+                                             .method = method_settings(plan),
+                                             .seed = o->seed,
+                                             .progress = &plan->progress};
+    struct rounds rounds;
+    progress_phase(
+        &plan->progress,
+        "loading %s at %.0f requests/s on %llu connections until %s is known to %.10g us",
+        plan->server.text, o->rate, (unsigned long long)o->connections, o->target,
+        settings.method.width_us);
+    int status = rounds_run(&settings, &rounds, err);
+    progress_end(&plan->progress);
+    if (status == 0 && o->samples)
+        status =
+            write_logs(o->samples, &rounds.pool, rounds.connections, rounds.connection_count, err);
+    if (status == 0)
+        status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, err);
+    rounds_free(&rounds);
+    return status;
+}
+
+static int run(struct load_plan *plan, struct error *err)
+{
+    int status = check_memory(plan, err);
+    if (status == 0 && plan->options.samples)
+        status = make_directory(plan->options.samples, err);
+    if (status < 0)
+        return status;
+    return plan->options.target ? run_target(plan, err) : run_duration(plan, err);
 }
 
 int load_command(int argc, char **argv)
@@ -340,7 +471,9 @@ int load_command(int argc, char **argv)
     struct error err = {0};
     struct load_plan plan = {.options = {.stamps = "auto",
                                          .connections = 16,
-                                         .duration_ns = 10000000000u,
+                                         .duration_ns = duration_not_given,
+                                         .max_duration_ns = duration_not_given,
+                                         .confidence = 0.95,
                                          .timeout_ns = 1000000000u,
                                          .seed = seed_not_given}};
     int positional = 0;

@@ -97,8 +97,10 @@ static void take_rates(const struct engine_result *result, uint64_t duration_ns,
     for (size_t i = 0; i < result->sample_count; i++)
         if (result->samples[i].reply_tsc > last_reply)
             last_reply = result->samples[i].reply_tsc;
-    double until_last = (double)(last_reply - result->start_tsc) / result->tsc_hz;
-    double run_s = (double)(result->end_tsc - result->start_tsc) / result->tsc_hz;
+    uint64_t loaded_from = result->start_tsc + result->paused_tsc;
+    double until_last =
+        last_reply > loaded_from ? (double)(last_reply - loaded_from) / result->tsc_hz : 0;
+    double run_s = (double)(result->end_tsc - loaded_from) / result->tsc_hz;
     summary->duration_s = (double)duration_ns / 1e9;
     if (result->end == ENGINE_INTERRUPTED && run_s < summary->duration_s)
         summary->duration_s = run_s;
@@ -111,10 +113,10 @@ static void take_rates(const struct engine_result *result, uint64_t duration_ns,
         summary->answered ? fmax(busy_us, 0) / (double)summary->answered : NAN;
 }
 
-__attribute__((format(printf, 2, 3))) static void add_reason(struct load_summary *summary,
-                                                             const char *format, ...)
+void load_summary_add_reason(struct load_summary *summary, const char *format, ...)
 {
     va_list args;
+    summary->ok = false;
     if (summary->reason_count == SUMMARY_REASONS)
         return;
     va_start(args, format);
@@ -128,23 +130,25 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
 {
     const struct connection_counts *counts = &result->counts;
     if (result->end == ENGINE_INTERRUPTED)
-        add_reason(summary, "interrupted after %.3f s", summary->duration_s);
+        load_summary_add_reason(summary, "interrupted after %.3f s", summary->duration_s);
     if (counts->broken)
-        add_reason(summary, "%llu of %u connections broke; the first: %s",
-                   (count_type)counts->broken, result->connection_count, counts->first_break.text);
+        load_summary_add_reason(summary, "%llu of %u connections broke; the first: %s",
+                                (count_type)counts->broken, result->connection_count,
+                                counts->first_break.text);
     uint64_t unanswered = summary->unsent + summary->timed_out + summary->lost;
     if (unanswered == 0)
         return;
     unsigned infinite = 0;
     while (infinite < SUMMARY_QUANTILES && !isinf(summary->latency.us[infinite]))
         infinite++;
-    add_reason(summary,
-               "%llu of %llu requests were not answered (%llu never sent, %llu timed out, %llu "
-               "lost): %s%s infinite",
-               (count_type)unanswered, (count_type)summary->scheduled, (count_type)summary->unsent,
-               (count_type)summary->timed_out, (count_type)summary->lost,
-               infinite < SUMMARY_QUANTILES ? summary_quantile_names[infinite] : "max",
-               infinite < SUMMARY_QUANTILES - 1 ? " and above are" : " is");
+    load_summary_add_reason(
+        summary,
+        "%llu of %llu requests were not answered (%llu never sent, %llu timed out, %llu "
+        "lost): %s%s infinite",
+        (count_type)unanswered, (count_type)summary->scheduled, (count_type)summary->unsent,
+        (count_type)summary->timed_out, (count_type)summary->lost,
+        infinite < SUMMARY_QUANTILES ? summary_quantile_names[infinite] : "max",
+        infinite < SUMMARY_QUANTILES - 1 ? " and above are" : " is");
 }
 
 static bool rate_is_reached(const struct load_summary *summary)
@@ -160,26 +164,28 @@ static void judge_load(const struct engine_result *result, struct load_summary *
                                                                     : "the server did not keep up";
     if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
         !rate_is_reached(summary))
-        add_reason(summary, "rate not reached: %.0f of %.0f requests/s were answered; %s",
-                   summary->achieved_rate, summary->offered_rate, whose);
+        load_summary_add_reason(summary,
+                                "rate not reached: %.0f of %.0f requests/s were answered; %s",
+                                summary->achieved_rate, summary->offered_rate, whose);
     double delayed = (double)result->delayed_by_depth;
     if (result->delayed_by_depth &&
         (result->depth_is_cap || delayed > share_tolerance * (double)summary->scheduled))
-        add_reason(summary,
-                   "%llu of %llu requests had to wait for a connection with room (%u connections, "
-                   "%u in flight on each%s): the load was closed-loop; %s",
-                   (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
-                   result->connection_count, result->depth,
-                   result->depth_is_cap ? ", the in-flight cap" : "", whose);
+        load_summary_add_reason(
+            summary,
+            "%llu of %llu requests had to wait for a connection with room (%u connections, "
+            "%u in flight on each%s): the load was closed-loop; %s",
+            (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
+            result->connection_count, result->depth,
+            result->depth_is_cap ? ", the in-flight cap" : "", whose);
     if ((double)summary->error_replies > share_tolerance * (double)summary->answered)
-        add_reason(summary, "%llu of %llu replies were errors", (count_type)summary->error_replies,
-                   (count_type)summary->answered);
+        load_summary_add_reason(summary, "%llu of %llu replies were errors",
+                                (count_type)summary->error_replies, (count_type)summary->answered);
 }
 
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err)
 {
-    *summary = (struct load_summary){0};
+    *summary = (struct load_summary){.ok = true};
     double *values = calloc(result->sample_count + 1, sizeof *values);
     if (!values)
         return error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
@@ -189,10 +195,10 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
     take_rates(result, duration_ns, summary);
     free(values);
     if (summary->scheduled == 0)
-        add_reason(summary, "nothing was scheduled: the rate is too low for so short a run");
+        load_summary_add_reason(summary,
+                                "nothing was scheduled: the rate is too low for so short a run");
     judge_end(result, summary);
     judge_load(result, summary);
-    summary->ok = summary->reason_count == 0;
     return 0;
 }
 

@@ -47,6 +47,10 @@ struct load_summary {
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err);
 
+// One more reason not to trust it, a sentence: the verdict becomes "n/a".
+void load_summary_add_reason(struct load_summary *summary, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 // The settings that stand beside the figures.
 struct load_facts {
     const char *server;

@@ -41,7 +41,9 @@ enum {
 struct settings {
     uint64_t port, threads, seed;
     struct distribution service_ns;
-    bool lab; // speaks the laboratory protocol
+    bool lab;     // speaks the laboratory protocol
+    double drift; // how much of itself the service time grows by each second
+    uint64_t began_tsc;
     double ticks_per_ns;
     struct item_store *store;
 };
@@ -67,7 +69,11 @@ struct worker {
 
 static void serve_for(struct worker *worker, double ns)
 {
-    uint64_t until = tsc_now() + (uint64_t)(ns * worker->settings->ticks_per_ns);
+    const struct settings *settings = worker->settings;
+    if (settings->drift > 0)
+        ns *= 1 + settings->drift * (double)(tsc_now() - settings->began_tsc) /
+                      (settings->ticks_per_ns * 1e9);
+    uint64_t until = tsc_now() + (uint64_t)(ns * settings->ticks_per_ns);
     while (tsc_now() < until)
         _mm_pause();
 }
@@ -340,27 +346,35 @@ static int parse_number_option(const char *name, const char *text, uint64_t low,
     return 0;
 }
 
+static int parse_drift(const char *text, double *drift, struct error *err)
+{
+    if (units_parse_number(text, drift, err) < 0)
+        return error_prefix(err, "--drift");
+    if (*drift < 0)
+        return error_set(err, ERROR_INPUT, "--drift must be at least 0");
+    return 0;
+}
+
 static void print_usage(FILE *out)
 {
     fputs("usage: labserver --port PORT [--protocol memcached|lab] [--service DISTRIBUTION] "
-          "[--threads N] [--seed N]\n\n"
+          "[--threads N] [--seed N] [--drift FACTOR]\n\n"
           "A server whose service time, spun before each answer, is drawn from a known "
           "distribution: fixed:10us,\nexponential:10us, uniform:5us,15us, lognormal:10us,0.5, "
           "bimodal:5us,100us,0.05, ... (fixed:0 when none\nis given; with lab, a request may "
-          "state its own). Prints \"ready\" when it listens; runs until killed.\n",
+          "state its own). With --drift it grows by FACTOR of itself each second.\nPrints "
+          "\"ready\" when it listens; runs until killed.\n",
           out);
 }
 
 // Returns 1 when --help was asked for.
 static int parse_options(int argc, char **argv, struct settings *settings, struct error *err)
 {
-    static const struct option longs[] = {{"port", required_argument, NULL, 'p'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"seed", required_argument, NULL, 'r'},
-                                          {"service", required_argument, NULL, 's'},
-                                          {"protocol", required_argument, NULL, 'o'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"port", required_argument, NULL, 'p'},     {"threads", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 'r'},     {"service", required_argument, NULL, 's'},
+        {"protocol", required_argument, NULL, 'o'}, {"drift", required_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     int status = 0, option;
     while (status == 0 && (option = getopt_long(argc, argv, "p:t:s:h", longs, NULL)) != -1) {
         if (option == 'p')
@@ -373,6 +387,8 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
             status = parse_service(optarg, &settings->service_ns, err);
         else if (option == 'o')
             status = parse_protocol(optarg, settings, err);
+        else if (option == 'd')
+            status = parse_drift(optarg, &settings->drift, err);
         else if (option == 'h')
             return 1;
         else
@@ -394,6 +410,7 @@ int main(int argc, char **argv)
         return status == 1 ? 0 : error_report(&err);
     }
     settings.ticks_per_ns = tsc_measure_hz(50000000) / 1e9;
+    settings.began_tsc = tsc_now();
     settings.store = item_store_alloc();
     struct worker *workers = calloc(settings.threads, sizeof *workers);
     if (!settings.store || !workers) {

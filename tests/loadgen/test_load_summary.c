@@ -147,6 +147,30 @@ static void a_slow_server_is_no_result(void **state)
     assert_non_null(strstr(summary.reasons[0], "this client ran out of CPU"));
 }
 
+static void pauses_between_rounds_do_not_count(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    for (unsigned i = REQUESTS / 2; i < REQUESTS; i++) { // the second round begins 3 s later
+        run.samples[i].intended_tsc += 3000000000;
+        run.samples[i].send_tsc += 3000000000;
+        run.samples[i].sent_tsc += 3000000000;
+        run.samples[i].reply_tsc += 3000000000;
+    }
+    run.result.end_tsc += 3000000000;
+    run.result.paused_tsc = 3000000000;
+    summarise(&run, &summary);
+    assert_true(summary.ok);
+    assert_true(near(summary.achieved_rate, 1000) && near(summary.spin_fraction, 0.4));
+    run.result.paused_tsc = 0;
+    summarise(&run, &summary);
+    assert_false(summary.ok);
+    load_summary_add_reason(&summary, "and %s", "more");
+    assert_string_equal(summary.reasons[summary.reason_count - 1], "and more");
+}
+
 static void waiting_for_room_is_said(void **state)
 {
     (void)state;
@@ -230,6 +254,7 @@ int main(void)
         cmocka_unit_test(figures_are_exact),
         cmocka_unit_test(the_unanswered_are_infinite),
         cmocka_unit_test(a_slow_server_is_no_result),
+        cmocka_unit_test(pauses_between_rounds_do_not_count),
         cmocka_unit_test(waiting_for_room_is_said),
         cmocka_unit_test(errors_and_ends_are_said),
         cmocka_unit_test(kernel_stamps_make_a_network_time),

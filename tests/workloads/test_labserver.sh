@@ -31,6 +31,8 @@ refused '--service' --port $port --service quick
 refused '--service' --port $port --service fixed:10
 refused '--protocol' --port $port --protocol gopher
 refused 'write lognormal:MEDIAN,SIGMA' --port $port --service lognormal:10us
+refused '--drift' --port $port --drift quickly
+refused '--drift' --port $port --drift -1
 refused '--threads' --port $port --threads 0
 
 start() {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/method.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+static const size_t thinning_tried = 9;       // what cannot be thinned so far is too short to tell
+static const double clustering_tolerance = 2; // the interval ought to be wider by its square root
+
+__attribute__((format(printf, 2, 3))) static void add_reason(struct method *method,
+                                                             const char *format, ...)
+{
+    va_list args;
+    if (method->reason_count == METHOD_REASONS)
+        return;
+    va_start(args, format);
+    vsnprintf(method->reasons[method->reason_count++], sizeof method->reasons[0], format, args);
+    va_end(args);
+}
+
+char *method_percentile_name(double quantile, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "p%.10g", quantile * 100);
+    return out;
+}
+
+static enum method_finding finding(bool judged, bool passed)
+{
+    return !judged ? METHOD_UNKNOWN : passed ? METHOD_PASSED : METHOD_FAILED;
+}
+
+// --- reasons -------------------------------------------------------------------------------------
+
+static void explain_client(struct method *method, const char *percentile)
+{
+    const struct client_bias *client = &method->client;
+    if (client->out_of_cpu)
+        add_reason(method,
+                   "client biased: out of CPU, only %.1f %% of the time was left; lower --rate or "
+                   "give it a core of its own",
+                   client->idle * 100);
+    else
+        add_reason(method,
+                   "client biased: late by itself; without that, %s would be %.1f us, not %.1f us; "
+                   "give it a core of its own",
+                   percentile, client->target_without_us, client->target_us);
+}
+
+static void explain_arrivals(struct method *method)
+{
+    const struct arrivals *arrivals = &method->arrivals;
+    add_reason(method,
+               "arrivals wrong: the gaps between sends are %.3f (Kolmogorov-Smirnov) away from the "
+               "process asked for; a send takes %.1f us here, which allows %.3f",
+               arrivals->distance, arrivals->back_to_back_us, arrivals->best);
+}
+
+static void explain_stationarity(struct method *method, const char *percentile)
+{
+    const struct stationarity *found = &method->stationarity;
+    const struct half_quantile *half = found->target.differs ? &found->target : &found->median;
+    if (half->differs)
+        add_reason(method,
+                   "not stationary: %s was %.1f us in the first half and %.1f us in the second",
+                   found->target.differs ? percentile : "p50", half->first, half->second);
+    else
+        add_reason(method,
+                   "not stationary: the median wanders (augmented Dickey-Fuller p = %.3f), by "
+                   "%.0f %% between quarters",
+                   found->dickey_fuller.p, found->quarters_spread * 100);
+}
+
+static void explain_independence(struct method *method)
+{
+    const struct independence *found = &method->independence;
+    unsigned worst = 0;
+    for (unsigned i = 1; i < INDEPENDENCE_LAGS; i++)
+        if (fabs(found->thinned[i].rho) > fabs(found->thinned[worst].rho))
+            worst = i;
+    add_reason(method,
+               "not independent: of every %zu samples one was kept, and these %zu still depend on "
+               "one another (Spearman's rho %.2f at lag %u); a longer run can be thinned more",
+               found->thinning, found->kept, found->thinned[worst].rho, worst + 1);
+}
+
+static void explain_interval(struct method *method, const char *percentile)
+{
+    const struct percentile_interval *found = &method->interval;
+    const struct method_settings *settings = &method->settings;
+    char index[40] = "", wide[40] = "not bounded";
+    if (isfinite(found->tail_index))
+        snprintf(index, sizeof index, ", tail index %.2g", found->tail_index);
+    if (!isnan(found->width))
+        snprintf(wide, sizeof wide, "%.1f us wide", found->width);
+    if (settings->width_us == 0)
+        add_reason(method, "heavy tail: the interval of %s is %s after %zu independent samples%s",
+                   percentile, wide, found->count, index);
+    else if (found->heavy || isinf(method->needed_s))
+        add_reason(method,
+                   "heavy tail: the interval of %s is %s after %zu independent samples and will "
+                   "not converge to %.1f us%s",
+                   percentile, wide, found->count, settings->width_us, index);
+    else
+        add_reason(method,
+                   "budget spent: the interval of %s is %s after %zu independent samples, not "
+                   "%.1f us; that takes about %.0f s of load, and %.0f s were allowed",
+                   percentile, wide, found->count, settings->width_us, method->needed_s,
+                   settings->budget_s);
+}
+
+// Of the first step that failed; when the load itself failed, its summary has said why.
+static void explain(struct method *method)
+{
+    char percentile[32];
+    method_percentile_name(method->settings.quantile, percentile, sizeof percentile);
+    const enum method_finding *findings = method->findings;
+    if (findings[METHOD_LOAD] == METHOD_FAILED)
+        return;
+    if (findings[METHOD_CLIENT] == METHOD_FAILED)
+        explain_client(method, percentile);
+    if (findings[METHOD_ARRIVALS] == METHOD_FAILED)
+        explain_arrivals(method);
+    if (method->reason_count)
+        return;
+    if (findings[METHOD_STATIONARITY] == METHOD_FAILED) {
+        explain_stationarity(method, percentile);
+        return;
+    }
+    // Dependent samples make an interval look narrower than it is: one too wide all the same is a
+    // reason of its own.
+    if (findings[METHOD_INTERVAL] == METHOD_FAILED)
+        explain_interval(method, percentile);
+    if (findings[METHOD_INDEPENDENCE] == METHOD_FAILED)
+        explain_independence(method);
+}
+
+// --- judging -------------------------------------------------------------------------------------
+
+static double *latencies(const struct engine_result *run)
+{
+    double *values = calloc(run->sample_count + 1, sizeof *values);
+    for (size_t i = 0; values && i < run->sample_count; i++) {
+        const struct sample *sample = &run->samples[i];
+        values[i] =
+            sample_is_answered(sample)
+                ? (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / run->tsc_hz * 1e6
+                : INFINITY;
+    }
+    return values;
+}
+
+static int judge_interval(const double *values, size_t count, size_t warm_up, struct method *method,
+                          struct error *err)
+{
+    const struct method_settings *settings = &method->settings;
+    struct percentile_interval *found = &method->interval;
+    size_t thinning = method->independence.thinning;
+    int status = percentile_interval_take(values, count, thinning, settings->quantile,
+                                          settings->confidence, found, err);
+    method->needed_s = NAN;
+    if (status < 0)
+        return status;
+    if (settings->width_us == 0) { // nobody asked for a width: it is only reported
+        method->findings[METHOD_INTERVAL] = finding(!isnan(found->width), true);
+        return 0;
+    }
+    double needed = percentile_interval_needed(found, settings->quantile, settings->confidence,
+                                               settings->width_us);
+    method->needed_s = ((double)warm_up + needed * (double)thinning) / settings->rate;
+    method->findings[METHOD_INTERVAL] = finding(true, found->width <= settings->width_us);
+    return 0;
+}
+
+static int judge_latencies(const struct engine_result *run, double *values, struct method *method,
+                           struct error *err)
+{
+    const struct method_settings *settings = &method->settings;
+    size_t warm_up;
+    int status = stationarity_warm_up(values, run->sample_count, &warm_up, err);
+    if (status < 0)
+        return status;
+    double *rest = values + warm_up;
+    size_t count = run->sample_count - warm_up;
+    if (warm_up)
+        method->warm_up_s =
+            (double)(run->samples[warm_up].intended_tsc - run->samples[0].intended_tsc) /
+            run->tsc_hz;
+    status = independence_judge(rest, count,
+                                percentile_interval_least(settings->quantile, settings->confidence),
+                                settings->turn, &method->independence, err);
+    if (status == 0)
+        status = stationarity_judge(rest, count, settings->quantile, method->independence.thinning,
+                                    &method->stationarity, err);
+    method->findings[METHOD_STATIONARITY] =
+        finding(method->stationarity.judged, method->stationarity.stationary);
+    if (status == 0)
+        status = judge_interval(rest, count, warm_up, method, err);
+    // The ranks may depend on one another while what lies beyond the percentile, on which its
+    // interval rests, comes as if by chance; and a short run leaves little to thin. Who asked for
+    // a width gets more samples for either; who asked for a duration is told.
+    bool tolerable =
+        settings->width_us == 0 && (method->independence.thinning < thinning_tried ||
+                                    !(method->interval.clustering > clustering_tolerance));
+    method->findings[METHOD_INDEPENDENCE] =
+        finding(method->independence.judged && (method->independence.independent || !tolerable),
+                method->independence.independent);
+    return status;
+}
+
+int method_judge(const struct engine_result *run, const struct method_settings *settings,
+                 bool load_ok, double idle, struct method *method, struct error *err)
+{
+    *method = (struct method){.settings = *settings};
+    double *values = latencies(run);
+    if (!values)
+        return error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
+                         run->sample_count);
+    int status = arrivals_judge(run, &settings->arrivals, settings->rate, &method->arrivals, err);
+    if (status == 0)
+        status = client_bias_judge(run, settings->quantile, idle, &method->client, err);
+    if (status == 0)
+        status = judge_latencies(run, values, method, err);
+    free(values);
+    if (status < 0)
+        return status;
+    // Within the percentile's interval a stall of the client's is chance like any other.
+    const struct quantile_interval *interval = &method->interval.interval;
+    if (interval->known && method->client.target_without_us >= interval->low)
+        method->client.biased = method->client.out_of_cpu;
+    method->findings[METHOD_LOAD] = finding(true, load_ok);
+    method->findings[METHOD_CLIENT] =
+        finding(method->client.judged || method->client.out_of_cpu, !method->client.biased);
+    method->findings[METHOD_ARRIVALS] = finding(method->arrivals.judged, method->arrivals.right);
+    explain(method);
+    return 0;
+}
+
+bool method_is_satisfied(const struct method *method)
+{
+    for (unsigned check = 0; check < METHOD_CHECKS; check++)
+        if (method->findings[check] != METHOD_PASSED)
+            return false;
+    return true;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/method_arrivals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <gsl/gsl_statistics_double.h>
+
+#include "base/quantile.h"
+
+enum {
+    GAPS_LEAST = 200,
+    QUEUED_LEAST = 20, // sends behind another, to know what a send costs
+    TABLE = 2000,      // quantiles that stand for a process
+};
+
+static const double stamps_needed = 0.99;  // of the sends, for the gaps to come from stamps
+static const double distance_slack = 0.01; // on top of what the cost of a send makes unavoidable
+static const double distance_tolerance = 0.05; // on top of both: then the arrivals are wrong
+static const double leave = 0.1;           // of the mean gap, where the process is no exponential
+static const double pause_gaps = 50;       // mean gaps: an intended gap beyond is a pause
+static const double bias_tolerance = 0.25; // of the target percentile
+static const double bias_least_us = 5;
+static const double idle_least = 0.02; // a client that idles less has no CPU to spare
+static const double cost_cap = 4;      // median send costs: beyond, the send was interrupted
+
+static bool is_stamped(const struct sample *sample)
+{
+    return sample->tx_ns &&
+           (sample->tx_source == STAMP_SOFTWARE || sample->tx_source == STAMP_HARDWARE);
+}
+
+// Where the times of the sends come from, when all come from one place.
+static enum stamp_source choose_source(const struct engine_result *run)
+{
+    size_t sent = 0, stamped = 0, hardware = 0;
+    for (size_t i = 0; i < run->sample_count; i++) {
+        sent += run->samples[i].sent_tsc != 0;
+        stamped += run->samples[i].sent_tsc && is_stamped(&run->samples[i]);
+        hardware += is_stamped(&run->samples[i]) && run->samples[i].tx_source == STAMP_HARDWARE;
+    }
+    if (sent == 0 || (double)stamped < stamps_needed * (double)sent ||
+        (hardware && hardware < stamped))
+        return STAMP_USER;
+    return hardware ? STAMP_HARDWARE : STAMP_SOFTWARE;
+}
+
+struct send_times {
+    double *us; // when each request left; those that did not, or bear no stamp, are left out
+    size_t count;
+    double *queued_us; // gaps of sends that queued behind another
+    size_t queued;
+};
+
+// Times count from the first send; pauses between rounds are taken out.
+static void take_times(const struct engine_result *run, enum stamp_source source, double mean_us,
+                       struct send_times *times)
+{
+    const double per_us = run->tsc_hz / 1e6;
+    const struct sample *before = NULL;
+    uint64_t origin = 0;
+    double paused_us = 0, last_us = 0;
+    for (size_t i = 0; i < run->sample_count; i++) {
+        const struct sample *sample = &run->samples[i];
+        if (!sample->sent_tsc || (source != STAMP_USER && !is_stamped(sample)))
+            continue;
+        uint64_t at = source == STAMP_USER ? sample->send_tsc : sample->tx_ns;
+        if (!before)
+            origin = at;
+        double us = (double)(int64_t)(at - origin) / (source == STAMP_USER ? per_us : 1e3);
+        if (before) {
+            double intended =
+                (double)(int64_t)(sample->intended_tsc - before->intended_tsc) / per_us;
+            if (intended > pause_gaps * mean_us)
+                paused_us = us - last_us - mean_us;
+            else if (sample->intended_tsc <= before->sent_tsc &&
+                     sample->send_tsc > before->send_tsc && us - paused_us > last_us)
+                times->queued_us[times->queued++] = us - paused_us - last_us;
+        }
+        last_us = times->us[times->count++] = us - paused_us;
+        before = sample;
+    }
+}
+
+static double median_send_us(const struct engine_result *run, double *work)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->sample_count; i++)
+        if (run->samples[i].sent_tsc)
+            work[count++] =
+                (double)(run->samples[i].sent_tsc - run->samples[i].send_tsc) / run->tsc_hz * 1e6;
+    quantile_sort(work, count);
+    return quantile_sorted(work, count, 0.5);
+}
+
+// How many of the ascending values are at most (or, strictly, less than) a limit.
+static size_t count_up_to(const double *values, size_t count, double limit, bool strictly)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (values[middle] < limit || (!strictly && values[middle] == limit))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// The Kolmogorov-Smirnov distance of ascending gaps to a process, when each may be off by `off_us`.
+static double lenient_distance(const double *gaps, size_t count, const struct distribution *process,
+                               double mean_us, double off_us)
+{
+    double table[TABLE], greatest = 0;
+    double scale = mean_us / distribution_mean(process);
+    for (size_t i = 0; i < TABLE; i++)
+        table[i] = distribution_quantile(process, ((double)i + 0.5) / TABLE) * scale;
+    for (size_t i = 0; i < count; i++) {
+        double above = (double)count_up_to(table, TABLE, gaps[i] + off_us, false) / TABLE;
+        double below = (double)count_up_to(table, TABLE, gaps[i] - off_us, true) / TABLE;
+        greatest = fmax(greatest, fmax((double)(i + 1) / (double)count - above,
+                                       below - (double)i / (double)count));
+    }
+    return greatest;
+}
+
+// gaps: ascending.
+static void judge_gaps(const double *gaps, size_t count, const struct distribution *process,
+                       double mean_us, struct arrivals *result)
+{
+    double cost = result->back_to_back_us;
+    result->gaps = count;
+    result->mean_us = gsl_stats_mean(gaps, 1, count);
+    result->variation = gsl_stats_sd(gaps, 1, count) / result->mean_us;
+    if (process->kind == DISTRIBUTION_EXPONENTIAL) {
+        exponential_fit_sorted(gaps, count, mean_us, &result->fit);
+        result->distance = result->fit.distance;
+        result->best = exponential_function(cost, &mean_us) + distance_slack;
+    } else {
+        result->distance = lenient_distance(gaps, count, process, mean_us, leave * mean_us + cost);
+        result->best = distance_slack;
+    }
+    result->tolerance = result->best + distance_tolerance;
+    result->right = result->distance <= result->tolerance;
+    result->judged = true;
+}
+
+int arrivals_judge(const struct engine_result *run, const struct distribution *process, double rate,
+                   struct arrivals *result, struct error *err)
+{
+    double mean_us = 1e6 / rate;
+    struct send_times times = {.us = calloc(run->sample_count + 1, sizeof(double)),
+                               .queued_us = calloc(run->sample_count + 1, sizeof(double))};
+    int status = 0;
+    *result = (struct arrivals){.source = choose_source(run), .right = true};
+    if (!times.us || !times.queued_us) {
+        status = error_set(err, ERROR_FAILED, "out of memory for the gaps of %zu requests",
+                           run->sample_count);
+    } else {
+        take_times(run, result->source, mean_us, &times);
+        quantile_sort(times.queued_us, times.queued);
+        result->back_to_back = times.queued;
+        result->back_to_back_min_us = quantile_sorted(times.queued_us, times.queued, 0);
+        result->back_to_back_us = quantile_sorted(times.queued_us, times.queued, 0.5);
+        if (times.queued < QUEUED_LEAST)
+            result->back_to_back_us = median_send_us(run, times.queued_us);
+        quantile_sort(times.us, times.count);
+        size_t gaps = times.count ? times.count - 1 : 0;
+        for (size_t i = 0; i < gaps; i++)
+            times.us[i] = times.us[i + 1] - times.us[i];
+        quantile_sort(times.us, gaps);
+        if (gaps >= GAPS_LEAST && times.us[gaps - 1] > 0)
+            judge_gaps(times.us, gaps, process, mean_us, result);
+    }
+    free(times.us);
+    free(times.queued_us);
+    return status;
+}
+
+// --- the client's own lateness -------------------------------------------------------------------
+
+// Fills late[i] with request i's own lateness in us; 0 for those never sent.
+static void take_lateness(const struct engine_result *run, double median_us, double *late)
+{
+    const double per_us = run->tsc_hz / 1e6;
+    const uint64_t most = (uint64_t)(cost_cap * median_us * per_us);
+    uint64_t free_at = 0, call = 0; // when the ideal client is done; the send call it follows
+    for (size_t i = 0; i < run->sample_count; i++) {
+        const struct sample *sample = &run->samples[i];
+        late[i] = 0;
+        if (!sample->sent_tsc)
+            continue;
+        uint64_t ideal = sample->intended_tsc > free_at ? sample->intended_tsc : free_at;
+        uint64_t cost = sample->sent_tsc - sample->send_tsc;
+        if (sample->send_tsc > ideal)
+            late[i] = (double)(sample->send_tsc - ideal) / per_us;
+        // Requests of one call cost it once.
+        free_at = sample->send_tsc == call ? ideal : ideal + (cost < most ? cost : most);
+        call = sample->send_tsc;
+    }
+}
+
+int client_bias_judge(const struct engine_result *run, double q, double idle,
+                      struct client_bias *result, struct error *err)
+{
+    size_t count = run->sample_count;
+    double *late = calloc(count + 1, sizeof *late), *values = calloc(count + 1, sizeof *values);
+    int status = 0;
+    *result = (struct client_bias){.idle = idle, .out_of_cpu = idle < idle_least};
+    if (!late || !values) {
+        status =
+            error_set(err, ERROR_FAILED, "out of memory for the lateness of %zu requests", count);
+    } else if (count >= GAPS_LEAST) {
+        take_lateness(run, median_send_us(run, values), late);
+        for (int without = 0; without < 2; without++) {
+            for (size_t i = 0; i < count; i++) {
+                const struct sample *sample = &run->samples[i];
+                values[i] = sample_is_answered(sample)
+                                ? (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) /
+                                          run->tsc_hz * 1e6 -
+                                      (without ? late[i] : 0)
+                                : INFINITY;
+            }
+            quantile_sort(values, count);
+            *(without ? &result->target_without_us : &result->target_us) =
+                quantile_sorted(values, count, q);
+        }
+        quantile_sort(late, count);
+        result->lateness_p50_us = quantile_sorted(late, count, 0.5);
+        result->lateness_p99_us = quantile_sorted(late, count, 0.99);
+        double own = result->target_us - result->target_without_us;
+        result->judged = isfinite(own) && result->target_us > 0;
+        result->share = result->judged ? own / result->target_us : NAN;
+        result->biased = result->out_of_cpu ||
+                         (result->judged && own > bias_least_us && result->share > bias_tolerance);
+    }
+    free(late);
+    free(values);
+    return status;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// Are samples independent of those before them? Spearman's rank autocorrelation at the first few
+// lags, with its significance (Lancet §4.3). Requests queued back to back are not: a sample is then
+// taken of them, thinner and thinner, until what is left is independent, because the interval of
+// a percentile is only as wide as it says for independent samples.
+#ifndef LOADGEN_METHOD_INDEPENDENCE_H
+#define LOADGEN_METHOD_INDEPENDENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum { INDEPENDENCE_LAGS = 3 };
+
+struct rank_correlation {
+    double rho; // ties take the mean of their ranks; NaN: all values are alike, or too few
+    double p;   // two-sided, Student's t with count - 2 degrees of freedom
+};
+
+// Spearman's correlation of x[i] with y[i]. work: room for 2 * count values.
+struct rank_correlation rank_correlate(const double *x, const double *y, size_t count,
+                                       double *work);
+
+struct independence {
+    bool judged;                                          // false: too few samples
+    bool independent;                                     // with the thinning below
+    size_t thinning;                                      // every so manieth sample is kept; 1: all
+    size_t kept;                                          // how many that leaves
+    struct rank_correlation unthinned[INDEPENDENCE_LAGS]; // lag 1, 2, 3
+    struct rank_correlation thinned[INDEPENDENCE_LAGS];
+};
+
+// Finds the least thinning that leaves the `count` values (in time order; infinite ones are ranked
+// last) independent, and at least `least` of them. Where none does, the greatest that leaves
+// `least` is reported. `turn`: how many connections take turns; thinnings in step with them would
+// see only some of them and are passed over. ERROR_FAILED: out of memory.
+int independence_judge(const double *values, size_t count, size_t least, size_t turn,
+                       struct independence *result, struct error *err);
+
+// Copies every `thinning`-th value to `kept` (room for count / thinning + 1). Returns how many.
+size_t independence_thin(const double *values, size_t count, size_t thinning, double *kept);
+
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// How sure is a percentile? Its interval by order statistics, how many independent samples a
+// narrower one would take, and whether the tail is too heavy for it ever to get there.
+#ifndef LOADGEN_METHOD_INTERVAL_H
+#define LOADGEN_METHOD_INTERVAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/quantile.h"
+
+struct percentile_interval {
+    size_t count;                      // of independent samples
+    double value;                      // the percentile; may be +infinity
+    struct quantile_interval interval; // base/quantile.h
+    double width;                      // NaN: not bounded on both sides; may be +infinity
+    double tail_index;                 // Hill's estimate over the tail beyond; NaN: unknown
+    double shrinking;                  // d log width / d log samples: -0.5 in theory; NaN: unknown
+    double clustering; // how much more the samples beyond the percentile come in clusters than
+                       // independent ones: variance over binomial, 1 in theory; NaN: unknown
+    double excess;     // the width over that of an exponential distribution; NaN: unknown
+    bool heavy;        // infinite variance, a width that does not shrink, or far in excess
+};
+
+// Of `count` values in time order, of which every `thinning`-th is independent: the interval comes
+// from those, the tail index from all. ERROR_FAILED: out of memory.
+int percentile_interval_take(const double *values, size_t count, size_t thinning, double q,
+                             double confidence, struct percentile_interval *result,
+                             struct error *err);
+
+// How many independent samples an interval of that width would take, going by how wide it is now;
+// at least what it takes to bound the percentile at all. +infinity: no number is enough.
+double percentile_interval_needed(const struct percentile_interval *now, double q,
+                                  double confidence, double width);
+
+// The least number of samples that bounds a percentile on both sides.
+size_t percentile_interval_least(double q, double confidence);
+
+// Hill's estimate of the tail index alpha (P(X > x) ~ x^-alpha) from the `beyond` greatest of
+// ascending values: 2 or less means infinite variance. Hill, "A simple general approach to
+// inference about the tail of a distribution", Annals of Statistics 3(5), 1975. NaN where the
+// values do not allow it (not positive, infinite, or alike).
+double hill_tail_index(const double *sorted, size_t count, size_t beyond);
+
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+//
+// The method's findings as JSON (docs/load-json.md) and for people.
+#include <math.h>
+
+#include "loadgen/method.h"
+
+static const char *const check_names[METHOD_CHECKS] = {"load",         "client",       "arrivals",
+                                                       "stationarity", "independence", "interval"};
+static const char *const finding_names[] = {"unknown", "passed", "failed"};
+
+static const char *source_name(enum stamp_source source)
+{
+    return source == STAMP_HARDWARE ? "hw" : source == STAMP_SOFTWARE ? "sw" : "user";
+}
+
+// --- JSON ----------------------------------------------------------------------------------------
+
+// What is infinite or unknown is null.
+static void set_number(json_t *object, const char *key, double value)
+{
+    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+static void set_count(json_t *object, const char *key, size_t count)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)count));
+}
+
+static void add_arrivals(json_t *json, const struct arrivals *arrivals)
+{
+    const struct exponential_fit *fit = &arrivals->fit;
+    bool judged = arrivals->judged;
+    json_t *object = json_object();
+    if (fit->count) {
+        set_number(object, "known_mean", fit->known_statistic);
+        set_number(object, "known_mean_p", fit->known_p);
+        set_number(object, "estimated_mean", fit->estimated_statistic);
+        set_number(object, "estimated_mean_p", fit->estimated_p);
+    }
+    json_object_set_new(json, "anderson_darling", object);
+    json_object_set_new(json, "send_times", json_string(source_name(arrivals->source)));
+    set_count(json, "gaps", arrivals->gaps);
+    set_number(json, "mean_gap_us", judged ? arrivals->mean_us : NAN);
+    set_number(json, "cv", judged ? arrivals->variation : NAN);
+    set_number(json, "ks_distance", judged ? arrivals->distance : NAN);
+    set_number(json, "ks_best", judged ? arrivals->best : NAN);
+    set_number(json, "ks_tolerance", judged ? arrivals->tolerance : NAN);
+    set_count(json, "back_to_back_sends", arrivals->back_to_back);
+    set_number(json, "back_to_back_us", arrivals->back_to_back_us);
+    set_number(json, "back_to_back_min_us", arrivals->back_to_back_min_us);
+}
+
+static void add_client(json_t *json, const struct client_bias *client)
+{
+    json_t *object = json_object();
+    bool judged = client->judged;
+    set_number(object, "p50", judged ? client->lateness_p50_us : NAN);
+    set_number(object, "p99", judged ? client->lateness_p99_us : NAN);
+    set_number(object, "share_of_target", judged ? client->share : NAN);
+    json_object_set_new(json, "own_lateness_us", object);
+}
+
+static json_t *half_json(const struct half_quantile *half)
+{
+    json_t *array = json_array();
+    json_array_append_new(array, isfinite(half->first) ? json_real(half->first) : json_null());
+    json_array_append_new(array, isfinite(half->second) ? json_real(half->second) : json_null());
+    return array;
+}
+
+static void add_stationarity(json_t *json, const struct method *method)
+{
+    const struct stationarity *found = &method->stationarity;
+    const struct dickey_fuller *test = &found->dickey_fuller;
+    char percentile[32];
+    json_t *object = json_object(), *halves = json_object();
+    if (test->known) {
+        set_number(object, "statistic", test->statistic);
+        set_number(object, "p", test->p);
+        set_count(object, "lags", test->lags);
+        set_count(object, "observations", test->observations);
+        set_number(object, "critical_1", test->critical[DICKEY_FULLER_1]);
+        set_number(object, "critical_5", test->critical[DICKEY_FULLER_5]);
+        set_number(object, "critical_10", test->critical[DICKEY_FULLER_10]);
+    }
+    set_number(json, "warmup_s", method->warm_up_s);
+    json_object_set_new(json, "adf", object);
+    set_number(json, "quarters_spread", found->judged ? found->quarters_spread : NAN);
+    if (found->judged) {
+        json_object_set_new(halves, "p50", half_json(&found->median));
+        json_object_set_new(
+            halves,
+            method_percentile_name(method->settings.quantile, percentile, sizeof percentile),
+            half_json(&found->target));
+    }
+    json_object_set_new(json, "halves_us", halves);
+}
+
+static json_t *correlations_json(const struct rank_correlation *lags)
+{
+    json_t *array = json_array();
+    for (unsigned i = 0; i < INDEPENDENCE_LAGS; i++) {
+        json_t *object = json_object();
+        set_number(object, "rho", lags[i].rho);
+        set_number(object, "p", lags[i].p);
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static void add_independence(json_t *json, const struct independence *found)
+{
+    json_t *object = json_object();
+    if (found->judged) {
+        json_object_set_new(object, "unthinned", correlations_json(found->unthinned));
+        json_object_set_new(object, "thinned", correlations_json(found->thinned));
+    }
+    json_object_set_new(json, "spearman", object);
+    set_count(json, "thinning", found->thinning);
+}
+
+static void add_interval(json_t *json, const struct method *method)
+{
+    const struct percentile_interval *found = &method->interval;
+    const struct method_settings *settings = &method->settings;
+    json_t *object = json_object();
+    set_number(object, "value", found->value);
+    set_number(object, "low", found->interval.low);
+    set_number(object, "high", found->interval.high);
+    set_number(object, "width", found->width);
+    set_number(object, "wanted", settings->width_us > 0 ? settings->width_us : NAN);
+    set_count(object, "samples", found->count);
+    set_number(object, "needed_s", method->needed_s);
+    set_number(object, "tail_index", found->tail_index);
+    set_number(object, "shrinking", found->shrinking);
+    set_number(object, "excess", found->excess);
+    set_number(object, "clustering", found->clustering);
+    json_object_set_new(object, "heavy_tail", json_boolean(found->heavy));
+    json_object_set_new(json, "ci", object);
+}
+
+json_t *method_json(const struct method *method)
+{
+    char percentile[32];
+    json_t *json = json_object(), *checks = json_object();
+    if (!json || !checks) {
+        json_decref(json);
+        json_decref(checks);
+        return NULL;
+    }
+    for (unsigned check = 0; check < METHOD_CHECKS; check++)
+        json_object_set_new(checks, check_names[check],
+                            json_string(finding_names[method->findings[check]]));
+    json_object_set_new(json, "checks", checks);
+    json_object_set_new(json, "target",
+                        json_string(method_percentile_name(method->settings.quantile, percentile,
+                                                           sizeof percentile)));
+    set_number(json, "confidence", method->settings.confidence);
+    add_arrivals(json, &method->arrivals);
+    add_client(json, &method->client);
+    add_stationarity(json, method);
+    add_independence(json, &method->independence);
+    add_interval(json, method);
+    return json;
+}
+
+// --- for people ----------------------------------------------------------------------------------
+
+void method_print(const struct method *method, FILE *out)
+{
+    const struct percentile_interval *found = &method->interval;
+    const struct arrivals *arrivals = &method->arrivals;
+    char percentile[32];
+    method_percentile_name(method->settings.quantile, percentile, sizeof percentile);
+    fprintf(out, "  method    ");
+    for (unsigned check = 0; check < METHOD_CHECKS; check++)
+        fprintf(out, "%s %s %s", check ? "," : "", check_names[check],
+                finding_names[method->findings[check]]);
+    fprintf(out, "\n             warm-up %.3g s, one sample in %zu kept", method->warm_up_s,
+            method->independence.thinning);
+    if (arrivals->judged)
+        fprintf(out, "; gaps %.3f from the process (best possible %.3f)", arrivals->distance,
+                arrivals->best);
+    fputc('\n', out);
+    if (!isnan(found->value))
+        fprintf(out, "             %s %.1f us", percentile, found->value);
+    if (found->interval.known)
+        fprintf(out, ", %.10g %% interval %.1f to %.1f us of %zu independent samples",
+                method->settings.confidence * 100, found->interval.low, found->interval.high,
+                found->count);
+    fputc('\n', out);
+}

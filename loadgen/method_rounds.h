@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+//
+// Load until the method is satisfied: rounds of load, pooled, each as long as the interval still
+// seems to need, until every check passes or the budget is spent (Lancet §4.3, figure 4). Before
+// anything is measured, rounds are thrown away until the load, the client and the arrivals are
+// as asked for; from then on every round counts.
+#ifndef LOADGEN_METHOD_ROUNDS_H
+#define LOADGEN_METHOD_ROUNDS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "loadgen/engine.h"
+#include "loadgen/load_summary.h"
+#include "loadgen/method.h"
+
+struct rounds_settings {
+    struct engine_settings engine; // its duration is each round's own
+    struct method_settings method; // its budget_s is all rounds' load together
+    uint64_t seed;
+    struct progress *progress;
+};
+
+struct rounds {
+    struct engine_result pool;      // what was measured; connections are those of one round
+    struct connection *connections; // of all rounds, for the log
+    uint32_t connection_count;
+    unsigned stabilising, measured; // rounds thrown away, rounds in the pool
+    uint64_t duration_ns;           // of the pool's schedules together
+    const char *stop;               // "interval", "budget", "load" or "interrupted"
+    struct load_summary summary;    // of the pool, with the method's reasons
+    struct method method;           // of the pool
+};
+
+// Runs them. Fails only when a round could not begin, or out of memory. The caller frees.
+int rounds_run(const struct rounds_settings *settings, struct rounds *rounds, struct error *err);
+void rounds_free(struct rounds *rounds);
+
+#endif

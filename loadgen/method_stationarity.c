@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/method_stationarity.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_multifit.h>
+#include <gsl/gsl_poly.h>
+#include <gsl/gsl_statistics_double.h>
+
+#include "loadgen/method_independence.h"
+
+enum {
+    WINDOWS_MOST = 200,
+    WINDOWS_LEAST = 30,
+    WINDOW_SAMPLES = 20, // the least that a median is taken of
+};
+
+static const double quarters_tolerance = 0.25; // between medians
+static const double median_tolerance = 0.25;   // between the halves
+static const double target_tolerance = 0.50;   // between the halves; tails vary more
+static const double least_change_us = 5;       // whatever the ratio
+static const double halves_confidence = 0.999; // of each half's interval; they must be disjoint
+static const double warm_up_tolerance = 0.10;  // a start this close to the rest is no warm-up
+
+// --- augmented Dickey-Fuller ---------------------------------------------------------------------
+
+double dickey_fuller_critical(enum dickey_fuller_level level, size_t observations)
+{
+    static const double surface[3][4] = {{-3.43035, -6.5393, -16.786, -79.433},
+                                         {-2.86154, -2.8903, -4.234, -40.040},
+                                         {-2.56677, -1.5384, -2.809, 0}};
+    return gsl_poly_eval(surface[level], 4, 1 / (double)observations);
+}
+
+double dickey_fuller_p(double statistic)
+{
+    static const double left[] = {2.1659, 1.4412, 0.038269};
+    static const double right[] = {1.7339, 0.93202, -0.12745, -0.010368};
+    if (isnan(statistic))
+        return NAN;
+    if (statistic < -18.83)
+        return 0;
+    if (statistic > 2.74)
+        return 1;
+    return gsl_cdf_ugaussian_P(statistic <= -1.61 ? gsl_poly_eval(left, 3, statistic)
+                                                  : gsl_poly_eval(right, 4, statistic));
+}
+
+struct regression {
+    double statistic;
+    double akaike;
+};
+
+// With `lags` lagged differences, of the differences from `first` on (so that regressions with
+// different lags can be compared over the same ones). Returns false when it says nothing.
+static bool regress(const double *series, size_t count, size_t lags, size_t first,
+                    struct regression *result)
+{
+    size_t rows = count - 1 - first, columns = 2 + lags;
+    bool said = false;
+    if (rows <= columns + 1)
+        return false;
+    gsl_matrix *predictors = gsl_matrix_alloc(rows, columns);
+    gsl_matrix *covariance = gsl_matrix_alloc(columns, columns);
+    gsl_vector *differences = gsl_vector_alloc(rows), *coefficients = gsl_vector_alloc(columns);
+    gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(rows, columns);
+    for (size_t row = 0; row < rows; row++) {
+        size_t t = first + row; // the difference series[t + 1] - series[t]
+        gsl_vector_set(differences, row, series[t + 1] - series[t]);
+        gsl_matrix_set(predictors, row, 0, 1);
+        gsl_matrix_set(predictors, row, 1, series[t]);
+        for (size_t lag = 1; lag <= lags; lag++)
+            gsl_matrix_set(predictors, row, 1 + lag, series[t + 1 - lag] - series[t - lag]);
+    }
+    double squares;
+    gsl_multifit_linear(predictors, differences, coefficients, covariance, &squares, work);
+    double deviation = sqrt(gsl_matrix_get(covariance, 1, 1));
+    if (squares > 0 && deviation > 0) {
+        result->statistic = gsl_vector_get(coefficients, 1) / deviation;
+        result->akaike = (double)rows * log(squares / (double)rows) + 2 * (double)columns;
+        said = isfinite(result->statistic) && isfinite(result->akaike);
+    }
+    gsl_multifit_linear_free(work);
+    gsl_vector_free(coefficients);
+    gsl_vector_free(differences);
+    gsl_matrix_free(covariance);
+    gsl_matrix_free(predictors);
+    return said;
+}
+
+static size_t most_lags(size_t count)
+{
+    size_t schwert = (size_t)ceil(12 * pow((double)count / 100, 0.25)), half = count / 2 - 2;
+    return schwert < half ? schwert : half;
+}
+
+void dickey_fuller_test(const double *series, size_t count, struct dickey_fuller *result)
+{
+    struct regression found, best = {.akaike = INFINITY};
+    *result = (struct dickey_fuller){.statistic = NAN, .p = NAN, .critical = {NAN, NAN, NAN}};
+    if (count < 10)
+        return;
+    size_t most = most_lags(count);
+    for (size_t lags = 0; lags <= most; lags++) {
+        if (regress(series, count, lags, most, &found) && found.akaike < best.akaike) {
+            best = found;
+            result->lags = lags;
+            result->known = true;
+        }
+    }
+    // Once more with every difference that this many lags leave.
+    result->known = result->known && regress(series, count, result->lags, result->lags, &best);
+    if (!result->known)
+        return;
+    result->observations = count - 1 - result->lags;
+    result->statistic = best.statistic;
+    result->p = dickey_fuller_p(best.statistic);
+    for (unsigned level = DICKEY_FULLER_1; level <= DICKEY_FULLER_10; level++)
+        result->critical[level] = dickey_fuller_critical(level, result->observations);
+}
+
+// --- warm-up -------------------------------------------------------------------------------------
+
+size_t warm_up_length(const double *series, size_t count)
+{
+    // From the end: the mean and the squares of the last n values, by Welford's recurrence.
+    double mean = 0, squares = 0, least = INFINITY;
+    size_t length = 0;
+    for (size_t n = 1; n <= count; n++) {
+        double delta = series[count - n] - mean;
+        mean += delta / (double)n;
+        squares += delta * (series[count - n] - mean);
+        double error = squares / ((double)n * (double)n);
+        if (n >= count - count / 2 && error <= least) {
+            least = error;
+            length = count - n;
+        }
+    }
+    return length;
+}
+
+int window_medians(const double *values, size_t count, size_t windows, double *medians,
+                   struct error *err)
+{
+    size_t size = count / windows;
+    double *window = malloc((size + 1) * sizeof *window);
+    if (!window)
+        return error_set(err, ERROR_FAILED, "out of memory for windows of %zu samples", size);
+    for (size_t i = 0; i < windows; i++) {
+        memcpy(window, values + i * size, size * sizeof *window);
+        quantile_sort(window, size);
+        medians[i] = quantile_sorted(window, size, 0.5);
+    }
+    free(window);
+    return 0;
+}
+
+// How many windows so many samples make; 0: too few.
+static size_t count_windows(size_t count)
+{
+    size_t windows = count / WINDOW_SAMPLES;
+    return windows < WINDOWS_LEAST ? 0 : windows > WINDOWS_MOST ? WINDOWS_MOST : windows;
+}
+
+static bool all_finite(const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return false;
+    return true;
+}
+
+static double median_of(double *values, size_t count)
+{
+    quantile_sort(values, count);
+    return quantile_sorted(values, count, 0.5);
+}
+
+int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, struct error *err)
+{
+    double medians[WINDOWS_MOST];
+    size_t windows = count_windows(count);
+    *warm_up = 0;
+    if (windows == 0)
+        return 0;
+    int status = window_medians(values, count, windows, medians, err);
+    if (status < 0 || !all_finite(medians, windows))
+        return status;
+    size_t length = warm_up_length(medians, windows);
+    // A run that is still changing after a quarter of it does not warm up, it does not hold still.
+    if (length > windows / 4)
+        return 0;
+    // The rule always finds some best length; a start like the rest is not worth cutting.
+    double rest = median_of(medians + length, windows - length);
+    double start = length ? median_of(medians, length) : rest;
+    if (fabs(start - rest) > fmax(warm_up_tolerance * rest, least_change_us))
+        *warm_up = length * (count / windows);
+    return 0;
+}
+
+// --- the size of the change ----------------------------------------------------------------------
+
+static bool matters(double one, double other, double tolerance)
+{
+    double low = fmin(one, other), high = fmax(one, other);
+    return high - low > fmax(tolerance * low, least_change_us);
+}
+
+static double spread_of_quarters(double *sorted, const double *values, size_t count, bool *matter)
+{
+    double least = INFINITY, greatest = 0;
+    size_t quarter = count / 4;
+    for (size_t i = 0; i < 4; i++) {
+        memcpy(sorted, values + i * quarter, quarter * sizeof *sorted);
+        double median = median_of(sorted, quarter);
+        least = fmin(least, median);
+        greatest = fmax(greatest, median);
+    }
+    *matter = matters(least, greatest, quarters_tolerance);
+    return least > 0 ? greatest / least - 1 : NAN;
+}
+
+// first, second: each half's samples, ascending, thinned until independent.
+static struct half_quantile compare_halves(const double *first, size_t first_count,
+                                           const double *second, size_t second_count, double q,
+                                           double tolerance)
+{
+    struct half_quantile result = {.first = quantile_sorted(first, first_count, q),
+                                   .second = quantile_sorted(second, second_count, q)};
+    struct quantile_interval a = quantile_interval_sorted(first, first_count, q, halves_confidence);
+    struct quantile_interval b =
+        quantile_interval_sorted(second, second_count, q, halves_confidence);
+    bool disjoint = a.known && b.known && (a.high < b.low || b.high < a.low);
+    result.differs = disjoint && matters(result.first, result.second, tolerance);
+    return result;
+}
+
+int stationarity_judge(const double *values, size_t count, double q, size_t thinning,
+                       struct stationarity *result, struct error *err)
+{
+    double medians[WINDOWS_MOST];
+    *result = (struct stationarity){.stationary = true};
+    result->windows = count_windows(count);
+    if (result->windows == 0)
+        return 0;
+    double *sorted = malloc((count + 2) * sizeof *sorted);
+    if (!sorted)
+        return error_set(err, ERROR_FAILED, "out of memory for the quantiles of %zu samples",
+                         count);
+    int status = window_medians(values, count, result->windows, medians, err);
+    if (status == 0 && all_finite(medians, result->windows)) {
+        bool quarters_differ;
+        size_t half = count / 2;
+        result->judged = true;
+        dickey_fuller_test(medians, result->windows, &result->dickey_fuller);
+        result->quarters_spread = spread_of_quarters(sorted, values, count, &quarters_differ);
+        size_t first = independence_thin(values, half, thinning, sorted);
+        size_t second = independence_thin(values + half, count - half, thinning, sorted + first);
+        quantile_sort(sorted, first);
+        quantile_sort(sorted + first, second);
+        result->median =
+            compare_halves(sorted, first, sorted + first, second, 0.5, median_tolerance);
+        result->target = compare_halves(sorted, first, sorted + first, second, q, target_tolerance);
+        bool wanders = result->dickey_fuller.known &&
+                       result->dickey_fuller.statistic > result->dickey_fuller.critical[1];
+        result->stationary =
+            !(wanders && quarters_differ) && !result->median.differs && !result->target.differs;
+    }
+    free(sorted);
+    return status;
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+//
+// The method on made-up runs whose faults are known: each is found, and named first.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <gsl/gsl_randist.h>
+
+#include "loadgen/method.h"
+
+enum { REQUESTS = 20000, RATE = 10000 };
+
+enum fault {
+    HEALTHY,
+    BUNCHED,    // sends leave together every 2 ms
+    STALLING,   // the client stops for 5 ms every 50 ms
+    DRIFTING,   // the server slows down
+    CONGESTED,  // latency follows a slow wave
+    HEAVY,      // Pareto, index 0.9
+    UNANSWERED, // 2 % of the requests
+};
+
+struct made_run {
+    struct engine_result result;
+    struct sample *samples;
+};
+
+static double latency_ns(enum fault fault, size_t i, double *wave, gsl_rng *random)
+{
+    double ns = 30000 + gsl_ran_exponential(random, 10000);
+    if (fault == DRIFTING)
+        ns *= 1 + 2 * (double)i / REQUESTS;
+    if (fault == CONGESTED) {
+        *wave = 0.9995 * *wave + gsl_ran_gaussian(random, 0.02);
+        ns *= exp(*wave);
+    }
+    if (fault == HEAVY)
+        ns = gsl_ran_pareto(random, 0.9, 20000);
+    return ns;
+}
+
+// A TSC of 1 GHz: ticks are ns. Sends cost 8 us, one after the other; TX stamps follow 1 us later.
+static void make(struct made_run *run, enum fault fault, enum distribution_kind arrivals,
+                 bool stamps)
+{
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    double due = 1e9, wave = 0;
+    uint64_t free_at = 0;
+    gsl_rng_set(random, 42);
+    memset(run, 0, sizeof *run);
+    run->samples = calloc(REQUESTS, sizeof *run->samples);
+    for (size_t i = 0; i < REQUESTS; i++) {
+        due +=
+            arrivals == DISTRIBUTION_FIXED ? 1e9 / RATE : gsl_ran_exponential(random, 1e9 / RATE);
+        struct sample *sample = &run->samples[i];
+        sample->intended_tsc = (uint64_t)due;
+        uint64_t send = sample->intended_tsc;
+        if (fault == BUNCHED)
+            send = (send / 2000000 + 1) * 2000000;
+        if (fault == STALLING && send % 50000000 < 5000000)
+            send += 5000000 - send % 50000000;
+        send = send < free_at ? free_at : send;
+        sample->send_tsc = send;
+        sample->sent_tsc = free_at = send + 8000;
+        if (stamps) {
+            sample->tx_ns = 77000000000u + send + 1000;
+            sample->tx_source = STAMP_SOFTWARE;
+        }
+        sample->reply_tsc = send + (uint64_t)latency_ns(fault, i, &wave, random);
+        sample->status = SAMPLE_ANSWERED;
+        if (fault == UNANSWERED && i % 50 == 0)
+            sample->status = SAMPLE_TIMED_OUT;
+    }
+    run->result = (struct engine_result){
+        .samples = run->samples, .sample_count = REQUESTS, .tsc_hz = 1e9, .start_tsc = 1000000000};
+    gsl_rng_free(random);
+}
+
+static void judge(enum fault fault, const struct method_settings *settings, struct method *method)
+{
+    struct made_run run;
+    struct error err;
+    make(&run, fault, settings->arrivals.kind, true);
+    assert_int_equal(method_judge(&run.result, settings, fault != UNANSWERED, 0.5, method, &err),
+                     0);
+    free(run.samples);
+}
+
+static const struct method_settings plain = {
+    .quantile = 0.99,
+    .confidence = 0.95,
+    .arrivals = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1},
+    .rate = RATE,
+    .turn = 16};
+
+static void a_healthy_run_passes(void **state)
+{
+    (void)state;
+    struct method method;
+    judge(HEALTHY, &plain, &method);
+    assert_int_equal(method.reason_count, 0);
+    assert_true(method_is_satisfied(&method));
+    assert_int_equal(method.arrivals.source, STAMP_SOFTWARE);
+    assert_true(method.arrivals.back_to_back > 500);
+    // Sends cost 8 us, some of which the intended gap took already: between sends that queued lie
+    // 8 us each.
+    assert_true(fabs(method.arrivals.back_to_back_us - 8) < 0.01);
+    assert_true(fabs(method.arrivals.best - (1 - exp(-0.08)) - 0.01) < 1e-4);
+    assert_true(method.arrivals.distance <= method.arrivals.best);
+    assert_true(method.arrivals.distance > 0.05); // and the statistic does see it
+    assert_true(method.arrivals.fit.known_p < 0.001);
+    assert_true(method.client.lateness_p99_us < 0.01); // all lateness is explained by sends before
+    assert_true(method.interval.width > 0 && method.interval.width < 10);
+    assert_true(method.warm_up_s == 0);
+}
+
+static void user_time_stands_in_for_stamps(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct method method;
+    struct error err;
+    make(&run, HEALTHY, DISTRIBUTION_EXPONENTIAL, true);
+    for (size_t i = 0; i < REQUESTS; i += 50) // 2 % came without
+        run.samples[i].tx_ns = 0;
+    assert_int_equal(method_judge(&run.result, &plain, true, 0.5, &method, &err), 0);
+    assert_int_equal(method.arrivals.source, STAMP_USER);
+    assert_true(method.arrivals.judged && method.arrivals.right);
+    assert_int_equal(method.arrivals.gaps, REQUESTS - 1);
+    free(run.samples);
+}
+
+static void expect(enum fault fault, enum method_check check, const char *reason)
+{
+    struct method method;
+    judge(fault, &plain, &method);
+    assert_int_equal(method.findings[check], METHOD_FAILED);
+    assert_false(method_is_satisfied(&method));
+    assert_true(method.reason_count > 0);
+    assert_ptr_equal(strstr(method.reasons[0], reason), method.reasons[0]);
+}
+
+static void each_fault_is_named(void **state)
+{
+    (void)state;
+    expect(BUNCHED, METHOD_ARRIVALS, "client biased: late by itself"); // 1 ms on a p99 of 76 us
+    expect(STALLING, METHOD_CLIENT, "client biased: late by itself");
+    expect(DRIFTING, METHOD_STATIONARITY, "not stationary: p50 was ");
+    expect(CONGESTED, METHOD_INDEPENDENCE, "not ");
+}
+
+static void what_the_load_summary_explains_is_not_explained_again(void **state)
+{
+    (void)state;
+    struct method method;
+    judge(UNANSWERED, &plain, &method);
+    assert_int_equal(method.findings[METHOD_LOAD], METHOD_FAILED);
+    assert_int_equal(method.reason_count, 0);
+    assert_true(isinf(method.interval.value));
+}
+
+static void an_idle_less_client_is_out_of_cpu(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct method method;
+    struct error err;
+    make(&run, HEALTHY, DISTRIBUTION_EXPONENTIAL, true);
+    assert_int_equal(method_judge(&run.result, &plain, true, 0.001, &method, &err), 0);
+    assert_int_equal(method.findings[METHOD_CLIENT], METHOD_FAILED);
+    assert_non_null(strstr(method.reasons[0], "client biased: out of CPU"));
+    free(run.samples);
+}
+
+static void a_wanted_width_is_reached_or_not(void **state)
+{
+    (void)state;
+    struct method method;
+    struct method_settings settings = plain;
+    settings.width_us = 10;
+    settings.budget_s = 2;
+    judge(HEALTHY, &settings, &method);
+    assert_true(method_is_satisfied(&method) && method.needed_s < 2);
+    settings.width_us = 0.5;
+    judge(HEALTHY, &settings, &method);
+    assert_int_equal(method.findings[METHOD_INTERVAL], METHOD_FAILED);
+    assert_non_null(strstr(method.reasons[0], "budget spent: the interval of p99 is "));
+    assert_true(method.needed_s > 10 && isfinite(method.needed_s));
+    settings.width_us = 100;
+    judge(HEAVY, &settings, &method);
+    assert_non_null(strstr(method.reasons[0], "heavy tail: the interval of p99 is "));
+    assert_true(fabs(method.interval.tail_index - 0.9) < 0.3);
+}
+
+static void even_arrivals_are_judged_too(void **state)
+{
+    (void)state;
+    struct method method;
+    struct method_settings settings = plain;
+    settings.arrivals.kind = DISTRIBUTION_FIXED;
+    judge(HEALTHY, &settings, &method);
+    assert_int_equal(method.findings[METHOD_ARRIVALS], METHOD_PASSED);
+    assert_true(method.arrivals.distance < 0.001 && method.arrivals.variation < 0.001);
+    judge(BUNCHED, &settings, &method);
+    assert_int_equal(method.findings[METHOD_ARRIVALS], METHOD_FAILED);
+    // A Poisson process where even gaps were asked for.
+    struct made_run run;
+    struct error err;
+    make(&run, HEALTHY, DISTRIBUTION_EXPONENTIAL, true);
+    assert_int_equal(method_judge(&run.result, &settings, true, 0.5, &method, &err), 0);
+    assert_int_equal(method.findings[METHOD_ARRIVALS], METHOD_FAILED);
+    free(run.samples);
+}
+
+static void a_pause_between_rounds_is_no_gap(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct method method;
+    struct error err;
+    make(&run, HEALTHY, DISTRIBUTION_EXPONENTIAL, true);
+    for (size_t i = REQUESTS / 2; i < REQUESTS; i++) {
+        struct sample *sample = &run.samples[i];
+        sample->intended_tsc += 500000000;
+        sample->send_tsc += 500000000;
+        sample->sent_tsc += 500000000;
+        sample->reply_tsc += 500000000;
+        sample->tx_ns += 500000000;
+    }
+    assert_int_equal(method_judge(&run.result, &plain, true, 0.5, &method, &err), 0);
+    assert_int_equal(method.reason_count, 0);
+    assert_true(method.arrivals.variation < 1.05);
+    free(run.samples);
+}
+
+static void the_document_is_strict_json(void **state)
+{
+    (void)state;
+    struct method method;
+    struct made_run run;
+    struct error err;
+    for (size_t count = 0; count <= REQUESTS; count = count ? count * 27 : 1) {
+        make(&run, count % 2 ? HEALTHY : UNANSWERED, DISTRIBUTION_EXPONENTIAL, true);
+        run.result.sample_count = count;
+        assert_int_equal(method_judge(&run.result, &plain, true, 0.5, &method, &err), 0);
+        assert_int_equal(method.reason_count, 0); // too few to judge is no fault
+        json_t *json = method_json(&method);
+        char *text = json_dumps(json, 0); // an infinity would not have come out
+        assert_non_null(text);
+        assert_string_equal(json_string_value(json_object_get(json, "target")), "p99");
+        assert_int_equal(json_object_size(json_object_get(json, "checks")), METHOD_CHECKS);
+        assert_true(json_is_object(json_object_get(json, "ci")));
+        free(text);
+        json_decref(json);
+        free(run.samples);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_healthy_run_passes),
+        cmocka_unit_test(user_time_stands_in_for_stamps),
+        cmocka_unit_test(each_fault_is_named),
+        cmocka_unit_test(what_the_load_summary_explains_is_not_explained_again),
+        cmocka_unit_test(an_idle_less_client_is_out_of_cpu),
+        cmocka_unit_test(a_wanted_width_is_reached_or_not),
+        cmocka_unit_test(even_arrivals_are_judged_too),
+        cmocka_unit_test(a_pause_between_rounds_is_no_gap),
+        cmocka_unit_test(the_document_is_strict_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

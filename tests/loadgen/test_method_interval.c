@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+//
+// Intervals of percentiles: coverage, how many samples a width takes, and heavy tails.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <gsl/gsl_randist.h>
+
+#include "loadgen/method_interval.h"
+#include "tests/loadgen/method_series.h"
+
+enum { MOST = 40000 };
+
+static gsl_rng *new_random(unsigned long seed)
+{
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(random, seed);
+    return random;
+}
+
+static void take(const double *values, size_t count, double q, struct percentile_interval *found)
+{
+    struct error err;
+    assert_int_equal(percentile_interval_take(values, count, 1, q, 0.95, found, &err), 0);
+}
+
+static void the_least_number_is_the_least(void **state)
+{
+    (void)state;
+    static const double quantiles[] = {0.5, 0.9, 0.99, 0.999, 0.05};
+    static double sorted[MOST];
+    for (size_t i = 0; i < MOST; i++)
+        sorted[i] = (double)i;
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        size_t least = percentile_interval_least(quantiles[i], 0.95);
+        assert_true(quantile_interval_sorted(sorted, least, quantiles[i], 0.95).known);
+        assert_false(quantile_interval_sorted(sorted, least - 2, quantiles[i], 0.95).known);
+    }
+}
+
+// Le Boudec, "Performance Evaluation of Computer and Communication Systems" (EPFL Press 2010),
+// table A.1: the median of 50 samples lies between the 18th and the 33rd at 95 %.
+static void interval_matches_the_table(void **state)
+{
+    (void)state;
+    double values[50];
+    struct percentile_interval found;
+    for (size_t i = 0; i < 50; i++)
+        values[i] = (double)(i + 1);
+    take(values, 50, 0.5, &found);
+    assert_true(found.interval.known);
+    assert_true(found.interval.low == 18 && found.interval.high == 33 && found.width == 15);
+}
+
+static void the_needed_number_reaches_the_width(void **state)
+{
+    (void)state;
+    double *values = calloc(MOST, sizeof *values);
+    gsl_rng *random = new_random(7);
+    unsigned covered = 0, reached = 0;
+    double excess = 0; // over an exponential distribution's width, which it is
+    for (unsigned round = 0; round < 100; round++) {
+        struct percentile_interval found;
+        for (size_t i = 0; i < 18001; i++)
+            values[i] = gsl_ran_exponential(random, 100);
+        take(values, 2000, 0.99, &found);
+        excess += found.excess / 100;
+        covered += found.interval.low <= -100 * log(0.01) && -100 * log(0.01) < found.interval.high;
+        double width = found.width / 3;
+        double needed = percentile_interval_needed(&found, 0.99, 0.95, width);
+        assert_true(series_near(needed, 18000, 1));
+        take(values, (size_t)needed, 0.99, &found);
+        reached += found.width < 1.5 * width && found.width > width / 1.5;
+        assert_false(found.heavy);
+    }
+    assert_true(series_near(excess, 1.1, 0.15)); // whole ranks make it a little wider
+    assert_in_range(covered, 89, 100);           // 95 % or a little more
+    assert_true(reached > 70);                   // as good as one width foretells another
+    gsl_rng_free(random);
+    free(values);
+}
+
+// Values at the quantiles of a Pareto distribution have its index.
+static void tail_index_is_the_paretos(void **state)
+{
+    (void)state;
+    enum { COUNT = 100000 };
+    double *values = calloc(COUNT, sizeof *values);
+    for (double alpha = 0.5; alpha < 6; alpha *= 2) {
+        for (size_t i = 0; i < COUNT; i++)
+            values[i] = pow(1 - ((double)i + 0.5) / COUNT, -1 / alpha);
+        assert_true(series_near(hill_tail_index(values, COUNT, 1000) / alpha, 1, 0.02));
+    }
+    assert_true(isnan(hill_tail_index(values, COUNT, 0)));
+    assert_true(isnan(hill_tail_index(values, COUNT, COUNT)));
+    values[COUNT - 1] = INFINITY;
+    assert_true(isnan(hill_tail_index(values, COUNT, 1000)));
+    free(values);
+}
+
+static void the_interval_is_of_the_thinned_samples(void **state)
+{
+    (void)state;
+    double values[1000], thinned[334];
+    struct percentile_interval found, expected;
+    struct error err;
+    series_fill(values, 1000, 5);
+    for (size_t i = 0; i < 1000; i += 3)
+        thinned[i / 3] = values[i];
+    take(thinned, 334, 0.9, &expected);
+    assert_int_equal(percentile_interval_take(values, 1000, 3, 0.9, 0.95, &found, &err), 0);
+    assert_int_equal(found.count, 334);
+    assert_true(found.interval.low == expected.interval.low && found.width == expected.width);
+    assert_true(found.value == expected.value && found.tail_index != expected.tail_index);
+}
+
+static void clusters_beyond_the_percentile_are_seen(void **state)
+{
+    (void)state;
+    double *values = calloc(MOST, sizeof *values), mean = 0;
+    gsl_rng *random = new_random(17);
+    struct percentile_interval found;
+    for (unsigned round = 0; round < 50; round++) {
+        for (size_t i = 0; i < 5000; i++)
+            values[i] = gsl_ran_exponential(random, 100);
+        take(values, 5000, 0.99, &found);
+        mean += found.clustering / 50;
+        assert_true(found.clustering < 2.5); // chi-squared with 19 degrees: once in 10,000
+    }
+    assert_true(series_near(mean, 1, 0.15));
+    for (size_t i = 0; i < 5000; i++) // ranks wander, the tail does not
+        values[i] = gsl_rng_uniform(random) < 0.02 ? gsl_ran_flat(random, 200, 300)
+                                                   : 50 + sin((double)i / 100);
+    take(values, 5000, 0.99, &found);
+    assert_true(found.clustering < 2);
+    for (size_t i = 0; i < 5000; i++) // a stall for every thousand requests
+        values[i] = i % 1000 < 20 ? gsl_ran_flat(random, 200, 300) : 50;
+    take(values, 5000, 0.99, &found);
+    assert_true(found.clustering > 5);
+    gsl_rng_free(random);
+    free(values);
+}
+
+static unsigned judged_heavy(int shape, unsigned rounds)
+{
+    double *values = calloc(MOST, sizeof *values);
+    gsl_rng *random = new_random(13);
+    unsigned heavy = 0;
+    for (unsigned round = 0; round < rounds; round++) {
+        struct percentile_interval found;
+        for (size_t i = 0; i < MOST; i++)
+            values[i] = shape == 0   ? gsl_ran_exponential(random, 100)
+                        : shape == 1 ? gsl_ran_gamma(random, 3, 20)
+                        : shape == 2 ? gsl_ran_pareto(random, 1.2, 10)
+                                     : gsl_ran_lognormal(random, 3, 2);
+        take(values, MOST, 0.99, &found);
+        assert_true(isfinite(found.shrinking));
+        heavy += found.heavy;
+    }
+    gsl_rng_free(random);
+    free(values);
+    return heavy;
+}
+
+static void heavy_tails_are_told_from_light_ones(void **state)
+{
+    (void)state;
+    assert_true(judged_heavy(0, 20) <= 1);
+    assert_true(judged_heavy(1, 20) <= 1);
+    assert_true(judged_heavy(2, 20) >= 19);
+    assert_true(judged_heavy(3, 20) >= 19);
+}
+
+static void unanswered_requests_are_not_hidden(void **state)
+{
+    (void)state;
+    double values[1000];
+    struct percentile_interval found;
+    for (size_t i = 0; i < 1000; i++)
+        values[i] = i % 50 ? (double)i : INFINITY; // 2 %
+    take(values, 1000, 0.99, &found);
+    assert_true(isinf(found.value) && isinf(found.width));
+    assert_true(isinf(percentile_interval_needed(&found, 0.99, 0.95, 10)));
+    take(values, 100, 0.99, &found); // not to be bounded by so few
+    assert_true(isnan(found.width));
+    assert_true(percentile_interval_needed(&found, 0.99, 0.95, 10) >= 369);
+    take(values, 0, 0.99, &found);
+    assert_true(isnan(found.value) && isnan(found.width));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_least_number_is_the_least),
+        cmocka_unit_test(interval_matches_the_table),
+        cmocka_unit_test(the_needed_number_reaches_the_width),
+        cmocka_unit_test(tail_index_is_the_paretos),
+        cmocka_unit_test(the_interval_is_of_the_thinned_samples),
+        cmocka_unit_test(clusters_beyond_the_percentile_are_seen),
+        cmocka_unit_test(heavy_tails_are_told_from_light_ones),
+        cmocka_unit_test(unanswered_requests_are_not_hidden),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
