@@ -13,7 +13,17 @@
 #include "analysis/streams.h"
 
 // The server's records, by what stamp they make.
-enum passage_kind { SEGMENTS, HANDOFFS, TRANSMITS, RECEIVES, SENDS, PASSAGE_KINDS };
+enum passage_kind {
+    SEGMENTS,
+    HANDOFFS,
+    TRANSMITS,
+    ARRIVALS, // go before segments: the link was virtual
+    TAKES,    // stand in for hand-offs that were not delivered
+    EVENT_PASSAGES,
+    RECEIVES = EVENT_PASSAGES,
+    SENDS,
+    PASSAGE_KINDS
+};
 
 struct joiner {
     const struct join_input *in;
@@ -21,10 +31,12 @@ struct joiner {
     struct join_counts *counts;
     struct piles requests; // samples by client connection, in the order sent
     struct piles passages[PASSAGE_KINDS];
-    int64_t *segment_ns; // by sample: when the record of its segment was written
-    uint32_t *socket_of; // by client connection: position in the sockets table
-    uint32_t *calls_of;  // by client connection: position in the shim's table
-    double error_ns;     // of the difference of two converted times
+    int64_t *segment_ns;   // by sample: when the record of its segment was written
+    int64_t *arrival_ns;   // by sample: M(n) by its arrival; NO_TIME: none
+    int64_t *processed_ns; // by sample: M(h) by TCP's own note; NO_TIME: none
+    uint32_t *socket_of;   // by client connection: position in the sockets table
+    uint32_t *calls_of;    // by client connection: position in the shim's table
+    double error_ns;       // of the difference of two converted times
 };
 
 static int64_t host_time(const struct joiner *joiner, enum host_clock clock, uint64_t value)
@@ -35,6 +47,7 @@ static int64_t host_time(const struct joiner *joiner, enum host_clock clock, uin
 // No host is up for 70 years: such a time is a damaged record, and differences of any others cannot
 // overflow.
 #define LATEST_NS (INT64_C(1) << 61)
+#define NO_TIME   INT64_MIN
 
 // --- one lifetime per sample, with the client's own stamps ---------------------------------------
 
@@ -128,6 +141,10 @@ static enum passage_kind event_passage(const struct event *event)
         return HANDOFFS;
     case EVENT_TRANSMIT:
         return TRANSMITS;
+    case EVENT_ARRIVAL:
+        return ARRIVALS;
+    case EVENT_TAKEN:
+        return TAKES;
     default:
         return PASSAGE_KINDS;
     }
@@ -328,6 +345,16 @@ static void check_segment(struct joiner *joiner, struct lifetime *life, int64_t 
     joiner->counts->segments_unseen++;
 }
 
+static void note_time(struct joiner *joiner, const struct lifetime *life, enum passage_kind kind,
+                      const struct passage *passage)
+{
+    if (kind == ARRIVALS)
+        joiner->arrival_ns[life->request] = passage->time_ns;
+    else
+        joiner->processed_ns[life->request] =
+            host_time(joiner, HOST_CLOCK_MONOTONIC, joiner->in->events[passage->record].payload.b);
+}
+
 static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
                        enum passage_kind kind, enum stamp_kind stamp)
 {
@@ -346,6 +373,10 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
             at++;
         if (at == end)
             return;
+        if (kind == ARRIVALS || kind == TAKES) {
+            note_time(joiner, life, kind, &piles->items[at]);
+            continue;
+        }
         if (is_of_later_bytes(joiner, &piles->items[at], kind, offset))
             continue;
         if (kind == SEGMENTS)
@@ -406,6 +437,8 @@ static void join_connection(struct joiner *joiner, size_t client)
     stamp_pile(joiner, client, socket, SEGMENTS, STAMP_NIC);
     stamp_pile(joiner, client, socket, HANDOFFS, STAMP_HANDOFF);
     stamp_pile(joiner, client, socket, TRANSMITS, STAMP_SERVER_TX);
+    stamp_pile(joiner, client, socket, ARRIVALS, STAMP_NIC);
+    stamp_pile(joiner, client, socket, TAKES, STAMP_HANDOFF);
     stamp_pile(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
     stamp_pile(joiner, client, calls, SENDS, STAMP_REPLY);
     if (socket != NO_CONNECTION)
@@ -426,12 +459,41 @@ static void check_retransmission(struct joiner *joiner, struct lifetime *life)
     joiner->counts->transmits_unseen++;
 }
 
+// A request's arrival on a virtual link is its M(n); the segment's stamp comes later there.
+static void take_arrival(struct joiner *joiner, struct lifetime *life)
+{
+    int64_t arrival = joiner->arrival_ns[life->request];
+    bool had = lifetime_has(life, STAMP_NIC);
+    if (arrival == NO_TIME || (had && arrival > life->stamp_ns[STAMP_NIC]))
+        return;
+    set_stamp(joiner, life, STAMP_NIC, arrival, NO_CORE);
+    life->fallback &= (uint16_t) ~(1u << STAMP_NIC);
+    joiner->counts->segments_recovered += !had;
+}
+
+// TCP's note is of the socket's last segment: it is this request's only if it lies between M(n) and
+// M(a). Which core received is not known; the thread that took the bytes had not been seen to come
+// on its own core, so that was where nothing was delivered.
+static void take_note_of_processing(struct joiner *joiner, struct lifetime *life)
+{
+    int64_t processed = joiner->processed_ns[life->request];
+    if (lifetime_has(life, STAMP_HANDOFF) || processed == NO_TIME ||
+        !lifetime_has(life, STAMP_NIC) || !lifetime_has(life, STAMP_APPLICATION) ||
+        processed < life->stamp_ns[STAMP_NIC] || processed > life->stamp_ns[STAMP_APPLICATION])
+        return;
+    set_stamp(joiner, life, STAMP_HANDOFF, processed, life->stamp_core[STAMP_APPLICATION]);
+    life->fallback |= 1u << STAMP_HANDOFF;
+    joiner->counts->handoffs_recovered++;
+}
+
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
     check_retransmission(joiner, life);
     // What took the hand-off's record took the segment's as well, if that one came after M(a).
     if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_APPLICATION))
         check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);
+    take_arrival(joiner, life);
+    take_note_of_processing(joiner, life);
     lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
     if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_REPLY_READ) ||
         !lifetime_has(life, STAMP_SEND))
@@ -469,6 +531,14 @@ done:
     return result;
 }
 
+static int64_t *make_times(size_t count)
+{
+    int64_t *times = malloc((count + 1) * sizeof *times);
+    for (size_t i = 0; times && i < count; i++)
+        times[i] = NO_TIME;
+    return times;
+}
+
 int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
                    struct join_counts *counts, struct error *err)
 {
@@ -481,8 +551,12 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     if (result == 0) {
         joiner.lives = out->items;
         out->count = input->sample_count;
-        joiner.segment_ns = calloc(input->sample_count + 1, sizeof *joiner.segment_ns);
-        result = joiner.segment_ns ? pile_requests(&joiner) : -1;
+        joiner.segment_ns = make_times(input->sample_count);
+        joiner.arrival_ns = make_times(input->sample_count);
+        joiner.processed_ns = make_times(input->sample_count);
+        result = joiner.segment_ns && joiner.arrival_ns && joiner.processed_ns
+                     ? pile_requests(&joiner)
+                     : -1;
     }
     if (result == 0)
         result = pile_server(&joiner);
@@ -498,6 +572,8 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     for (int kind = 0; kind < PASSAGE_KINDS; kind++)
         piles_free(&joiner.passages[kind]);
     free(joiner.segment_ns);
+    free(joiner.arrival_ns);
+    free(joiner.processed_ns);
     free(joiner.socket_of);
     free(joiner.calls_of);
     if (result < 0) {

@@ -42,6 +42,8 @@ struct join_counts {
     // Requests whose own record is lost, which the first one that covers them shows: it is of later
     // bytes only. They do without that stamp.
     uint64_t segments_unseen, handoffs_unseen, transmits_unseen, calls_unseen;
+    // Of the segments and hand-offs missing, how many stamps were had from another record.
+    uint64_t segments_recovered, handoffs_recovered;
     uint64_t segments_without_stamp; // M(n) taken from the event's time, not the skb's stamp
     uint64_t impossible_stamps;      // beyond any host's uptime: damaged records, left out
     uint64_t coalesced_rx;           // client RX stamps that are an upper bound

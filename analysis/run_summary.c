@@ -136,6 +136,8 @@ static json_t *join_json(const struct run_analysis *run)
         {"handoffs_unseen", join->handoffs_unseen},
         {"transmits_unseen", join->transmits_unseen},
         {"calls_unseen", join->calls_unseen},
+        {"segments_recovered", join->segments_recovered},
+        {"handoffs_recovered", join->handoffs_recovered},
         {"segments_without_stamp", join->segments_without_stamp},
         {"coalesced_rx", join->coalesced_rx},
         {"impossible_stamps", join->impossible_stamps},

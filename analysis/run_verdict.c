@@ -126,7 +126,7 @@ static void say_window(struct sentence *out, const struct run_analysis *run,
 
 static void say_completeness(struct sentence *out, const struct run_analysis *run)
 {
-    char joined[32], scheduled[32], count[32];
+    char joined[32], scheduled[32], count[32], other[32];
     say(out, "%s of %s requests joined", grouped(run->states[LIFETIME_WHOLE], joined),
         grouped(run->scheduled, scheduled));
     uint64_t unanswered = run->scheduled - run->answered;
@@ -136,11 +136,14 @@ static void say_completeness(struct sentence *out, const struct run_analysis *ru
     const struct join_counts *join = &run->join;
     uint64_t unseen =
         join->segments_unseen + join->handoffs_unseen + join->transmits_unseen + join->calls_unseen;
+    uint64_t recovered = join->segments_recovered + join->handoffs_recovered;
     if (dropped)
         say(out, "; %s records were dropped", grouped(dropped, count));
     else if (unseen)
-        say(out, "; no drop was reported, yet %s records of requests are missing",
-            grouped(unseen, count));
+        say(out,
+            "; no drop was reported, yet %s records of requests are missing (%s stamps were "
+            "had otherwise)",
+            grouped(unseen, count), grouped(recovered, other));
     else
         say(out, "; nothing was dropped");
     if (run->order_violations) {

@@ -314,7 +314,7 @@ static int index_threads(struct host_timeline *out)
 
 static bool is_event(const struct event *event)
 {
-    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_TRANSMIT;
+    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_TAKEN;
 }
 
 // Orders pointers to the events by core, keeping the log's order; starts[c] is core c's first.

@@ -40,6 +40,13 @@ enum event_kind {
     EVENT_TRANSMIT = 12, // id: socket, payload.a: stream offset after the last byte handed to the
                          // device, payload.b: bytes in this buffer. A retransmission repeats its
                          // offset; stacked devices (VLAN, bond) report a buffer once each.
+    EVENT_ARRIVAL = 13,  // M(n) where the link is virtual (veth, loopback): a segment as its sender
+                         // put it onto this host's backlog. id: socket, payload.a: stream offset
+                         // after the segment. There skb->tstamp is set only when IP delivers it
+    // What stands in where the kernel delivered no HANDOFF (see SWITCH_UNSEEN).
+    EVENT_TAKEN = 14, // the application took bytes after a time unseen. id: socket, payload.a:
+                      // stream offset it has read up to, payload.b: when the socket's last segment
+                      // was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)
 };
 
 enum switch_flags {

@@ -22,7 +22,7 @@ struct event_array ARRAY_OF(struct event);
 struct connection_array ARRAY_OF(struct connection);
 
 enum {
-    EVENT_KINDS = EVENT_TRANSMIT + 1,
+    EVENT_KINDS = EVENT_TAKEN + 1,
     // So many records waiting are drained at once. Waiting longer would save nothing and hold up
     // whoever shares the reader's core (often the load generator) for ten milliseconds on end.
     DRAIN_RECORDS = 4096,
@@ -57,6 +57,8 @@ static const char *const kind_names[EVENT_KINDS] = {
     [EVENT_SEGMENT] = "segment",
     [EVENT_HANDOFF] = "handoff",
     [EVENT_TRANSMIT] = "transmit",
+    [EVENT_ARRIVAL] = "arrival",
+    [EVENT_TAKEN] = "taken",
 };
 
 const char *event_kind_name(unsigned kind)
@@ -103,7 +105,8 @@ static int prepare(struct events_bpf *programs, void *context, struct error *err
     memcpy((void *)(uintptr_t)programs->rodata->watched_ports, capture->ports,
            sizeof capture->ports);
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
-        bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0)
+        bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0 ||
+        bpf_map__set_max_entries(programs->maps.streams, capture->settings.connections) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot size the BPF maps");
     return 0;
 }

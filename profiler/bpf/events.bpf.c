@@ -17,6 +17,8 @@
 #include "base/connection.h"
 #include "profiler/bpf/events.h"
 
+enum { UNSEEN_WAIT_NS = 10000000 }; // a request waits no longer for its turn, as a rule
+
 char LICENSE[] SEC("license") = "GPL"; // what the kernel asks of programs that use its tracing
 
 // The loader sets the number of records and fills in the rings before it loads.
@@ -34,6 +36,20 @@ struct {
     __type(key, uint64_t);
     __type(value, struct connection);
 } sockets SEC(".maps");
+
+// Where a watched connection's stream begins, by its ports: for segments met below TCP.
+struct stream {
+    uint32_t first; // sequence number of offset 0
+    uint32_t id;
+    uint64_t reached; // the offset seen last
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, uint32_t); // peer's port << 16 | local port
+    __type(value, struct stream);
+} streams SEC(".maps");
 
 struct core_ring rings[EVENTS_MAX_CORES];
 uint64_t sockets_dropped;
@@ -130,6 +146,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         (preempt || state == 0 ? SWITCH_PREEMPTED : 0) | (state & TASK_DEAD ? SWITCH_EXITED : 0);
     if (ring->current != (uint32_t)previous->pid && ring->current != EVENTS_NO_THREAD)
         flags |= SWITCH_UNSEEN;
+    if (flags & SWITCH_UNSEEN)
+        ring->unseen_until = bpf_ktime_get_ns() + UNSEEN_WAIT_NS;
     uint64_t dropped = ring->dropped;
     const uint64_t *name = (const uint64_t *)next->comm;
     record(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
@@ -360,6 +378,60 @@ int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
     return record_message(EVENT_TRANSMIT, flags, id, offset, payload);
 }
 
+// --- what stands in for messages that came unseen
+// -------------------------------------------------
+
+// veth and loopback hand a segment over in its sender's context, stamp included. The Ethernet
+// header is off already.
+SEC("tp_btf/netif_rx")
+int BPF_PROG(netif_rx, struct sk_buff *skb)
+{
+    uint8_t ip[40];
+    uint32_t tcp[4]; // ports, sequence, acknowledgement, data offset and flags
+    if (bpf_probe_read_kernel(ip, 20, skb->data) < 0)
+        return 0;
+    uint32_t header = 40, bytes;
+    if (ip[0] >> 4 == 4 && ip[9] == PROTOCOL_TCP) {
+        header = (uint32_t)(ip[0] & 0xf) * 4;
+        bytes = (uint32_t)ip[2] << 8 | ip[3];
+    } else if (ip[0] >> 4 == 6 && ip[6] == PROTOCOL_TCP) {
+        bytes = header + ((uint32_t)ip[4] << 8 | ip[5]);
+    } else {
+        return 0;
+    }
+    if (bpf_probe_read_kernel(tcp, sizeof tcp, skb->data + header) < 0)
+        return 0;
+    uint32_t ports = bpf_ntohl(tcp[0]); // source, destination
+    uint16_t local = (uint16_t)ports;
+    uint32_t payload = bytes - header - (tcp[3] >> 4 & 0xf) * 4;
+    if (!(watched_ports[local / 64] >> (local % 64) & 1) || payload == 0 || payload > bytes)
+        return 0;
+    struct stream *stream = bpf_map_lookup_elem(&streams, &ports);
+    if (!stream)
+        return 0;
+    uint32_t end = bpf_ntohl(tcp[1]) + payload - stream->first;
+    stream->reached += (uint64_t)(int64_t)(int32_t)(end - (uint32_t)stream->reached);
+    return record_message(EVENT_ARRIVAL, 0, stream->id, stream->reached, 0);
+}
+
+// TCP itself notes when it last processed a segment of a socket. That is asked for only when the
+// thread that takes the bytes was not seen to come, or shortly after such a time.
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
+{
+    if (bytes <= 0 || (flags & MSG_PEEK) || !port_watched(sk))
+        return 0;
+    struct core_ring *ring = watched_ring(bpf_get_smp_processor_id());
+    if (!ring || (ring->current == (uint32_t)bpf_get_current_pid_tgid() &&
+                  bpf_ktime_get_ns() > ring->unseen_until))
+        return 0;
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+    if (!tcp || !bpf_core_field_exists(tcp->tcp_clock_cache))
+        return 0;
+    uint64_t taken = tcp->bytes_received - (tcp->rcv_nxt - tcp->copied_seq);
+    return record_message(EVENT_TAKEN, 0, socket_id(sk), taken, tcp->tcp_clock_cache);
+}
+
 // --- connections ---------------------------------------------------------------------------------
 
 static __always_inline void map_address(uint8_t out[16], uint32_t ipv4)
@@ -369,7 +441,7 @@ static __always_inline void map_address(uint8_t out[16], uint32_t ipv4)
 }
 
 // Enters a connection into the table; entries are never taken out, so that closed ones stay known.
-static __always_inline void remember(const struct sock_common *common, uint64_t cookie,
+static __always_inline void remember(struct sock_common *common, uint64_t cookie,
                                      uint64_t opened_time)
 {
     struct connection connection = {.id = (uint32_t)cookie, .protocol = CONNECTION_TCP};
@@ -386,6 +458,14 @@ static __always_inline void remember(const struct sock_common *common, uint64_t 
     }
     if (bpf_map_update_elem(&sockets, &cookie, &connection, BPF_NOEXIST) == -7 /* E2BIG */)
         __sync_fetch_and_add(&sockets_dropped, 1);
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock((void *)common);
+    if (!tcp)
+        return;
+    struct stream stream = {.first = tcp->rcv_nxt - (uint32_t)tcp->bytes_received,
+                            .id = (uint32_t)cookie,
+                            .reached = tcp->bytes_received};
+    uint32_t ports = (uint32_t)connection.peer_port << 16 | connection.local_port;
+    bpf_map_update_elem(&streams, &ports, &stream, BPF_ANY);
 }
 
 SEC("tp_btf/inet_sock_set_state")

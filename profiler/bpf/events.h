@@ -26,7 +26,8 @@ struct core_ring {
     uint32_t mask;    // records - 1; records are a power of two
     uint32_t watched; // 1: scheduler, interrupt and page-fault events of this core are recorded
     uint32_t current; // the thread last recorded as switched in, or EVENTS_NO_THREAD
-    uint32_t reserved[6];
+    uint64_t unseen_until; // takes are recorded until then, for what came in unseen
+    uint32_t reserved[4];
 };
 _Static_assert(sizeof(struct core_ring) == 64, "one cache line, so that cores do not share one");
 

@@ -84,6 +84,7 @@ struct tcp_sock {
     uint32_t snd_nxt;
     uint64_t bytes_received;
     uint64_t bytes_acked;
+    uint64_t tcp_clock_cache;
 } KERNEL_TYPE;
 
 struct sk_buff {
@@ -112,7 +113,7 @@ struct bpf_iter__tcp {
 
 enum sock_flags { SOCK_DONE = 1 }; // include/net/sock.h: a FIN has arrived
 
-enum { FAMILY_INET = 2, FAMILY_INET6 = 10, PROTOCOL_TCP = 6 };
+enum { FAMILY_INET = 2, FAMILY_INET6 = 10, PROTOCOL_TCP = 6, MSG_PEEK = 2 };
 
 enum { // include/net/tcp_states.h: part of the user interface, so fixed
     STATE_ESTABLISHED = 1,
