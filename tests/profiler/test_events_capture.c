@@ -394,6 +394,32 @@ static void test_handoffs(void **state)
     }
 }
 
+// Over loopback and veth each segment is also seen where its sender hands it over: the same bytes,
+// no later than TCP sees them.
+static void test_arrivals(void **state)
+{
+    struct scene *scene = *state;
+    need(scene, "netif_rx");
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        const struct talk *talk = &scene->talks[i];
+        size_t arrival_count, segment_count;
+        struct event *arrivals = events_of(scene, EVENT_ARRIVAL, talk->cookie, &arrival_count);
+        struct event *segments = events_of(scene, EVENT_SEGMENT, talk->cookie, &segment_count);
+        assert_true(arrival_count > 0);
+        assert_int_equal(arrivals[arrival_count - 1].payload.a,
+                         segments[segment_count - 1].payload.a);
+        size_t at = 0;
+        for (size_t j = 0; j < segment_count; j++) {
+            while (at < arrival_count && arrivals[at].payload.a < segments[j].payload.a)
+                at++;
+            assert_true(at < arrival_count);
+            assert_true(arrivals[at].time <= segments[j].time);
+        }
+        free(arrivals);
+        free(segments);
+    }
+}
+
 static void test_segments(void **state)
 {
     struct scene *scene = *state;
@@ -683,6 +709,7 @@ int main(void)
         cmocka_unit_test(test_connections),
         cmocka_unit_test(test_handoffs),
         cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_arrivals),
         cmocka_unit_test(test_transmissions),
         cmocka_unit_test(test_only_watched_sockets),
         cmocka_unit_test(test_order_and_cores),
