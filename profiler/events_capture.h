@@ -53,7 +53,8 @@ const struct event_program_state *events_capture_programs(const struct events_ca
 //    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
 //    "ports": [...]}
 // dropped: the ring was full. unfinished: records a program never completed. skipped: the kernel
-// did not run a program that would have interrupted itself. Call once.
+// did not run a program that would have interrupted itself. unseen_switches: threads that left
+// without having been seen to come. Call once.
 int events_capture_stop(struct events_capture *capture, const char *out_dir, json_t **stats,
                         struct error *err);
 
