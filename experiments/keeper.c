@@ -104,7 +104,8 @@ static void undo(const struct changes *changes, struct answer *answer)
         const struct change *change = &changes->items[i];
         int number = change->verb == VERB_SET ? write_text(change->path, change->old)
                                               : remove_directory(change->path);
-        if (number == 0 || answer->number)
+        // A setting that is gone took its value along: the other end of a cable may go first.
+        if (number == 0 || number == ENOENT || answer->number)
             continue;
         answer->number = number;
         snprintf(answer->text, sizeof answer->text, "%s", change->path);

@@ -185,6 +185,21 @@ static int wait_armed(struct run *run, struct error *err)
     return result;
 }
 
+// Memory for kernel events, per core of the server. Unless the experiment says: enough that the
+// ring is not half full when the load ends, so that nobody drains it meanwhile, within reason.
+static uint64_t buffer_bytes(struct run *run)
+{
+    enum { EVENTS_PER_REQUEST = 16, EVENT_BYTES = 32 };
+    const struct experiment *experiment = run->experiment;
+    if (experiment->buffer_bytes)
+        return experiment->buffer_bytes;
+    double wanted = 2.0 * experiment->load.rate * (double)experiment->load.duration_ns / 1e9 *
+                    EVENTS_PER_REQUEST * EVENT_BYTES;
+    double most = (1 << 30) / (double)CPU_COUNT(&run_server_host(run)->plan->cores);
+    most = most > 256 << 20 ? 256 << 20 : most;
+    return wanted > most ? (uint64_t)most : wanted < 32 << 20 ? 32 << 20 : (uint64_t)wanted;
+}
+
 static int start_capture(struct run *run, struct error *err)
 {
     const struct experiment_server *server = &run->experiment->servers.items[0];
@@ -218,11 +233,9 @@ static int start_capture(struct run *run, struct error *err)
         argv[n++] = "--shim";
         argv[n++] = run->shim_dir;
     }
-    if (run->experiment->buffer_bytes) {
-        snprintf(buffer, sizeof buffer, "%llu", (unsigned long long)run->experiment->buffer_bytes);
-        argv[n++] = "--buffer";
-        argv[n++] = buffer;
-    }
+    snprintf(buffer, sizeof buffer, "%llu", (unsigned long long)buffer_bytes(run));
+    argv[n++] = "--buffer";
+    argv[n++] = buffer;
     argv[n] = NULL;
     int result = run_start_command(run, run_server_host(run), argv, true, run->capture_log,
                                    &run->capture, err);

@@ -23,9 +23,9 @@ struct connection_array ARRAY_OF(struct connection);
 
 enum {
     EVENT_KINDS = EVENT_TAKEN + 1,
-    // So many records waiting are drained at once. Waiting longer would save nothing and hold up
-    // whoever shares the reader's core (often the load generator) for ten milliseconds on end.
-    DRAIN_RECORDS = 4096,
+    // A ring half full is drained so many records at a time, about half a millisecond's work: the
+    // reader's core is often the load generator's.
+    DRAIN_RECORDS = 16384,
 };
 
 struct events_capture {
@@ -219,15 +219,17 @@ const struct event_program_state *events_capture_programs(const struct events_ca
 
 // --- draining ------------------------------------------------------------------------------------
 
-// Moves whole records from a core's ring to its array. Stops at the first that is not whole, unless
-// `last`: then nobody writes any more, and what is not whole never will be. Returns false when
-// memory ran out.
-static bool drain(struct events_capture *capture, unsigned core, bool last)
+// Moves whole records from a core's ring to its array, `most` of them. Stops at the first that is
+// not whole, unless `last`: then nobody writes any more, and what is not whole never will be.
+// Returns false when memory ran out.
+static bool drain(struct events_capture *capture, unsigned core, uint64_t most, bool last)
 {
     struct core_ring *ring = &capture->programs->bss->rings[core];
     struct event_array *out = &capture->drained[core];
     uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
     uint64_t tail = ring->tail;
+    if (head - tail > most)
+        head = tail + most;
     uint64_t waiting = head - tail;
     if ((capture->drained_records + waiting) * sizeof(struct event) >
             capture->settings.memory_bytes ||
@@ -258,7 +260,10 @@ void events_capture_poll(struct events_capture *capture)
         const struct core_ring *ring = &capture->programs->bss->rings[core];
         uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
         uint64_t waiting = head - ring->tail;
-        if ((waiting > DRAIN_RECORDS || waiting > ring->mask / 2) && !drain(capture, core, false))
+        // Short steps, so that whoever shares the reader's core is not held up for long; all of it
+        // where the steps do not keep up.
+        uint64_t most = waiting > ring->mask / 4 * 3 ? waiting : DRAIN_RECORDS;
+        if (waiting > ring->mask / 2 && !drain(capture, core, most, false))
             capture->memory_full = true;
     }
 }
@@ -403,7 +408,7 @@ static void finish_records(struct events_capture *capture, struct losses *losses
     for (unsigned core = 0; core < capture->core_count; core++) {
         const struct core_ring *ring = &capture->programs->bss->rings[core];
         uint64_t dropped = ring->dropped;
-        if (!drain(capture, core, true)) {
+        if (!drain(capture, core, UINT64_MAX, true)) {
             capture->memory_full = true;
             dropped += ring->head - ring->tail;
         }

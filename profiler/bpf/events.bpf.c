@@ -386,25 +386,32 @@ int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
 SEC("tp_btf/netif_rx")
 int BPF_PROG(netif_rx, struct sk_buff *skb)
 {
-    uint8_t ip[40];
-    uint32_t tcp[4]; // ports, sequence, acknowledgement, data offset and flags
-    if (bpf_probe_read_kernel(ip, 20, skb->data) < 0)
+    uint8_t bytes[40]; // as a rule, both headers
+    if (bpf_probe_read_kernel(bytes, 40, skb->data) < 0)
         return 0;
-    uint32_t header = 40, bytes;
-    if (ip[0] >> 4 == 4 && ip[9] == PROTOCOL_TCP) {
-        header = (uint32_t)(ip[0] & 0xf) * 4;
-        bytes = (uint32_t)ip[2] << 8 | ip[3];
-    } else if (ip[0] >> 4 == 6 && ip[6] == PROTOCOL_TCP) {
-        bytes = header + ((uint32_t)ip[4] << 8 | ip[5]);
+    uint32_t tcp[4]; // ports, sequence, acknowledgement, data offset and flags
+    uint32_t header, whole;
+    if (bytes[0] == 0x45 && bytes[9] == PROTOCOL_TCP) {
+        header = 20;
+        whole = (uint32_t)bytes[2] << 8 | bytes[3];
+        __builtin_memcpy(tcp, bytes + 20, sizeof tcp);
+    } else if (bytes[0] >> 4 == 4 && bytes[9] == PROTOCOL_TCP) {
+        header = (uint32_t)(bytes[0] & 0xf) * 4;
+        whole = (uint32_t)bytes[2] << 8 | bytes[3];
+        if (bpf_probe_read_kernel(tcp, sizeof tcp, skb->data + header) < 0)
+            return 0;
+    } else if (bytes[0] >> 4 == 6 && bytes[6] == PROTOCOL_TCP) {
+        header = 40;
+        whole = header + ((uint32_t)bytes[4] << 8 | bytes[5]);
+        if (bpf_probe_read_kernel(tcp, sizeof tcp, skb->data + header) < 0)
+            return 0;
     } else {
         return 0;
     }
-    if (bpf_probe_read_kernel(tcp, sizeof tcp, skb->data + header) < 0)
-        return 0;
     uint32_t ports = bpf_ntohl(tcp[0]); // source, destination
     uint16_t local = (uint16_t)ports;
-    uint32_t payload = bytes - header - (tcp[3] >> 4 & 0xf) * 4;
-    if (!(watched_ports[local / 64] >> (local % 64) & 1) || payload == 0 || payload > bytes)
+    uint32_t payload = whole - header - (tcp[3] >> 4 & 0xf) * 4;
+    if (!(watched_ports[local / 64] >> (local % 64) & 1) || payload == 0 || payload > whole)
         return 0;
     struct stream *stream = bpf_map_lookup_elem(&streams, &ports);
     if (!stream)
