@@ -466,6 +466,8 @@ static void take_arrival(struct joiner *joiner, struct lifetime *life)
     bool had = lifetime_has(life, STAMP_NIC);
     if (arrival == NO_TIME || (had && arrival > life->stamp_ns[STAMP_NIC]))
         return;
+    if (lifetime_has(life, STAMP_APPLICATION) && arrival > life->stamp_ns[STAMP_APPLICATION])
+        return; // of later bytes: its own was not recorded
     set_stamp(joiner, life, STAMP_NIC, arrival, NO_CORE);
     life->fallback &= (uint16_t) ~(1u << STAMP_NIC);
     joiner->counts->segments_recovered += !had;
