@@ -118,6 +118,14 @@ static void raise_file_limit(uint32_t connections)
     }
 }
 
+// Raising it takes CAP_NET_ADMIN (socket(7)); a socket that cannot is as it was, and that is said.
+static void busy_poll(struct engine *engine, int socket_fd)
+{
+    int us = (int)engine->settings->busy_poll_us;
+    if (us && setsockopt(socket_fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof us) < 0)
+        error_set_errno(&engine->result->busy_poll_why, ERROR_FAILED, "no SO_BUSY_POLL");
+}
+
 static int connect_all(struct engine *engine, struct error *err)
 {
     const struct engine_settings *settings = engine->settings;
@@ -140,6 +148,7 @@ static int connect_all(struct engine *engine, struct error *err)
         int status = connection_establish(connection, settings->server, deadline_ms, err);
         if (status < 0)
             return status;
+        busy_poll(engine, connection->socket_fd);
         connection->event =
             event_new(engine->base, connection->socket_fd, EV_READ | EV_WRITE | EV_PERSIST | EV_ET,
                       on_ready, connection);
@@ -392,11 +401,30 @@ static void announce(const struct engine *engine, uint64_t start_tsc)
                                                               now.tv_nsec + (int64_t)ahead_ns));
 }
 
-static void run(struct engine *engine)
+// When the schedule begins; 0: not at all.
+static uint64_t choose_start(const struct engine *engine)
+{
+    const struct engine_settings *settings = engine->settings;
+    // The schedule's offsets become instants; long schedules take a moment to rewrite.
+    uint64_t needs_ns = SETTLE_NS + engine->result->sample_count * 3;
+    if (!settings->agree)
+        return tsc_now() + ticks(engine, needs_ns);
+    uint64_t begin_ns = settings->agree(settings->agree_context, needs_ns);
+    if (!begin_ns)
+        return 0;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t ahead_ns =
+        (int64_t)begin_ns - ((int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec);
+    return tsc_now() + (uint64_t)(int64_t)((double)ahead_ns * engine->ticks_per_ns);
+}
+
+static int run(struct engine *engine, struct error *err)
 {
     struct engine_result *result = engine->result;
-    // The schedule's offsets become instants; long schedules take a moment to rewrite.
-    uint64_t start = tsc_now() + ticks(engine, SETTLE_NS) + ticks(engine, result->sample_count * 3);
+    uint64_t start = choose_start(engine);
+    if (!start)
+        return error_set(err, ERROR_FAILED, "told not to begin");
     for (size_t i = 0; i < result->sample_count; i++)
         result->samples[i].intended_tsc += start;
     announce(engine, start);
@@ -409,6 +437,8 @@ static void run(struct engine *engine)
             break;
     }
     result->start_tsc = start;
+    uint64_t ready = tsc_now();
+    result->late_tsc = ready > start ? ready - start : 0;
     uint64_t cpu_ns = thread_cpu_ns();
     run_loop(engine);
     result->cpu_ns = thread_cpu_ns() - cpu_ns;
@@ -425,6 +455,7 @@ static void run(struct engine *engine)
         result->stamps_unknown += engine->connections[i].waits.unknown;
     for (size_t i = 0; result->kernel_stamps && i < result->sample_count; i++)
         result->stamps_missing += result->samples[i].sent_tsc && !result->samples[i].tx_ns;
+    return 0;
 }
 
 static void engine_close(struct engine *engine)
@@ -456,7 +487,7 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
     sigprocmask(SIG_BLOCK, &signals, &before);
     int status = prepare(&engine, schedule, &signals, err);
     if (status == 0)
-        run(&engine);
+        status = run(&engine, err);
     engine_close(&engine);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (status < 0)

@@ -36,6 +36,12 @@ struct engine_settings {
     // Told, shortly before it comes, when the schedule begins (CLOCK_MONOTONIC); NULL: nobody asks.
     void (*announce)(void *context, uint64_t begin_ns);
     void *announce_context;
+    // Asked when everything is connected, so that several engines can begin together: returns the
+    // CLOCK_MONOTONIC instant to begin at, at least needs_ns from now; 0: do not begin. It may
+    // wait. NULL: the engine begins when it is ready.
+    uint64_t (*agree)(void *context, uint64_t needs_ns);
+    void *agree_context;
+    uint32_t busy_poll_us; // SO_BUSY_POLL of every connection; 0: left alone
 };
 
 enum engine_end {
@@ -56,7 +62,9 @@ struct engine_result {
     uint32_t depth;    // the bound in effect
     bool depth_is_cap; // it came from ENGINE_IN_FLIGHT_CAP
     bool kernel_stamps;
-    struct error stamps_why; // why there are none although "auto" would have liked them
+    struct error stamps_why;    // why there are none although "auto" would have liked them
+    struct error busy_poll_why; // why sockets do not busy-poll although they were to
+    uint64_t late_tsc;          // how much after the agreed instant the engine was ready to send
     double tsc_hz;
     uint64_t start_tsc, end_tsc;
     uint64_t paused_tsc;       // of that time, what lay between the rounds of a pool; 0 for one run

@@ -96,6 +96,10 @@ void workload_free(struct workload *workload);
 // workload with workload_free.
 int workload_load_file(const char *path, struct workload *workload, struct error *err);
 
+// The same for text in memory; `name` stands for the path in errors.
+int workload_parse(const char *name, const char *text, size_t bytes, struct workload *workload,
+                   struct error *err);
+
 // The text of a preset built into the program, or NULL; and what there is: "etc, usr, var".
 const char *workload_preset(const char *name, size_t *bytes);
 const char *workload_preset_names(void);

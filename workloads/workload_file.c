@@ -222,8 +222,8 @@ static int bind_and_resolve(struct source *source, const char *text, size_t byte
     return result;
 }
 
-static int load_text(const char *path, const char *text, size_t bytes, struct workload *workload,
-                     struct error *err)
+int workload_parse(const char *path, const char *text, size_t bytes, struct workload *workload,
+                   struct error *err)
 {
     struct source source = {.path = path};
     int result = parse_document(&source, text, bytes, err);
@@ -247,7 +247,7 @@ int workload_load_preset(const char *name, struct workload *workload, struct err
     if (!text)
         return error_set(err, ERROR_INPUT, "there is no preset \"%s\"; there are %s", name,
                          workload_preset_names());
-    return load_text(name, text, bytes, workload, err);
+    return workload_parse(name, text, bytes, workload, err);
 }
 
 int workload_load_file(const char *path, struct workload *workload, struct error *err)
@@ -258,7 +258,7 @@ int workload_load_file(const char *path, struct workload *workload, struct error
         return workload_load_preset(path, workload, err);
     int result = read_file(path, &text, &bytes, err);
     if (result == 0)
-        result = load_text(path, text, bytes, workload, err);
+        result = workload_parse(path, text, bytes, workload, err);
     free(text);
     return result;
 }
