@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/load_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "workloads/protocol.h"
+
+static const uint64_t seed_not_given = UINT64_MAX;
+static const uint64_t duration_not_given = UINT64_MAX;
+static const uint64_t duration_default = 10000000000u;
+static const uint64_t max_duration_default = 60000000000u;
+
+const struct option_spec load_plan_options[] = {
+    OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
+                  "the server; an IPv6 address in brackets"),
+    OPTION_STRING("protocol", 0, "NAME", struct load_options, protocol,
+                  "memcached, memcached-binary, memcached-meta, redis, redis-resp3, http or lab"),
+    OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
+                  "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
+    OPTION_NUMBER("rate", 'r', "N", struct load_options, rate, "requests per second: 20k"),
+    OPTION_COUNT("connections", 'c', "N", struct load_options, connections, "TCP connections (16)"),
+    OPTION_COUNT("depth", 0, "N", struct load_options, depth,
+                 "requests in flight per connection (65536 over all)"),
+    OPTION_DURATION("duration", 'd', "TIME", struct load_options, duration_ns,
+                    "how long requests are scheduled for (10s)"),
+    OPTION_STRING("target", 0, "PERCENTILE", struct load_options, target,
+                  "p99, p99.9: instead of a duration, load until its interval is --ci wide"),
+    OPTION_DURATION("ci", 0, "TIME", struct load_options, interval_ns,
+                    "the target percentile's confidence interval, at most"),
+    OPTION_NUMBER("confidence", 0, "N", struct load_options, confidence, "of that interval (0.95)"),
+    OPTION_DURATION("max-duration", 0, "TIME", struct load_options, max_duration_ns,
+                    "how long --target may load at most (60s)"),
+    OPTION_STRING("arrivals", 0, "KIND", struct load_options, arrivals,
+                  "exponential (Poisson, the default), fixed, uniform, or e.g. lognormal:1,0.5"),
+    OPTION_COUNT("seed", 0, "N", struct load_options, seed,
+                 "of times, operations and keys (random, and reported)"),
+    OPTION_STRING("stamps", 0, "KIND", struct load_options, stamps,
+                  "auto (default), sw: kernel software stamps, user: none"),
+    OPTION_DURATION("timeout", 0, "TIME", struct load_options, timeout_ns,
+                    "how long replies are waited for after the end (1s)"),
+    OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
+                  "write samples.tlog and connections.tlog there"),
+    OPTION_FLAG("prepare", 0, struct load_options, prepare,
+                "store the workload's dataset, verify it, and exit"),
+    OPTION_FLAG("announce", 0, struct load_options, announce,
+                "print a first line {\"begin_ns\": CLOCK_MONOTONIC} just before the load begins"),
+    OPTION_FLAG("json", 0, struct load_options, json, "print one JSON document on stdout"),
+    OPTION_FLAG("quiet", 'q', struct load_options, quiet, "no progress on stderr"),
+    OPTION_END,
+};
+
+void load_plan_init(struct load_plan *plan)
+{
+    *plan = (struct load_plan){.options = {.stamps = "auto",
+                                           .connections = 16,
+                                           .duration_ns = duration_not_given,
+                                           .max_duration_ns = duration_not_given,
+                                           .confidence = 0.95,
+                                           .timeout_ns = 1000000000u,
+                                           .seed = seed_not_given}};
+    workload_defaults(&plan->workload);
+}
+
+void load_plan_free(struct load_plan *plan)
+{
+    workload_free(&plan->workload);
+}
+
+static int check_kinds(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    if (strcmp(o->stamps, "auto") == 0)
+        plan->stamps = STAMP_MODE_AUTO;
+    else if (strcmp(o->stamps, "sw") == 0)
+        plan->stamps = STAMP_MODE_SOFTWARE;
+    else if (strcmp(o->stamps, "user") == 0)
+        plan->stamps = STAMP_MODE_USER;
+    else
+        return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, sw or user", o->stamps);
+    return 0;
+}
+
+static int check_numbers(const struct load_options *o, struct error *err)
+{
+    if (o->connections < 1 || o->connections > ENGINE_IN_FLIGHT_CAP)
+        return error_set(err, ERROR_INPUT, "--connections must be 1 to %d", ENGINE_IN_FLIGHT_CAP);
+    if (o->depth > ENGINE_IN_FLIGHT_CAP / o->connections)
+        return error_set(
+            err, ERROR_INPUT, "--depth: %llu on %llu connections are more than %d in flight",
+            (unsigned long long)o->depth, (unsigned long long)o->connections, ENGINE_IN_FLIGHT_CAP);
+    if (o->prepare)
+        return 0;
+    if (!(o->rate > 0))
+        return error_set(err, ERROR_INPUT,
+                         "--rate is needed, and more than 0: requests per second, like 20k");
+    if (o->duration_ns == 0)
+        return error_set(err, ERROR_INPUT, "--duration must be more than 0");
+    return 0;
+}
+
+// The workload's file, and what the options change of it.
+static int choose_workload(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    struct workload *workload = &plan->workload;
+    int status = o->workload ? workload_load_file(o->workload, workload, err) : 0;
+    if (status < 0)
+        return status;
+    if (o->protocol) {
+        const struct protocol *protocol = protocol_find(o->protocol);
+        if (!protocol)
+            return error_set(err, ERROR_INPUT, "--protocol: \"%s\" is not one of: %s", o->protocol,
+                             protocol_names());
+        if (workload_set_protocol(workload, protocol, err) < 0)
+            return error_prefix(err, "--protocol");
+        if (workload->service_given && strcmp(protocol->name, "lab") != 0)
+            return error_set(err, ERROR_INPUT,
+                             "--protocol: %s does not tell the server how long to work, which the "
+                             "workload asks for (service); lab does",
+                             protocol->name);
+    }
+    if (o->arrivals) {
+        struct distribution arrivals;
+        if (arrivals_parse(o->arrivals, &arrivals, err) < 0)
+            return error_prefix(err, "--arrivals");
+        distribution_free(&workload->arrivals);
+        workload->arrivals = arrivals;
+    }
+    arrivals_format(&workload->arrivals, plan->arrivals, sizeof plan->arrivals);
+    rate_pattern_format(&workload->pattern, plan->pattern, sizeof plan->pattern);
+    return 0;
+}
+
+static int check_target(struct load_plan *plan, struct error *err)
+{
+    struct load_options *o = &plan->options;
+    double percentile = 99;
+    int end = 0;
+    if (o->target && (sscanf(o->target, "p%lf%n", &percentile, &end) != 1 || o->target[end] ||
+                      !(percentile > 0 && percentile < 100)))
+        return error_set(err, ERROR_INPUT, "--target: \"%s\" is not a percentile, like p99.9",
+                         o->target);
+    if (!o->target != !o->interval_ns)
+        return error_set(err, ERROR_INPUT,
+                         "--target and --ci belong together: --target p99 --ci 10us");
+    if (o->target && o->duration_ns != duration_not_given)
+        return error_set(err, ERROR_INPUT,
+                         "--duration and --target exclude each other; --max-duration bounds "
+                         "--target");
+    if (!o->target && o->max_duration_ns != duration_not_given)
+        return error_set(err, ERROR_INPUT, "--max-duration needs --target; else use --duration");
+    if (o->max_duration_ns == 0)
+        return error_set(err, ERROR_INPUT, "--max-duration must be more than 0");
+    if (!(o->confidence >= 0.5 && o->confidence < 1))
+        return error_set(err, ERROR_INPUT, "--confidence must be 0.5 to less than 1");
+    if (o->duration_ns == duration_not_given)
+        o->duration_ns = duration_default;
+    if (o->max_duration_ns == duration_not_given)
+        o->max_duration_ns = max_duration_default;
+    plan->quantile = percentile / 100;
+    return 0;
+}
+
+int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err)
+{
+    struct load_options *o = &plan->options;
+    if (positional > 0)
+        return error_set(err, ERROR_INPUT, "%s: load takes only options; see taillight load --help",
+                         argv[1]);
+    if (!o->server)
+        return error_set(err, ERROR_INPUT, "--server HOST:PORT is needed");
+    if (check_kinds(plan, err) < 0 || check_numbers(o, err) < 0 || check_target(plan, err) < 0)
+        return -ERROR_INPUT;
+    if (server_address_parse(o->server, &plan->server, err) < 0)
+        return error_prefix(err, "--server");
+    int status = choose_workload(plan, err);
+    if (status < 0)
+        return status;
+    if (o->seed == seed_not_given) {
+        uint32_t seed;
+        if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+            return error_set_errno(err, ERROR_FAILED, "cannot draw a seed");
+        o->seed = seed;
+    }
+    return server_address_resolve(&plan->server, err);
+}
+
+static void print_begin(void *context, uint64_t begin_ns)
+{
+    (void)context;
+    printf("{\"begin_ns\": %llu}\n", (unsigned long long)begin_ns);
+    fflush(stdout);
+}
+
+struct engine_settings load_plan_engine(const struct load_plan *plan)
+{
+    const struct load_options *o = &plan->options;
+    return (struct engine_settings){.server = &plan->server,
+                                    .workload = &plan->workload,
+                                    .connections = (uint32_t)o->connections,
+                                    .depth = (uint32_t)o->depth,
+                                    .stamps = plan->stamps,
+                                    .duration_ns = o->duration_ns,
+                                    .timeout_ns = o->timeout_ns,
+                                    .announce = o->announce ? print_begin : NULL};
+}
+
+struct method_settings load_plan_method(const struct load_plan *plan)
+{
+    const struct load_options *o = &plan->options;
+    return (struct method_settings){.quantile = plan->quantile,
+                                    .confidence = o->confidence,
+                                    .width_us = (double)o->interval_ns / 1e3,
+                                    .arrivals = plan->workload.arrivals,
+                                    .rate = o->rate,
+                                    .turn = o->connections,
+                                    .budget_s = (double)o->max_duration_ns / 1e9};
+}

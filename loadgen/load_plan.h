@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// What `taillight load` was asked for: its options, and the plan they come to. Everything that can
+// be refused before a connection is made is refused here.
+#ifndef LOADGEN_LOAD_PLAN_H
+#define LOADGEN_LOAD_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "loadgen/engine.h"
+#include "loadgen/method.h"
+#include "loadgen/server_address.h"
+#include "workloads/workload.h"
+
+struct load_options {
+    const char *server, *protocol, *workload, *arrivals, *stamps, *samples, *target;
+    double rate, confidence;
+    uint64_t connections, depth, duration_ns, interval_ns, max_duration_ns, seed, timeout_ns;
+    bool prepare, announce, json, quiet;
+};
+
+extern const struct option_spec load_plan_options[]; // of struct load_options
+
+// What the options come to.
+struct load_plan {
+    struct load_options options;
+    struct server_address server;
+    struct workload workload;
+    char arrivals[4200]; // what they come to, for people
+    char pattern[500];   // the same
+    enum stamp_mode stamps;
+    double quantile; // the target's
+    struct progress progress;
+};
+
+// Options none of which is given, and a workload to be freed with load_plan_free.
+void load_plan_init(struct load_plan *plan);
+void load_plan_free(struct load_plan *plan);
+
+// Checks the options, reads the workload's file, resolves the server, draws a seed when none is
+// given. ERROR_INPUT names the option and what it takes.
+int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err);
+
+// What the engine and the method are told for this plan, at its own rate and duration.
+struct engine_settings load_plan_engine(const struct load_plan *plan);
+struct method_settings load_plan_method(const struct load_plan *plan);
+
+#endif

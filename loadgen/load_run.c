@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/load_run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/log_file.h"
+#include "base/progress.h"
+#include "loadgen/method_rounds.h"
+#include "loadgen/sample_log.h"
+#include "loadgen/schedule.h"
+
+int load_make_directory(const char *path, struct error *err)
+{
+    if (mkdir(path, 0777) < 0 && errno != EEXIST)
+        return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    return 0;
+}
+
+static int write_logs(const char *directory, const struct engine_result *result,
+                      const struct connection *connections, uint32_t connection_count,
+                      struct error *err)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/connections.tlog", directory);
+    int status = log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *connections,
+                           connections, connection_count, 0, err);
+    if (status < 0)
+        return status;
+    snprintf(path, sizeof path, "%s/samples.tlog", directory);
+    return log_write(path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
+                     result->samples, result->sample_count, 0, err);
+}
+
+int load_print_json(json_t *json, struct error *err)
+{
+    int status = json ? json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
+    json_decref(json);
+    if (status < 0 || putchar('\n') == EOF || fflush(stdout) != 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot print the result");
+    return 0;
+}
+
+// The rounds of a run with a duration are NULL.
+static json_t *result_json(const struct engine_result *result, const struct load_facts *facts,
+                           const struct load_summary *summary, const struct method *method,
+                           const struct rounds *rounds)
+{
+    json_t *json = load_summary_json(summary, result, facts);
+    json_t *findings = method_json(method), *place = json_object_get(json, "method");
+    if (!json || !findings || json_object_update(place, findings) < 0) {
+        json_decref(findings);
+        json_decref(json);
+        return NULL;
+    }
+    json_decref(findings);
+    if (rounds) {
+        json_object_set_new(place, "stop", json_string(rounds->stop));
+        json_object_set_new(place, "rounds", json_integer(rounds->measured));
+        json_object_set_new(place, "stabilising_rounds", json_integer(rounds->stabilising));
+    }
+    return json;
+}
+
+static int report(const struct load_plan *plan, const struct engine_result *result,
+                  const struct load_summary *summary, const struct method *method,
+                  const struct rounds *rounds, struct error *err)
+{
+    const struct load_facts facts = {.server = plan->server.text,
+                                     .protocol = plan->workload.protocol->name,
+                                     .workload = plan->options.workload,
+                                     .rate = plan->options.rate,
+                                     .arrivals = plan->arrivals,
+                                     .pattern = plan->pattern,
+                                     .seed = plan->options.seed};
+    int status = 0;
+    if (plan->options.json) {
+        status = load_print_json(result_json(result, &facts, summary, method, rounds), err);
+    } else {
+        load_summary_print(summary, result, &facts, stdout);
+        method_print(method, stdout);
+        if (rounds)
+            printf("  rounds     %u measured, %u thrown away before; ended by: %s\n",
+                   rounds->measured, rounds->stabilising, rounds->stop);
+    }
+    if (status < 0)
+        return status;
+    if (summary->answered == 0 && summary->scheduled)
+        return error_set(err, ERROR_FAILED, "nothing was answered: %s",
+                         summary->reason_count ? summary->reasons[0] : "no reason known");
+    if (!summary->ok)
+        return error_set(err, ERROR_INCONCLUSIVE, "inconclusive: %s", summary->reasons[0]);
+    return 0;
+}
+
+// Where /proc does not tell what is available, the run is let through.
+int load_check_memory(const struct load_plan *plan, double rate, uint64_t duration_ns,
+                      const char *lower, struct error *err)
+{
+    char line[120];
+    unsigned long long available_kib = 0;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu kB", &available_kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    double requests =
+        rate * (double)duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
+    // A sample, its place in the schedule, and a value to sort for the percentiles, for the method
+    // and for its gaps.
+    double wanted = requests * (double)(sizeof(struct sample) + sizeof(struct scheduled_request) +
+                                        3 * sizeof(double));
+    if (!available_kib || wanted < (double)available_kib * 1024 * 0.8)
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "%.3g requests need %.3g MiB of memory for their samples, and %llu MiB are "
+                     "available: lower %s",
+                     requests, wanted / 1048576, available_kib / 1024, lower);
+}
+
+int load_run_once(const struct load_plan *plan, const struct load_point *point,
+                  struct load_outcome *outcome, struct error *err)
+{
+    struct engine_settings engine = load_plan_engine(plan);
+    struct method_settings settings = load_plan_method(plan);
+    struct load_summary *summary = &outcome->summary;
+    struct schedule schedule = {0};
+    *outcome = (struct load_outcome){0};
+    engine.duration_ns = point->duration_ns;
+    settings.rate = point->rate;
+    int status = schedule_draw(&plan->workload, &plan->workload.arrivals, point->rate,
+                               point->duration_ns, point->seed, &schedule, err);
+    if (status == 0)
+        status = engine_run(&engine, &schedule, &outcome->result, err);
+    schedule_free(&schedule);
+    if (status == 0)
+        status = load_summarise(&outcome->result, point->duration_ns, summary, err);
+    if (status == 0)
+        status = method_judge(&outcome->result, &settings, summary->ok, summary->spin_fraction,
+                              &outcome->method, err);
+    for (unsigned i = 0; status == 0 && i < outcome->method.reason_count; i++)
+        load_summary_add_reason(summary, "%s", outcome->method.reasons[i]);
+    return status;
+}
+
+void load_outcome_free(struct load_outcome *outcome)
+{
+    engine_result_free(&outcome->result);
+}
+
+// Load for a given time, and then see whether it can be trusted.
+static int run_duration(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    const struct load_point point = {o->rate, o->duration_ns, o->seed};
+    struct load_outcome outcome;
+    progress_phase(&plan->progress, "loading %s for %.3g s at %.0f requests/s on %llu connections",
+                   plan->server.text, (double)o->duration_ns / 1e9, o->rate,
+                   (unsigned long long)o->connections);
+    int status = load_run_once(plan, &point, &outcome, err);
+    const struct engine_result *result = &outcome.result;
+    progress_end(&plan->progress);
+    if (status == 0 && o->samples)
+        status = write_logs(o->samples, result, result->connections, result->connection_count, err);
+    if (status == 0)
+        status = report(plan, result, &outcome.summary, &outcome.method, NULL, err);
+    load_outcome_free(&outcome);
+    return status;
+}
+
+// Load until it can be trusted.
+static int run_target(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    const struct rounds_settings settings = {.engine = load_plan_engine(plan),
+                                             .method = load_plan_method(plan),
+                                             .seed = o->seed,
+                                             .progress = &plan->progress};
+    struct rounds rounds;
+    progress_phase(
+        &plan->progress,
+        "loading %s at %.0f requests/s on %llu connections until %s is known to %.10g us",
+        plan->server.text, o->rate, (unsigned long long)o->connections, o->target,
+        settings.method.width_us);
+    int status = rounds_run(&settings, &rounds, err);
+    progress_end(&plan->progress);
+    if (status == 0 && o->samples)
+        status =
+            write_logs(o->samples, &rounds.pool, rounds.connections, rounds.connection_count, err);
+    if (status == 0)
+        status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, err);
+    rounds_free(&rounds);
+    return status;
+}
+
+int load_run(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    int status =
+        load_check_memory(plan, o->rate, o->target ? o->max_duration_ns : o->duration_ns,
+                          o->target ? "--rate or --max-duration" : "--rate or --duration", err);
+    if (status == 0 && o->samples)
+        status = load_make_directory(o->samples, err);
+    if (status < 0)
+        return status;
+    return o->target ? run_target(plan, err) : run_duration(plan, err);
+}
