@@ -23,10 +23,10 @@
 // What went on, over all connections.
 struct connection_counts {
     uint64_t replies[REPLY_KINDS];
-    uint64_t mismatched; // replies that cannot answer the operation they came for
-    uint64_t unexpected; // replies to nothing
-    uint64_t in_flight;  // put and neither answered nor lost
-    uint64_t in_flight_max;
+    uint64_t mismatched;     // replies that cannot answer the operation they came for
+    uint64_t unexpected;     // replies to nothing
+    uint64_t in_flight;      // put and neither answered nor lost
+    uint64_t in_flight_max;  // of several threads: the sum of each one's, no less than the truth
     uint64_t broken;         // connections that ended before the run did
     uint64_t rx_missing;     // answered requests whose reply brought no RX stamp
     uint64_t rx_coalesced;   // samples flagged SAMPLE_RX_COALESCED
@@ -34,11 +34,14 @@ struct connection_counts {
     struct error first_break;
 };
 
-// What all connections of one engine share.
+struct engine_worker;
+
+// What all connections of one thread share.
 struct connection_context {
     const struct protocol *protocol;
     struct sample *samples;
     struct connection_counts *counts;
+    struct engine_worker *owner; // whose connections these are
     struct stamp_reader *reader;
     char *receive_buffer;
     size_t receive_bytes;
@@ -59,7 +62,8 @@ struct client_connection {
     uint64_t bytes_put, bytes_sent, bytes_received;
     uint32_t depth; // the most that may be in flight
     bool blocked;   // the socket took less than it was given: wait until it is writable
-    bool dirty;     // in the engine's list of connections to flush
+    bool dirty;     // in its owner's list of connections to flush
+    bool listed;    // in its owner's queue of connections with room
     struct reply_parser parser;
     struct stamp_waits waits;
     struct connection entry; // for connections.tlog

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// The open-loop engine: one thread that sends every request at its scheduled instant, or as soon
-// after as it can, and never waits for a reply to do so (design §7).
+// The open-loop engine: sends every request at its scheduled instant, or as soon after as it can,
+// and never waits for a reply to do so (design §7).
 //
-// It spins: on the TSC when the next request is near, else on the sockets' readiness (libevent).
-// Which connection: the next in turn that has room; when none has, requests wait in schedule order
-// and their lateness is recorded. Nothing is allocated, and no page touched for the first time,
-// after the start.
+// Its threads (loadgen/engine_worker.h) spin: on the TSC when the next request is near, else on the
+// sockets' readiness (libevent). Which connection: the next in turn that has room; when none has,
+// requests wait in schedule order and their lateness is recorded. Nothing is allocated, and no page
+// touched for the first time, after the start. The thread that calls waits for them, and for
+// signals.
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +30,7 @@ enum { ENGINE_IN_FLIGHT_CAP = 65536 }; // over all connections, when no depth is
 struct engine_settings {
     const struct server_address *server; // resolved
     const struct workload *workload;
+    uint32_t threads; // each pinned to a core of its own when there are several; 0: one
     uint32_t connections;
     uint32_t depth; // in flight per connection; 0: as many as the cap allows
     enum stamp_mode stamps;
@@ -47,7 +50,7 @@ struct engine_settings {
 enum engine_end {
     ENGINE_COMPLETE,    // every request was answered
     ENGINE_TIMED_OUT,   // the timeout after the schedule's end passed
-    ENGINE_BROKEN,      // no connection was left
+    ENGINE_BROKEN,      // no connection was left (of one thread)
     ENGINE_INTERRUPTED, // SIGINT or SIGTERM
 };
 
@@ -59,6 +62,8 @@ struct engine_result {
     size_t sample_bytes;    // of the mapping
     struct connection *connections;
     uint32_t connection_count;
+    uint32_t thread_count;
+    cpu_set_t cores;   // that the threads were pinned to, in their order; empty: one, unpinned
     uint32_t depth;    // the bound in effect
     bool depth_is_cap; // it came from ENGINE_IN_FLIGHT_CAP
     bool kernel_stamps;
@@ -69,7 +74,7 @@ struct engine_result {
     uint64_t start_tsc, end_tsc;
     uint64_t paused_tsc;       // of that time, what lay between the rounds of a pool; 0 for one run
     uint64_t delayed_by_depth; // requests that were due while no connection had room
-    uint64_t cpu_ns;           // of the thread, over the run
+    uint64_t cpu_ns;           // of the threads together, over the run
     uint64_t spin_tsc;         // of that, spent looking and finding nothing
     uint64_t stamps_missing;   // sent requests whose TX stamp did not come
     uint64_t stamps_unknown;   // TX stamps that belong to no request

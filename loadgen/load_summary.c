@@ -107,7 +107,9 @@ static void take_rates(const struct engine_result *result, uint64_t duration_ns,
     double answered_over = until_last > summary->duration_s ? until_last : summary->duration_s;
     summary->offered_rate = (double)summary->scheduled / summary->duration_s;
     summary->achieved_rate = (double)summary->answered / answered_over;
-    summary->spin_fraction = run_s > 0 ? (double)result->spin_tsc / (run_s * result->tsc_hz) : NAN;
+    summary->spin_fraction =
+        run_s > 0 ? (double)result->spin_tsc / (run_s * result->tsc_hz * result->thread_count)
+                  : NAN;
     double busy_us = (double)result->cpu_ns / 1e3 - (double)result->spin_tsc / result->tsc_hz * 1e6;
     summary->cpu_us_per_request =
         summary->answered ? fmax(busy_us, 0) / (double)summary->answered : NAN;

@@ -28,6 +28,7 @@ static void make(struct made_run *run)
                                          .samples = run->samples,
                                          .sample_count = REQUESTS,
                                          .connection_count = 4,
+                                         .thread_count = 1,
                                          .depth = 8,
                                          .tsc_hz = 1e9,
                                          .start_tsc = 1000000,

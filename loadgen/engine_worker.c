@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/engine_worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/tsc.h"
+
+enum {
+    CONNECT_MS = 5000,
+    RECEIVE_BYTES = 256 << 10,
+    OUT_BYTES = 64 << 10,      // of a connection's output buffer, where requests allow
+    OUT_BYTES_ALL = 64 << 20,  // of all of them
+    REQUESTS_AT_ONCE = 64,     // put before the sockets are looked at again
+    NEAR_NS = 2000,            // a request this near: spin instead of polling
+    QUIET_NS = 30000,          // nothing due for this long: time for TX stamps
+    STAMPS_WORTHWHILE = 16,    // so many together, or ...
+    STAMPS_OLD_NS = 20000000,  // ... this old
+    STAMPS_URGENT = 64,        // before the error queue eats the receive buffer
+    LAST_STAMPS_NS = 50000000, // after the end
+    SPIN_NS_MAX = 5000,        // an empty round that takes longer was interrupted: not idle
+};
+
+static uint64_t ticks(const struct engine_worker *worker, uint64_t ns)
+{
+    return engine_ticks(worker->shared, ns);
+}
+
+// --- connections with room -----------------------------------------------------------------------
+
+static void list_room(struct engine_worker *worker, struct client_connection *connection)
+{
+    struct connection_queue *room = &worker->room;
+    if (connection->listed || !connection_has_room(connection, worker->shared->request_bytes))
+        return;
+    uint32_t place = room->first + room->count;
+    room->items[place < room->size ? place : place - room->size] = connection;
+    room->count++;
+    connection->listed = true;
+}
+
+// The next in turn that has room, or NULL. One that has not comes back when it has (list_room).
+static struct client_connection *take_room(struct engine_worker *worker)
+{
+    struct connection_queue *room = &worker->room;
+    while (room->count) {
+        struct client_connection *connection = room->items[room->first];
+        room->first = room->first + 1 == room->size ? 0 : room->first + 1;
+        room->count--;
+        connection->listed = false;
+        if (connection_has_room(connection, worker->shared->request_bytes))
+            return connection;
+    }
+    return NULL;
+}
+
+static void on_ready(evutil_socket_t socket_fd, short what, void *argument)
+{
+    (void)socket_fd, (void)what;
+    struct client_connection *connection = argument;
+    struct engine_worker *worker = connection->context->owner;
+    worker->context.progress = true;
+    // Readiness is edge-triggered and libevent tells an error queue's stamp (EPOLLERR), new data
+    // and new room apart only in part, so each edge looks at what may have changed. Level
+    // triggering would come back for ever while a stamp waits on the error queue.
+    connection_receive(connection);
+    if (connection->blocked)
+        connection_flush(connection);
+    list_room(worker, connection);
+}
+
+// --- preparation ---------------------------------------------------------------------------------
+
+static int make_samples(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct schedule *schedule = shared->schedule;
+    size_t all = schedule->count, first = worker->index, step = shared->thread_count;
+    worker->sample_count = all > first ? (all - first + step - 1) / step : 0;
+    worker->sample_bytes = (worker->sample_count + 1) * sizeof *worker->samples;
+    // Populated: the run meets no page for the first time.
+    void *memory = mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED)
+        return error_set_errno(err, ERROR_FAILED,
+                               "cannot take %zu MiB for the samples of %zu requests (a lower rate "
+                               "or a shorter run needs less)",
+                               worker->sample_bytes >> 20, worker->sample_count);
+    worker->context.samples = worker->samples = memory;
+    for (size_t i = 0; i < worker->sample_count; i++) {
+        const struct scheduled_request *request = &schedule->items[first + i * step];
+        worker->samples[i] = (struct sample){.intended_tsc = ticks(worker, request->offset_ns),
+                                             .operation = request->operation,
+                                             .key = request->key,
+                                             .status = SAMPLE_UNSENT};
+    }
+    return 0;
+}
+
+static int make_event_base(struct engine_worker *worker, struct error *err)
+{
+    struct event_config *config = event_config_new();
+    if (config) {
+        event_config_require_features(config, EV_FEATURE_ET);
+        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME);
+        worker->base = event_base_new_with_config(config);
+        event_config_free(config);
+    }
+    if (!worker->base)
+        return error_set(err, ERROR_FAILED, "libevent offers no edge-triggered readiness here");
+    return 0;
+}
+
+// Raising it takes CAP_NET_ADMIN (socket(7)); a socket that cannot is as it was, and that is said.
+static void busy_poll(struct engine_worker *worker, int socket_fd)
+{
+    int us = (int)worker->shared->settings->busy_poll_us;
+    if (us && setsockopt(socket_fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof us) < 0)
+        error_set_errno(&worker->busy_poll_why, ERROR_FAILED, "no SO_BUSY_POLL");
+}
+
+static int connect_all(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct engine_settings *settings = shared->settings;
+    size_t out_bytes = OUT_BYTES_ALL / settings->connections;
+    out_bytes = out_bytes > OUT_BYTES ? OUT_BYTES : out_bytes;
+    out_bytes = out_bytes < shared->request_bytes ? shared->request_bytes : out_bytes;
+    for (uint32_t i = 0; i < worker->connection_count; i++) {
+        // Thread w has connections w + 1, w + 1 + T, ...
+        uint32_t id = worker->index + i * shared->thread_count + 1;
+        int status = connection_open(&worker->connections[i], id, settings->server,
+                                     &worker->context, shared->depth, out_bytes, err);
+        if (status < 0)
+            return status;
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t deadline_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + CONNECT_MS;
+    for (uint32_t i = 0; i < worker->connection_count; i++) {
+        struct client_connection *connection = &worker->connections[i];
+        int status = connection_establish(connection, settings->server, deadline_ms, err);
+        if (status < 0)
+            return status;
+        busy_poll(worker, connection->socket_fd);
+        connection->event =
+            event_new(worker->base, connection->socket_fd, EV_READ | EV_WRITE | EV_PERSIST | EV_ET,
+                      on_ready, connection);
+        if (!connection->event || event_add(connection->event, NULL) < 0)
+            return error_set(err, ERROR_FAILED, "cannot watch connection %u", connection->id);
+        list_room(worker, connection);
+    }
+    return 0;
+}
+
+int engine_worker_prepare(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    uint32_t all = shared->settings->connections, step = shared->thread_count;
+    uint32_t count = (all - worker->index + step - 1) / step;
+    worker->connections = calloc(count, sizeof *worker->connections);
+    worker->dirty = calloc(count, sizeof(void *));
+    worker->room = (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
+    worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
+    worker->value = calloc(1, shared->value_bytes + 1);
+    worker->context = (struct connection_context){.protocol = shared->settings->workload->protocol,
+                                                  .counts = &worker->counts,
+                                                  .owner = worker,
+                                                  .reader = malloc(sizeof(struct stamp_reader)),
+                                                  .receive_buffer = malloc(RECEIVE_BYTES),
+                                                  .receive_bytes = RECEIVE_BYTES,
+                                                  .kernel_stamps = shared->kernel_stamps};
+    if (!worker->connections || !worker->dirty || !worker->room.items || !worker->key ||
+        !worker->value || !worker->context.reader || !worker->context.receive_buffer)
+        return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
+    for (uint32_t i = 0; i < count; i++)
+        worker->connections[i].socket_fd = -1;
+    worker->connection_count = count;
+    memset(worker->context.receive_buffer, 0, RECEIVE_BYTES);
+    stamp_reader_init(worker->context.reader);
+    int status = make_samples(worker, err);
+    if (status == 0)
+        status = make_event_base(worker, err);
+    return status < 0 ? status : connect_all(worker, err);
+}
+
+// --- the run -------------------------------------------------------------------------------------
+
+static void put_request(struct engine_worker *worker, struct client_connection *connection,
+                        size_t index)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct sample *sample = &worker->samples[index];
+    struct request request;
+    workload_request(shared->settings->workload, sample->operation, sample->key,
+                     worker->index + index * shared->thread_count, connection->put, worker->key,
+                     worker->value, &request);
+    connection_put(connection, (uint32_t)index, &request);
+    if (!connection->dirty) {
+        connection->dirty = true;
+        worker->dirty[worker->dirty_count++] = connection;
+    }
+}
+
+static void flush_dirty(struct engine_worker *worker, uint64_t now)
+{
+    for (uint32_t i = 0; i < worker->dirty_count; i++) {
+        struct client_connection *connection = worker->dirty[i];
+        connection_flush(connection);
+        list_room(worker, connection);
+        if (stamp_waits_count(&connection->waits) >= STAMPS_URGENT)
+            connection_take_stamps(connection, now);
+        worker->context.progress = true;
+    }
+    worker->dirty_count = 0;
+}
+
+// Puts what is due and gives it to the kernel, one send call a connection.
+static void send_due(struct engine_worker *worker, uint64_t now)
+{
+    for (unsigned i = 0; i < REQUESTS_AT_ONCE && worker->next < worker->sample_count; i++) {
+        uint64_t intended = worker->samples[worker->next].intended_tsc;
+        if (intended > now)
+            break;
+        struct client_connection *connection = take_room(worker);
+        if (!connection) {
+            worker->full_tsc = now;
+            break;
+        }
+        if (intended < worker->full_tsc)
+            worker->delayed_by_depth++;
+        put_request(worker, connection, worker->next++);
+        list_room(worker, connection);
+    }
+    flush_dirty(worker, now);
+}
+
+// One look at one connection's error queue, when enough stamps wait there to be worth a call.
+static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now)
+{
+    struct client_connection *connection = &worker->connections[worker->stamp_turn];
+    worker->stamp_turn = (worker->stamp_turn + 1) % worker->connection_count;
+    uint32_t waiting = stamp_waits_count(&connection->waits);
+    if (waiting >= STAMPS_WORTHWHILE ||
+        (waiting && now - connection->waits.oldest_tsc > ticks(worker, STAMPS_OLD_NS)))
+        worker->context.progress |= connection_take_stamps(connection, now) > 0;
+}
+
+// True when the run is over, and why.
+static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadline)
+{
+    const struct connection_counts *counts = &worker->counts;
+    if (atomic_load_explicit(&worker->shared->stop, memory_order_relaxed))
+        worker->end = ENGINE_INTERRUPTED;
+    else if (counts->broken == worker->connection_count)
+        worker->end = ENGINE_BROKEN;
+    else if (worker->next == worker->sample_count && counts->in_flight == 0)
+        worker->end = ENGINE_COMPLETE;
+    else if (now > deadline)
+        worker->end = ENGINE_TIMED_OUT;
+    else
+        return false;
+    return true;
+}
+
+static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
+{
+    const struct engine_settings *settings = worker->shared->settings;
+    uint64_t near = ticks(worker, NEAR_NS), quiet = ticks(worker, QUIET_NS);
+    uint64_t spin_max = ticks(worker, SPIN_NS_MAX);
+    uint64_t deadline =
+        start_tsc + ticks(worker, settings->duration_ns) + ticks(worker, settings->timeout_ns);
+    uint64_t now = tsc_now();
+    while (!is_over(worker, now, deadline)) {
+        uint64_t due = worker->next < worker->sample_count
+                           ? worker->samples[worker->next].intended_tsc
+                           : UINT64_MAX;
+        worker->context.progress = false;
+        if (due <= now) {
+            send_due(worker, now);
+            event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        } else if (due - now <= near) {
+            _mm_pause();
+        } else {
+            event_base_loop(worker->base, EVLOOP_NONBLOCK);
+            if (!worker->context.progress && due - now > quiet && worker->context.kernel_stamps)
+                take_stamps_in_turn(worker, now);
+        }
+        uint64_t after = tsc_now();
+        if (!worker->context.progress && after - now <= spin_max)
+            worker->spin_tsc += after - now;
+        now = after;
+    }
+}
+
+// The last stamps may still be on their way.
+static void take_last_stamps(struct engine_worker *worker)
+{
+    uint64_t deadline = tsc_now() + ticks(worker, LAST_STAMPS_NS);
+    for (bool missing = worker->context.kernel_stamps; missing;) {
+        missing = false;
+        uint64_t now = tsc_now();
+        for (uint32_t i = 0; i < worker->connection_count; i++) {
+            struct client_connection *connection = &worker->connections[i];
+            if (!connection_is_open(connection) || !stamp_waits_count(&connection->waits))
+                continue;
+            connection_take_stamps(connection, now);
+            missing |= stamp_waits_count(&connection->waits) > 0;
+        }
+        missing &= now < deadline;
+    }
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
+{
+    const uint64_t awake = ticks(worker, 2000000);
+    for (size_t i = 0; i < worker->sample_count; i++)
+        worker->samples[i].intended_tsc += start_tsc;
+    while (tsc_now() + awake < start_tsc && !atomic_load(&worker->shared->stop)) {
+        struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+    }
+    uint64_t ready = tsc_now();
+    worker->late_tsc = ready > start_tsc ? ready - start_tsc : 0;
+    uint64_t cpu_ns = thread_cpu_ns();
+    run_loop(worker, start_tsc);
+    worker->cpu_ns = thread_cpu_ns() - cpu_ns;
+    worker->end_tsc = tsc_now();
+    take_last_stamps(worker);
+    for (uint32_t i = 0; i < worker->connection_count; i++)
+        worker->stamps_unknown += worker->connections[i].waits.unknown;
+}
+
+void engine_worker_close(struct engine_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->connection_count; i++)
+        connection_close(&worker->connections[i]);
+    if (worker->base)
+        event_base_free(worker->base);
+    free(worker->connections);
+    free(worker->dirty);
+    free(worker->room.items);
+    free(worker->key);
+    free(worker->value);
+    free(worker->context.reader);
+    free(worker->context.receive_buffer);
+}
