@@ -109,7 +109,7 @@ static int make_event_base(struct engine_worker *worker, struct error *err)
         event_config_free(config);
     }
     if (!worker->base)
-        return error_set(err, ERROR_FAILED, "libevent offers no edge-triggered readiness here");
+        return error_set_errno(err, ERROR_FAILED, "libevent offers no edge-triggered readiness here");
     return 0;
 }
 

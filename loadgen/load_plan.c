@@ -21,6 +21,8 @@ const struct option_spec load_plan_options[] = {
                   "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
     OPTION_NUMBER("rate", 'r', "N", struct load_options, rate, "requests per second: 20k"),
     OPTION_COUNT("connections", 'c', "N", struct load_options, connections, "TCP connections (16)"),
+    OPTION_COUNT("threads", 't', "N", struct load_options, threads,
+                 "load threads, each pinned to a core of its own when there are several (1)"),
     OPTION_COUNT("depth", 0, "N", struct load_options, depth,
                  "requests in flight per connection (65536 over all)"),
     OPTION_DURATION("duration", 'd', "TIME", struct load_options, duration_ns,
@@ -55,6 +57,7 @@ void load_plan_init(struct load_plan *plan)
 {
     *plan = (struct load_plan){.options = {.stamps = "auto",
                                            .connections = 16,
+                                           .threads = 1,
                                            .duration_ns = duration_not_given,
                                            .max_duration_ns = duration_not_given,
                                            .confidence = 0.95,
@@ -90,6 +93,9 @@ static int check_numbers(const struct load_options *o, struct error *err)
         return error_set(
             err, ERROR_INPUT, "--depth: %llu on %llu connections are more than %d in flight",
             (unsigned long long)o->depth, (unsigned long long)o->connections, ENGINE_IN_FLIGHT_CAP);
+    if (o->threads < 1 || o->threads > o->connections)
+        return error_set(err, ERROR_INPUT, "--threads must be 1 to the number of connections, %llu",
+                         (unsigned long long)o->connections);
     if (o->prepare)
         return 0;
     if (!(o->rate > 0))
@@ -199,6 +205,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
     const struct load_options *o = &plan->options;
     return (struct engine_settings){.server = &plan->server,
                                     .workload = &plan->workload,
+                                    .threads = (uint32_t)o->threads,
                                     .connections = (uint32_t)o->connections,
                                     .depth = (uint32_t)o->depth,
                                     .stamps = plan->stamps,

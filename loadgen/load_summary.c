@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/units.h"
+
 const double summary_quantiles[SUMMARY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
 const char *const summary_quantile_names[SUMMARY_QUANTILES] = {"p50",   "p90",    "p99",
                                                                "p99.9", "p99.99", "max"};
@@ -265,6 +267,16 @@ static json_t *reasons_json(const struct load_summary *summary)
     return array;
 }
 
+// Those that the threads were pinned to, in the order of the threads.
+static json_t *cores_json(const struct engine_result *result)
+{
+    json_t *array = json_array();
+    for (unsigned core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &result->cores))
+            json_array_append_new(array, json_integer(core));
+    return array;
+}
+
 json_t *load_summary_json(const struct load_summary *summary, const struct engine_result *result,
                           const struct load_facts *facts)
 {
@@ -283,6 +295,8 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "pattern", json_string(facts->pattern ? facts->pattern : "constant"));
     set_count(json, "seed", facts->seed);
     set_count(json, "connections", result->connection_count);
+    set_count(json, "threads", result->thread_count);
+    json_object_set_new(json, "cores", cores_json(result));
     json_object_set_new(json, "depth",
                         result->depth_is_cap ? json_null() : json_integer(result->depth));
     json_object_set_new(json, "duration_s", json_real(summary->duration_s));
@@ -396,6 +410,11 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth);
     print_small(out, "\n  lateness   p50 ", summary->lateness_p50_us, " us");
     print_small(out, ", p99 ", summary->lateness_p99_us, " us");
+    if (result->thread_count > 1) {
+        char cores[200];
+        fprintf(out, "\n  threads    %u, one on each of the cores %s", result->thread_count,
+                units_format_cores(&result->cores, cores, sizeof cores));
+    }
     print_small(out, "\n  client     ", summary->cpu_us_per_request, " us of CPU a request");
     print_small(out, ", ", summary->spin_fraction * 100, " % of the time idle (spinning)\n");
     if (result->kernel_stamps)

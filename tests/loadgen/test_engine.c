@@ -9,9 +9,11 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -139,9 +141,9 @@ static void gets_only(struct workload *workload)
 }
 
 // Runs and checks what must hold of any run.
-static void run(const struct workload *workload, uint16_t port, double rate, uint32_t connections,
-                uint32_t depth, enum stamp_mode stamps, uint64_t timeout_ms,
-                struct engine_result *result, struct tally *tally)
+static void run_threads(uint32_t threads, const struct workload *workload, uint16_t port,
+                        double rate, uint32_t connections, uint32_t depth, enum stamp_mode stamps,
+                        uint64_t timeout_ms, struct engine_result *result, struct tally *tally)
 {
     struct error err = {0};
     struct schedule schedule;
@@ -155,6 +157,7 @@ static void run(const struct workload *workload, uint16_t port, double rate, uin
         0);
     const struct engine_settings settings = {.server = &address,
                                              .workload = workload,
+                                             .threads = threads,
                                              .connections = connections,
                                              .depth = depth,
                                              .stamps = stamps,
@@ -177,6 +180,13 @@ static void run(const struct workload *workload, uint16_t port, double rate, uin
             assert_true(sample->reply_tsc > sample->send_tsc && sample->reply_end > 0);
     }
     schedule_free(&schedule);
+}
+
+static void run(const struct workload *workload, uint16_t port, double rate, uint32_t connections,
+                uint32_t depth, enum stamp_mode stamps, uint64_t timeout_ms,
+                struct engine_result *result, struct tally *tally)
+{
+    run_threads(1, workload, port, rate, connections, depth, stamps, timeout_ms, result, tally);
 }
 
 // On each connection requests and replies follow one another without gap.
@@ -245,17 +255,123 @@ static void memcached_answers_everything(void **state)
     process_stop(&server, 1000);
 }
 
+static void start_labserver(struct process *server, uint16_t port, const char *threads)
+{
+    char port_text[8], path[300];
+    const char *build = getenv("BUILD");
+    snprintf(port_text, sizeof port_text, "%u", port);
+    snprintf(path, sizeof path, "%s/labserver", build ? build : "build");
+    const char *const argv[] = {path, "--port", port_text, "--threads", threads, NULL};
+    start_server(server, argv, port);
+}
+
+// Two threads send the one schedule: every request of it once, in its order, each thread on its own
+// connections, and all of it adds up.
+static void threads_share_one_schedule(void **state)
+{
+    (void)state;
+    uint16_t port = free_port();
+    struct process server;
+    struct workload workload;
+    struct engine_result result;
+    struct tally tally;
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    if (CPU_COUNT(&allowed) < 2)
+        skip();
+    start_labserver(&server, port, "1");
+    gets_only(&workload);
+    workload.mix[WORKLOAD_SET] = 1;
+    run_threads(2, &workload, port, 20000, 5, 0, STAMP_MODE_AUTO, patient_ms, &result, &tally);
+    assert_int_equal(result.end, ENGINE_COMPLETE);
+    assert_int_equal(result.thread_count, 2);
+    assert_int_equal(CPU_COUNT(&result.cores), 2);
+    size_t answered = 0;
+    for (size_t i = 0; i < result.sample_count; i++) {
+        answered += sample_is_answered(&result.samples[i]) != 0;
+        assert_int_equal((result.samples[i].connection - 1) % 2, i % 2);
+    }
+    assert_int_equal(answered, result.sample_count);
+    uint64_t replies = 0;
+    for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
+        replies += result.counts.replies[kind];
+    assert_int_equal(replies, result.sample_count);
+    assert_true(result.cpu_ns > 0 && result.spin_tsc > 0);
+    check_offsets(&result);
+    engine_result_free(&result);
+    process_stop(&server, 1000);
+}
+
+static void note_begin(void *context, uint64_t begin_ns)
+{
+    (void)begin_ns;
+    *(bool *)context = true;
+}
+
+static void fail_to_begin(uint32_t threads, uint32_t connections, uint16_t port, struct error *err)
+{
+    struct workload workload;
+    struct schedule schedule;
+    struct engine_result result;
+    struct server_address address;
+    bool begun = false;
+    gets_only(&workload);
+    resolve(port, &address);
+    assert_int_equal(schedule_draw(&workload,
+                                   &(struct distribution){.kind = DISTRIBUTION_FIXED, .first = 1},
+                                   100, 100000000, 1, &schedule, err),
+                     0);
+    const struct engine_settings settings = {.server = &address,
+                                             .workload = &workload,
+                                             .threads = threads,
+                                             .connections = connections,
+                                             .announce = note_begin,
+                                             .announce_context = &begun,
+                                             .duration_ns = 100000000};
+    assert_true(engine_run(&settings, &schedule, &result, err) < 0);
+    assert_false(begun);
+    assert_null(result.samples);
+    schedule_free(&schedule);
+}
+
+// One of two threads, or both, find no file left for their sockets: the other ends unsent.
+static void a_thread_that_cannot_begin_stops_the_others(void **state)
+{
+    (void)state;
+    enum { CONNECTIONS = 40, HELD = 80 };
+    uint16_t port = free_port();
+    struct process server;
+    struct rlimit limit, few;
+    struct error err = {0};
+    int held[HELD];
+    fail_to_begin(CPU_SETSIZE + 1, CPU_SETSIZE + 1, port, &err);
+    assert_non_null(strstr(err.text, "a core each"));
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    if (CPU_COUNT(&allowed) < 2)
+        skip();
+    fail_to_begin(2, 4, port, &err);
+    assert_non_null(strstr(err.text, "Connection refused"));
+    start_labserver(&server, port, "1");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    few = (struct rlimit){.rlim_cur = CONNECTIONS + 64, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (unsigned i = 0; i < HELD; i++)
+        held[i] = dup(STDERR_FILENO);
+    fail_to_begin(2, CONNECTIONS, port, &err);
+    for (unsigned i = 0; i < HELD; i++)
+        close(held[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_true(strstr(err.text, "Too many open files") || strstr(err.text, "libevent"));
+    process_stop(&server, 1000);
+}
+
 static void big_requests_leave_in_pieces(void **state)
 {
     (void)state;
     uint16_t port = free_port();
-    char port_text[8], path[300];
-    const char *build = getenv("BUILD");
     struct process server;
-    snprintf(port_text, sizeof port_text, "%u", port);
-    snprintf(path, sizeof path, "%s/labserver", build ? build : "build");
-    const char *const argv[] = {path, "--port", port_text, NULL};
-    start_server(&server, argv, port);
+    start_labserver(&server, port, "1");
     struct workload workload;
     struct engine_result result;
     struct tally tally;
@@ -371,6 +487,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memcached_answers_everything),
+        cmocka_unit_test(threads_share_one_schedule),
+        cmocka_unit_test(a_thread_that_cannot_begin_stops_the_others),
         cmocka_unit_test(big_requests_leave_in_pieces),
         cmocka_unit_test(nonsense_is_an_error_reply),
         cmocka_unit_test(a_reply_of_the_wrong_kind_is_an_error),
