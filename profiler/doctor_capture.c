@@ -9,6 +9,7 @@
 #include "profiler/doctor_checks.h"
 #include "profiler/events_capture.h"
 #include "profiler/privilege.h"
+#include "profiler/processor_trace.h"
 #include "profiler/receive_stamps.h"
 
 static void check_btf(struct doctor_items *items)
@@ -97,19 +98,17 @@ static void check_transmit_stamps(struct doctor_items *items)
 
 static void check_processor_trace(struct doctor_items *items)
 {
-    char type[16], path[256];
+    struct processor_trace trace;
+    char event[128];
     struct doctor_item *item =
         doctor_add(items, DOCTOR_CAPTURE, "Intel PT", "every function call, user and kernel");
-    bool perf = doctor_find_program("perf", path, sizeof path);
-    if (!doctor_read_line("/sys/bus/event_source/devices/intel_pt/type", type, sizeof type))
-        doctor_missing(item, DOCTOR_NO,
-                       "an Intel CPU since Broadwell, not virtualised or with PT passed through",
-                       "neither the CPU nor the hypervisor offers it");
-    else if (!perf)
-        doctor_missing(item, DOCTOR_LIMITED, "apt-get install linux-perf",
-                       "PT is there; perf, which records it, is not");
+    processor_trace_find("", NULL, &trace);
+    if (trace.obstacle == PROCESSOR_TRACE_READY)
+        doctor_found(item, DOCTOR_YES, "%s",
+                     processor_trace_event(&trace, PROCESSOR_TRACE_NORMAL, event, sizeof event));
     else
-        doctor_found(item, DOCTOR_YES, "event source %s", type);
+        doctor_missing(item, trace.pmu_type ? DOCTOR_LIMITED : DOCTOR_NO, trace.how, "%s",
+                       trace.reason);
 }
 
 static void check_counters(struct doctor_items *items)

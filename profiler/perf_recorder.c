@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/perf_recorder.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/units.h"
+
+enum {
+    ANSWER_MS = 30 * 1000, // the first answer waits for the copy of kcore
+    END_MS = 120 * 1000,   // all buffers are written out, and the build-ids read
+    KILL_GRACE_MS = 2000,
+};
+
+// --- the command line ----------------------------------------------------------------------------
+
+unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,
+                                 struct perf_recorder_words *words,
+                                 const char *argv[PERF_RECORDER_ARGUMENTS])
+{
+    unsigned n = 0;
+    argv[n++] = settings->perf ? settings->perf : "perf";
+    argv[n++] = "record";
+    argv[n++] = "--event";
+    argv[n++] = settings->event;
+    if (settings->pids) {
+        argv[n++] = "--pid";
+        argv[n++] = settings->pids;
+        if (settings->per_thread)
+            argv[n++] = "--per-thread";
+    } else if (CPU_COUNT(&settings->cores)) {
+        argv[n++] = "--cpu";
+        argv[n++] = units_format_cores(&settings->cores, words->cores, sizeof words->cores);
+    } else {
+        argv[n++] = "--all-cpus";
+    }
+    argv[n++] = "--switch-events";
+    argv[n++] = "--delay=-1"; // begins disabled
+    argv[n++] = "--control=fd:0,1";
+    argv[n++] = "--no-buildid-cache"; // leaves the user's ~/.debug alone
+    if (settings->kcore)
+        argv[n++] = "--kcore";
+    if (settings->aux_bytes) {
+        snprintf(words->aux, sizeof words->aux, "--mmap-pages=,%lluK",
+                 (unsigned long long)(settings->aux_bytes >> 10));
+        argv[n++] = words->aux;
+    }
+    if (settings->snapshot)
+        argv[n++] = "--snapshot";
+    argv[n++] = "--output";
+    argv[n++] = settings->output;
+    argv[n] = NULL;
+    return n;
+}
+
+// --- when it fails -------------------------------------------------------------------------------
+
+// What perf said first, on one line: its complaint stands before its usage.
+static void read_complaint(const char *log, char *out, size_t out_bytes)
+{
+    char text[1024];
+    size_t used = 0, got = 0;
+    FILE *file = fopen(log, "re");
+    if (file) {
+        got = fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+    }
+    text[got] = '\0';
+    char *usage = strstr(text, "Usage: ");
+    if (usage)
+        *usage = '\0';
+    for (const char *at = text; *at && used + 2 < out_bytes; at++) {
+        bool space = isspace((unsigned char)*at);
+        if (space && (used == 0 || out[used - 1] == ' '))
+            continue;
+        out[used++] = space ? ' ' : *at;
+    }
+    while (used && out[used - 1] == ' ')
+        used--;
+    out[used] = '\0';
+}
+
+static int ended_error(const struct perf_recorder *recorder, const char *when, int status,
+                       struct error *err)
+{
+    char complaint[400];
+    read_complaint(recorder->log, complaint, sizeof complaint);
+    bool killed = WIFSIGNALED(status);
+    return error_set(err, ERROR_FAILED, "perf record ended %s (%s %d): %s; all of it: %s", when,
+                     killed ? "signal" : "exit code",
+                     killed ? WTERMSIG(status) : WEXITSTATUS(status),
+                     complaint[0] ? complaint : "it said nothing", recorder->log);
+}
+
+// --- the conversation ----------------------------------------------------------------------------
+
+static long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000L + now.tv_nsec / 1000000L;
+}
+
+// Waits for "ack" (newer ones send a NUL behind it). 1: there; 0: time is up; -1: perf closed its
+// end, so it is about to be gone.
+static int await_answer(struct perf_recorder *recorder)
+{
+    static const char answer[] = "ack\n";
+    size_t matched = 0;
+    for (long deadline = now_ms() + recorder->answer_ms;;) {
+        long left = deadline - now_ms();
+        struct pollfd ready = {.fd = recorder->process.output, .events = POLLIN};
+        int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
+        if (polled < 0 && errno == EINTR)
+            continue;
+        char byte;
+        if (polled <= 0)
+            return 0;
+        ssize_t got = read(recorder->process.output, &byte, 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return -1;
+        matched = byte == answer[matched] ? matched + 1 : byte == answer[0];
+        if (matched == sizeof answer - 1)
+            return 1;
+    }
+}
+
+// Says a word to perf and waits for its answer. On failure perf is ended.
+static int command(struct perf_recorder *recorder, const char *word, const char *when,
+                   struct error *err)
+{
+    char line[32];
+    int status = 0, length = snprintf(line, sizeof line, "%s\n", word);
+    struct process *process = &recorder->process;
+    if (process->pid <= 0)
+        return error_set(err, ERROR_FAILED, "perf record does not run, so it cannot %s", word);
+    ssize_t written = write(process->input, line, (size_t)length);
+    int answer = written == length ? await_answer(recorder) : -1;
+    if (answer > 0)
+        return 0;
+    int ended = process_wait(process, answer < 0 ? KILL_GRACE_MS : 0, &status, err);
+    if (ended > 0)
+        ended_error(recorder, when, status, err);
+    else if (ended == 0)
+        error_set(err, ERROR_FAILED,
+                  "perf record does not answer `%s` within %d ms; what it said is in %s", word,
+                  recorder->answer_ms, recorder->log);
+    process_stop(process, KILL_GRACE_MS);
+    return -ERROR_FAILED;
+}
+
+int perf_recorder_start(struct perf_recorder *recorder,
+                        const struct perf_recorder_settings *settings, struct error *err)
+{
+    struct perf_recorder_words words;
+    const char *argv[PERF_RECORDER_ARGUMENTS];
+    const struct process_place place = {.cores = settings->place,
+                                        .log_path = settings->log,
+                                        .pipe_input = true,
+                                        .pipe_output = true};
+    *recorder = (struct perf_recorder){
+        .process = {.input = -1, .output = -1},
+        .answer_ms = settings->answer_ms ? settings->answer_ms : ANSWER_MS,
+        .end_ms = settings->end_ms ? settings->end_ms : END_MS,
+    };
+    if (strlen(settings->log) >= sizeof recorder->log)
+        return error_set(err, ERROR_INPUT, "%s: the path is too long", settings->log);
+    snprintf(recorder->log, sizeof recorder->log, "%s", settings->log);
+    perf_recorder_arguments(settings, &words, argv);
+    process_describe(argv, recorder->command, sizeof recorder->command);
+    unlink(settings->log); // of an earlier capture
+    int result = process_start(&recorder->process, argv, &place, err);
+    return result < 0 ? result : command(recorder, "ping", "before it was ready", err);
+}
+
+int perf_recorder_enable(struct perf_recorder *recorder, struct error *err)
+{
+    return command(recorder, "enable", "when its events were enabled", err);
+}
+
+int perf_recorder_disable(struct perf_recorder *recorder, struct error *err)
+{
+    return command(recorder, "disable", "before it was stopped", err);
+}
+
+// perf answers before it reads the buffers; what it is asked next it answers afterwards.
+int perf_recorder_snapshot(struct perf_recorder *recorder, struct error *err)
+{
+    int result = command(recorder, "snapshot", "at a snapshot", err);
+    if (result == 0)
+        result = command(recorder, "ping", "while it wrote a snapshot", err);
+    recorder->snapshots += result == 0;
+    return result;
+}
+
+int perf_recorder_check(struct perf_recorder *recorder, struct error *err)
+{
+    int status;
+    int ended = process_wait(&recorder->process, 0, &status, err);
+    return ended > 0 ? ended_error(recorder, "while it was recording", status, err) : ended;
+}
+
+int perf_recorder_stop(struct perf_recorder *recorder, struct error *err)
+{
+    int status = 0;
+    int result = command(recorder, "stop", "before it was stopped", err);
+    if (result < 0)
+        return result;
+    int ended = process_wait(&recorder->process, recorder->end_ms, &status, err);
+    if (ended > 0)
+        process_close_pipes(&recorder->process);
+    if (ended == 0) {
+        process_stop(&recorder->process, KILL_GRACE_MS);
+        return error_set(err, ERROR_FAILED,
+                         "perf record had not written its recording %d ms after it was stopped; "
+                         "what it said is in %s",
+                         recorder->end_ms, recorder->log);
+    }
+    if (ended < 0)
+        return ended;
+    bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return well ? 0 : ended_error(recorder, "badly", status, err);
+}
+
+void perf_recorder_fini(struct perf_recorder *recorder)
+{
+    if (recorder->process.pid > 0)
+        process_stop(&recorder->process, KILL_GRACE_MS);
+}

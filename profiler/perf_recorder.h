@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// Drives a stock `perf record` as a child: its command line, and the commands it takes while it
+// runs (perf-record(1), --control: enable, disable, snapshot, stop, ping, each answered "ack").
+// perf's stdin and stdout are the two ends of that conversation, so there is nothing to clean up;
+// perf dies with this process, also by kill -9. Every wait is bounded, and what perf said on stderr
+// is in the error when it fails.
+#ifndef PROFILER_PERF_RECORDER_H
+#define PROFILER_PERF_RECORDER_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/process.h"
+
+struct perf_recorder_settings {
+    const char *perf;       // program; NULL: "perf" in PATH
+    const char *event;      // as after perf record -e
+    const char *output;     // perf.data; with kcore it becomes a folder
+    const char *log;        // perf's stderr
+    cpu_set_t cores;        // to record; empty: all
+    const char *pids;       // "12,34": record these processes instead of cores; NULL: cores
+    bool per_thread;        // with pids: a buffer for each thread instead of one for each core
+    bool kcore;             // copy the kernel's code beside the recording
+    bool snapshot;          // keep only what the AUX buffers hold, and write it when asked
+    uint64_t aux_bytes;     // AUX buffer of each core, a power of two times the page; 0: no AUX
+    const cpu_set_t *place; // where perf itself runs; NULL: anywhere
+    int answer_ms;          // longest wait for an answer; 0: 30 s
+    int end_ms;             // longest wait for the end, when perf writes what is left; 0: 120 s
+};
+
+struct perf_recorder {
+    struct process process;
+    char log[4200];
+    char command[2048]; // for people
+    int answer_ms, end_ms;
+    unsigned snapshots; // taken
+};
+
+// Fills argv (most of `most`) with perf's command line; the numbers it needs go to words. Exposed
+// for tests. Returns the number of arguments.
+struct perf_recorder_words {
+    char cores[1024], aux[40];
+};
+enum { PERF_RECORDER_ARGUMENTS = 32 };
+unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,
+                                 struct perf_recorder_words *words,
+                                 const char *argv[PERF_RECORDER_ARGUMENTS]);
+
+// Starts perf with its events disabled; returns when it answers. On failure nothing is left
+// running.
+int perf_recorder_start(struct perf_recorder *recorder,
+                        const struct perf_recorder_settings *settings, struct error *err);
+int perf_recorder_enable(struct perf_recorder *recorder, struct error *err);
+// Writes out what the AUX buffers hold now. Only for a recorder that was started for snapshots.
+int perf_recorder_snapshot(struct perf_recorder *recorder, struct error *err);
+// An error when perf has ended by itself. Costs one system call.
+int perf_recorder_check(struct perf_recorder *recorder, struct error *err);
+int perf_recorder_disable(struct perf_recorder *recorder, struct error *err);
+// Has perf write everything, and waits for its end.
+int perf_recorder_stop(struct perf_recorder *recorder, struct error *err);
+// Ends perf if it runs still. Harmless on a zeroed struct.
+void perf_recorder_fini(struct perf_recorder *recorder);
+
+#endif

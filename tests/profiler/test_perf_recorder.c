@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+//
+// Driving `perf record`: its command line, and the conversation with it, against a script that
+// speaks perf's part well or badly, and against the real one with a software event.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "analysis/perf_data.h"
+#include "profiler/perf_recorder.h"
+
+static char folder[] = "/tmp/taillight-recorder-XXXXXX";
+static char perf_path[64], log_path[64], output_path[64], words_path[64];
+
+// Does as perf does, but for $MODE. Notes what it is told, and its process number.
+static const char script[] =
+    "#!/bin/bash\n"
+    "output=${@: -1}\n"
+    "folder=${output%/*}\n"
+    "printf '%s\\n' \"$@\" >\"$folder/arguments\"\n"
+    "echo $$ >\"$folder/pid\"\n"
+    "[ \"$MODE\" = refuses ] && { printf \"event syntax error: 'bogus'\\n   \\\\___ no such\\n\\n "
+    "Usage: perf record\\n\" >&2; exit 129; }\n"
+    "echo 'Events disabled' >&2\n"
+    "while read -r word; do\n"
+    "    echo \"$word\" >>\"$folder/words\"\n"
+    "    case \"$MODE:$word\" in\n"
+    "        mute:enable) continue ;;\n"
+    "        dies:enable) echo 'No space left on device' >&2; exit 1 ;;\n"
+    "        killed:enable) printf 'ack\\n'; kill -9 $$ ;;\n"
+    "        lingers:stop) printf 'ack\\n'; exec sleep 60 ;;\n"
+    "        badly:stop) printf 'ack\\n'; echo 'cannot write' >&2; exit 3 ;;\n"
+    "        *:stop) printf 'ack\\n\\0'; exit 0 ;;\n"
+    "        *) printf 'ack\\n\\0' ;;\n"
+    "    esac\n"
+    "done\n";
+
+static struct perf_recorder_settings settings_of(const char *mode)
+{
+    setenv("MODE", mode, 1);
+    unlink(words_path);
+    return (struct perf_recorder_settings){.perf = perf_path,
+                                           .event = "intel_pt//",
+                                           .output = output_path,
+                                           .log = log_path,
+                                           .answer_ms = 400,
+                                           .end_ms = 400};
+}
+
+static void read_file(const char *path, char *out, size_t out_bytes)
+{
+    FILE *file = fopen(path, "r");
+    size_t got = file ? fread(out, 1, out_bytes - 1, file) : 0;
+    out[got] = '\0';
+    if (file)
+        fclose(file);
+}
+
+static void expect_arguments(const struct perf_recorder_settings *settings, const char *wanted)
+{
+    struct perf_recorder_words words;
+    const char *argv[PERF_RECORDER_ARGUMENTS];
+    char text[512] = "";
+    unsigned count = perf_recorder_arguments(settings, &words, argv);
+    assert_null(argv[count]);
+    for (unsigned i = 0; i < count; i++) {
+        strcat(text, i ? " " : "");
+        strcat(text, argv[i]);
+    }
+    assert_string_equal(text, wanted);
+}
+
+static void command_lines(void **state)
+{
+    (void)state;
+    struct perf_recorder_settings settings = {.event = "intel_pt//", .output = "o", .log = "l"};
+    expect_arguments(&settings, "perf record --event intel_pt// --all-cpus --switch-events "
+                                "--delay=-1 --control=fd:0,1 --no-buildid-cache --output o");
+    CPU_SET(0, &settings.cores);
+    CPU_SET(1, &settings.cores);
+    CPU_SET(3, &settings.cores);
+    settings.kcore = settings.snapshot = true;
+    settings.aux_bytes = 64 << 20;
+    settings.perf = "/opt/perf";
+    expect_arguments(&settings, "/opt/perf record --event intel_pt// --cpu 0-1,3 --switch-events "
+                                "--delay=-1 --control=fd:0,1 --no-buildid-cache --kcore "
+                                "--mmap-pages=,65536K --snapshot --output o");
+    settings = (struct perf_recorder_settings){
+        .event = "e", .output = "o", .log = "l", .pids = "12,13", .per_thread = true};
+    expect_arguments(&settings, "perf record --event e --pid 12,13 --per-thread --switch-events "
+                                "--delay=-1 --control=fd:0,1 --no-buildid-cache --output o");
+}
+
+static void a_conversation(void **state)
+{
+    (void)state;
+    struct perf_recorder recorder;
+    struct error err = {0};
+    char words[256];
+    struct perf_recorder_settings settings = settings_of("well");
+    if (perf_recorder_start(&recorder, &settings, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(perf_recorder_enable(&recorder, &err), 0);
+    assert_int_equal(perf_recorder_check(&recorder, &err), 0);
+    assert_int_equal(perf_recorder_snapshot(&recorder, &err), 0);
+    assert_int_equal(recorder.snapshots, 1);
+    assert_int_equal(perf_recorder_disable(&recorder, &err), 0);
+    assert_int_equal(perf_recorder_stop(&recorder, &err), 0);
+    assert_int_equal(recorder.process.pid, 0);
+    read_file(words_path, words, sizeof words);
+    assert_string_equal(words, "ping\nenable\nsnapshot\nping\ndisable\nstop\n");
+    perf_recorder_fini(&recorder);
+}
+
+// What fails names what perf said, and leaves no process behind.
+static void fails(const char *mode, const char *why)
+{
+    struct perf_recorder recorder;
+    struct error err = {0};
+    struct perf_recorder_settings settings = settings_of(mode);
+    int result = perf_recorder_start(&recorder, &settings, &err);
+    if (result == 0)
+        result = perf_recorder_enable(&recorder, &err);
+    for (int i = 0; result == 0 && i < 100 && strcmp(mode, "killed") == 0; i++) {
+        result = perf_recorder_check(&recorder, &err);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    if (result == 0)
+        result = perf_recorder_stop(&recorder, &err);
+    assert_int_equal(result, -ERROR_FAILED);
+    if (!strstr(err.text, why))
+        fail_msg("%s: \"%s\" is not in: %s", mode, why, err.text);
+    assert_int_equal(recorder.process.pid, 0);
+    perf_recorder_fini(&recorder);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); // no child is left
+}
+
+static void it_refuses(void **state)
+{
+    (void)state;
+    fails("refuses", "before it was ready (exit code 129): event syntax error: 'bogus' \\___ no "
+                     "such; all of it: ");
+}
+
+static void it_does_not_answer(void **state)
+{
+    (void)state;
+    fails("mute", "perf record does not answer `enable` within 400 ms");
+}
+
+static void it_dies(void **state)
+{
+    (void)state;
+    fails("dies", "No space left on device");
+}
+
+static void it_is_killed(void **state)
+{
+    (void)state;
+    fails("killed", "while it was recording (signal 9)");
+}
+
+static void it_does_not_end(void **state)
+{
+    (void)state;
+    fails("lingers", "had not written its recording 400 ms after it was stopped");
+}
+
+static void it_ends_badly(void **state)
+{
+    (void)state;
+    fails("badly", "ended badly (exit code 3): Events disabled cannot write");
+}
+
+static void there_is_none(void **state)
+{
+    (void)state;
+    struct perf_recorder recorder;
+    struct error err = {0};
+    struct perf_recorder_settings settings = settings_of("well");
+    settings.perf = "/nowhere/perf";
+    assert_int_equal(perf_recorder_start(&recorder, &settings, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "is it installed?"));
+    perf_recorder_fini(&recorder);
+}
+
+// perf dies with the one who drives it, however that one ends.
+static void it_dies_with_us(void **state)
+{
+    (void)state;
+    struct perf_recorder_settings settings = settings_of("well");
+    pid_t driver = fork();
+    if (driver == 0) {
+        struct perf_recorder recorder;
+        struct error err;
+        _exit(perf_recorder_start(&recorder, &settings, &err) == 0 ? kill(getpid(), SIGKILL) : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(driver, &status, 0), driver);
+    assert_true(WIFSIGNALED(status));
+    char path[80], text[32];
+    snprintf(path, sizeof path, "%s/pid", folder);
+    read_file(path, text, sizeof text);
+    pid_t perf = (pid_t)strtol(text, NULL, 10);
+    assert_true(perf > 1);
+    // This process is the subreaper, so the orphan is ours to reap.
+    assert_int_equal(waitpid(perf, &status, 0), perf);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void the_real_one(void **state)
+{
+    (void)state;
+    struct perf_recorder recorder;
+    struct error err = {0};
+    struct perf_recorder_settings settings = {
+        .event = "cpu-clock", .output = output_path, .log = log_path};
+    if (system("perf record -e cpu-clock -a -o /dev/null -- true >/dev/null 2>&1") != 0) {
+        print_message("perf record does not work here\n");
+        skip();
+    }
+    if (perf_recorder_start(&recorder, &settings, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(perf_recorder_enable(&recorder, &err), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    assert_int_equal(perf_recorder_check(&recorder, &err), 0);
+    assert_int_equal(perf_recorder_disable(&recorder, &err), 0);
+    if (perf_recorder_stop(&recorder, &err) < 0)
+        fail_msg("%s", err.text);
+    struct perf_data data;
+    if (perf_data_open(output_path, NULL, &data, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(data.complaint_count, 0);
+    assert_true(data.counts[PERF_SAMPLE] > 0);
+    assert_true(data.counts[PERF_SWITCH_CPU_WIDE] > 0);
+    perf_data_free(&data);
+    perf_recorder_fini(&recorder);
+    settings.event = "no-such-event";
+    assert_int_equal(perf_recorder_start(&recorder, &settings, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "event syntax error"));
+    assert_null(strstr(err.text, "Usage"));
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder) || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return 1;
+    signal(SIGPIPE, SIG_IGN);
+    snprintf(perf_path, sizeof perf_path, "%s/perf", folder);
+    snprintf(log_path, sizeof log_path, "%s/perf.log", folder);
+    snprintf(output_path, sizeof output_path, "%s/perf.data", folder);
+    snprintf(words_path, sizeof words_path, "%s/words", folder);
+    FILE *file = fopen(perf_path, "w");
+    if (!file || fputs(script, file) == EOF || fclose(file) != 0 || chmod(perf_path, 0755) < 0)
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(command_lines),   cmocka_unit_test(a_conversation),
+        cmocka_unit_test(it_refuses),      cmocka_unit_test(it_does_not_answer),
+        cmocka_unit_test(it_dies),         cmocka_unit_test(it_is_killed),
+        cmocka_unit_test(it_does_not_end), cmocka_unit_test(it_ends_badly),
+        cmocka_unit_test(there_is_none),   cmocka_unit_test(it_dies_with_us),
+        cmocka_unit_test(the_real_one),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[80];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) != 0 ? 1 : failed;
+}
