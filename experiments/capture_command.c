@@ -14,6 +14,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/units.h"
+#include "experiments/capture_trace.h"
 #include "experiments/run_folder.h"
 #include "profiler/clock_recorder.h"
 #include "profiler/events_capture.h"
@@ -25,16 +26,20 @@ enum {
 };
 
 struct capture_options {
-    const char *out, *shim;
+    const char *out, *shim, *backend_name;
     uint64_t port, buffer_bytes;
     cpu_set_t cores, helper_cores;
     bool no_events, need_events, quiet;
+    struct capture_trace_options trace;
 };
 
 static const struct option_spec options[] = {
     OPTION_STRING("out", 'o', "DIR", struct capture_options, out, "where the logs go; needed"),
     OPTION_COUNT("port", 'p', "PORT", struct capture_options, port,
-                 "the server's TCP port; needed"),
+                 "the server's TCP port; needed for kernel events and the shim"),
+    OPTION_STRING(
+        "backend", 'b', "NAME", struct capture_options, backend_name,
+        "auto: what there is; events or intel_pt (functions, beside events): or fail; none"),
     OPTION_CORES("cores", 'c', "LIST", struct capture_options, cores,
                  "cores to record (all): \"0-2,5\""),
     OPTION_STRING("shim", 0, "DIR", struct capture_options, shim,
@@ -44,8 +49,21 @@ static const struct option_spec options[] = {
     OPTION_BYTES("buffer", 0, "BYTES", struct capture_options, buffer_bytes,
                  "for kernel events, per recorded core (32MiB)"),
     OPTION_FLAG("no-events", 0, struct capture_options, no_events, "record no kernel events"),
-    OPTION_FLAG("need-events", 0, struct capture_options, need_events,
-                "fail where kernel events cannot be recorded, instead of going on without"),
+    OPTION_STRING("pt-detail", 0, "WORD", struct capture_options, trace.detail,
+                  "Intel PT: light, normal or fine (normal)"),
+    OPTION_BYTES("pt-buffer", 0, "BYTES", struct capture_options, trace.buffer_bytes,
+                 "Intel PT: trace buffer per recorded core, a power of two (32MiB)"),
+    OPTION_STRING("pt-event", 0, "EVENT", struct capture_options, trace.event,
+                  "the perf event to record instead, as in \"intel_pt/noretcomp=1/u\""),
+    OPTION_STRING("pid", 0, "LIST", struct capture_options, trace.pids,
+                  "Intel PT of these processes instead of cores"),
+    OPTION_FLAG("per-thread", 0, struct capture_options, trace.per_thread,
+                "with --pid: a trace for each thread instead of one for each core"),
+    OPTION_FLAG("snapshot", 0, struct capture_options, trace.snapshot,
+                "Intel PT: keep only the buffers; write them at each line \"snapshot\" on stdin, "
+                "or SIGUSR1"),
+    OPTION_STRING("perf", 0, "PROGRAM", struct capture_options, trace.perf,
+                  "the perf that records Intel PT (in PATH)"),
     OPTION_FLAG("quiet", 'q', struct capture_options, quiet, "no progress on stderr"),
     OPTION_END,
 };
@@ -53,12 +71,13 @@ static const struct option_spec options[] = {
 static const struct command_usage usage = {
     .name = "capture",
     .arguments = "--out DIR --port PORT [options]",
-    .summary = "Watches a server on this host: kernel events, socket calls, clocks.",
+    .summary =
+        "Watches a server on this host: kernel events, function calls, socket calls, clocks.",
     .details = "Prints one line {\"ready\": true, \"warnings\": [...]} when everything is armed; "
                "stops at the end of\nits standard input (Ctrl-D), at SIGINT and at SIGTERM; then "
-               "writes events.tlog, sockets.tlog,\ncalls.tlog, connections.tlog, clock.tlog and "
-               "capture.json. Connections that are open already\nare looked up in the network "
-               "namespace it runs in.",
+               "writes events.tlog, sockets.tlog,\ncalls.tlog, connections.tlog, perf.data (Intel "
+               "PT), clock.tlog and capture.json. Connections that\nare open already are looked "
+               "up in the network namespace it runs in.",
     .options = options,
 };
 
@@ -67,24 +86,48 @@ struct capture {
     struct progress progress;
     struct events_capture *events;       // NULL: none
     struct message_collector *collector; // NULL: none
+    struct capture_trace trace;
+    bool tracing, trace_needed, trace_wanted;
     struct clock_recorder clock;
     json_t *warnings, *document;
     int signals;
+    char line[64]; // of standard input, as far as it was read
+    size_t line_used;
 };
 
-static int check_options(const struct capture_options *o, int positional, char **argv,
-                         struct error *err)
+// What --backend means for the two that can be chosen.
+static int choose_backends(struct capture *capture, struct error *err)
 {
+    struct capture_options *o = &capture->options;
+    const char *name = o->backend_name ? o->backend_name : "auto";
+    capture->trace_needed = strcmp(name, "intel_pt") == 0;
+    capture->trace_wanted = capture->trace_needed || strcmp(name, "auto") == 0;
+    if (strcmp(name, "events") == 0)
+        o->need_events = true;
+    else if (strcmp(name, "none") == 0)
+        o->no_events = true;
+    else if (!capture->trace_wanted)
+        return error_set(err, ERROR_INPUT,
+                         "--backend: \"%s\" is not auto, intel_pt, events or none", name);
+    return 0;
+}
+
+static int check_options(struct capture *capture, int positional, char **argv, struct error *err)
+{
+    struct capture_options *o = &capture->options;
     if (positional > 0)
         return error_set(err, ERROR_INPUT,
                          "%s: capture takes only options; see taillight capture --help", argv[1]);
     if (!o->out)
         return error_set(err, ERROR_INPUT, "--out DIR is needed");
-    if (o->port < 1 || o->port > 65535)
+    if (choose_backends(capture, err) < 0)
+        return -ERROR_INPUT;
+    if ((o->port < 1 && (!o->no_events || o->shim)) || o->port > 65535)
         return error_set(err, ERROR_INPUT, "--port is needed, from 1 to 65535");
     if (o->no_events && o->need_events)
-        return error_set(err, ERROR_INPUT, "--no-events and --need-events exclude each other");
-    return 0;
+        return error_set(err, ERROR_INPUT, "events are both asked for and excluded");
+    o->trace.cores = o->cores;
+    return capture_trace_check(&o->trace, err);
 }
 
 // --- arming --------------------------------------------------------------------------------------
@@ -96,6 +139,7 @@ static int open_signals(struct capture *capture, struct error *err)
     sigaddset(&taken, SIGINT);
     sigaddset(&taken, SIGTERM);
     sigaddset(&taken, SIGHUP);
+    sigaddset(&taken, SIGUSR1);
     sigprocmask(SIG_BLOCK, &taken, NULL);
     capture->signals = signalfd(-1, &taken, SFD_CLOEXEC);
     return capture->signals < 0 ? error_set_errno(err, ERROR_FAILED, "cannot listen for signals")
@@ -122,6 +166,23 @@ static int open_events(struct capture *capture, struct error *err)
     if (result < 0 && !capture->options.need_events) {
         snprintf(text, sizeof text, "no kernel events: %s", err->text);
         warn(capture, text);
+        return 0;
+    }
+    return result;
+}
+
+static int start_trace(struct capture *capture, struct error *err)
+{
+    char text[1200];
+    if (!capture->trace_wanted)
+        return 0;
+    int result =
+        capture_trace_start(&capture->trace, &capture->options.trace, capture->options.out, err);
+    capture->tracing = result == 0;
+    if (result < 0 && !capture->trace_needed) {
+        snprintf(text, sizeof text, "no function calls: %s", err->text);
+        if (!capture->trace.absent)
+            warn(capture, text);
         return 0;
     }
     return result;
@@ -156,6 +217,8 @@ static int arm(struct capture *capture, struct error *err)
         result = message_collector_create(o->shim, 0, (uint16_t)o->port, &capture->collector, err);
     if (result == 0)
         result = open_events(capture, err);
+    if (result == 0)
+        result = start_trace(capture, err);
     if (result < 0)
         return result;
     say_missing_programs(capture);
@@ -166,42 +229,90 @@ static int arm(struct capture *capture, struct error *err)
 
 // --- while it runs -------------------------------------------------------------------------------
 
-static int say_ready(const struct capture *capture, struct error *err)
+// Prints one line; takes it over.
+static int say(json_t *line, struct error *err)
 {
-    json_t *line = json_pack("{s:b, s:b, s:b, s:O}", "ready", 1, "events", capture->events != NULL,
-                             "shim", capture->collector != NULL, "warnings", capture->warnings);
     int written = line ? json_dumpf(line, stdout, JSON_COMPACT) : -1;
     json_decref(line);
     if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
-        return error_set_errno(err, ERROR_FAILED, "cannot say that the capture is ready");
+        return error_set_errno(err, ERROR_FAILED, "cannot print on standard output");
     return 0;
 }
 
-// Sleeps; true when it is time to stop.
-static bool wait_for_end(const struct capture *capture)
+static int say_ready(const struct capture *capture, struct error *err)
 {
-    char waste[256];
+    return say(json_pack("{s:b, s:b, s:b, s:b, s:O}", "ready", 1, "events", capture->events != NULL,
+                         "intel_pt", capture->tracing, "shim", capture->collector != NULL,
+                         "warnings", capture->warnings),
+               err);
+}
+
+static int take_snapshot(struct capture *capture, struct error *err)
+{
+    if (!capture->tracing || !capture->options.trace.snapshot) {
+        warn(capture,
+             "a snapshot was asked for, but none can be taken: no --snapshot, or no trace");
+        return 0;
+    }
+    int result = perf_recorder_snapshot(&capture->trace.recorder, err);
+    return result < 0
+               ? result
+               : say(json_pack("{s:i}", "snapshot", (int)capture->trace.recorder.snapshots), err);
+}
+
+// Takes a part of standard input: at each line "snapshot", a snapshot.
+static int take_input(struct capture *capture, const char *bytes, size_t count, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        if (bytes[i] != '\n') {
+            if (capture->line_used < sizeof capture->line - 1)
+                capture->line[capture->line_used++] = bytes[i];
+            continue;
+        }
+        capture->line[capture->line_used] = '\0';
+        capture->line_used = 0;
+        if (strcmp(capture->line, "snapshot") == 0)
+            result = take_snapshot(capture, err);
+    }
+    return result;
+}
+
+// Sleeps, or does what is asked for. 1: it is time to stop; 0: not yet.
+static int wait_for_end(struct capture *capture, struct error *err)
+{
+    char bytes[256];
     struct pollfd ready[2] = {{.fd = 0, .events = POLLIN},
                               {.fd = capture->signals, .events = POLLIN}};
     if (poll(ready, 2, POLL_MS) <= 0)
-        return false;
-    if (ready[1].revents)
-        return true;
-    ssize_t got = ready[0].revents ? read(0, waste, sizeof waste) : 1;
-    return got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN);
+        return 0;
+    if (ready[1].revents) {
+        struct signalfd_siginfo signal;
+        bool trigger = read(capture->signals, &signal, sizeof signal) == sizeof signal &&
+                       signal.ssi_signo == SIGUSR1;
+        return trigger ? take_snapshot(capture, err) : 1;
+    }
+    ssize_t got = read(0, bytes, sizeof bytes);
+    if (got > 0)
+        return take_input(capture, bytes, (size_t)got, err);
+    return got == 0 || (errno != EINTR && errno != EAGAIN);
 }
 
 static int watch(struct capture *capture, struct error *err)
 {
-    do {
+    int result = 0;
+    while (result == 0) {
         clock_recorder_poll(&capture->clock);
         if (capture->events)
             events_capture_poll(capture->events);
-        int result = capture->collector ? message_collector_poll(capture->collector, err) : 0;
-        if (result < 0)
-            return result;
-    } while (!wait_for_end(capture));
-    return 0;
+        if (capture->collector)
+            result = message_collector_poll(capture->collector, err);
+        if (result == 0 && capture->tracing)
+            result = perf_recorder_check(&capture->trace.recorder, err);
+        if (result == 0)
+            result = wait_for_end(capture, err);
+    }
+    return result < 0 ? result : 0;
 }
 
 // --- writing -------------------------------------------------------------------------------------
@@ -238,6 +349,28 @@ static int write_events(struct capture *capture, struct error *err)
     return 0;
 }
 
+static int write_trace(struct capture *capture, struct error *err)
+{
+    json_t *trace = NULL;
+    if (!capture->tracing)
+        return 0;
+    int result = capture_trace_stop(&capture->trace, &trace, err);
+    if (result < 0)
+        return result;
+    char text[200];
+    json_t *truncated = json_object_get(trace, "truncated");
+    if (json_integer_value(truncated)) {
+        snprintf(text, sizeof text,
+                 "the trace was cut %lld times because its buffer was full: --pt-buffer, or "
+                 "--pt-detail light",
+                 (long long)json_integer_value(truncated));
+        warn(capture, text);
+    }
+    json_object_set(json_object_get(capture->document, "dropped"), "trace", truncated);
+    json_object_set_new(capture->document, "intel_pt", trace);
+    return 0;
+}
+
 static int write_clock(struct capture *capture, struct error *err)
 {
     char path[RUN_PATH_BYTES + 32];
@@ -260,14 +393,21 @@ static int write_out(struct capture *capture, struct error *err)
         return error_set(err, ERROR_INPUT, "--out: the path is too long");
     snprintf(folder.path, sizeof folder.path, "%s", o->out);
     capture->document =
-        json_pack("{s:s, s:i, s:s, s:{}, s:O}", "backend", capture->events ? "events" : "none",
+        json_pack("{s:s, s:i, s:s, s:{}, s:O}", "backend",
+                  capture->tracing  ? "intel_pt"
+                  : capture->events ? "events"
+                                    : "none",
                   "port", (int)o->port, "cores",
                   CPU_COUNT(&o->cores) ? units_format_cores(&o->cores, cores, sizeof cores) : "all",
                   "dropped", "warnings", capture->warnings);
     if (!capture->document)
         return error_set(err, ERROR_FAILED, "out of memory");
-    // The events first: their programs cost the server time for as long as they are attached.
-    int result = write_events(capture, err);
+    // What costs the server time for as long as it lasts ends first.
+    int result = capture->tracing ? perf_recorder_disable(&capture->trace.recorder, err) : 0;
+    if (result == 0)
+        result = write_events(capture, err);
+    if (result == 0)
+        result = write_trace(capture, err);
     if (result == 0)
         result = write_calls(capture, err);
     if (result == 0)
@@ -283,7 +423,7 @@ int capture_command(int argc, char **argv)
     int positional = 0;
     bool help = false;
     if (options_parse(&usage, argc, argv, &capture.options, &positional, &help, &err) < 0 ||
-        (!help && check_options(&capture.options, positional, argv, &err) < 0))
+        (!help && check_options(&capture, positional, argv, &err) < 0))
         return error_report(&err);
     if (help)
         return 0;
@@ -302,6 +442,7 @@ int capture_command(int argc, char **argv)
         result = write_out(&capture, &err);
     }
     progress_end(&capture.progress);
+    perf_recorder_fini(&capture.trace.recorder);
     events_capture_free(capture.events);
     message_collector_free(capture.collector);
     clock_recorder_free(&capture.clock);

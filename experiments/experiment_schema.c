@@ -45,6 +45,7 @@ static const cyaml_strval_t server_kinds[] = {{"memcached", SERVER_KIND_MEMCACHE
                                               {"command", SERVER_KIND_COMMAND}};
 static const cyaml_strval_t neighbour_kinds[] = {{"command", NEIGHBOUR_KIND_COMMAND}};
 static const cyaml_strval_t capture_backends[] = {{"auto", CAPTURE_BACKEND_AUTO},
+                                                  {"intel_pt", CAPTURE_BACKEND_INTEL_PT},
                                                   {"events", CAPTURE_BACKEND_EVENTS},
                                                   {"none", CAPTURE_BACKEND_NONE}};
 

@@ -18,7 +18,12 @@
 enum host_kind { HOST_KIND_LOCAL, HOST_KIND_NETNS, HOST_KIND_SSH };
 enum server_kind { SERVER_KIND_MEMCACHED, SERVER_KIND_COMMAND };
 enum neighbour_kind { NEIGHBOUR_KIND_COMMAND };
-enum capture_backend { CAPTURE_BACKEND_AUTO, CAPTURE_BACKEND_EVENTS, CAPTURE_BACKEND_NONE };
+enum capture_backend {
+    CAPTURE_BACKEND_AUTO,
+    CAPTURE_BACKEND_INTEL_PT,
+    CAPTURE_BACKEND_EVENTS,
+    CAPTURE_BACKEND_NONE
+};
 
 struct host_spec {
     enum host_kind kind;

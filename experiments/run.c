@@ -13,7 +13,7 @@
 #include "experiments/run_state.h"
 #include "profiler/doctor.h"
 
-enum { ARM_TIMEOUT_S = 30, CAPTURE_GRACE_S = 60 }; // to load its programs; to write its logs
+enum { ARM_TIMEOUT_S = 60, CAPTURE_GRACE_S = 240 }; // to load its programs; to write its logs
 
 struct host *run_server_host(struct run *run)
 {
@@ -206,7 +206,6 @@ static int start_capture(struct run *run, struct error *err)
     char out[LOG_PATH_BYTES], port[8], cores[256], helpers[256], buffer[32];
     const char *argv[24];
     size_t n = 0;
-    bool events = run->experiment->backend != CAPTURE_BACKEND_NONE;
     progress_phase(run->progress, "arming the capture");
     run_folder_path(&run->outcome->folder, "server", out);
     run_folder_path(&run->outcome->folder, "logs/capture.log", run->capture_log);
@@ -222,13 +221,11 @@ static int start_capture(struct run *run, struct error *err)
         units_format_cores(&run_server_host(run)->plan->cores, cores, sizeof cores),
         "--helper-cores",
         units_format_cores(&run_load_host(run)->plan->cores, helpers, sizeof helpers),
+        "--backend",
+        capture_backend_name(run->experiment->backend),
         "--quiet"};
     for (; n < sizeof fixed / sizeof *fixed; n++)
         argv[n] = fixed[n];
-    if (!events)
-        argv[n++] = "--no-events";
-    else if (run->experiment->backend == CAPTURE_BACKEND_EVENTS)
-        argv[n++] = "--need-events";
     if (run->shim_dir[0]) {
         argv[n++] = "--shim";
         argv[n++] = run->shim_dir;

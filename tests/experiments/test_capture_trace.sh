@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# The intel_pt backend of `taillight capture`. Where there is no Intel PT it refuses in the doctor's
+# words, before a run begins its load; what it does where there is one is tried with a software
+# event in its place, and with a script in perf's.
+. tests/experiments/run_lib.sh
+need_program jq jq
+out=$work/capture
+
+# Without Intel PT.
+reason=$("$taillight" doctor --json | jq -r '.items[] | select(.name == "Intel PT" and .state != "yes") | .missing')
+if [ -n "$reason" ]; then
+    "$taillight" capture --out "$out" --backend intel_pt --no-events </dev/null \
+        >"$work/out" 2>"$work/cmd.err"
+    [ $? -eq 1 ] || fail "without Intel PT it does not end with 1"
+    grep -qF "cannot record Intel PT: $reason; needed: " "$work/cmd.err" || fail "not in the doctor's words"
+    [ ! -s "$work/out" ] || fail "it says that it is ready"
+    if command -v memcached >/dev/null; then
+        experiment "$work/pt.yaml" local 1000 1s <<<'servers: {cache: {kind: memcached, port: 22611}}
+capture: {backend: intel_pt}'
+        "$taillight" run "$work/pt.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
+        [ $? -eq 1 ] || fail "a run that needs Intel PT does not end with 1"
+        grep -qF "$reason" "$work/run.err" || fail "the run does not say what is missing"
+        [ ! -e "$work/run/client/samples.tlog" ] || fail "the load began"
+        check_not_whole "$work/run"
+    fi
+    "$taillight" capture --out "$out" --backend auto --no-events </dev/null 2>"$work/cmd.err" |
+        jq -e '.intel_pt == false' >/dev/null || fail "auto does not go on without"
+fi
+
+# Options.
+refused() { # PATTERN OPTIONS...
+    local pattern=$1
+    shift
+    "$taillight" capture --out "$out" --no-events "$@" </dev/null >/dev/null 2>"$work/cmd.err"
+    [ $? -eq 2 ] || fail "exit $? instead of 2: $*"
+    grep -q -- "$pattern" "$work/cmd.err" || fail "does not say \"$pattern\": $*"
+}
+refused 'not auto, intel_pt, events or none' --backend pt
+refused 'not light, normal or fine' --pt-detail huge
+refused 'not a power of two' --pt-buffer 3MiB
+refused 'not a list of process numbers' --pid memcached
+refused '--per-thread needs --pid' --per-thread
+
+# A script that speaks perf's part, with a recording that perf made before.
+if ! perf record -q -e cpu-clock -a -o "$work/made" -- true >/dev/null 2>"$work/perf.err"; then
+    skip "perf record does not work here (no perf, or not permitted)"
+fi
+cat >"$work/perf" <<EOF
+#!/bin/bash
+echo \$\$ >$work/perf.pid
+while read -r word; do
+    echo \$word >>$work/words
+    [ \$word = stop ] && cp $work/made "\${@: -1}"
+    printf 'ack\n\0'
+    [ \$word = stop ] && exit 0
+done
+EOF
+chmod 755 "$work/perf"
+with_script=(--no-events --backend intel_pt --pt-event cpu-clock --perf "$work/perf")
+mkfifo "$work/in"
+"$taillight" capture --out "$out" "${with_script[@]}" --snapshot <"$work/in" \
+    >"$work/out" 2>"$work/cmd.err" &
+capture=$!
+exec 7>"$work/in"
+wait_for "$work/out" '"ready":true' 10 || fail "it is not ready"
+echo snapshot >&7
+wait_for "$work/out" '{"snapshot":1}' 10 || fail "no snapshot for a line of input"
+kill -USR1 $capture
+wait_for "$work/out" '{"snapshot":2}' 10 || fail "no snapshot for SIGUSR1"
+exec 7>&-
+wait $capture || fail "exit $? at the end of its input"
+[ "$(tr '\n' ' ' <"$work/words")" = "ping enable snapshot ping snapshot ping disable stop " ] ||
+    fail "perf was told: $(tr '\n' ' ' <"$work/words")"
+[ "$(jq -c '[.backend, .intel_pt.perf_data, .intel_pt.snapshots, .dropped.trace]' "$out/capture.json")" = \
+    '["intel_pt","perf.data",2,0]' ] || fail "capture.json: $(cat "$out/capture.json")"
+
+# From here on standard input never ends.
+exec 7<>"$work/in"
+
+# perf dies meanwhile: the capture fails and says so.
+"$taillight" capture --out "$out.dies" "${with_script[@]}" <&7 >"$work/out" 2>"$work/cmd.err" &
+capture=$!
+wait_for "$work/out" '"ready":true' 10 || fail "it is not ready"
+kill -9 "$(cat "$work/perf.pid")"
+wait $capture
+[ $? -eq 1 ] || fail "the death of perf goes unnoticed"
+grep -q 'perf record ended while it was recording (signal 9)' "$work/cmd.err" || fail "perf's death is not told"
+[ ! -e "$out.dies/capture.json" ] || fail "a failed capture has a capture.json"
+
+# The capture is killed: perf dies with it. Interrupted: everything is written.
+real=(--no-events --backend intel_pt --pt-event cpu-clock)
+for signal in KILL INT; do
+    "$taillight" capture --out "$out.$signal" "${real[@]}" <&7 >"$work/out" 2>"$work/cmd.err" &
+    capture=$!
+    wait_for "$work/out" '"ready":true' 10 || fail "it is not ready"
+    [ -n "$(pgrep -f "perf record .*$out.$signal")" ] || fail "perf does not run"
+    kill -$signal $capture
+    wait $capture
+    status=$?
+    tries=100
+    while pgrep -f "perf record .*$out.$signal" >/dev/null; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "perf is left behind after SIG$signal"
+        sleep 0.05
+    done
+done
+[ $status -eq 0 ] || fail "exit $status after Ctrl-C"
+perf script -i "$out.INT/perf.data" -F comm >"$work/comms" 2>/dev/null
+[ -s "$work/comms" ] || fail "perf finds no samples in the recording"
+jq -e '.intel_pt.lost_records == 0 and .intel_pt.complaints == 0' "$out.INT/capture.json" >/dev/null ||
+    fail "$(cat "$out.INT/capture.json")"
+echo "captured with $(perf --version)"
