@@ -14,7 +14,8 @@
 #include <string.h>
 #endif
 
-enum connection_protocol { CONNECTION_TCP = 6, CONNECTION_UDP = 17 }; // IANA protocol numbers
+// IANA protocol numbers; a UNIX stream socket has none, and no addresses.
+enum connection_protocol { CONNECTION_UNIX = 0, CONNECTION_TCP = 6, CONNECTION_UDP = 17 };
 
 struct connection {
     uint32_t id;          // what the records of the same log call it; unique within that log
@@ -34,9 +35,9 @@ _Static_assert(sizeof(struct connection) == 64, "the log format is fixed");
 // True when b is the other end of a.
 static inline bool connection_mirrors(const struct connection *a, const struct connection *b)
 {
-    return a->protocol == b->protocol && a->local_port == b->peer_port &&
-           a->peer_port == b->local_port && memcmp(a->local, b->peer, 16) == 0 &&
-           memcmp(a->peer, b->local, 16) == 0;
+    return a->protocol != CONNECTION_UNIX && a->protocol == b->protocol &&
+           a->local_port == b->peer_port && a->peer_port == b->local_port &&
+           memcmp(a->local, b->peer, 16) == 0 && memcmp(a->peer, b->local, 16) == 0;
 }
 #endif
 

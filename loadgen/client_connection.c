@@ -2,20 +2,31 @@
 #include "loadgen/client_connection.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/tsc.h"
+#include "loadgen/client_connection_internal.h"
 
 enum {
     REPLY_BATCH = 64,
     READS_AT_ONCE = 16, // then the other connections get their turn
 };
+
+void connection_ready(struct client_connection *connection)
+{
+    connection->context->progress = true;
+    if (connection->state == CONNECTION_CONNECTING && !connection_reopened(connection))
+        return;
+    // Readiness is edge-triggered and libevent tells an error queue's stamp (EPOLLERR), new data
+    // and new room apart only in part, so each edge looks at what may have changed. Level
+    // triggering would come back for ever while a stamp waits on the error queue.
+    connection_receive(connection);
+    if (connection->blocked)
+        connection_flush(connection);
+}
 
 static uint64_t power_of_two(uint64_t at_least)
 {
@@ -26,66 +37,33 @@ static uint64_t power_of_two(uint64_t at_least)
 }
 
 int connection_open(struct client_connection *connection, uint32_t id,
-                    const struct server_address *address, struct connection_context *context,
-                    uint32_t depth, size_t out_bytes, struct error *err)
+                    struct connection_context *context, uint32_t depth, size_t out_bytes,
+                    struct error *err)
 {
-    *connection = (struct client_connection){
-        .socket_fd = -1, .id = id, .context = context, .depth = depth, .out_bytes = out_bytes};
+    *connection = (struct client_connection){.socket_fd = -1,
+                                             .id = id,
+                                             .context = context,
+                                             .depth = depth,
+                                             .out_bytes = out_bytes,
+                                             .blocked = true};
     // Slots outlive their replies until their TX stamps are in, hence twice the depth.
     connection->slot_mask = power_of_two(2 * (uint64_t)depth + STAMP_WAITS) - 1;
     connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
     connection->out = malloc(out_bytes);
-    if (!connection->slots || !connection->out)
+    connection->event = event_new(context->base, -1, 0, context->on_ready, connection);
+    connection->timer = event_new(context->base, -1, 0, connection_retry, connection);
+    if (!connection->slots || !connection->out || !connection->event || !connection->timer)
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
     memset(connection->slots, 0xff, (connection->slot_mask + 1) * sizeof *connection->slots);
     memset(connection->out, 0, out_bytes); // every page is there before the run
-    connection->socket_fd = socket(address->socket_address.ss_family,
-                                   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-    if (connection->socket_fd < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot open a socket for connection %u", id);
-    const int on = 1;
-    setsockopt(connection->socket_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (connect(connection->socket_fd, (const void *)&address->socket_address,
-                address->socket_address_bytes) < 0 &&
-        errno != EINPROGRESS)
-        return error_set_errno(err, ERROR_FAILED,
-                               "cannot connect to %s (is a server running "
-                               "there?)",
-                               address->text);
-    return 0;
+    return connection_begin(connection, true, err);
 }
 
-static int64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void note_addresses(struct client_connection *connection)
-{
-    struct connection *entry = &connection->entry;
-    struct sockaddr_storage socket_address = {0};
-    socklen_t bytes = sizeof socket_address;
-    entry->id = connection->id;
-    entry->protocol = CONNECTION_TCP;
-    entry->process = (uint32_t)getpid();
-    entry->opened_time = tsc_now();
-    getsockname(connection->socket_fd, (struct sockaddr *)&socket_address, &bytes);
-    server_address_bytes(&socket_address, entry->local, &entry->local_port);
-    bytes = sizeof socket_address;
-    getpeername(connection->socket_fd, (struct sockaddr *)&socket_address, &bytes);
-    server_address_bytes(&socket_address, entry->peer, &entry->peer_port);
-    bytes = sizeof entry->cookie;
-    getsockopt(connection->socket_fd, SOL_SOCKET, SO_COOKIE, &entry->cookie, &bytes);
-}
-
-int connection_establish(struct client_connection *connection, const struct server_address *address,
-                         int64_t deadline_ms, struct error *err)
+int connection_establish(struct client_connection *connection, int64_t deadline_ms,
+                         struct error *err)
 {
     struct pollfd ready = {.fd = connection->socket_fd, .events = POLLOUT};
-    int events = 0, failure = 0;
-    socklen_t bytes = sizeof failure;
+    int events = 0;
     do {
         int64_t left = deadline_ms - monotonic_ms();
         events = poll(&ready, 1, left < 0 ? 0 : (int)left);
@@ -94,55 +72,32 @@ int connection_establish(struct client_connection *connection, const struct serv
         return error_set(err, ERROR_FAILED,
                          "cannot connect to %s: no answer within 5 s (a firewall, or a server that "
                          "accepts no more connections?)",
-                         address->text);
-    getsockopt(connection->socket_fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
-    if (events < 0 || failure) {
-        errno = failure ? failure : errno;
-        return error_set_errno(err, ERROR_FAILED,
-                               "cannot connect to %s (is a server running there?)", address->text);
-    }
-    note_addresses(connection);
-    return connection->context->kernel_stamps ? client_stamps_enable(connection->socket_fd, err)
-                                              : 0;
+                         connection->context->server->text);
+    int status = connection_finish(connection, err);
+    return status < 0 ? status : connection_watch(connection, err);
+}
+
+int connection_watch(struct client_connection *connection, struct error *err)
+{
+    event_assign(connection->event, connection->context->base, connection->socket_fd,
+                 EV_READ | EV_WRITE | EV_PERSIST | EV_ET, connection->context->on_ready,
+                 connection);
+    return event_add(connection->event, NULL) < 0
+               ? error_set(err, ERROR_FAILED, "cannot watch connection %u", connection->id)
+               : 0;
 }
 
 void connection_close(struct client_connection *connection)
 {
     if (connection->event)
         event_free(connection->event);
+    if (connection->timer)
+        event_free(connection->timer);
     if (connection->socket_fd >= 0)
         close(connection->socket_fd);
     free(connection->slots);
     free(connection->out);
     *connection = (struct client_connection){.socket_fd = -1};
-}
-
-static struct sample *sample_of(struct client_connection *connection, uint64_t slot)
-{
-    return &connection->context->samples[connection->slots[slot & connection->slot_mask]];
-}
-
-// The stream ended: what was sent is lost, what was only put was never sent.
-static void connection_break(struct client_connection *connection, const char *why)
-{
-    struct connection_counts *counts = connection->context->counts;
-    if (counts->broken++ == 0)
-        error_set(&counts->first_break, ERROR_FAILED, "connection %u broke after %llu replies: %s",
-                  connection->id, (unsigned long long)connection->answered, why);
-    for (uint64_t slot = connection->answered; slot < connection->put; slot++) {
-        struct sample *sample = sample_of(connection, slot);
-        if (slot < connection->sent) {
-            sample->status = SAMPLE_LOST;
-        } else {
-            sample->status = SAMPLE_UNSENT;
-            sample->request_begin = sample->request_end = 0;
-        }
-    }
-    counts->in_flight -= connection->put - connection->answered;
-    connection->answered = connection->sent = connection->put;
-    event_del(connection->event);
-    close(connection->socket_fd);
-    connection->socket_fd = -1;
 }
 
 void connection_put(struct client_connection *connection, uint32_t sample_index,
@@ -173,7 +128,7 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
 {
     uint64_t first = connection->sent;
     while (connection->sent < connection->put) {
-        struct sample *sample = sample_of(connection, connection->sent);
+        struct sample *sample = connection_sample(connection, connection->sent);
         if (sample->request_end > connection->bytes_sent)
             break;
         sample->send_tsc = before;
@@ -189,7 +144,7 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
 void connection_flush(struct client_connection *connection)
 {
     connection->dirty = false;
-    if (connection->socket_fd < 0 || connection->out_begin == connection->out_end)
+    if (!connection_is_open(connection) || connection->out_begin == connection->out_end)
         return;
     size_t wanted = connection->out_end - connection->out_begin;
     uint64_t before = tsc_now();
@@ -201,7 +156,7 @@ void connection_flush(struct client_connection *connection)
         return;
     }
     if (taken < 0) {
-        connection_break(connection, strerror(errno));
+        connection_end(connection, connection_loss_of(errno), strerror(errno));
         return;
     }
     connection->out_begin += (size_t)taken;
@@ -238,7 +193,7 @@ static void take_reply(struct client_connection *connection, const struct reply 
         counts->unexpected++;
         return;
     }
-    struct sample *sample = sample_of(connection, connection->answered++);
+    struct sample *sample = connection_sample(connection, connection->answered++);
     counts->in_flight--;
     sample->status = status_of(counts, context->protocol, sample->operation, reply->kind);
     sample->reply_tsc = arrival->tsc;
@@ -260,7 +215,9 @@ static void take_reply(struct client_connection *connection, const struct reply 
     }
 }
 
-static void take_bytes(struct client_connection *connection, size_t count,
+// False: the replies are not what the protocol allows, and which request those behind them answer
+// is not known.
+static bool take_bytes(struct client_connection *connection, size_t count,
                        const struct arrival *arrival)
 {
     const struct protocol *protocol = connection->context->protocol;
@@ -269,11 +226,15 @@ static void take_bytes(struct client_connection *connection, size_t count,
         struct reply replies[REPLY_BATCH];
         size_t found;
         size_t used = protocol->parse(&connection->parser, at, count, replies, REPLY_BATCH, &found);
-        for (size_t i = 0; i < found; i++)
+        for (size_t i = 0; i < found; i++) {
             take_reply(connection, &replies[i], arrival);
+            if (replies[i].kind >= REPLY_MALFORMED)
+                return false;
+        }
         at += used;
         count -= used;
     }
+    return true;
 }
 
 bool connection_receive(struct client_connection *connection)
@@ -281,7 +242,7 @@ bool connection_receive(struct client_connection *connection)
     struct connection_context *context = connection->context;
     char control[STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
     bool any = false;
-    for (unsigned i = 0; connection->socket_fd >= 0; i++) {
+    for (unsigned i = 0; connection_is_open(connection); i++) {
         struct iovec buffer = {context->receive_buffer, context->receive_bytes};
         struct msghdr message = {.msg_iov = &buffer,
                                  .msg_iovlen = 1,
@@ -292,7 +253,8 @@ bool connection_receive(struct client_connection *connection)
         if (count < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (count <= 0) {
-            connection_break(connection, count == 0 ? "the server closed it" : strerror(errno));
+            connection_end(connection, count == 0 ? LOSS_CLOSED : connection_loss_of(errno),
+                           count == 0 ? "the server closed it" : strerror(errno));
             return true;
         }
         any = true;
@@ -300,7 +262,14 @@ bool connection_receive(struct client_connection *connection)
         arrival.stream_end = connection->bytes_received;
         if (context->kernel_stamps)
             arrival.rx_ns = client_stamps_receive_ns(&message);
-        take_bytes(connection, (size_t)count, &arrival);
+        if (!take_bytes(connection, (size_t)count, &arrival)) {
+            connection_end(connection, LOSS_MALFORMED, "a reply that the protocol does not allow");
+            return true;
+        }
+        if (connection->parser.closing && !connection->parser.in_reply) {
+            connection_end(connection, LOSS_CLOSED, "the server said that it closes it");
+            return true;
+        }
         if ((size_t)count < context->receive_bytes)
             break; // a short read empties the socket: the next bytes bring the next edge
         if (i + 1 == READS_AT_ONCE) {
@@ -315,14 +284,14 @@ int connection_take_stamps(struct client_connection *connection, uint64_t now_ts
 {
     struct connection_context *context = connection->context;
     unsigned stamps;
-    if (connection->socket_fd < 0)
+    if (!connection_is_open(connection))
         return 0;
     int taken = stamp_reader_take(context->reader, connection->socket_fd, &stamps);
     for (unsigned i = 0; i < stamps; i++) {
         const struct tx_stamp *stamp = &context->reader->stamps[i];
         const struct stamp_wait *wait = stamp_waits_match(&connection->waits, stamp->last_byte);
         for (uint32_t k = 0; wait && k < wait->requests; k++) {
-            struct sample *sample = sample_of(connection, wait->first_slot + k);
+            struct sample *sample = connection_sample(connection, wait->first_slot + k);
             sample->tx_ns = stamp->ns;
             sample->tx_source = STAMP_SOFTWARE;
         }

@@ -126,7 +126,8 @@ static int prepare(struct engine *engine, const sigset_t *signals, struct error 
     uint32_t share = ENGINE_IN_FLIGHT_CAP / settings->connections;
     result->depth_is_cap = settings->depth == 0;
     result->depth = shared->depth = settings->depth ? settings->depth : share ? share : 1;
-    result->connection_count = settings->connections;
+    result->connections_at_once = settings->connections;
+    atomic_init(&shared->last_id, settings->connections);
     result->thread_count = shared->thread_count;
     shared->value_bytes = workload_value_bytes_max(workload);
     shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
@@ -258,22 +259,6 @@ static uint64_t choose_start(const struct engine *engine)
 
 // --- merging -------------------------------------------------------------------------------------
 
-static void add_counts(struct connection_counts *all, const struct connection_counts *more)
-{
-    for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
-        all->replies[kind] += more->replies[kind];
-    all->mismatched += more->mismatched;
-    all->unexpected += more->unexpected;
-    all->in_flight += more->in_flight;
-    all->in_flight_max += more->in_flight_max;
-    if (more->broken && !all->broken)
-        all->first_break = more->first_break;
-    all->broken += more->broken;
-    all->rx_missing += more->rx_missing;
-    all->rx_coalesced += more->rx_coalesced;
-    all->foreign_errors += more->foreign_errors;
-}
-
 // Puts the threads' samples into the schedule's order. A single thread's are that already.
 static int merge_samples(struct engine *engine, struct error *err)
 {
@@ -315,10 +300,30 @@ static void merge_end(struct engine_result *result, const struct engine_worker *
     }
 }
 
+// Puts the threads' logs into the order of the ids: 1, 2, ... without gap.
+static int merge_connections(struct engine *engine, struct error *err)
+{
+    struct engine_result *result = engine->result;
+    for (uint32_t i = 0; i < engine->shared.thread_count; i++)
+        result->connection_count += (uint32_t)engine->workers[i]->context.log.count;
+    result->connections = calloc(result->connection_count, sizeof *result->connections);
+    if (!result->connections)
+        return error_set(err, ERROR_FAILED, "out of memory for %u connections",
+                         result->connection_count);
+    for (uint32_t i = 0; i < engine->shared.thread_count; i++) {
+        const struct connection_log *log = &engine->workers[i]->context.log;
+        for (size_t c = 0; c < log->count; c++)
+            result->connections[log->items[c].id - 1] = log->items[c];
+    }
+    return 0;
+}
+
 static int merge(struct engine *engine, struct error *err)
 {
     struct engine_result *result = engine->result;
     int status = merge_samples(engine, err);
+    if (status == 0)
+        status = merge_connections(engine, err);
     if (status < 0)
         return status;
     result->end = ENGINE_COMPLETE;
@@ -332,9 +337,10 @@ static int merge(struct engine *engine, struct error *err)
         result->spin_tsc += worker->spin_tsc;
         result->delayed_by_depth += worker->delayed_by_depth;
         result->stamps_unknown += worker->stamps_unknown;
-        add_counts(&result->counts, &worker->counts);
-        if (worker->busy_poll_why.kind)
-            result->busy_poll_why = worker->busy_poll_why;
+        connection_counts_add(&result->counts, &worker->counts);
+        result->counts.in_flight_max += worker->counts.in_flight_max;
+        if (worker->context.busy_poll_why.kind)
+            result->busy_poll_why = worker->context.busy_poll_why;
     }
     // What was not yet due when a person ended the run was never offered.
     while (result->end == ENGINE_INTERRUPTED && result->sample_count &&
@@ -347,28 +353,11 @@ static int merge(struct engine *engine, struct error *err)
 
 // --- the whole -----------------------------------------------------------------------------------
 
-static int collect_connections(struct engine *engine, struct error *err)
-{
-    struct engine_result *result = engine->result;
-    result->connections = calloc(result->connection_count, sizeof *result->connections);
-    if (!result->connections)
-        return error_set(err, ERROR_FAILED, "out of memory for %u connections",
-                         result->connection_count);
-    for (uint32_t i = 0; i < engine->shared.thread_count; i++) {
-        const struct engine_worker *worker = engine->workers[i];
-        for (uint32_t c = 0; c < worker->connection_count; c++)
-            result->connections[worker->connections[c].id - 1] = worker->connections[c].entry;
-    }
-    return 0;
-}
-
 static int run(struct engine *engine, struct error *err)
 {
     struct engine_result *result = engine->result;
     uint64_t start = 0;
     int status = begin_threads(engine, err);
-    if (status == 0)
-        status = collect_connections(engine, err);
     if (status == 0) {
         start = choose_start(engine);
         if (!start)
@@ -396,6 +385,7 @@ static void engine_close(struct engine *engine)
             break;
         if (worker->samples)
             munmap(worker->samples, worker->sample_bytes);
+        array_free(&worker->context.log);
         sem_destroy(&worker->go);
         free(worker);
     }

@@ -34,8 +34,9 @@ struct engine_settings {
     uint32_t connections;
     uint32_t depth; // in flight per connection; 0: as many as the cap allows
     enum stamp_mode stamps;
-    uint64_t duration_ns; // of the schedule
-    uint64_t timeout_ns;  // how long after the schedule's end replies are waited for
+    uint64_t duration_ns;  // of the schedule
+    uint64_t timeout_ns;   // how long after the schedule's end replies are waited for
+    uint64_t reconnect_ns; // how long a connection that ended is tried again; 0: not at all
     // Told, shortly before it comes, when the schedule begins (CLOCK_MONOTONIC); NULL: nobody asks.
     void (*announce)(void *context, uint64_t begin_ns);
     void *announce_context;
@@ -50,18 +51,19 @@ struct engine_settings {
 enum engine_end {
     ENGINE_COMPLETE,    // every request was answered
     ENGINE_TIMED_OUT,   // the timeout after the schedule's end passed
-    ENGINE_BROKEN,      // no connection was left (of one thread)
+    ENGINE_BROKEN,      // no connection was left to be tried again (of one thread)
     ENGINE_INTERRUPTED, // SIGINT or SIGTERM
 };
 
 // What a run left. The arrays are the caller's to free with engine_result_free.
 struct engine_result {
     enum engine_end end;
-    struct sample *samples; // one per scheduled request, in schedule order
-    size_t sample_count;    // of an interrupted run: those that were due by then
-    size_t sample_bytes;    // of the mapping
-    struct connection *connections;
+    struct sample *samples;         // one per scheduled request, in schedule order
+    size_t sample_count;            // of an interrupted run: those that were due by then
+    size_t sample_bytes;            // of the mapping
+    struct connection *connections; // all that came about, those opened again too; ids 1, 2, ...
     uint32_t connection_count;
+    uint32_t connections_at_once; // as asked for
     uint32_t thread_count;
     cpu_set_t cores;   // that the threads were pinned to, in their order; empty: one, unpinned
     uint32_t depth;    // the bound in effect

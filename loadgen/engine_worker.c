@@ -61,13 +61,7 @@ static void on_ready(evutil_socket_t socket_fd, short what, void *argument)
     (void)socket_fd, (void)what;
     struct client_connection *connection = argument;
     struct engine_worker *worker = connection->context->owner;
-    worker->context.progress = true;
-    // Readiness is edge-triggered and libevent tells an error queue's stamp (EPOLLERR), new data
-    // and new room apart only in part, so each edge looks at what may have changed. Level
-    // triggering would come back for ever while a stamp waits on the error queue.
-    connection_receive(connection);
-    if (connection->blocked)
-        connection_flush(connection);
+    connection_ready(connection);
     list_room(worker, connection);
 }
 
@@ -109,16 +103,9 @@ static int make_event_base(struct engine_worker *worker, struct error *err)
         event_config_free(config);
     }
     if (!worker->base)
-        return error_set_errno(err, ERROR_FAILED, "libevent offers no edge-triggered readiness here");
+        return error_set_errno(err, ERROR_FAILED,
+                               "libevent offers no edge-triggered readiness here");
     return 0;
-}
-
-// Raising it takes CAP_NET_ADMIN (socket(7)); a socket that cannot is as it was, and that is said.
-static void busy_poll(struct engine_worker *worker, int socket_fd)
-{
-    int us = (int)worker->shared->settings->busy_poll_us;
-    if (us && setsockopt(socket_fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof us) < 0)
-        error_set_errno(&worker->busy_poll_why, ERROR_FAILED, "no SO_BUSY_POLL");
 }
 
 static int connect_all(struct engine_worker *worker, struct error *err)
@@ -131,8 +118,8 @@ static int connect_all(struct engine_worker *worker, struct error *err)
     for (uint32_t i = 0; i < worker->connection_count; i++) {
         // Thread w has connections w + 1, w + 1 + T, ...
         uint32_t id = worker->index + i * shared->thread_count + 1;
-        int status = connection_open(&worker->connections[i], id, settings->server,
-                                     &worker->context, shared->depth, out_bytes, err);
+        int status = connection_open(&worker->connections[i], id, &worker->context, shared->depth,
+                                     out_bytes, err);
         if (status < 0)
             return status;
     }
@@ -141,15 +128,9 @@ static int connect_all(struct engine_worker *worker, struct error *err)
     int64_t deadline_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + CONNECT_MS;
     for (uint32_t i = 0; i < worker->connection_count; i++) {
         struct client_connection *connection = &worker->connections[i];
-        int status = connection_establish(connection, settings->server, deadline_ms, err);
+        int status = connection_establish(connection, deadline_ms, err);
         if (status < 0)
             return status;
-        busy_poll(worker, connection->socket_fd);
-        connection->event =
-            event_new(worker->base, connection->socket_fd, EV_READ | EV_WRITE | EV_PERSIST | EV_ET,
-                      on_ready, connection);
-        if (!connection->event || event_add(connection->event, NULL) < 0)
-            return error_set(err, ERROR_FAILED, "cannot watch connection %u", connection->id);
         list_room(worker, connection);
     }
     return 0;
@@ -158,22 +139,30 @@ static int connect_all(struct engine_worker *worker, struct error *err)
 int engine_worker_prepare(struct engine_worker *worker, struct error *err)
 {
     const struct engine_shared *shared = worker->shared;
-    uint32_t all = shared->settings->connections, step = shared->thread_count;
+    const struct engine_settings *settings = shared->settings;
+    uint32_t all = settings->connections, step = shared->thread_count;
     uint32_t count = (all - worker->index + step - 1) / step;
     worker->connections = calloc(count, sizeof *worker->connections);
     worker->dirty = calloc(count, sizeof(void *));
     worker->room = (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
     worker->value = calloc(1, shared->value_bytes + 1);
-    worker->context = (struct connection_context){.protocol = shared->settings->workload->protocol,
-                                                  .counts = &worker->counts,
-                                                  .owner = worker,
-                                                  .reader = malloc(sizeof(struct stamp_reader)),
-                                                  .receive_buffer = malloc(RECEIVE_BYTES),
-                                                  .receive_bytes = RECEIVE_BYTES,
-                                                  .kernel_stamps = shared->kernel_stamps};
+    worker->context =
+        (struct connection_context){.protocol = settings->workload->protocol,
+                                    .server = settings->server,
+                                    .counts = &worker->counts,
+                                    .owner = worker,
+                                    .on_ready = on_ready,
+                                    .last_id = &worker->shared->last_id,
+                                    .reader = malloc(sizeof(struct stamp_reader)),
+                                    .receive_buffer = malloc(RECEIVE_BYTES),
+                                    .receive_bytes = RECEIVE_BYTES,
+                                    .busy_poll_us = settings->busy_poll_us,
+                                    .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
+                                    .kernel_stamps = shared->kernel_stamps};
     if (!worker->connections || !worker->dirty || !worker->room.items || !worker->key ||
-        !worker->value || !worker->context.reader || !worker->context.receive_buffer)
+        !worker->value || !worker->context.reader || !worker->context.receive_buffer ||
+        array_reserve(&worker->context.log, count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
     for (uint32_t i = 0; i < count; i++)
         worker->connections[i].socket_fd = -1;
@@ -183,6 +172,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     int status = make_samples(worker, err);
     if (status == 0)
         status = make_event_base(worker, err);
+    worker->context.base = worker->base;
     return status < 0 ? status : connect_all(worker, err);
 }
 
@@ -226,7 +216,8 @@ static void send_due(struct engine_worker *worker, uint64_t now)
             break;
         struct client_connection *connection = take_room(worker);
         if (!connection) {
-            worker->full_tsc = now;
+            // While none is open it is not the depth that delays.
+            worker->full_tsc = worker->context.open ? now : worker->full_tsc;
             break;
         }
         if (intended < worker->full_tsc)
@@ -254,7 +245,7 @@ static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadlin
     const struct connection_counts *counts = &worker->counts;
     if (atomic_load_explicit(&worker->shared->stop, memory_order_relaxed))
         worker->end = ENGINE_INTERRUPTED;
-    else if (counts->broken == worker->connection_count)
+    else if (counts->given_up == worker->connection_count)
         worker->end = ENGINE_BROKEN;
     else if (worker->next == worker->sample_count && counts->in_flight == 0)
         worker->end = ENGINE_COMPLETE;
@@ -337,6 +328,7 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     worker->cpu_ns = thread_cpu_ns() - cpu_ns;
     worker->end_tsc = tsc_now();
     take_last_stamps(worker);
+    worker->stamps_unknown = worker->counts.stamps_unknown;
     for (uint32_t i = 0; i < worker->connection_count; i++)
         worker->stamps_unknown += worker->connections[i].waits.unknown;
 }

@@ -26,9 +26,10 @@ struct engine_shared {
     uint32_t depth;
     bool kernel_stamps;
     double ticks_per_ns;
-    size_t request_bytes; // the longest request
-    size_t value_bytes;   // the longest value
-    atomic_bool stop;     // a person ended the run, or another thread could not begin
+    size_t request_bytes;     // the longest request
+    size_t value_bytes;       // the longest value
+    _Atomic uint32_t last_id; // of any connection
+    atomic_bool stop;         // a person ended the run, or another thread could not begin
 };
 
 // Connections that await something, first come, first served; each is in it once at most.
@@ -60,7 +61,6 @@ struct engine_worker {
     struct connection_counts counts;
     enum engine_end end;
     uint64_t end_tsc, late_tsc, cpu_ns, spin_tsc, delayed_by_depth, stamps_unknown;
-    struct error busy_poll_why;
 
     // Between it and the thread that began it (engine.c).
     pthread_t thread;
@@ -83,7 +83,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err);
 // Sends its share of the schedule, which begins at start_tsc, and waits for the replies.
 void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc);
 
-// Closes its connections and frees everything but the samples.
+// Closes its connections and frees everything but the samples and the connections' log.
 void engine_worker_close(struct engine_worker *worker);
 
 #endif

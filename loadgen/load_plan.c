@@ -42,6 +42,8 @@ const struct option_spec load_plan_options[] = {
                   "auto (default), sw: kernel software stamps, user: none"),
     OPTION_DURATION("timeout", 0, "TIME", struct load_options, timeout_ns,
                     "how long replies are waited for after the end (1s)"),
+    OPTION_DURATION("reconnect", 0, "TIME", struct load_options, reconnect_ns,
+                    "how long a connection that ended is tried again (5s; 0s: not at all)"),
     OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
                   "write samples.tlog and connections.tlog there"),
     OPTION_FLAG("prepare", 0, struct load_options, prepare,
@@ -62,6 +64,7 @@ void load_plan_init(struct load_plan *plan)
                                            .max_duration_ns = duration_not_given,
                                            .confidence = 0.95,
                                            .timeout_ns = 1000000000u,
+                                           .reconnect_ns = 5000000000u,
                                            .seed = seed_not_given}};
     workload_defaults(&plan->workload);
 }
@@ -211,6 +214,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .stamps = plan->stamps,
                                     .duration_ns = o->duration_ns,
                                     .timeout_ns = o->timeout_ns,
+                                    .reconnect_ns = o->reconnect_ns,
                                     .announce = o->announce ? print_begin : NULL};
 }
 

@@ -20,7 +20,7 @@ struct load_options {
     const char *server, *protocol, *workload, *arrivals, *stamps, *samples, *target;
     double rate, confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
-        timeout_ns;
+        timeout_ns, reconnect_ns;
     bool prepare, announce, json, quiet;
 };
 

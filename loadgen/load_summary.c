@@ -130,15 +130,39 @@ void load_summary_add_reason(struct load_summary *summary, const char *format, .
 
 typedef unsigned long long count_type; // what printf's %llu takes
 
-static void judge_end(const struct engine_result *result, struct load_summary *summary)
+static double seconds_into(const struct engine_result *result, uint64_t tsc)
+{
+    return tsc ? microseconds(result, result->start_tsc, tsc) / 1e6 : 0;
+}
+
+// Connections that the server closes when they have nothing left to answer (HTTP's
+// keepalive_requests) are as they should be, if only they can be opened again.
+static void judge_connections(const struct engine_result *result, struct load_summary *summary)
 {
     const struct connection_counts *counts = &result->counts;
+    if (!counts->broken && !counts->reconnects_failed && !counts->given_up)
+        return;
+    bool all = counts->reconnects &&
+               (counts->broken >= result->connections_at_once || counts->reconnects_failed > 0);
+    char given_up[80] = "";
+    if (counts->given_up)
+        snprintf(given_up, sizeof given_up, ", %llu given up", (count_type)counts->given_up);
+    load_summary_add_reason(
+        summary,
+        "%s: %llu of %u connections ended from %.3f s on, %llu opened again (the last at %.3f s, "
+        "%llu attempts failed)%s, %llu requests lost on them%s%s",
+        all ? "server restarted midway" : "connections broke", (count_type)counts->ended,
+        result->connections_at_once, seconds_into(result, counts->first_end_tsc),
+        (count_type)counts->reconnects, seconds_into(result, counts->last_reconnect_tsc),
+        (count_type)counts->reconnects_failed, given_up, (count_type)summary->lost,
+        counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
+}
+
+static void judge_end(const struct engine_result *result, struct load_summary *summary)
+{
     if (result->end == ENGINE_INTERRUPTED)
         load_summary_add_reason(summary, "interrupted after %.3f s", summary->duration_s);
-    if (counts->broken)
-        load_summary_add_reason(summary, "%llu of %u connections broke; the first: %s",
-                                (count_type)counts->broken, result->connection_count,
-                                counts->first_break.text);
+    judge_connections(result, summary);
     uint64_t unanswered = summary->unsent + summary->timed_out + summary->lost;
     if (unanswered == 0)
         return;
@@ -179,7 +203,7 @@ static void judge_load(const struct engine_result *result, struct load_summary *
             "%llu of %llu requests had to wait for a connection with room (%u connections, "
             "%u in flight on each%s): the load was closed-loop; %s",
             (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
-            result->connection_count, result->depth,
+            result->connections_at_once, result->depth,
             result->depth_is_cap ? ", the in-flight cap" : "", whose);
     if ((double)summary->error_replies > share_tolerance * (double)summary->answered)
         load_summary_add_reason(summary, "%llu of %llu replies were errors",
@@ -259,6 +283,16 @@ static json_t *errors_json(const struct load_summary *summary, const struct engi
     return object;
 }
 
+// Requests by why their connection ended; only what happened.
+static json_t *lost_json(const struct connection_counts *counts)
+{
+    json_t *object = json_object();
+    for (unsigned reason = 0; reason < LOSS_REASONS; reason++)
+        if (counts->lost[reason])
+            set_count(object, connection_loss_names[reason], counts->lost[reason]);
+    return object;
+}
+
 static json_t *reasons_json(const struct load_summary *summary)
 {
     json_t *array = json_array();
@@ -294,7 +328,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "arrivals", json_string(facts->arrivals));
     json_object_set_new(json, "pattern", json_string(facts->pattern ? facts->pattern : "constant"));
     set_count(json, "seed", facts->seed);
-    set_count(json, "connections", result->connection_count);
+    set_count(json, "connections", result->connections_at_once);
     set_count(json, "threads", result->thread_count);
     json_object_set_new(json, "cores", cores_json(result));
     json_object_set_new(json, "depth",
@@ -309,6 +343,11 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     set_count(json, "unsent", summary->unsent);
     set_count(json, "timed_out", summary->timed_out);
     set_count(json, "lost", summary->lost);
+    json_object_set_new(json, "lost_by", lost_json(counts));
+    set_count(json, "connections_ended", counts->ended);
+    set_count(json, "reconnects", counts->reconnects);
+    set_count(json, "reconnects_failed", counts->reconnects_failed);
+    set_count(json, "connections_given_up", counts->given_up);
     json_object_set_new(json, "errors", errors_json(summary, result));
     json_object_set_new(json, "latency_us", percentiles_json(&summary->latency));
     json_object_set_new(json, "uncorrected_latency_us", percentiles_json(&summary->uncorrected));
@@ -384,7 +423,7 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     fprintf(out,
             "%s: %s at %.0f requests/s (%s arrivals, seed %llu) for %.3g s on %u connections\n",
             facts->server, facts->protocol, facts->rate, facts->arrivals, (count_type)facts->seed,
-            summary->duration_s, result->connection_count);
+            summary->duration_s, result->connections_at_once);
     fprintf(out, "verdict: %s\n", summary->ok ? "ok" : "n/a");
     for (unsigned i = 0; i < summary->reason_count; i++)
         fprintf(out, "  - %s\n", summary->reasons[i]);
@@ -406,6 +445,13 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             (count_type)summary->answered, (count_type)summary->misses,
             (count_type)summary->error_replies, (count_type)summary->unsent,
             (count_type)summary->timed_out, (count_type)summary->lost);
+    if (counts->ended)
+        fprintf(
+            out,
+            "  ends       %llu connections ended, %llu opened again, %llu attempts failed, %llu "
+            "given up\n",
+            (count_type)counts->ended, (count_type)counts->reconnects,
+            (count_type)counts->reconnects_failed, (count_type)counts->given_up);
     fprintf(out, "  in flight  at most %llu; %llu requests waited for a connection with room",
             (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth);
     print_small(out, "\n  lateness   p50 ", summary->lateness_p50_us, " us");

@@ -22,22 +22,6 @@ static const double hopeless = 10; // times the budget
 
 // --- the pool ------------------------------------------------------------------------------------
 
-static void add_counts(struct connection_counts *all, const struct connection_counts *more)
-{
-    for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
-        all->replies[kind] += more->replies[kind];
-    all->mismatched += more->mismatched;
-    all->unexpected += more->unexpected;
-    if (more->in_flight_max > all->in_flight_max)
-        all->in_flight_max = more->in_flight_max;
-    if (more->broken && !all->broken)
-        all->first_break = more->first_break;
-    all->broken += more->broken;
-    all->rx_missing += more->rx_missing;
-    all->rx_coalesced += more->rx_coalesced;
-    all->foreign_errors += more->foreign_errors;
-}
-
 static int add_samples(struct rounds *rounds, const struct engine_result *round, struct error *err)
 {
     struct engine_result *pool = &rounds->pool;
@@ -99,7 +83,9 @@ static int add_round(struct rounds *rounds, struct engine_result *round, uint64_
         pool->spin_tsc += round->spin_tsc;
         pool->stamps_missing += round->stamps_missing;
         pool->stamps_unknown += round->stamps_unknown;
-        add_counts(&pool->counts, &round->counts);
+        connection_counts_add(&pool->counts, &round->counts);
+        if (round->counts.in_flight_max > pool->counts.in_flight_max)
+            pool->counts.in_flight_max = round->counts.in_flight_max;
     }
     rounds->measured++;
     rounds->duration_ns += duration_ns;

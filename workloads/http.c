@@ -71,6 +71,7 @@ static enum progress judge_status(struct reply_parser *parser, const struct repl
                    : class == 5                     ? REPLY_SERVER_ERROR
                                                     : REPLY_CLIENT_ERROR;
     parser->state = STATE_HEADERS;
+    parser->closing = line->bytes[7] == '0';        // HTTP/1.0, unless a header says otherwise
     parser->sized = status == 204 || status == 304; // these have no body, whatever they say
     parser->values = parser->sized;
     return UNDER_WAY;
@@ -97,8 +98,18 @@ static bool header_is(const struct reply_line *line, const char *name, const cha
 static enum progress judge_header(struct reply_parser *parser, const struct reply_line *line)
 {
     const char *value, *end;
-    if (line->too_long || parser->values)
-        return UNDER_WAY; // none that matters is that long; a reply without body needs none
+    if (line->too_long)
+        return UNDER_WAY; // none that matters is that long
+    if (header_is(line, "Connection", &value, &end)) {
+        // Of several options none matters here (RFC 9112 9.3).
+        if (end - value == 5 && strncasecmp(value, "close", 5) == 0)
+            parser->closing = true;
+        else if (end - value == 10 && strncasecmp(value, "keep-alive", 10) == 0)
+            parser->closing = false;
+        return UNDER_WAY;
+    }
+    if (parser->values)
+        return UNDER_WAY; // a reply without body needs none of the others
     if (header_is(line, "Transfer-Encoding", &value, &end)) {
         // Chunked is always the last of the encodings (RFC 9112 6.1).
         parser->chunked = end - value >= 7 && strncasecmp(end - 7, "chunked", 7) == 0;

@@ -50,6 +50,7 @@ struct reply_parser {
     bool skipping;        // the line under way is too long: ignore it to its end
     bool data_damaged;    // the value's line end was not there
     bool chunked, sized;  // of an HTTP reply: how its body is delimited
+    bool closing;         // the server closes the connection after the reply under way, or the last
     char line[512];       // the longest line is a key of 250 bytes and three numbers
 };
 

@@ -1,55 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// The engine against real servers (memcached, labserver) and against rude ones made here: every
-// scheduled request must be accounted for, whatever the server does.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <arpa/inet.h>
-#include <poll.h>
-#include <pthread.h>
+// The engine against real servers (memcached, labserver): every scheduled request is accounted for.
+#include "tests/loadgen/engine_test.h"
+
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "base/process.h"
-#include "loadgen/engine.h"
 #include "workloads/dataset.h"
-
-// --- servers -------------------------------------------------------------------------------------
-
-static int listen_anywhere(uint16_t *port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof address;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(listener, (void *)&address, sizeof address), 0);
-    assert_int_equal(listen(listener, 16), 0);
-    assert_int_equal(getsockname(listener, (void *)&address, &bytes), 0);
-    *port = ntohs(address.sin_port);
-    return listener;
-}
-
-static uint16_t free_port(void)
-{
-    uint16_t port;
-    close(listen_anywhere(&port));
-    return port;
-}
-
-static void resolve(uint16_t port, struct server_address *address)
-{
-    char text[40];
-    struct error err;
-    snprintf(text, sizeof text, "127.0.0.1:%u", port);
-    assert_int_equal(server_address_parse(text, address, &err), 0);
-    assert_int_equal(server_address_resolve(address, &err), 0);
-}
 
 static void start_server(struct process *server, const char *const *argv, uint16_t port)
 {
@@ -69,142 +27,6 @@ static void start_server(struct process *server, const char *const *argv, uint16
     }
     process_stop(server, 100);
     fail_msg("%s did not listen within 4 s", argv[0]);
-}
-
-// A rude server: what it does with one connection's first bytes.
-enum rudeness {
-    RUDE_NONSENSE,   // answers each read with a line that is no reply
-    RUDE_TALKATIVE,  // sends replies nobody asked for, then reads on
-    RUDE_CLOSES,     // closes after the first read
-    RUDE_SILENT,     // reads and says nothing
-    RUDE_WRONG_KIND, // says STORED to everything
-};
-
-struct rude_server {
-    enum rudeness rudeness;
-    int listener;
-    uint16_t port;
-    pthread_t thread;
-};
-
-static void *serve_rudely(void *argument)
-{
-    struct rude_server *server = argument;
-    char bytes[4096];
-    int client = accept(server->listener, NULL, NULL);
-    if (server->rudeness == RUDE_TALKATIVE)
-        dprintf(client, "STORED\r\nEND\r\nVALUE x 0 1\r\na\r\nEND\r\n");
-    for (;;) {
-        ssize_t count = read(client, bytes, sizeof bytes);
-        if (count <= 0 || server->rudeness == RUDE_CLOSES)
-            break;
-        size_t requests = 0;
-        for (ssize_t i = 0; i < count; i++)
-            requests += bytes[i] == '\n';
-        for (size_t i = 0; i < requests && server->rudeness == RUDE_NONSENSE; i++)
-            dprintf(client, "what?\r\n");
-        for (size_t i = 0; i < requests && server->rudeness == RUDE_WRONG_KIND; i++)
-            dprintf(client, "STORED\r\n");
-    }
-    close(client);
-    return NULL;
-}
-
-static void start_rude(struct rude_server *server, enum rudeness rudeness)
-{
-    server->rudeness = rudeness;
-    server->listener = listen_anywhere(&server->port);
-    assert_int_equal(pthread_create(&server->thread, NULL, serve_rudely, server), 0);
-}
-
-static void stop_rude(struct rude_server *server)
-{
-    pthread_join(server->thread, NULL); // the engine has closed its connection by now
-    close(server->listener);
-}
-
-// --- runs ----------------------------------------------------------------------------------------
-
-// For replies that do come: the machine may be busy.
-static const uint64_t patient_ms = 20000;
-
-struct tally {
-    size_t by_status[6];
-};
-
-static void gets_only(struct workload *workload)
-{
-    workload_defaults(workload);
-    workload->key_count = 100;
-    workload->mix[WORKLOAD_GET] = 1;
-    workload->mix[WORKLOAD_SET] = 0;
-}
-
-// Runs and checks what must hold of any run.
-static void run_threads(uint32_t threads, const struct workload *workload, uint16_t port,
-                        double rate, uint32_t connections, uint32_t depth, enum stamp_mode stamps,
-                        uint64_t timeout_ms, struct engine_result *result, struct tally *tally)
-{
-    struct error err = {0};
-    struct schedule schedule;
-    struct server_address address;
-    const uint64_t duration_ns = 400000000;
-    resolve(port, &address);
-    assert_int_equal(
-        schedule_draw(workload,
-                      &(struct distribution){.kind = DISTRIBUTION_EXPONENTIAL, .first = 1}, rate,
-                      duration_ns, 9, &schedule, &err),
-        0);
-    const struct engine_settings settings = {.server = &address,
-                                             .workload = workload,
-                                             .threads = threads,
-                                             .connections = connections,
-                                             .depth = depth,
-                                             .stamps = stamps,
-                                             .duration_ns = duration_ns,
-                                             .timeout_ns = timeout_ms * 1000000};
-    if (engine_run(&settings, &schedule, result, &err) < 0)
-        fail_msg("%s", err.text);
-    assert_int_equal(result->sample_count, schedule.count);
-    memset(tally, 0, sizeof *tally);
-    for (size_t i = 0; i < result->sample_count; i++) {
-        const struct sample *sample = &result->samples[i];
-        assert_true(sample->status < 6);
-        tally->by_status[sample->status]++;
-        assert_int_equal(sample->key, schedule.items[i].key);
-        assert_true(i == 0 || sample->intended_tsc >= result->samples[i - 1].intended_tsc);
-        if (sample->sent_tsc)
-            assert_true(sample->intended_tsc <= sample->send_tsc &&
-                        sample->send_tsc < sample->sent_tsc);
-        if (sample_is_answered(sample))
-            assert_true(sample->reply_tsc > sample->send_tsc && sample->reply_end > 0);
-    }
-    schedule_free(&schedule);
-}
-
-static void run(const struct workload *workload, uint16_t port, double rate, uint32_t connections,
-                uint32_t depth, enum stamp_mode stamps, uint64_t timeout_ms,
-                struct engine_result *result, struct tally *tally)
-{
-    run_threads(1, workload, port, rate, connections, depth, stamps, timeout_ms, result, tally);
-}
-
-// On each connection requests and replies follow one another without gap.
-static void check_offsets(const struct engine_result *result)
-{
-    for (uint32_t c = 0; c < result->connection_count; c++) {
-        uint64_t request = 0, reply = 0;
-        for (size_t i = 0; i < result->sample_count; i++) {
-            const struct sample *sample = &result->samples[i];
-            if (sample->connection != result->connections[c].id)
-                continue;
-            assert_int_equal(sample->request_begin, request);
-            assert_int_equal(sample->reply_begin, reply);
-            assert_true(sample->request_end > request && sample->reply_end > reply);
-            request = sample->request_end;
-            reply = sample->reply_end;
-        }
-    }
 }
 
 static void memcached_answers_everything(void **state)
@@ -234,7 +56,6 @@ static void memcached_answers_everything(void **state)
         assert_int_equal(tally.by_status[SAMPLE_ANSWERED], result.sample_count);
         assert_int_equal(result.counts.unexpected + result.counts.mismatched, 0);
         assert_int_equal(result.counts.in_flight, 0);
-        check_offsets(&result);
         size_t stamped = 0;
         for (size_t i = 0; i < result.sample_count; i++) {
             const struct sample *sample = &result.samples[i];
@@ -297,7 +118,6 @@ static void threads_share_one_schedule(void **state)
         replies += result.counts.replies[kind];
     assert_int_equal(replies, result.sample_count);
     assert_true(result.cpu_ns > 0 && result.spin_tsc > 0);
-    check_offsets(&result);
     engine_result_free(&result);
     process_stop(&server, 1000);
 }
@@ -383,82 +203,8 @@ static void big_requests_leave_in_pieces(void **state)
     run(&workload, port, 100, 2, 0, STAMP_MODE_AUTO, patient_ms, &result, &tally);
     assert_int_equal(result.end, ENGINE_COMPLETE);
     assert_int_equal(tally.by_status[SAMPLE_ANSWERED], result.sample_count);
-    check_offsets(&result);
     engine_result_free(&result);
     process_stop(&server, 1000);
-}
-
-static void run_rudely(enum rudeness rudeness, struct engine_result *result, struct tally *tally)
-{
-    struct rude_server server;
-    struct workload workload;
-    gets_only(&workload);
-    start_rude(&server, rudeness);
-    run(&workload, server.port, 2000, 1, 0, STAMP_MODE_USER,
-        rudeness == RUDE_SILENT || rudeness == RUDE_TALKATIVE ? 300 : patient_ms, result, tally);
-    stop_rude(&server);
-    for (size_t i = 0; i < result->sample_count; i++)
-        assert_true(result->samples[i].tx_ns == 0 && result->samples[i].rx_ns == 0);
-}
-
-static void nonsense_is_an_error_reply(void **state)
-{
-    (void)state;
-    struct engine_result result;
-    struct tally tally;
-    run_rudely(RUDE_NONSENSE, &result, &tally);
-    assert_int_equal(tally.by_status[SAMPLE_ERROR_REPLY], result.sample_count);
-    assert_int_equal(result.counts.replies[REPLY_MALFORMED], result.sample_count);
-    engine_result_free(&result);
-}
-
-static void a_reply_of_the_wrong_kind_is_an_error(void **state)
-{
-    (void)state;
-    struct engine_result result;
-    struct tally tally;
-    run_rudely(RUDE_WRONG_KIND, &result, &tally);
-    assert_int_equal(tally.by_status[SAMPLE_ERROR_REPLY], result.sample_count);
-    assert_int_equal(result.counts.mismatched, result.sample_count);
-    engine_result_free(&result);
-}
-
-static void unasked_replies_are_counted(void **state)
-{
-    (void)state;
-    struct engine_result result;
-    struct tally tally;
-    run_rudely(RUDE_TALKATIVE, &result, &tally);
-    assert_int_equal(result.counts.unexpected, 3);
-    assert_int_equal(tally.by_status[SAMPLE_TIMED_OUT], result.sample_count);
-    engine_result_free(&result);
-}
-
-static void silence_times_out(void **state)
-{
-    (void)state;
-    struct engine_result result;
-    struct tally tally;
-    run_rudely(RUDE_SILENT, &result, &tally);
-    assert_int_equal(result.end, ENGINE_TIMED_OUT);
-    assert_int_equal(tally.by_status[SAMPLE_TIMED_OUT], result.sample_count);
-    engine_result_free(&result);
-}
-
-static void a_closed_connection_loses_its_requests(void **state)
-{
-    (void)state;
-    struct engine_result result;
-    struct tally tally;
-    run_rudely(RUDE_CLOSES, &result, &tally);
-    assert_int_equal(result.end, ENGINE_BROKEN);
-    assert_true(tally.by_status[SAMPLE_LOST] >= 1);
-    assert_int_equal(tally.by_status[SAMPLE_LOST] + tally.by_status[SAMPLE_UNSENT],
-                     result.sample_count);
-    assert_int_equal(result.counts.broken, 1);
-    assert_int_equal(result.counts.in_flight, 0);
-    assert_non_null(strstr(result.counts.first_break.text, "connection 1 broke"));
-    engine_result_free(&result);
 }
 
 static void an_absent_server_is_an_error(void **state)
@@ -490,11 +236,6 @@ int main(void)
         cmocka_unit_test(threads_share_one_schedule),
         cmocka_unit_test(a_thread_that_cannot_begin_stops_the_others),
         cmocka_unit_test(big_requests_leave_in_pieces),
-        cmocka_unit_test(nonsense_is_an_error_reply),
-        cmocka_unit_test(a_reply_of_the_wrong_kind_is_an_error),
-        cmocka_unit_test(unasked_replies_are_counted),
-        cmocka_unit_test(silence_times_out),
-        cmocka_unit_test(a_closed_connection_loses_its_requests),
         cmocka_unit_test(an_absent_server_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

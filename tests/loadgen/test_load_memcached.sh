@@ -140,7 +140,7 @@ says 'interrupted'
 
 # The server dies midway: the rest is unanswered, the run ends, the logs are whole.
 timeout 30 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
-    --samples "$dir/k" >"$dir/out" 2>"$dir/err" &
+    --reconnect 300ms --samples "$dir/k" >"$dir/out" 2>"$dir/err" &
 pid=$!
 sleep 1
 kill -9 $server
@@ -149,7 +149,8 @@ server=0
 wait $pid
 [ $? -eq 4 ] || fail 'killed server: exit code'
 [ "$(value verdict)" = n/a ] || fail 'killed server: verdict'
-says 'broke'
+says 'connections broke'
+[ "$(value connections_given_up)" = 16 ] || fail 'killed server: not all given up'
 total=$(($(value answered) + $(value unsent) + $(value lost) + $(value timed_out)))
 [ "$total" = "$(value scheduled)" ] || fail "killed server: $total accounted for"
 [ "$(records "$dir/k/samples.tlog")" = "$(value scheduled)" ] || fail 'killed server: samples'

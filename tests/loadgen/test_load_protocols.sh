@@ -208,7 +208,7 @@ p50=$(sed -n '/"uncorrected_latency_us"/,/}/s/.*"p50": \([0-9]*\).*/\1/p' "$dir/
 [ "${p50:-0}" -ge 10000 ] || fail "lab: p50 is ${p50:-none} us with a service time of 10000 us"
 # Another protocol: malformed, and the end of the connection; the run ends by itself.
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 500ms \
-    --protocol redis >"$dir/out" 2>"$dir/err"
+    --protocol redis --reconnect 200ms >"$dir/out" 2>"$dir/err"
 [ $? -eq 1 ] || fail 'lab: another protocol'
 grep -q '"connections_broken"' "$dir/out" || fail 'lab: another protocol breaks no connection'
 stop

@@ -27,7 +27,7 @@ static void make(struct made_run *run)
     run->result = (struct engine_result){.end = ENGINE_COMPLETE,
                                          .samples = run->samples,
                                          .sample_count = REQUESTS,
-                                         .connection_count = 4,
+                                         .connections_at_once = 4,
                                          .thread_count = 1,
                                          .depth = 8,
                                          .tsc_hz = 1e9,
@@ -206,13 +206,43 @@ static void errors_and_ends_are_said(void **state)
     assert_non_null(strstr(summary.reasons[0], "20 of 1000 replies were errors"));
     make(&run);
     run.result.end = ENGINE_INTERRUPTED;
-    run.result.counts.broken = 1;
+    run.result.counts.ended = run.result.counts.broken = 1;
     strcpy(run.result.counts.first_break.text, "connection 3 broke");
     summarise(&run, &summary);
     assert_int_equal(summary.reason_count, 2);
     assert_non_null(strstr(summary.reasons[0], "interrupted"));
-    assert_non_null(
-        strstr(summary.reasons[1], "1 of 4 connections broke; the first: connection 3"));
+    assert_non_null(strstr(summary.reasons[1], "connections broke: 1 of 4 connections ended"));
+    assert_non_null(strstr(summary.reasons[1], "; the first: connection 3 broke"));
+}
+
+static void a_restart_is_told_from_connections_that_end(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    struct connection_counts *counts = &run.result.counts;
+    counts->ended = counts->reconnects = 4;
+    summarise(&run, &summary);
+    assert_true(summary.ok); // closed with nothing left to answer, and opened again
+    counts->broken = counts->reconnects_failed = counts->lost[LOSS_RESET] = 1;
+    counts->first_end_tsc = run.result.start_tsc + (uint64_t)(0.25 * run.result.tsc_hz);
+    strcpy(counts->first_break.text, "connection 3 broke");
+    summarise(&run, &summary);
+    assert_false(summary.ok);
+    assert_non_null(strstr(summary.reasons[0], "server restarted midway: 4 of 4 connections ended "
+                                               "from 0.250 s on, 4 opened again"));
+    const struct load_facts facts = {.server = "s", .protocol = "memcached", .arrivals = "fixed"};
+    json_t *json = load_summary_json(&summary, &run.result, &facts);
+    assert_int_equal(json_integer_value(json_object_get(json, "reconnects")), 4);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(json, "lost_by"), "reset")),
+                     1);
+    json_decref(json);
+    counts->reconnects = 0;
+    counts->given_up = 4;
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "connections broke: 4 of 4"));
+    assert_non_null(strstr(summary.reasons[0], "4 given up"));
 }
 
 static void kernel_stamps_make_a_network_time(void **state)
@@ -258,6 +288,7 @@ int main(void)
         cmocka_unit_test(pauses_between_rounds_do_not_count),
         cmocka_unit_test(waiting_for_room_is_said),
         cmocka_unit_test(errors_and_ends_are_said),
+        cmocka_unit_test(a_restart_is_told_from_connections_that_end),
         cmocka_unit_test(kernel_stamps_make_a_network_time),
         cmocka_unit_test(nothing_at_all_is_survived),
     };

@@ -55,6 +55,30 @@ static void nonsense_is_counted_and_passed(void **state)
                  kinds, 8);
 }
 
+// Whether the server said so, once a reply of that head has ended.
+static bool closes(const char *head)
+{
+    char text[200];
+    struct reply_parser parser = {0};
+    struct stream stream = {.bytes = text};
+    stream.count = (size_t)snprintf(text, sizeof text, "%s\r\nContent-Length: 1\r\n\r\n.", head);
+    feed(protocol, &parser, &stream, 0, stream.count, 8);
+    assert_int_equal(stream.reply_count, 1);
+    assert_false(parser.in_reply);
+    return parser.closing;
+}
+
+static void the_last_reply_says_so(void **state)
+{
+    (void)state;
+    assert_false(closes("HTTP/1.1 200 OK"));
+    assert_true(closes("HTTP/1.1 200 OK\r\nConnection: close"));
+    assert_true(closes("HTTP/1.1 404 Not Found\r\nconnection:Close "));
+    assert_false(closes("HTTP/1.1 200 OK\r\nConnection: keep-alive"));
+    assert_true(closes("HTTP/1.0 200 OK"));
+    assert_false(closes("HTTP/1.0 200 OK\r\nConnection: Keep-Alive"));
+}
+
 static void lengths_are_told_and_long_headers_passed(void **state)
 {
     (void)state;
@@ -82,6 +106,7 @@ int main(void)
         cmocka_unit_test(requests_are_encoded),
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(nonsense_is_counted_and_passed),
+        cmocka_unit_test(the_last_reply_says_so),
         cmocka_unit_test(lengths_are_told_and_long_headers_passed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+//
+// What the tests of the engine share: a short run against a port, checked for what must hold of any
+// run whatever the server does.
+#ifndef TESTS_ENGINE_TEST_H
+#define TESTS_ENGINE_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "loadgen/engine.h"
+
+static inline int listen_anywhere(uint16_t *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (void *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 16), 0);
+    assert_int_equal(getsockname(listener, (void *)&address, &bytes), 0);
+    *port = ntohs(address.sin_port);
+    return listener;
+}
+
+static inline uint16_t free_port(void)
+{
+    uint16_t port;
+    close(listen_anywhere(&port));
+    return port;
+}
+
+static inline void resolve(uint16_t port, struct server_address *address)
+{
+    char text[40];
+    struct error err;
+    snprintf(text, sizeof text, "127.0.0.1:%u", port);
+    assert_int_equal(server_address_parse(text, address, &err), 0);
+    assert_int_equal(server_address_resolve(address, &err), 0);
+}
+
+// For replies that do come: the machine may be busy.
+static const uint64_t patient_ms = 20000;
+
+struct tally {
+    size_t by_status[6];
+};
+
+static inline void gets_only(struct workload *workload)
+{
+    workload_defaults(workload);
+    workload->key_count = 100;
+    workload->mix[WORKLOAD_GET] = 1;
+    workload->mix[WORKLOAD_SET] = 0;
+}
+
+// On each connection requests and replies follow one another without gap.
+static inline void check_offsets(const struct engine_result *result)
+{
+    for (uint32_t c = 0; c < result->connection_count; c++) {
+        uint64_t request = 0, reply = 0;
+        for (size_t i = 0; i < result->sample_count; i++) {
+            const struct sample *sample = &result->samples[i];
+            if (sample->connection != result->connections[c].id)
+                continue;
+            assert_int_equal(sample->request_begin, request);
+            assert_true(sample->request_end > request);
+            request = sample->request_end;
+            if (!sample_is_answered(sample))
+                continue;
+            assert_int_equal(sample->reply_begin, reply);
+            assert_true(sample->reply_end > reply);
+            reply = sample->reply_end;
+        }
+    }
+}
+
+// Runs and checks what must hold of any run.
+static inline void run_threads(uint32_t threads, const struct workload *workload, uint16_t port,
+                               double rate, uint32_t connections, uint32_t depth,
+                               enum stamp_mode stamps, uint64_t timeout_ms,
+                               struct engine_result *result, struct tally *tally)
+{
+    struct error err = {0};
+    struct schedule schedule;
+    struct server_address address;
+    const uint64_t duration_ns = 400000000;
+    resolve(port, &address);
+    assert_int_equal(
+        schedule_draw(workload,
+                      &(struct distribution){.kind = DISTRIBUTION_EXPONENTIAL, .first = 1}, rate,
+                      duration_ns, 9, &schedule, &err),
+        0);
+    const struct engine_settings settings = {.server = &address,
+                                             .workload = workload,
+                                             .threads = threads,
+                                             .connections = connections,
+                                             .depth = depth,
+                                             .stamps = stamps,
+                                             .duration_ns = duration_ns,
+                                             .timeout_ns = timeout_ms * 1000000,
+                                             .reconnect_ns = 300000000};
+    if (engine_run(&settings, &schedule, result, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(result->sample_count, schedule.count);
+    memset(tally, 0, sizeof *tally);
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        assert_true(sample->status < 6);
+        tally->by_status[sample->status]++;
+        assert_int_equal(sample->key, schedule.items[i].key);
+        assert_true(i == 0 || sample->intended_tsc >= result->samples[i - 1].intended_tsc);
+        if (sample->sent_tsc)
+            assert_true(sample->intended_tsc <= sample->send_tsc &&
+                        sample->send_tsc < sample->sent_tsc);
+        if (sample_is_answered(sample))
+            assert_true(sample->reply_tsc > sample->send_tsc && sample->reply_end > 0);
+    }
+    schedule_free(&schedule);
+    uint64_t lost = 0;
+    for (unsigned reason = 0; reason < LOSS_REASONS; reason++)
+        lost += result->counts.lost[reason];
+    assert_int_equal(lost, tally->by_status[SAMPLE_LOST]);
+    assert_int_equal(result->connection_count, connections + result->counts.reconnects);
+    assert_int_equal(result->connections_at_once, connections);
+    for (uint32_t i = 0; i < result->connection_count; i++) // ids are 1, 2, ... in the order opened
+        assert_int_equal(result->connections[i].id, i + 1);
+    check_offsets(result);
+}
+
+static inline void run(const struct workload *workload, uint16_t port, double rate,
+                       uint32_t connections, uint32_t depth, enum stamp_mode stamps,
+                       uint64_t timeout_ms, struct engine_result *result, struct tally *tally)
+{
+    run_threads(1, workload, port, rate, connections, depth, stamps, timeout_ms, result, tally);
+}
+
+#endif
