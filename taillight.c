@@ -10,13 +10,14 @@
 #include "base/error.h"
 #include "experiments/capture_command.h"
 #include "experiments/run_command.h"
+#include "loadgen/agent_command.h"
 #include "loadgen/load_command.h"
 #include "profiler/doctor_command.h"
 
 struct command {
     const char *name;
     int (*main)(int argc, char **argv); // argv[0] is the command's name; returns an exit code
-    const char *summary;
+    const char *summary;                // NULL: internal, not listed
 };
 
 static const struct command commands[] = {
@@ -26,6 +27,7 @@ static const struct command commands[] = {
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
     {"analyze", analyze_command, "lifetimes and diagnosis of a run; what ran in an Intel PT trace"},
     {"report", report_command, "the report of a run: the page and the terminal summary"},
+    {"agent", agent_command, NULL},
     {NULL, NULL, NULL},
 };
 
@@ -35,7 +37,8 @@ static void print_help(FILE *out)
                  "Loads a server, watches it from the inside, and says why its slow requests are "
                  "slow.\n\nCommands:\n");
     for (const struct command *c = commands; c->name; c++)
-        fprintf(out, "  %-10s %s\n", c->name, c->summary);
+        if (c->summary)
+            fprintf(out, "  %-10s %s\n", c->name, c->summary);
     fprintf(out, "\n`taillight COMMAND --help` tells the rest.\n"
                  "Exit codes: 0 done, 1 failed, 2 bad usage or input, 3 a gate failed, "
                  "4 inconclusive (N/A).\n");

@@ -2,6 +2,7 @@
 #include "loadgen/load_plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -38,6 +39,9 @@ const struct option_spec load_plan_options[] = {
                   "exponential (Poisson, the default), fixed, uniform, or e.g. lognormal:1,0.5"),
     OPTION_COUNT("seed", 0, "N", struct load_options, seed,
                  "of times, operations and keys (random, and reported)"),
+    OPTION_LIST(
+        "agent", 0, "KIND[,...]", struct load_options, agents,
+        "throughput, latency or symmetric; name=, rate=, connections=, threads=, cores=, netns="),
     OPTION_STRING("stamps", 0, "KIND", struct load_options, stamps,
                   "auto (default), sw: kernel software stamps, user: none"),
     OPTION_DURATION("timeout", 0, "TIME", struct load_options, timeout_ns,
@@ -72,6 +76,8 @@ void load_plan_init(struct load_plan *plan)
 void load_plan_free(struct load_plan *plan)
 {
     workload_free(&plan->workload);
+    array_free(&plan->options.agents);
+    free(plan->agents);
 }
 
 static int check_kinds(struct load_plan *plan, struct error *err)
@@ -172,6 +178,29 @@ static int check_target(struct load_plan *plan, struct error *err)
     return 0;
 }
 
+// Their rates may be the load's: this comes before --rate is looked at.
+static int make_agents(struct load_plan *plan, struct error *err)
+{
+    struct load_options *o = &plan->options;
+    if (o->agents.count == 0)
+        return 0;
+    if (o->target)
+        return error_set(err, ERROR_INPUT, "--agent and --target exclude each other");
+    if (o->agents.count > AGENTS_MAX)
+        return error_set(err, ERROR_INPUT, "--agent: at most %d", AGENTS_MAX);
+    plan->agents = calloc(o->agents.count, sizeof *plan->agents);
+    if (!plan->agents)
+        return error_set(err, ERROR_FAILED, "out of memory for the agents");
+    plan->agent_count = o->agents.count;
+    for (size_t i = 0; i < plan->agent_count; i++)
+        if (agent_spec_parse(o->agents.items[i], &plan->agents[i], err) < 0)
+            return error_prefix(err, "--agent %s", o->agents.items[i]);
+    if (agent_specs_resolve(plan->agents, plan->agent_count, o->connections, o->threads, o->depth,
+                            o->seed, &o->rate, err) < 0)
+        return error_prefix(err, "--agent");
+    return 0;
+}
+
 int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -180,11 +209,14 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
                          argv[1]);
     if (!o->server)
         return error_set(err, ERROR_INPUT, "--server HOST:PORT is needed");
+    int status = make_agents(plan, err);
+    if (status < 0)
+        return status;
     if (check_kinds(plan, err) < 0 || check_numbers(o, err) < 0 || check_target(plan, err) < 0)
         return -ERROR_INPUT;
     if (server_address_parse(o->server, &plan->server, err) < 0)
         return error_prefix(err, "--server");
-    int status = choose_workload(plan, err);
+    status = choose_workload(plan, err);
     if (status < 0)
         return status;
     if (o->seed == seed_not_given) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "loadgen/agent.h"
 #include "loadgen/engine.h"
 #include "loadgen/method.h"
 #include "loadgen/server_address.h"
@@ -21,6 +22,7 @@ struct load_options {
     double rate, confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
         timeout_ns, reconnect_ns;
+    struct option_list agents;
     bool prepare, announce, json, quiet;
 };
 
@@ -34,7 +36,9 @@ struct load_plan {
     char arrivals[4200]; // what they come to, for people
     char pattern[500];   // the same
     enum stamp_mode stamps;
-    double quantile; // the target's
+    double quantile;           // the target's
+    struct agent_spec *agents; // resolved; NULL: this process loads
+    size_t agent_count;
     struct progress progress;
 };
 

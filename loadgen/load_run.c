@@ -7,6 +7,7 @@
 
 #include "base/log_file.h"
 #include "base/progress.h"
+#include "loadgen/load_agents.h"
 #include "loadgen/method_rounds.h"
 #include "loadgen/sample_log.h"
 #include "loadgen/schedule.h"
@@ -45,7 +46,7 @@ int load_print_json(json_t *json, struct error *err)
 // The rounds of a run with a duration are NULL.
 static json_t *result_json(const struct engine_result *result, const struct load_facts *facts,
                            const struct load_summary *summary, const struct method *method,
-                           const struct rounds *rounds)
+                           const struct rounds *rounds, json_t *agents)
 {
     json_t *json = load_summary_json(summary, result, facts);
     json_t *findings = method_json(method), *place = json_object_get(json, "method");
@@ -55,6 +56,8 @@ static json_t *result_json(const struct engine_result *result, const struct load
         return NULL;
     }
     json_decref(findings);
+    if (agents)
+        json_object_set(json, "agents", agents);
     if (rounds) {
         json_object_set_new(place, "stop", json_string(rounds->stop));
         json_object_set_new(place, "rounds", json_integer(rounds->measured));
@@ -65,7 +68,7 @@ static json_t *result_json(const struct engine_result *result, const struct load
 
 static int report(const struct load_plan *plan, const struct engine_result *result,
                   const struct load_summary *summary, const struct method *method,
-                  const struct rounds *rounds, struct error *err)
+                  const struct rounds *rounds, json_t *agents, struct error *err)
 {
     const struct load_facts facts = {.server = plan->server.text,
                                      .protocol = plan->workload.protocol->name,
@@ -76,10 +79,12 @@ static int report(const struct load_plan *plan, const struct engine_result *resu
                                      .seed = plan->options.seed};
     int status = 0;
     if (plan->options.json) {
-        status = load_print_json(result_json(result, &facts, summary, method, rounds), err);
+        status = load_print_json(result_json(result, &facts, summary, method, rounds, agents), err);
     } else {
         load_summary_print(summary, result, &facts, stdout);
         method_print(method, stdout);
+        if (agents)
+            load_agents_print(agents, stdout);
         if (rounds)
             printf("  rounds     %u measured, %u thrown away before; ended by: %s\n",
                    rounds->measured, rounds->stabilising, rounds->stop);
@@ -128,6 +133,8 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     struct load_summary *summary = &outcome->summary;
     struct schedule schedule = {0};
     *outcome = (struct load_outcome){0};
+    if (plan->agent_count)
+        return load_agents_once(plan, point, outcome, err);
     engine.duration_ns = point->duration_ns;
     settings.rate = point->rate;
     int status = schedule_draw(&plan->workload, &plan->workload.arrivals, point->rate,
@@ -148,6 +155,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
 void load_outcome_free(struct load_outcome *outcome)
 {
     engine_result_free(&outcome->result);
+    json_decref(outcome->agents);
 }
 
 // Load for a given time, and then see whether it can be trusted.
@@ -165,7 +173,7 @@ static int run_duration(struct load_plan *plan, struct error *err)
     if (status == 0 && o->samples)
         status = write_logs(o->samples, result, result->connections, result->connection_count, err);
     if (status == 0)
-        status = report(plan, result, &outcome.summary, &outcome.method, NULL, err);
+        status = report(plan, result, &outcome.summary, &outcome.method, NULL, outcome.agents, err);
     load_outcome_free(&outcome);
     return status;
 }
@@ -190,7 +198,7 @@ static int run_target(struct load_plan *plan, struct error *err)
         status =
             write_logs(o->samples, &rounds.pool, rounds.connections, rounds.connection_count, err);
     if (status == 0)
-        status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, err);
+        status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, NULL, err);
     rounds_free(&rounds);
     return status;
 }

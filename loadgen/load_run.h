@@ -19,6 +19,7 @@ struct load_outcome {
     struct engine_result result;
     struct load_summary summary; // with the method's reasons
     struct method method;
+    json_t *agents; // what each agent did (docs/load-json.md); NULL: there were none
 };
 
 // What a run may differ in from its plan.

@@ -216,8 +216,10 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     if (!values)
         return error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
                          run->sample_count);
-    int status = arrivals_judge(run, &settings->arrivals, settings->rate, &method->arrivals, err);
-    if (status == 0)
+    int status = 0;
+    if (!settings->pooled)
+        status = arrivals_judge(run, &settings->arrivals, settings->rate, &method->arrivals, err);
+    if (status == 0 && !settings->pooled)
         status = client_bias_judge(run, settings->quantile, idle, &method->client, err);
     if (status == 0)
         status = judge_latencies(run, values, method, err);

@@ -45,6 +45,9 @@ struct method_settings {
     double rate;                  // as asked for
     size_t turn;                  // how many connections take turns
     double budget_s;              // how long the load may last; 0: it lasted as long as was asked
+    // The samples are pooled from several clients: how each of them sent is not asked of the pool,
+    // and stays unknown.
+    bool pooled;
 };
 
 enum { METHOD_REASONS = 3 };

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+//
+// `taillight agent`: the far end of a controller's link, spoken to in frames on stdin and stdout.
+// Nobody types it. It dies with its link: at end of file, or when nothing has come for
+// AGENT_SILENCE_MS.
+#ifndef LOADGEN_AGENT_COMMAND_H
+#define LOADGEN_AGENT_COMMAND_H
+
+int agent_command(int argc, char **argv);
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+//
+// One load run by several agents, from its plan to the figures of a run by one: pooled, summed up,
+// judged as a pool and agent by agent.
+#ifndef LOADGEN_LOAD_AGENTS_H
+#define LOADGEN_LOAD_AGENTS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "loadgen/load_plan.h"
+#include "loadgen/load_run.h"
+
+// As load_run_once, for a plan with agents. outcome->agents is what docs/load-json.md calls
+// "agents". Fails when the run could not begin or nobody measured it to the end.
+int load_agents_once(const struct load_plan *plan, const struct load_point *point,
+                     struct load_outcome *outcome, struct error *err);
+
+// That document for people.
+void load_agents_print(const json_t *agents, FILE *out);
+
+#endif
