@@ -15,7 +15,7 @@ struct analyze_options {
     struct option_list streams, pages, elf_files;
     const char *cpu, *symfs;
     uint64_t from_ns, to_ns, threads, top;
-    bool json, quiet;
+    bool careful, json, quiet;
 };
 
 static const struct option_spec options[] = {
@@ -32,6 +32,8 @@ static const struct option_spec options[] = {
                     "decode only from this time after the beginning"),
     OPTION_DURATION("to", 0, "TIME", struct analyze_options, to_ns, "and only up to this"),
     OPTION_COUNT("threads", 0, "N", struct analyze_options, threads, "decode with N threads"),
+    OPTION_FLAG("careful", 0, struct analyze_options, careful,
+                "let libipt's block decoder do all of it"),
     OPTION_COUNT("top", 0, "N", struct analyze_options, top, "list N functions (25)"),
     OPTION_FLAG("json", 0, struct analyze_options, json, "print one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct analyze_options, quiet, "no progress on stderr"),
@@ -191,7 +193,7 @@ static int decode(const struct pt_trace *trace, const struct analyze_options *gi
                   struct progress *progress, struct error *err)
 {
     struct pt_window window;
-    struct pt_decode_options how = {.threads = (unsigned)given->threads};
+    struct pt_decode_options how = {.threads = (unsigned)given->threads, .careful = given->careful};
     struct pt_result result;
     if (given->from_ns || given->to_ns) {
         int chosen = choose_window(trace, given, &window, err);

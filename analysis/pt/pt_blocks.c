@@ -12,7 +12,6 @@ enum {
 // One walk: the state that lives between two blocks.
 struct walk {
     struct pt_walker *walker;
-    struct pt_block_decoder *decoder;
     const struct pt_stream *stream;
     struct pt_piece *piece;
     struct error *err;
@@ -22,6 +21,7 @@ struct walk {
     bool enabled;        // tracing, as far as the events say
     bool aborted;        // a transaction: the asynchronous branch that follows is no interrupt
     bool failed;         // out of memory
+    bool unusual;        // not to be followed: libipt's block decoder must do it
     bool time_unread;    // the last block was not asked for its time
     uint64_t last_ip;
     uint64_t tsc; // at the last flow
@@ -44,6 +44,7 @@ void pt_walk_counts_add(struct pt_walk_counts *to, const struct pt_walk_counts *
     to->syscalls += from->syscalls;
     to->overflows += from->overflows;
     to->walked_bytes += from->walked_bytes;
+    to->followed_bytes += from->followed_bytes;
     to->lost_mtc += from->lost_mtc;
     to->lost_cyc += from->lost_cyc;
 }
@@ -82,7 +83,7 @@ static uint64_t walk_advance(struct walk *walk, uint64_t tsc)
 static void walk_read_time(struct walk *walk)
 {
     uint64_t tsc = 0;
-    if (pt_blk_time(walk->decoder, &tsc, &walk->lost_mtc, &walk->lost_cyc) >= 0)
+    if (pt_walker_time(walk->walker, &tsc, &walk->lost_mtc, &walk->lost_cyc) >= 0)
         walk_advance(walk, tsc);
 }
 
@@ -150,17 +151,11 @@ static inline void walk_reach(struct walk *walk, uint64_t ip)
 
 // --- address spaces --------------------------------------------------------------------------
 
-static int walk_set_space(struct walk *walk, uint32_t space)
+static void walk_set_space(struct walk *walk, uint32_t space)
 {
-    struct pt_image *image;
-    int result = pt_code_view_image(walk->walker->code, space, &image, walk->err);
-    if (result < 0) {
+    if (pt_walker_set_space(walk->walker, space, walk->err) < 0)
         walk->failed = true;
-        return result;
-    }
-    pt_blk_set_image(walk->decoder, image);
     walk->space = space;
-    return 0;
 }
 
 static void walk_follow_changes(struct walk *walk, uint64_t tsc)
@@ -272,7 +267,7 @@ static void walk_event(struct walk *walk, const struct pt_event *event)
 static bool walk_read_to_end(const struct walk *walk)
 {
     uint64_t offset = 0;
-    return walk->end_offset != UINT64_MAX && pt_blk_get_offset(walk->decoder, &offset) >= 0 &&
+    return walk->end_offset != UINT64_MAX && pt_walker_offset(walk->walker, &offset) >= 0 &&
            offset >= walk->end_offset;
 }
 
@@ -293,7 +288,7 @@ static int walk_events(struct walk *walk, int status, bool *ended)
         *ended = !walk->enabled && walk_read_to_end(walk);
         if (*ended)
             return status;
-        status = pt_blk_event(walk->decoder, &event, sizeof event);
+        status = pt_walker_event(walk->walker, &event);
         if (status < 0)
             return status;
         *ended = walk_hands_over(walk, &event);
@@ -353,7 +348,7 @@ static bool walk_stalls(struct walk *walk)
     uint64_t offset = 0, executed = walk->piece->counts.instructions;
     if (executed - walk->stall_begin < STALL_INSTRUCTIONS)
         return false;
-    pt_blk_get_offset(walk->decoder, &offset);
+    pt_walker_offset(walk->walker, &offset);
     bool stalls = offset == walk->stall_offset || executed > UINT32_MAX / 2;
     walk->stall_offset = offset;
     walk->stall_begin = executed;
@@ -363,8 +358,8 @@ static bool walk_stalls(struct walk *walk)
 static int walk_error(struct walk *walk, uint64_t ip, const char *what)
 {
     struct pt_walk_error error = {.ip = ip, .what = what};
-    if (pt_blk_get_offset(walk->decoder, &error.offset) < 0)
-        pt_blk_get_sync_offset(walk->decoder, &error.offset);
+    if (pt_walker_offset(walk->walker, &error.offset) < 0)
+        pt_blk_get_sync_offset(walk->walker->decoder, &error.offset);
     error.offset += walk->base;
     struct pt_flow lost = walk_flow(walk, PT_FLOW_LOST, ip, 0);
     walk->pending.kind = PT_FLOW_NONE;
@@ -375,27 +370,37 @@ static int walk_error(struct walk *walk, uint64_t ip, const char *what)
 }
 
 // Most blocks end in a conditional jump inside the function they began in, and nothing is to be
-// told of them. Walks such blocks, stops at the first that is another, and returns its status.
+// told of them. Walks such blocks, and the first that is another unless an event comes before it
+// (block->ninsn is 0 then). Returns the decoder's status.
 static int walk_plain_blocks(struct walk *walk, struct pt_block *block)
 {
-    const uint64_t low = walk->function.low, bytes = walk->function.high - low;
-    const bool pending = walk->pending.kind != PT_FLOW_NONE;
-    uint64_t instructions = 0, blocks = 0, last_ip = walk->last_ip;
-    int status;
-    for (;;) {
-        status = pt_blk_next(walk->decoder, block, sizeof *block);
-        if (status != 0 || block->iclass != ptic_cond_jump || pending || block->ip - low >= bytes ||
-            block->end_ip - low >= bytes || instructions >= STALL_INSTRUCTIONS)
+    const uint64_t low = walk->function.low, high = walk->function.high;
+    struct pt_follow_passed passed = {.last_ip = walk->last_ip};
+    int status = 0;
+    if (walk->pending.kind != PT_FLOW_NONE)
+        return pt_walker_next(walk->walker, block);
+    block->ninsn = 0;
+    if (walk->walker->following)
+        status = pt_follow_branches(&walk->walker->follow, low, high, STALL_INSTRUCTIONS, &passed);
+    while (status == 0) {
+        status = pt_walker_next(walk->walker, block);
+        if (walk->walker->following || block->iclass != ptic_cond_jump ||
+            block->ip - low >= high - low || block->end_ip - low >= high - low ||
+            passed.instructions >= STALL_INSTRUCTIONS)
             break;
-        instructions += block->ninsn;
-        last_ip = block->end_ip;
-        blocks++;
+        if (status != 0)
+            break;
+        passed.instructions += block->ninsn;
+        passed.last_ip = block->end_ip;
+        passed.blocks++;
     }
-    if (blocks)
+    if (passed.blocks) {
         walk->time_unread = true;
-    walk->last_ip = last_ip;
-    walk->piece->counts.instructions += instructions;
-    walk->piece->counts.blocks += blocks;
+        walk->enabled = true;
+    }
+    walk->last_ip = passed.last_ip;
+    walk->piece->counts.instructions += passed.instructions;
+    walk->piece->counts.blocks += passed.blocks;
     return status;
 }
 
@@ -418,11 +423,16 @@ static int walk_run(struct walk *walk, int status, bool *ended)
         }
         if (status < 0)
             break;
-        if (walk_stalls(walk))
+        if (walk_stalls(walk)) {
+            walk->unusual = walk->walker->following;
             return walk_error(walk, block.ip, "no end of the code without branches");
+        }
     }
     if (walk->failed)
         return -ERROR_FAILED;
+    walk->unusual = status == PT_FOLLOW_UNUSUAL;
+    if (walk->unusual)
+        return 0;
     if (status < 0 && status != -pte_eos)
         return walk_error(walk, block.ip, pt_errstr(pt_errcode(status)));
     return 0;
@@ -451,54 +461,73 @@ static void walk_begin(struct walk *walk, const struct pt_sync *sync)
 static size_t walk_next_sync(const struct walk *walk, size_t sync, size_t end)
 {
     uint64_t offset = 0;
-    pt_blk_get_offset(walk->decoder, &offset);
+    pt_walker_offset(walk->walker, &offset);
     do
         sync++;
     while (sync < end && walk->stream->packets->syncs.items[sync].offset <= walk->base + offset);
     return sync;
 }
 
-static void piece_reset(struct pt_piece *piece, size_t first_sync, size_t end_sync)
+static void piece_reset(struct pt_piece *piece)
 {
-    piece->first_sync = first_sync;
-    piece->end_sync = end_sync;
     piece->counts = (struct pt_walk_counts){0};
     piece->errors.count = piece->flows.count = 0;
     piece->handed_over = false;
+}
+
+// Walks the piece, whose bytes (with the header that ends it) reach to `end`.
+static int walk_with(struct walk *walk, uint64_t end, bool following)
+{
+    struct pt_piece *piece = walk->piece;
+    const struct pt_syncs *syncs = &walk->stream->packets->syncs;
+    walk->unusual = false;
+    piece_reset(piece);
+    int result = pt_walker_open(walk->walker, walk->stream, walk->base, end, following, walk->err);
+    for (size_t sync = piece->first_sync;
+         sync < piece->end_sync && result == 0 && !piece->handed_over && !walk->unusual;) {
+        walk_begin(walk, &syncs->items[sync]);
+        int status = pt_walker_sync(walk->walker, syncs->items[sync].offset - walk->base);
+        walk->unusual = status == PT_FOLLOW_UNUSUAL;
+        if (walk->unusual)
+            break;
+        if (status < 0)
+            result = walk_error(walk, 0, pt_errstr(pt_errcode(status)));
+        else
+            result = walk_run(walk, status, &piece->handed_over);
+        piece->counts.lost_mtc += walk->lost_mtc;
+        piece->counts.lost_cyc += walk->lost_cyc;
+        walk->lost_mtc = walk->lost_cyc = 0;
+        sync = walk_next_sync(walk, sync, piece->end_sync);
+    }
+    return result;
 }
 
 int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
             size_t end_sync, struct pt_piece *piece, struct error *err)
 {
     const struct pt_syncs *syncs = &stream->packets->syncs;
-    struct walk walk = {
-        .walker = walker, .stream = stream, .piece = piece, .err = err, .end_offset = UINT64_MAX};
     uint64_t begin = syncs->items[first_sync].offset, end = pt_bytes_until(&stream->bytes, begin);
-    piece_reset(piece, first_sync, end_sync);
-    piece->counts.walked_bytes = end - begin;
+    struct walk walk = {.walker = walker,
+                        .stream = stream,
+                        .piece = piece,
+                        .err = err,
+                        .base = begin,
+                        .end_offset = UINT64_MAX};
+    uint64_t walked = end - begin;
     if (end_sync < syncs->count && !syncs->items[end_sync].after_break) {
         walk.end_ip = syncs->items[end_sync].ip;
-        walk.end_offset = syncs->items[end_sync].offset - begin;
-        piece->counts.walked_bytes = walk.end_offset;
+        walk.end_offset = walked = syncs->items[end_sync].offset - begin;
         if (end_sync + 1 < syncs->count && !syncs->items[end_sync + 1].after_break)
             end = syncs->items[end_sync + 1].offset;
     }
-    int result = pt_walker_open(walker, stream, begin, end, err);
-    walk.decoder = walker->decoder;
-    walk.base = begin;
-    for (size_t sync = first_sync; sync < end_sync && result == 0 && !piece->handed_over;) {
-        walk_begin(&walk, &syncs->items[sync]);
-        int status = pt_blk_sync_set(walk.decoder, syncs->items[sync].offset - begin);
-        if (status < 0)
-            result = walk_error(&walk, 0, pt_errstr(pt_errcode(status)));
-        else
-            result = walk_run(&walk, status, &piece->handed_over);
-        piece->counts.lost_mtc += walk.lost_mtc;
-        piece->counts.lost_cyc += walk.lost_cyc;
-        walk.lost_mtc = walk.lost_cyc = 0;
-        sync = walk_next_sync(&walk, sync, end_sync);
-    }
-    pt_bytes_release(&stream->bytes, begin, piece->counts.walked_bytes);
+    piece->first_sync = first_sync;
+    piece->end_sync = end_sync;
+    int result = walk_with(&walk, end, !walker->careful);
+    if (result == 0 && walk.unusual)
+        result = walk_with(&walk, end, false);
+    piece->counts.walked_bytes = walked;
+    piece->counts.followed_bytes = walker->following ? walked : 0;
+    pt_bytes_release(&stream->bytes, begin, walked);
     if (result == 0)
         pt_flows_interpolate(&piece->flows,
                              end_sync < syncs->count ? syncs->items[end_sync].tsc : 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Walks a piece of a PT stream with libipt's block decoder: counts what was executed and leaves
+// Walks a piece of a PT stream with libipt: counts what was executed and leaves
 // the flow of control behind. A piece begins at one PSB and ends exactly where the walk from
 // another PSB begins, so pieces walked in parallel add up to what one walk over all would have
 // seen: at every PSB the processor says where it is, and libipt reports that as an event there.
@@ -52,6 +52,7 @@ struct pt_walk_errors ARRAY_OF(struct pt_walk_error);
 
 struct pt_walk_counts {
     uint64_t instructions, blocks, calls, returns, interrupts, syscalls, overflows, walked_bytes;
+    uint64_t followed_bytes;     // of walked_bytes: the fast way (pt_follow.h) was taken
     uint64_t lost_mtc, lost_cyc; // timing packets that libipt could not use
 };
 
@@ -66,10 +67,11 @@ struct pt_piece {
     bool handed_over; // it ended where the next piece begins, with nothing lost between
 };
 
-// A walker belongs to one thread and may walk any number of streams, one after another.
+// A walker belongs to one thread and may walk any number of streams, one after another. symbols may
+// be NULL. careful: everything by libipt's block decoder; slower, and the result is the same.
 struct pt_walker;
 struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
-                                  struct error *err); // symbols may be NULL
+                                  bool careful, struct error *err);
 void pt_walker_free(struct pt_walker *walker);
 
 // Walks [first_sync, end_sync); end_sync is the number of syncs (to the end of the stream) or a

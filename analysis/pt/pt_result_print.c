@@ -116,6 +116,7 @@ static void set_counts(json_t *out, uint64_t bytes, uint64_t packets, uint64_t p
     json_object_set_new(out, "interrupts", whole(counts->interrupts));
     json_object_set_new(out, "syscalls", whole(counts->syscalls));
     json_object_set_new(out, "overflows", whole(counts->overflows));
+    json_object_set_new(out, "followed_bytes", whole(counts->followed_bytes));
 }
 
 static json_t *packets_json(const struct pt_packets *packets)

@@ -184,7 +184,8 @@ static void *work(void *context)
 {
     struct decoding *decoding = context;
     struct error err = {0};
-    struct pt_walker *walker = pt_walker_alloc(decoding->memory, decoding->symbols, &err);
+    struct pt_walker *walker =
+        pt_walker_alloc(decoding->memory, decoding->symbols, decoding->options->careful, &err);
     pthread_mutex_lock(&decoding->lock);
     if (!walker)
         decoding_fail(decoding, -ERROR_FAILED, &err);

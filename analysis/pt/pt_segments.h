@@ -22,6 +22,7 @@ struct pt_decode_options {
     unsigned threads;                // 0: as many as this process has cores
     const struct pt_window *windows; // ascending and disjoint; NULL: everything
     size_t window_count;
+    bool careful;         // as for pt_walker_alloc
     uint64_t piece_bytes; // the least a piece holds; 0: what is best for speed
 };
 

@@ -6,15 +6,17 @@
 #include "analysis/pt/pt_opcode.h"
 
 struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
-                                  struct error *err)
+                                  bool careful, struct error *err)
 {
     struct pt_walker *walker = calloc(1, sizeof *walker);
     if (walker && symbols)
         walker->functions = calloc(PT_FUNCTION_CACHE, sizeof *walker->functions);
     if (!walker || (symbols && !walker->functions))
         error_set(err, ERROR_FAILED, "out of memory for a decoder");
-    else if ((walker->code = pt_code_view_alloc(memory, err))) {
+    else if ((walker->code = pt_code_view_alloc(memory, err)) &&
+             pt_runs_init(&walker->runs, walker->code, err) == 0) {
         walker->symbols = symbols;
+        walker->careful = careful;
         return walker;
     }
     pt_walker_free(walker);
@@ -26,6 +28,8 @@ void pt_walker_free(struct pt_walker *walker)
     if (!walker)
         return;
     pt_blk_free_decoder(walker->decoder);
+    pt_follow_close(&walker->follow);
+    pt_runs_free(&walker->runs);
     pt_code_view_free(walker->code);
     free(walker->functions);
     free(walker->scratch);
@@ -51,14 +55,13 @@ static int walker_view(struct pt_walker *walker, const struct pt_stream *stream,
 }
 
 int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
-                   uint64_t end, struct error *err)
+                   uint64_t end, bool following, struct error *err)
 {
     struct pt_config config;
     const uint8_t *data = NULL;
     int result = walker_view(walker, stream, begin, end, &data, err);
     if (result < 0)
         return result;
-    pt_blk_free_decoder(walker->decoder);
     pt_config_init(&config);
     config.begin = (uint8_t *)(uintptr_t)data; // libipt only reads it
     config.end = config.begin + (end - begin);
@@ -71,10 +74,27 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
     config.cpuid_0x15_ebx = stream->recorder.tsc_ctc_ebx;
     config.mtc_freq = stream->recorder.mtc_frequency;
     config.nom_freq = stream->recorder.nominal_ratio;
+    walker->following = following;
+    if (following)
+        return pt_follow_open(&walker->follow, &walker->runs, &config, err);
     config.flags.variant.block.end_on_call = 1;
+    pt_blk_free_decoder(walker->decoder);
     walker->decoder = pt_blk_alloc_decoder(&config);
     if (!walker->decoder)
         return error_set(err, ERROR_FAILED, "out of memory for a decoder");
+    return 0;
+}
+
+int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *err)
+{
+    struct pt_image *image;
+    int result = pt_code_view_image(walker->code, space, &image, err);
+    if (result < 0)
+        return result;
+    if (walker->following)
+        pt_follow_set_space(&walker->follow, space);
+    else
+        pt_blk_set_image(walker->decoder, image);
     return 0;
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // What a thread that walks PT streams (pt_blocks.h) keeps between walks: the decoder for the bytes
-// of the piece, its view of the code, and what it looked up before. Used by pt_blocks.c only.
+// of the piece, its view of the code, and what it looked up before. There are two decoders: the
+// fast one (pt_follow.h), and libipt's block decoder for what that one leaves. Used by pt_blocks.c
+// only.
 #ifndef ANALYSIS_PT_PT_WALKER_H
 #define ANALYSIS_PT_PT_WALKER_H
 
 #include "analysis/pt/pt_blocks.h"
+#include "analysis/pt/pt_follow.h"
 
 enum { PT_FUNCTION_CACHE = 4096, PT_CLASS_CACHE = 1024 }; // powers of two
 
@@ -25,16 +28,55 @@ struct pt_cached_class {
 struct pt_walker {
     struct pt_code_view *code;
     const struct pt_symbols *symbols;
-    struct pt_block_decoder *decoder; // for the bytes of the piece
-    uint8_t *scratch;                 // holds them where they lie scattered
+    bool careful;   // never to follow
+    bool following; // the bytes of the piece are read by `follow`, else by `decoder`
+    struct pt_runs runs;
+    struct pt_follow follow;
+    struct pt_block_decoder *decoder;
+    uint8_t *scratch; // holds them where they lie scattered
     size_t scratch_bytes;
     struct pt_cached_function *functions;
     struct pt_cached_class classes[PT_CLASS_CACHE];
 };
 
-// Makes walker->decoder decode [begin, end) of the stream.
+// Decodes [begin, end) of the stream next, following or not.
 int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
-                   uint64_t end, struct error *err);
+                   uint64_t end, bool following, struct error *err);
+
+// As the functions of libipt's block decoder that are called so.
+static inline int pt_walker_sync(struct pt_walker *walker, uint64_t offset)
+{
+    return walker->following ? pt_follow_sync(&walker->follow, offset)
+                             : pt_blk_sync_set(walker->decoder, offset);
+}
+
+static inline int pt_walker_next(struct pt_walker *walker, struct pt_block *block)
+{
+    return walker->following ? pt_follow_next(&walker->follow, block)
+                             : pt_blk_next(walker->decoder, block, sizeof *block);
+}
+
+static inline int pt_walker_event(struct pt_walker *walker, struct pt_event *event)
+{
+    return walker->following ? pt_follow_event(&walker->follow, event)
+                             : pt_blk_event(walker->decoder, event, sizeof *event);
+}
+
+static inline int pt_walker_offset(const struct pt_walker *walker, uint64_t *offset)
+{
+    return walker->following ? pt_qry_get_offset(walker->follow.query, offset)
+                             : pt_blk_get_offset(walker->decoder, offset);
+}
+
+static inline int pt_walker_time(struct pt_walker *walker, uint64_t *tsc, uint32_t *lost_mtc,
+                                 uint32_t *lost_cyc)
+{
+    return walker->following ? pt_qry_time(walker->follow.query, tsc, lost_mtc, lost_cyc)
+                             : pt_blk_time(walker->decoder, tsc, lost_mtc, lost_cyc);
+}
+
+// Reads the code of this address space from now on.
+int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *err);
 
 // The function that holds the address, key 0 where none is known; walker->symbols must be there.
 // Valid until the next call.

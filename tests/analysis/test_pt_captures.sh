@@ -28,6 +28,17 @@ pages() {
         printf -- '--page\n0x%s=%s\n' "${page##*-}" "$page"
     done
 }
+# both_ways NAME FOLLOWED ARGUMENTS...: the fast way and libipt's block decoder say the same, but for
+# where blocks are cut and how long it took; the fast way was taken for FOLLOWED of the trace.
+both_ways() {
+    local name=$1 followed=$2 same='del(.seconds) | del(.. | .blocks?, .followed_bytes?)' fast slow
+    shift 2
+    fast=$("$program" analyze --json -q "$@" | jq "$same")
+    slow=$("$program" analyze --json -q --careful "$@" | jq "$same")
+    checked=$((checked + 1))
+    [ "$fast" = "$slow" ] || { echo "$name: followed, it is another"; failed=$((failed + 1)); }
+    expect "$name, followed" ".total | .followed_bytes $followed" true "$@"
+}
 sums='.total | [.bytes, .packets, .psbs, .instructions, .calls, .returns, .errors]'
 
 if [ -e "$data/process-hello.tar.xz" ]; then
@@ -37,6 +48,7 @@ if [ -e "$data/process-hello.tar.xz" ]; then
         expect process-hello "$sums" '[7104,5856,2,147458,710,706,0]' --threads $threads \
             --pt "$work"/process-hello/hello/*.pt "${arguments[@]}"
     done
+    both_ways process-hello '> 7000' --pt "$work"/process-hello/hello/*.pt "${arguments[@]}"
     expect "process-hello, calls without returns" '.streams[0] | .unmatched_returns' 0 \
         --pt "$work"/process-hello/hello/*.pt "${arguments[@]}"
 fi
@@ -47,6 +59,7 @@ if [ -e "$data/process-last.tar.xz" ]; then
         expect process-last "$sums" '[171568,113397,10,1873231,28642,28638,0]' --threads $threads \
             --pt "$work"/process-last/last/*.pt "${arguments[@]}"
     done
+    both_ways process-last '> 171000' --pt "$work"/process-last/last/*.pt "${arguments[@]}"
 fi
 if [ -e "$data/perf-data-hase.tar.xz" ]; then
     unpack perf-data-hase
@@ -60,6 +73,7 @@ if [ -e "$data/perf-data-hase.tar.xz" ]; then
         elf=$(find "$run/binaries" -type f | head -n 1)
         expect "$run perf.data" "$filter" "$wanted" "$run"/perf.data.1 --symfs "$run/binaries"
         expect "$run bare" "$filter" "$wanted" --pt "$run"/aux/*.pt --elf "$elf"
+        both_ways "$run" '> 600' "$run"/perf.data.1 --symfs "$run/binaries"
         expect "$run names" "[.functions[].name] | index($function) != null" true \
             "$run"/perf.data.1 --symfs "$run/binaries" --top 100
         expect "$run task" '.streams[0].tasks | length' 1 "$run"/perf.data.1 --symfs "$run/binaries"
@@ -73,6 +87,7 @@ if [ -e "$data/percpu-multi-core.tar.xz" ]; then
     expect "percpu errors" '[.streams[1].errors[].what]' \
         '["no memory mapped at this address","no memory mapped at this address","expected tracing enabled event"]' \
         "$trace"
+    both_ways percpu '>= 0' "$trace"
     expect "percpu names" '[.functions[].name] | sort | map(select(test("foo|bar")))' \
         '["bar()","foo()"]' "$trace"
 fi
@@ -81,6 +96,7 @@ if [ -e "$data/perf-data-4.14-system.tar.xz" ]; then
     file=$(find "$work/perf-data-4.14-system" -name 'perf.data.intel_pt-4.14')
     expect 4.14-system '[.streams[] | [.cpu, .bytes, .packets, .psbs]]' \
         '[[0,12240,9980,1],[3,137728,95129,9]]' "$file"
+    both_ways 4.14-system '>= 0' "$file"
     expect "4.14-system timing" '[.streams[].packet_kinds | has("TSC") and has("MTC") and has("TMA")]' \
         '[true,true]' "$file"
 fi
