@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/pt/pt_recording.h"
 #include "analysis/pt/pt_result.h"
 
 #include <inttypes.h>
@@ -162,6 +163,7 @@ static void set_time(json_t *out, const struct pt_result *result, size_t index)
         return;
     uint64_t length = stream->last - stream->first;
     json_object_set_new(out, "begin", whole(pt_trace_ns(trace, stream->first)));
+    json_object_set_new(out, "end", whole(pt_trace_ns(trace, stream->last)));
     json_object_set_new(out, "length", json_real(pt_trace_duration_ns(trace, length)));
     json_object_set_new(out, "covered",
                         json_real(pt_trace_duration_ns(trace, stream->calls.covered_time)));
@@ -238,8 +240,12 @@ json_t *pt_result_json(const struct pt_result *result, size_t top)
     json_object_set_new(total, "spans", whole(spans));
     for (size_t i = 0; i < trace->notes.count; i++)
         json_array_append_new(notes, json_string(trace->notes.items[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:f}", "streams", streams, "total", total, "functions",
-                     functions_json(result, top), "notes", notes, "seconds", result->seconds);
+    json_t *out =
+        json_pack("{s:o, s:o, s:o, s:o, s:f}", "streams", streams, "total", total, "functions",
+                  functions_json(result, top), "notes", notes, "seconds", result->seconds);
+    if (out && trace->recording)
+        json_object_set_new(out, "recording", pt_recording_json(trace->recording));
+    return out;
 }
 
 // --- text ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/perf_data.h"
 #include "analysis/pt/pt_blocks.h"
 #include "analysis/pt/pt_calls.h"
 #include "analysis/pt/pt_code.h"
@@ -48,6 +49,7 @@ struct pt_trace {
         uint64_t multiplier, zero; // ns = zero + tsc * multiplier >> shift
         uint16_t shift;
     } clock;
+    const struct perf_data *recording; // of a perf.data; belongs to the keeper. NULL: another kind
     // What the loader keeps for the above; freed last.
     void *keeper;
     void (*keeper_free)(void *keeper);

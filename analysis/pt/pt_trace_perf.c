@@ -319,6 +319,7 @@ static int load(struct pt_trace *trace, struct recording *recording, const char 
     if (result < 0)
         return result;
     recording->open = true;
+    trace->recording = data;
     if (data->streams.count == 0)
         return error_set(err, ERROR_INPUT,
                          "%s: holds no processor trace; record with perf record -e intel_pt//",
