@@ -38,6 +38,7 @@ static bool find(void *context, uint32_t space, uint64_t address, struct pt_func
 {
     const struct pt_code *code = context;
     struct symbol_hit hit;
+    space = pt_space_of(space);
     if (space >= code->places.count || !code->places.items[space].set)
         space = PT_SPACE_ALL;
     const struct pt_code_place *place = &code->places.items[space];
@@ -168,6 +169,9 @@ int pt_code_add_recording(struct pt_code *code, struct pt_memory *memory,
         const struct code_space *from = &set->images.spaces.items[i];
         bool kernel = from->pid == PERF_NO_PID;
         uint32_t space = kernel ? PT_SPACE_ALL : (uint32_t)code->places.count;
+        if (space >= PT_SPACES_MOST)
+            return error_set(err, ERROR_FAILED, "more than %d address spaces: cannot be told apart",
+                             PT_SPACES_MOST);
         struct pt_code_place place = {set, from->pid, from->from};
         result = add_sections(memory, &set->images, from, space, err);
         if (result == 0 && !kernel)

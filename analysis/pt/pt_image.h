@@ -19,16 +19,42 @@
 // has one process.
 enum { PT_SPACE_ALL = 0 };
 
+// Code that is patched while it is traced has states (pt_patches.h). Which one is meant travels in
+// the upper bits of an address space's number.
+enum {
+    PT_SPACE_BITS = 18,
+    PT_SPACES_MOST = 1 << PT_SPACE_BITS,
+    PT_STATES_MOST = 1 << (32 - PT_SPACE_BITS),
+};
+
+static inline uint32_t pt_space_in_state(uint32_t space, uint32_t state)
+{
+    return space | state << PT_SPACE_BITS;
+}
+
+static inline uint32_t pt_space_of(uint32_t space)
+{
+    return space & (PT_SPACES_MOST - 1);
+}
+
+static inline uint32_t pt_state_of(uint32_t space)
+{
+    return space >> PT_SPACE_BITS;
+}
+
 struct pt_section_entry {
     char *path; // owned
     uint64_t offset, bytes, address;
-    uint32_t space; // PT_SPACE_ALL or the caller's number of an address space
+    uint32_t space;                  // PT_SPACE_ALL or the caller's number of an address space
+    uint32_t first_state, end_state; // it is there in [first, end)
 };
 
 struct pt_memory {
     struct pt_section_entries ARRAY_OF(struct pt_section_entry) sections;
     struct pt_descriptors ARRAY_OF(int) descriptors; // of sections that came from memory
     uint64_t bytes;                                  // of all sections
+    int states;                                      // descriptor of the states' code; 0: none
+    uint64_t states_bytes;
 };
 
 // A zeroed struct is empty memory; the caller calls pt_memory_free, after its codes.
@@ -44,12 +70,19 @@ int pt_memory_add_file(struct pt_memory *memory, const char *path, uint64_t offs
 int pt_memory_add_bytes(struct pt_memory *memory, const void *data, size_t bytes, uint64_t address,
                         uint32_t space, struct error *err);
 
+// The same for bytes that are there in the states [first, end) only, in every space. Many small
+// ones share one file.
+int pt_memory_add_state(struct pt_memory *memory, const void *data, size_t bytes, uint64_t address,
+                        uint32_t first_state, uint32_t end_state, struct error *err);
+
 // One thread's view of the memory: a section cache and an image for each address space asked for.
 struct pt_code_view;
 struct pt_code_view *pt_code_view_alloc(const struct pt_memory *memory, struct error *err);
 void pt_code_view_free(struct pt_code_view *view);
 
-// The image of PT_SPACE_ALL's sections and those of `space`; belongs to the view.
+// The image of PT_SPACE_ALL's sections and those of `space`, in its state; belongs to the view, and
+// may be freed when it has made PT_IMAGES_MOST others since.
+enum { PT_IMAGES_MOST = 64 };
 int pt_code_view_image(struct pt_code_view *view, uint32_t space, struct pt_image **out,
                        struct error *err);
 

@@ -2,6 +2,7 @@
 //
 // Loads perf.data: one stream for each AUX ring, the context switches of its CPU, and the code of
 // the processes that ran.
+#include "analysis/pt/pt_patches.h"
 #include "analysis/pt/pt_trace.h"
 
 #include <inttypes.h>
@@ -27,6 +28,7 @@ struct recording {
     struct perf_data data;
     struct perf_maps maps;
     struct ring *rings; // as data.streams
+    struct pt_patches patches;
     bool open;
 };
 
@@ -39,6 +41,7 @@ static void recording_free(void *keeper)
     }
     free(recording->rings);
     perf_maps_free(&recording->maps);
+    pt_patches_free(&recording->patches);
     if (recording->open)
         perf_data_free(&recording->data);
     free(recording);
@@ -116,6 +119,7 @@ static int ring_build(const struct perf_aux_stream *aux, struct ring *ring, stru
 struct follower {
     struct pt_trace *trace;
     const struct perf_time_conversion *clock;
+    const struct pt_patches *patches;
     struct pt_trace_stream *stream;
     uint32_t pid;   // running now
     uint64_t since; // perf clock
@@ -126,16 +130,18 @@ static uint64_t tsc_at(const struct follower *follower, uint64_t ns)
     return ns ? perf_tsc_of_time(follower->clock, ns) : 0;
 }
 
-// The running process did so until `until`: through all address spaces it had in that time.
+// The running process did so until `until`: through all address spaces it had in that time, and all
+// states of the kernel's code.
 static int note_spaces(struct follower *follower, uint64_t until, struct error *err)
 {
     for (uint64_t time = follower->since; time < until;) {
-        uint64_t space_end;
+        uint64_t space_end, state_end;
         uint32_t space = pt_code_space_at(&follower->trace->code, follower->pid, time, &space_end);
-        struct pt_space_change change = {tsc_at(follower, time), space};
+        uint32_t state = pt_patches_state(follower->patches, time, &state_end);
+        struct pt_space_change change = {tsc_at(follower, time), pt_space_in_state(space, state)};
         if (array_push(&follower->stream->changes, change) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for address spaces");
-        time = space_end;
+        time = space_end < state_end ? space_end : state_end;
     }
     return 0;
 }
@@ -278,6 +284,7 @@ static int add_ring(struct pt_trace *trace, struct recording *recording, size_t 
         return result;
     struct follower follower = {.trace = trace,
                                 .clock = clock_of(data),
+                                .patches = &recording->patches,
                                 .stream = stream,
                                 .pid = only_process(&recording->maps)};
     if (aux->cpu == PERF_NO_CPU)
@@ -304,6 +311,11 @@ static void note_problems(struct pt_trace *trace, const struct recording *record
     if (data->aux_truncated)
         pt_trace_note(trace, "the trace was cut %" PRIu64 " times: its buffer was full",
                       data->aux_truncated);
+    if (recording->patches.left_out)
+        pt_trace_note(trace,
+                      "%" PRIu64 " of %" PRIu64
+                      " patches of the kernel's code are not applied: there are too many",
+                      recording->patches.left_out, data->counts[PERF_TEXT_POKE]);
     for (size_t i = 0; i < trace->code.sets.count; i++) {
         const struct code_complaint_array *all = &trace->code.sets.items[i]->images.complaints;
         for (size_t k = 0; k < all->count; k++)
@@ -333,6 +345,8 @@ static int load(struct pt_trace *trace, struct recording *recording, const char 
     if (result == 0)
         result = pt_code_add_recording(&trace->code, &trace->memory, data, &recording->maps,
                                        options, err);
+    if (result == 0)
+        result = pt_patches_add(data, &trace->memory, &recording->patches, err);
     const struct perf_time_conversion *clock = clock_of(data);
     trace->symbols = &trace->code.symbols;
     trace->clock.valid = clock->valid;

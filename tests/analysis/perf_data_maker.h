@@ -147,6 +147,21 @@ static inline void make_switch(struct maker *maker, bool out, uint32_t tid, uint
     make_sample_id(maker, tid, tid, time, cpu, 7);
 }
 
+static inline void make_text_poke(struct maker *maker, uint64_t address, const void *before,
+                                  uint16_t before_bytes, const void *after, uint16_t after_bytes,
+                                  uint64_t time)
+{
+    static const char zeros[8];
+    make_record(maker, PERF_TEXT_POKE, PERF_MISC_KERNEL);
+    make_u64(maker, address);
+    make_u16(maker, before_bytes);
+    make_u16(maker, after_bytes);
+    make_bytes(maker, before, before_bytes);
+    make_bytes(maker, after, after_bytes);
+    make_bytes(maker, zeros, (8 - (4u + before_bytes + after_bytes) % 8) % 8);
+    make_sample_id(maker, 0, 0, time, 0, 7);
+}
+
 static inline void make_auxtrace(struct maker *maker, uint32_t ring, uint32_t cpu, uint64_t offset,
                                  const void *data, size_t bytes)
 {
