@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "loadgen/load_plan.h"
+#include "loadgen/load_repeat.h"
 #include "loadgen/load_run.h"
 #include "workloads/dataset.h"
 
@@ -65,7 +66,9 @@ int load_command(int argc, char **argv)
         progress_init(&plan.progress, plan.options.quiet);
         status = load_plan_make(&plan, positional, argv, &err);
         if (status == 0)
-            status = plan.options.prepare ? prepare_dataset(&plan, &err) : load_run(&plan, &err);
+            status = plan.options.prepare           ? prepare_dataset(&plan, &err)
+                     : plan.options.repetitions > 1 ? load_repeat(&plan, &err)
+                                                    : load_run(&plan, &err);
     }
     load_plan_free(&plan);
     return status < 0 ? error_report(&err) : 0;

@@ -8,6 +8,8 @@
 
 #include "workloads/protocol.h"
 
+enum { REPETITIONS_MAX = 1000 };
+
 static const uint64_t seed_not_given = UINT64_MAX;
 static const uint64_t duration_not_given = UINT64_MAX;
 static const uint64_t duration_default = 10000000000u;
@@ -42,6 +44,10 @@ const struct option_spec load_plan_options[] = {
     OPTION_LIST(
         "agent", 0, "KIND[,...]", struct load_options, agents,
         "throughput, latency or symmetric; name=, rate=, connections=, threads=, cores=, netns="),
+    OPTION_COUNT("repetitions", 0, "N", struct load_options, repetitions,
+                 "load so many times, and say how far apart the results are (1)"),
+    OPTION_STRING("restart", 0, "COMMAND", struct load_options, restart,
+                  "restarts the server between repetitions; its dataset is stored again"),
     OPTION_STRING("stamps", 0, "KIND", struct load_options, stamps,
                   "auto (default), sw: kernel software stamps, user: none"),
     OPTION_DURATION("timeout", 0, "TIME", struct load_options, timeout_ns,
@@ -63,6 +69,7 @@ void load_plan_init(struct load_plan *plan)
 {
     *plan = (struct load_plan){.options = {.stamps = "auto",
                                            .connections = 16,
+                                           .repetitions = 1,
                                            .threads = 1,
                                            .duration_ns = duration_not_given,
                                            .max_duration_ns = duration_not_given,
@@ -105,6 +112,12 @@ static int check_numbers(const struct load_options *o, struct error *err)
     if (o->threads < 1 || o->threads > o->connections)
         return error_set(err, ERROR_INPUT, "--threads must be 1 to the number of connections, %llu",
                          (unsigned long long)o->connections);
+    if (o->repetitions < 1 || o->repetitions > REPETITIONS_MAX)
+        return error_set(err, ERROR_INPUT, "--repetitions must be 1 to %d", REPETITIONS_MAX);
+    if (o->repetitions > 1 && o->target)
+        return error_set(err, ERROR_INPUT, "--repetitions and --target exclude each other");
+    if (o->restart && o->repetitions == 1)
+        return error_set(err, ERROR_INPUT, "--restart is for --repetitions");
     if (o->prepare)
         return 0;
     if (!(o->rate > 0))
@@ -260,4 +273,15 @@ struct method_settings load_plan_method(const struct load_plan *plan)
                                     .rate = o->rate,
                                     .turn = o->connections,
                                     .budget_s = (double)o->max_duration_ns / 1e9};
+}
+
+struct load_facts load_plan_facts(const struct load_plan *plan)
+{
+    return (struct load_facts){.server = plan->server.text,
+                               .protocol = plan->workload.protocol->name,
+                               .workload = plan->options.workload,
+                               .rate = plan->options.rate,
+                               .arrivals = plan->arrivals,
+                               .pattern = plan->pattern,
+                               .seed = plan->options.seed};
 }

@@ -13,6 +13,7 @@
 #include "base/progress.h"
 #include "loadgen/agent.h"
 #include "loadgen/engine.h"
+#include "loadgen/load_summary.h"
 #include "loadgen/method.h"
 #include "loadgen/server_address.h"
 #include "workloads/workload.h"
@@ -22,6 +23,8 @@ struct load_options {
     double rate, confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
         timeout_ns, reconnect_ns;
+    uint64_t repetitions;
+    const char *restart;
     struct option_list agents;
     bool prepare, announce, json, quiet;
 };
@@ -53,5 +56,6 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
 // What the engine and the method are told for this plan, at its own rate and duration.
 struct engine_settings load_plan_engine(const struct load_plan *plan);
 struct method_settings load_plan_method(const struct load_plan *plan);
+struct load_facts load_plan_facts(const struct load_plan *plan);
 
 #endif

@@ -19,9 +19,9 @@ int load_make_directory(const char *path, struct error *err)
     return 0;
 }
 
-static int write_logs(const char *directory, const struct engine_result *result,
-                      const struct connection *connections, uint32_t connection_count,
-                      struct error *err)
+int load_write_logs(const char *directory, const struct engine_result *result,
+                    const struct connection *connections, uint32_t connection_count,
+                    struct error *err)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/connections.tlog", directory);
@@ -66,17 +66,31 @@ static json_t *result_json(const struct engine_result *result, const struct load
     return json;
 }
 
+json_t *load_outcome_json(const struct load_plan *plan, const struct load_point *point,
+                          const struct load_outcome *outcome)
+{
+    struct load_facts facts = load_plan_facts(plan);
+    facts.rate = point->rate;
+    facts.seed = point->seed;
+    return result_json(&outcome->result, &facts, &outcome->summary, &outcome->method, NULL,
+                       outcome->agents);
+}
+
+int load_verdict(const struct load_summary *summary, struct error *err)
+{
+    if (summary->answered == 0 && summary->scheduled)
+        return error_set(err, ERROR_FAILED, "nothing was answered: %s",
+                         summary->reason_count ? summary->reasons[0] : "no reason known");
+    if (!summary->ok)
+        return error_set(err, ERROR_INCONCLUSIVE, "inconclusive: %s", summary->reasons[0]);
+    return 0;
+}
+
 static int report(const struct load_plan *plan, const struct engine_result *result,
                   const struct load_summary *summary, const struct method *method,
                   const struct rounds *rounds, json_t *agents, struct error *err)
 {
-    const struct load_facts facts = {.server = plan->server.text,
-                                     .protocol = plan->workload.protocol->name,
-                                     .workload = plan->options.workload,
-                                     .rate = plan->options.rate,
-                                     .arrivals = plan->arrivals,
-                                     .pattern = plan->pattern,
-                                     .seed = plan->options.seed};
+    const struct load_facts facts = load_plan_facts(plan);
     int status = 0;
     if (plan->options.json) {
         status = load_print_json(result_json(result, &facts, summary, method, rounds, agents), err);
@@ -91,12 +105,7 @@ static int report(const struct load_plan *plan, const struct engine_result *resu
     }
     if (status < 0)
         return status;
-    if (summary->answered == 0 && summary->scheduled)
-        return error_set(err, ERROR_FAILED, "nothing was answered: %s",
-                         summary->reason_count ? summary->reasons[0] : "no reason known");
-    if (!summary->ok)
-        return error_set(err, ERROR_INCONCLUSIVE, "inconclusive: %s", summary->reasons[0]);
-    return 0;
+    return load_verdict(summary, err);
 }
 
 // Where /proc does not tell what is available, the run is let through.
@@ -171,7 +180,8 @@ static int run_duration(struct load_plan *plan, struct error *err)
     const struct engine_result *result = &outcome.result;
     progress_end(&plan->progress);
     if (status == 0 && o->samples)
-        status = write_logs(o->samples, result, result->connections, result->connection_count, err);
+        status =
+            load_write_logs(o->samples, result, result->connections, result->connection_count, err);
     if (status == 0)
         status = report(plan, result, &outcome.summary, &outcome.method, NULL, outcome.agents, err);
     load_outcome_free(&outcome);
@@ -195,8 +205,8 @@ static int run_target(struct load_plan *plan, struct error *err)
     int status = rounds_run(&settings, &rounds, err);
     progress_end(&plan->progress);
     if (status == 0 && o->samples)
-        status =
-            write_logs(o->samples, &rounds.pool, rounds.connections, rounds.connection_count, err);
+        status = load_write_logs(o->samples, &rounds.pool, rounds.connections,
+                                 rounds.connection_count, err);
     if (status == 0)
         status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, NULL, err);
     rounds_free(&rounds);

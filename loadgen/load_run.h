@@ -39,6 +39,19 @@ void load_outcome_free(struct load_outcome *outcome);
 int load_check_memory(const struct load_plan *plan, double rate, uint64_t duration_ns,
                       const char *lower, struct error *err);
 
+// What `taillight load --json` says of a run. The caller owns it; NULL: out of memory.
+json_t *load_outcome_json(const struct load_plan *plan, const struct load_point *point,
+                          const struct load_outcome *outcome);
+
+// The command's end: ERROR_FAILED when nothing was answered, ERROR_INCONCLUSIVE with the first
+// reason when it cannot be trusted, else 0.
+int load_verdict(const struct load_summary *summary, struct error *err);
+
+// Writes samples.tlog and connections.tlog into a folder.
+int load_write_logs(const char *directory, const struct engine_result *result,
+                    const struct connection *connections, uint32_t connection_count,
+                    struct error *err);
+
 // Creates a folder, unless it is there.
 int load_make_directory(const char *path, struct error *err);
 

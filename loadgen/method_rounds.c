@@ -54,9 +54,8 @@ static int add_samples(struct rounds *rounds, const struct engine_result *round,
     return 0;
 }
 
-// Puts a round behind the others. Its memory stays the caller's, unless it is the first.
-static int add_round(struct rounds *rounds, struct engine_result *round, uint64_t duration_ns,
-                     struct error *err)
+int rounds_add(struct rounds *rounds, struct engine_result *round, uint64_t duration_ns,
+               struct error *err)
 {
     struct engine_result *pool = &rounds->pool;
     if (rounds->measured == 0) {
@@ -207,7 +206,7 @@ static int take_round(const struct rounds_settings *settings, struct rounds *rou
         return status;
     if (unstable && rounds->measured == 1)
         throw_away(rounds);
-    status = add_round(rounds, &round, duration_ns, err);
+    status = rounds_add(rounds, &round, duration_ns, err);
     engine_result_free(&round);
     return status < 0 ? status : judge_pool(settings, rounds, err);
 }

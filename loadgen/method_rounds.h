@@ -35,6 +35,11 @@ struct rounds {
 
 // Runs them. Fails only when a round could not begin, or out of memory. The caller frees.
 int rounds_run(const struct rounds_settings *settings, struct rounds *rounds, struct error *err);
+
+// Puts a run of that duration behind those in the pool (zeroed: none). Takes the memory of the
+// first; what is left of `round` stays the caller's. ERROR_FAILED: out of memory.
+int rounds_add(struct rounds *rounds, struct engine_result *round, uint64_t duration_ns,
+               struct error *err);
 void rounds_free(struct rounds *rounds);
 
 #endif

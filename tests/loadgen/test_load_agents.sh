@@ -49,7 +49,7 @@ for i in 1 2; do
     inside "$pid" ip route add 10.77.0.1 via "10.77.$i.1" || fail "no route"
 done
 port=22320
-inside "$server" memcached -u root -l 10.77.0.1 -p $port -t 1 -U 0 &
+nsenter -t "$server" -n memcached -u root -l 10.77.0.1 -p $port -t 1 -U 0 &
 started+=($!)
 at=10.77.0.1:$port
 said() { # NAME: a counter of the server's

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/load_repeat.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "loadgen/between_runs.h"
+#include "loadgen/load_run.h"
+#include "loadgen/method_rounds.h"
+#include "workloads/dataset.h"
+#include "workloads/hash.h"
+
+enum { RESTART_MS = 60000, LISTEN_MS = 10000, LISTEN_POLL_NS = 20000000 };
+
+struct repeat {
+    struct load_plan *plan;
+    struct rounds pool; // of all repetitions
+    struct load_summary summary;
+    struct repetition *repetitions;
+    json_t *documents; // one per repetition
+    unsigned done;
+    bool interrupted;
+};
+
+// --- the server, between two repetitions ---------------------------------------------------------
+
+static int run_command(const char *command, struct error *err)
+{
+    const char *const argv[] = {"/bin/sh", "-c", command, NULL};
+    const struct process_place place = {.discard_output = true};
+    struct process process;
+    int status = 0;
+    int result = process_start(&process, argv, &place, err);
+    if (result < 0)
+        return result;
+    result = process_wait(&process, RESTART_MS, &status, err);
+    process_stop(&process, 0);
+    if (result == 0)
+        return error_set(err, ERROR_FAILED, "--restart: `%s` does not end within %d s", command,
+                         RESTART_MS / 1000);
+    if (result > 0 && status != 0)
+        return error_set(err, ERROR_FAILED, "--restart: `%s` %s %d", command,
+                         WIFEXITED(status) ? "ended with exit code" : "was killed by signal",
+                         WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    return result < 0 ? result : 0;
+}
+
+static int wait_listening(const struct server_address *server, struct error *err)
+{
+    for (int waited_ms = 0; waited_ms < LISTEN_MS; waited_ms += LISTEN_POLL_NS / 1000000) {
+        int probe = socket(server->socket_address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (probe < 0)
+            return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
+        int failed = connect(probe, (const struct sockaddr *)(const void *)&server->socket_address,
+                             server->socket_address_bytes);
+        close(probe);
+        if (!failed)
+            return 0;
+        nanosleep(&(struct timespec){.tv_nsec = LISTEN_POLL_NS}, NULL);
+    }
+    return error_set_errno(err, ERROR_FAILED, "--restart: %s does not listen again after %d s",
+                           server->text, LISTEN_MS / 1000);
+}
+
+// A restarted cache is empty: its dataset is stored again.
+static int restart_server(struct load_plan *plan, struct error *err)
+{
+    struct dataset_report report;
+    progress_phase(&plan->progress, "restarting the server");
+    int status = run_command(plan->options.restart, err);
+    if (status == 0)
+        status = wait_listening(&plan->server, err);
+    if (status == 0)
+        status = dataset_prepare(&plan->workload, plan->server.host, plan->server.port, NULL, NULL,
+                                 &report, err);
+    progress_end(&plan->progress);
+    return status;
+}
+
+// --- one after the other -------------------------------------------------------------------------
+
+static int write_one(const struct repeat *repeat, const struct engine_result *result,
+                     struct error *err)
+{
+    char directory[4200];
+    snprintf(directory, sizeof directory, "%s/repetition-%u", repeat->plan->options.samples,
+             repeat->done + 1);
+    int status = load_make_directory(directory, err);
+    return status < 0 ? status
+                      : load_write_logs(directory, result, result->connections,
+                                        result->connection_count, err);
+}
+
+static int keep(struct repeat *repeat, const struct load_point *point, struct load_outcome *outcome,
+                struct error *err)
+{
+    json_t *document = load_outcome_json(repeat->plan, point, outcome);
+    int status = repeat->plan->options.samples ? write_one(repeat, &outcome->result, err) : 0;
+    if (!document || json_array_append_new(repeat->documents, document) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for the repetitions");
+    repeat->repetitions[repeat->done] =
+        (struct repetition){outcome->method.interval.value, outcome->method.interval.interval};
+    repeat->interrupted = outcome->result.end == ENGINE_INTERRUPTED;
+    repeat->done++;
+    return status < 0 ? status
+                      : rounds_add(&repeat->pool, &outcome->result, point->duration_ns, err);
+}
+
+static int run_all(struct repeat *repeat, struct error *err)
+{
+    struct load_plan *plan = repeat->plan;
+    const struct load_options *o = &plan->options;
+    int status = 0;
+    while (status == 0 && !repeat->interrupted && repeat->done < o->repetitions) {
+        struct load_outcome outcome;
+        // The first repetition is the one that a plain run with this seed would be.
+        const struct load_point point = {o->rate, o->duration_ns,
+                                         repeat->done ? hash64(o->seed + repeat->done) & 0xffffffff
+                                                      : o->seed};
+        if (repeat->done && o->restart && (status = restart_server(plan, err)) < 0)
+            break;
+        progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %.3g s at %.0f/s",
+                       repeat->done + 1, (unsigned long long)o->repetitions, plan->server.text,
+                       (double)o->duration_ns / 1e9, o->rate);
+        status = load_run_once(plan, &point, &outcome, err);
+        progress_end(&plan->progress);
+        if (status == 0)
+            status = keep(repeat, &point, &outcome, err);
+        load_outcome_free(&outcome);
+    }
+    return status < 0 ? error_prefix(err, "repetition %u", repeat->done + 1) : 0;
+}
+
+// The pool's own reasons would repeat those of its parts.
+static int sum_up(struct repeat *repeat, struct error *err)
+{
+    struct load_summary *summary = &repeat->summary;
+    int status = load_summarise(&repeat->pool.pool, repeat->pool.duration_ns, summary, err);
+    if (status < 0)
+        return status;
+    summary->ok = true;
+    summary->reason_count = 0;
+    for (unsigned i = 0; i < repeat->done; i++) {
+        size_t k;
+        json_t *reason;
+        json_array_foreach(json_object_get(json_array_get(repeat->documents, i), "reasons"), k,
+                           reason)
+            load_summary_add_reason(summary, "repetition %u: %s", i + 1, json_string_value(reason));
+    }
+    if (repeat->done < repeat->plan->options.repetitions)
+        load_summary_add_reason(summary, "interrupted: %u of %llu repetitions were made",
+                                repeat->done,
+                                (unsigned long long)repeat->plan->options.repetitions);
+    return 0;
+}
+
+// --- the report ----------------------------------------------------------------------------------
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *between_json(const struct between_runs *found, const char *percentile)
+{
+    json_t *json =
+        json_pack("{s:s,s:I}", "percentile", percentile, "counted", (json_int_t)found->count);
+    json_object_set_new(json, "range_us",
+                        json_pack("[o,o]", number(found->low), number(found->high)));
+    json_object_set_new(json, "spread_us", number(found->spread));
+    json_object_set_new(json, "within_us", number(found->within));
+    json_object_set_new(json, "between_us", number(found->between));
+    json_object_set_new(json, "chi_squared",
+                        found->judged ? number(found->statistic) : json_null());
+    json_object_set_new(json, "p", number(found->p));
+    json_object_set_new(json, "exceeds_within",
+                        found->judged ? json_boolean(found->exceeds) : json_null());
+    return json;
+}
+
+static json_t *repeat_json(const struct repeat *repeat, const struct between_runs *found,
+                           const char *percentile)
+{
+    const struct load_plan *plan = repeat->plan;
+    const struct load_facts facts = load_plan_facts(plan);
+    json_t *json = load_summary_json(&repeat->summary, &repeat->pool.pool, &facts);
+    json_object_del(json, "method"); // each repetition has its own
+    json_object_set_new(json, "repetitions",
+                        json_pack("{s:i,s:s?,s:o,s:O}", "count", (int)repeat->done, "restart",
+                                  plan->options.restart, "between", between_json(found, percentile),
+                                  "list", repeat->documents));
+    return json;
+}
+
+static void print_repetitions(const struct repeat *repeat, const struct between_runs *found,
+                              const char *percentile)
+{
+    printf("  %s of each", percentile);
+    for (unsigned i = 0; i < repeat->done; i++) {
+        const struct repetition *one = &repeat->repetitions[i];
+        printf("%s %.1f", i ? "," : "   ", one->value);
+        if (one->interval.known)
+            printf(" [%.1f, %.1f]", one->interval.low, one->interval.high);
+    }
+    printf(" us%s\n", repeat->plan->options.restart ? ", the server restarted between" : "");
+    if (!found->judged)
+        printf("  between    too few repetitions have a known %s to compare them\n", percentile);
+    else
+        printf("  between    %.1f to %.1f us: %s what chance within the repetitions explains "
+               "(chi-squared %.3g, p = %.2g; %.1f us of standard deviation between, %.1f within)\n",
+               found->low, found->high, found->exceeds ? "more than" : "no more than",
+               found->statistic, found->p, found->between, found->within);
+}
+
+static int report(const struct repeat *repeat, struct error *err)
+{
+    const struct load_plan *plan = repeat->plan;
+    const struct load_summary *summary = &repeat->summary;
+    struct between_runs found;
+    char percentile[32];
+    method_percentile_name(plan->quantile, percentile, sizeof percentile);
+    between_runs_judge(repeat->repetitions, repeat->done, plan->options.confidence, &found);
+    if (plan->options.json) {
+        int status = load_print_json(repeat_json(repeat, &found, percentile), err);
+        if (status < 0)
+            return status;
+    } else {
+        const struct load_facts facts = load_plan_facts(plan);
+        load_summary_print(summary, &repeat->pool.pool, &facts, stdout);
+        print_repetitions(repeat, &found, percentile);
+    }
+    return load_verdict(summary, err);
+}
+
+int load_repeat(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    struct repeat repeat = {.plan = plan, .documents = json_array()};
+    int status = load_check_memory(plan, o->rate * (double)o->repetitions, o->duration_ns,
+                                   "--rate, --duration or --repetitions", err);
+    repeat.repetitions = calloc(o->repetitions, sizeof *repeat.repetitions);
+    if (status == 0 && (!repeat.repetitions || !repeat.documents))
+        status = error_set(err, ERROR_FAILED, "out of memory");
+    if (status == 0 && o->samples)
+        status = load_make_directory(o->samples, err);
+    if (status == 0)
+        status = run_all(&repeat, err);
+    if (status == 0)
+        status = sum_up(&repeat, err);
+    if (status == 0)
+        status = report(&repeat, err);
+    rounds_free(&repeat.pool);
+    free(repeat.repetitions);
+    json_decref(repeat.documents);
+    return status;
+}
