@@ -56,6 +56,14 @@ static int choose_stamps(struct engine *engine, struct error *err)
     const struct engine_settings *settings = engine->shared.settings;
     if (settings->stamps == STAMP_MODE_USER)
         return 0;
+    if (settings->server->transport == SERVER_UNIX) {
+        error_set(&engine->result->stamps_why, ERROR_INPUT,
+                  "the kernel does not stamp UNIX sockets; use --stamps user");
+        if (settings->stamps == STAMP_MODE_AUTO)
+            return 0;
+        *err = engine->result->stamps_why;
+        return -ERROR_INPUT;
+    }
     int probe = socket(settings->server->socket_address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (probe < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot open a socket");

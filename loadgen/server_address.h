@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// "HOST:PORT" as people write it, and what it resolves to.
+// "HOST:PORT", "udp:HOST:PORT" or "unix:/path/to/socket" as people write it, and what it resolves
+// to.
 #ifndef LOADGEN_SERVER_ADDRESS_H
 #define LOADGEN_SERVER_ADDRESS_H
 
@@ -9,23 +10,27 @@
 
 #include "base/error.h"
 
+enum server_transport { SERVER_TCP, SERVER_UDP, SERVER_UNIX };
+
 struct server_address {
     char text[300]; // as given, for messages
-    char host[256]; // without brackets
-    uint16_t port;
+    enum server_transport transport;
+    char host[256];                         // without brackets; of a UNIX socket its path
+    uint16_t port;                          // of a UNIX socket 0
     struct sockaddr_storage socket_address; // of server_address_resolve
     socklen_t socket_address_bytes;
 };
 
-// Splits "name:port", "1.2.3.4:port" or "[::1]:port". Does no I/O. ERROR_INPUT names what is wrong.
+// Splits "name:port", "1.2.3.4:port" or "[::1]:port", "udp:" in front of any of them, or
+// "unix:/path". Does no I/O. ERROR_INPUT names what is wrong.
 int server_address_parse(const char *text, struct server_address *address, struct error *err);
 
-// Looks the host up and keeps the first stream address. A name that does not resolve is
+// Looks the host up and keeps the first address. A name that does not resolve is
 // ERROR_INPUT.
 int server_address_resolve(struct server_address *address, struct error *err);
 
 // The 16 bytes of an address in struct connection: IPv6, or IPv4 mapped; and the port, in host
-// byte order.
+// byte order. All 0 of a UNIX socket.
 void server_address_bytes(const struct sockaddr_storage *socket_address, uint8_t bytes[16],
                           uint16_t *port);
 

@@ -21,8 +21,9 @@ typedef void dataset_progress(void *context, const char *phase, uint64_t done, u
 
 // Stores, for memcached, every key; for Redis, what the mix reads of every key (strings, and lists,
 // hashes and sorted sets where their operations are asked for). Then verifies that each is there
-// with its very value. progress may be NULL. A server that is absent, refuses, or lost keys (too
-// little memory) is ERROR_FAILED.
+// with its very value. host is a name, an address or, beginning with "/", the path of a UNIX
+// socket, for which port does not matter. progress may be NULL. A server that is absent, refuses,
+// or lost keys (too little memory) is ERROR_FAILED.
 int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
                     dataset_progress *progress, void *context, struct dataset_report *report,
                     struct error *err);

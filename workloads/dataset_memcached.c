@@ -16,6 +16,7 @@ struct memcached_dataset {
     const struct workload *workload;
     const char *host;
     uint16_t port;
+    char place[DATASET_PLACE_BYTES]; // both, for messages
     memcached_st *client;
     dataset_progress *progress;
     void *context;
@@ -29,10 +30,9 @@ static int refuse(const struct memcached_dataset *dataset, memcached_return_t st
 {
     int number = memcached_last_error_errno(dataset->client);
     return error_set(err, ERROR_FAILED,
-                     "cannot %s the dataset at %s port %u: %s%s%s (is memcached running there?)",
-                     doing, dataset->host, dataset->port,
-                     memcached_strerror(dataset->client, status), number ? ": " : "",
-                     number ? strerror(number) : "");
+                     "cannot %s the dataset at %s: %s%s%s (is memcached running there?)", doing,
+                     dataset->place, memcached_strerror(dataset->client, status),
+                     number ? ": " : "", number ? strerror(number) : "");
 }
 
 static void tell(struct memcached_dataset *dataset, const char *phase, uint64_t done)
@@ -50,7 +50,10 @@ static int open_client(struct memcached_dataset *dataset, struct error *err)
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, PATIENCE_MS);
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, PATIENCE_MS);
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
-    memcached_return_t status = memcached_server_add(dataset->client, dataset->host, dataset->port);
+    memcached_return_t status =
+        dataset->host[0] == '/'
+            ? memcached_server_add_unix_socket(dataset->client, dataset->host)
+            : memcached_server_add(dataset->client, dataset->host, dataset->port);
     if (status == MEMCACHED_SUCCESS)
         status = memcached_version(dataset->client); // asks, so that an absent server shows here
     return status == MEMCACHED_SUCCESS ? 0 : refuse(dataset, status, "load", err);
@@ -103,16 +106,16 @@ static int compare(struct memcached_dataset *dataset, memcached_result_st *found
     for (size_t i = 0; i < key_bytes; i++)
         index = index * 10 + (uint64_t)(key[i] - '0'); // keys are their index in decimal
     if (index >= dataset->workload->key_count)
-        return error_set(err, ERROR_FAILED, "%s port %u answered with a key nobody asked for",
-                         dataset->host, dataset->port);
+        return error_set(err, ERROR_FAILED, "%s answered with a key nobody asked for",
+                         dataset->place);
     size_t bytes = workload_value_bytes(dataset->workload, index);
     workload_value(dataset->workload, index, dataset->value);
     if (memcached_result_length(found) != bytes ||
         memcmp(memcached_result_value(found), dataset->value, bytes) != 0)
         return error_set(err, ERROR_FAILED,
-                         "%s port %u: the value of key %.*s is not what was stored: another client "
+                         "%s: the value of key %.*s is not what was stored: another client "
                          "writes to this server",
-                         dataset->host, dataset->port, (int)key_bytes, key);
+                         dataset->place, (int)key_bytes, key);
     dataset->report->verified++;
     return 0;
 }
@@ -154,11 +157,10 @@ static int verify(struct memcached_dataset *dataset, struct error *err)
     if (dataset->report->verified == all)
         return 0;
     return error_set(err, ERROR_FAILED,
-                     "%s port %u holds only %" PRIu64 " of the %" PRIu64
-                     " keys it was given (%" PRIu64 " MiB): give it more memory (memcached -m), or "
+                     "%s holds only %" PRIu64 " of the %" PRIu64 " keys it was given (%" PRIu64
+                     " MiB): give it more memory (memcached -m), or "
                      "take fewer or smaller values",
-                     dataset->host, dataset->port, dataset->report->verified, all,
-                     dataset->report->bytes >> 20);
+                     dataset->place, dataset->report->verified, all, dataset->report->bytes >> 20);
 }
 
 int dataset_prepare_memcached(const struct workload *workload, const char *host, uint16_t port,
@@ -171,6 +173,7 @@ int dataset_prepare_memcached(const struct workload *workload, const char *host,
     dataset->workload = workload;
     dataset->host = host;
     dataset->port = port;
+    dataset_place(host, port, dataset->place);
     dataset->progress = progress;
     dataset->context = context;
     dataset->report = report;

@@ -26,6 +26,7 @@ struct redis_dataset {
     const struct workload *workload;
     const char *host;
     uint16_t port;
+    char place[DATASET_PLACE_BYTES]; // both, for messages
     redisContext *client;
     dataset_progress *progress;
     void *context;
@@ -39,15 +40,17 @@ static int refuse(const struct redis_dataset *dataset, const char *doing, const 
                   struct error *err)
 {
     return error_set(err, ERROR_FAILED,
-                     "cannot %s the dataset at %s port %u: %s (is Redis running there, with room "
+                     "cannot %s the dataset at %s: %s (is Redis running there, with room "
                      "for the data?)",
-                     doing, dataset->host, dataset->port, why);
+                     doing, dataset->place, why);
 }
 
 static int open_client(struct redis_dataset *dataset, struct error *err)
 {
     const struct timeval patience = {PATIENCE_S, 0};
-    dataset->client = redisConnectWithTimeout(dataset->host, dataset->port, patience);
+    dataset->client = dataset->host[0] == '/'
+                          ? redisConnectUnixWithTimeout(dataset->host, patience)
+                          : redisConnectWithTimeout(dataset->host, dataset->port, patience);
     dataset->value = malloc(workload_value_bytes_max(dataset->workload) + 1);
     if (!dataset->client || !dataset->value)
         return error_set(err, ERROR_FAILED, "out of memory for the dataset");
@@ -151,10 +154,9 @@ static int take_replies(struct redis_dataset *dataset, enum data_type type, uint
             result = refuse(dataset, verify ? "verify" : "store", reply->str, err);
         else if (verify && !matches(dataset, type, index, reply))
             result = error_set(err, ERROR_FAILED,
-                               "%s port %u: what key %.*s holds is not what was stored: Redis "
+                               "%s: what key %.*s holds is not what was stored: Redis "
                                "evicted it (maxmemory), or another client writes there",
-                               dataset->host, dataset->port, (int)make_key(dataset, type, index),
-                               dataset->key);
+                               dataset->place, (int)make_key(dataset, type, index), dataset->key);
         else if (verify)
             dataset->report->verified++;
         freeReplyObject(reply);
@@ -202,6 +204,7 @@ int dataset_prepare_redis(const struct workload *workload, const char *host, uin
                    [TYPE_LIST] = mix[REDIS_LRANGE] > 0 || mix[REDIS_LPOP] > 0,
                    [TYPE_HASH] = mix[REDIS_HGET] > 0,
                    [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0}};
+    dataset_place(host, port, dataset.place);
     int result = open_client(&dataset, err);
     for (int verify = 0; verify < 2 && result == 0; verify++)
         for (enum data_type type = 0; type < TYPES && result == 0; type++)
