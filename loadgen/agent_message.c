@@ -124,6 +124,10 @@ static const struct field fields[] = {
     FIELD(U64, counts.rx_missing),
     FIELD(U64, counts.rx_coalesced),
     FIELD(U64, counts.foreign_errors),
+    FIELD(U64, counts.datagrams_refused),
+    FIELD(U64, counts.datagrams_malformed),
+    FIELD(U64, counts.datagrams_surplus),
+    FIELD(U64, counts.datagrams_unassembled),
     FIELD(U64, counts.stamps_unknown),
     FIELD(ERROR, counts.first_break),
 };

@@ -9,6 +9,7 @@
 
 #include "base/tsc.h"
 #include "loadgen/client_connection_internal.h"
+#include "workloads/memcached_udp.h"
 
 enum {
     REPLY_BATCH = 64,
@@ -46,8 +47,16 @@ int connection_open(struct client_connection *connection, uint32_t id,
                                              .depth = depth,
                                              .out_bytes = out_bytes,
                                              .blocked = true};
-    // Slots outlive their replies until their TX stamps are in, hence twice the depth.
+    // Slots outlive their replies until their TX stamps are in, hence twice the depth. Over UDP a
+    // request that is never answered is waited for while many others come and go.
     connection->slot_mask = power_of_two(2 * (uint64_t)depth + STAMP_WAITS) - 1;
+    connection->window = UINT64_MAX;
+    if (context->datagrams) {
+        uint64_t slots = power_of_two(8 * (uint64_t)depth + 4 * STAMP_WAITS);
+        connection->slot_mask = (slots < UDP_IDS ? slots : UDP_IDS) - 1;
+        // Half of the ids may be waited for, so that no other can be taken for them.
+        connection->window = (connection->slot_mask + 1) / 2;
+    }
     connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
     connection->out = malloc(out_bytes);
     connection->event = event_new(context->base, -1, 0, context->on_ready, connection);
@@ -106,15 +115,17 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
     struct connection_context *context = connection->context;
     struct connection_counts *counts = context->counts;
     struct sample *sample = &context->samples[sample_index];
-    size_t bytes = context->protocol->encode(request, connection->out + connection->out_end,
-                                             connection->out_bytes - connection->out_end);
-    uint64_t ahead = connection->put - connection->answered;
+    size_t bytes = context->datagrams
+                       ? datagram_put(connection, request)
+                       : context->protocol->encode(request, connection->out + connection->out_end,
+                                                   connection->out_bytes - connection->out_end);
+    uint64_t ahead = connection->put - connection->answered - connection->settled_ahead;
     sample->connection = connection->id;
     sample->in_flight = (uint16_t)(ahead < UINT16_MAX ? ahead : UINT16_MAX);
     sample->request_begin = connection->bytes_put;
-    sample->request_end = connection->bytes_put + bytes;
+    connection->bytes_put += context->datagrams ? 1 : bytes;
+    sample->request_end = connection->bytes_put;
     connection->out_end += bytes;
-    connection->bytes_put += bytes;
     if (connection->put > connection->slot_mask)
         stamp_waits_forget_before(&connection->waits, connection->put - connection->slot_mask);
     connection->slots[connection->put & connection->slot_mask] = sample_index;
@@ -146,6 +157,10 @@ void connection_flush(struct client_connection *connection)
     connection->dirty = false;
     if (!connection_is_open(connection) || connection->out_begin == connection->out_end)
         return;
+    if (connection->context->datagrams) {
+        datagram_flush(connection);
+        return;
+    }
     size_t wanted = connection->out_end - connection->out_begin;
     uint64_t before = tsc_now();
     ssize_t taken = send(connection->socket_fd, connection->out + connection->out_begin, wanted,
@@ -180,21 +195,11 @@ static uint8_t status_of(struct connection_counts *counts, const struct protocol
     return kind == REPLY_MISS ? SAMPLE_MISS : SAMPLE_ERROR_REPLY;
 }
 
-struct arrival {
-    uint64_t tsc, rx_ns, stream_end;
-};
-
-static void take_reply(struct client_connection *connection, const struct reply *reply,
-                       const struct arrival *arrival)
+void connection_answer(struct client_connection *connection, struct sample *sample,
+                       const struct reply *reply, const struct arrival *arrival)
 {
     struct connection_context *context = connection->context;
     struct connection_counts *counts = context->counts;
-    if (connection->answered == connection->sent) {
-        counts->unexpected++;
-        return;
-    }
-    struct sample *sample = connection_sample(connection, connection->answered++);
-    counts->in_flight--;
     sample->status = status_of(counts, context->protocol, sample->operation, reply->kind);
     sample->reply_tsc = arrival->tsc;
     sample->reply_begin = reply->begin;
@@ -213,6 +218,19 @@ static void take_reply(struct client_connection *connection, const struct reply 
         sample->flags |= SAMPLE_RX_COALESCED;
         counts->rx_coalesced++;
     }
+}
+
+static void take_reply(struct client_connection *connection, const struct reply *reply,
+                       const struct arrival *arrival)
+{
+    struct connection_counts *counts = connection->context->counts;
+    if (connection->answered == connection->sent) {
+        counts->unexpected++;
+        return;
+    }
+    counts->in_flight--;
+    connection_answer(connection, connection_sample(connection, connection->answered++), reply,
+                      arrival);
 }
 
 // False: the replies are not what the protocol allows, and which request those behind them answer
@@ -242,6 +260,8 @@ bool connection_receive(struct client_connection *connection)
     struct connection_context *context = connection->context;
     char control[STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
     bool any = false;
+    if (context->datagrams)
+        return datagram_receive(connection);
     for (unsigned i = 0; connection_is_open(connection); i++) {
         struct iovec buffer = {context->receive_buffer, context->receive_bytes};
         struct msghdr message = {.msg_iov = &buffer,

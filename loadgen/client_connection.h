@@ -28,10 +28,11 @@
 
 // Why a connection ended, and thus why the requests in flight on it are lost.
 enum connection_loss {
-    LOSS_CLOSED,    // the server closed it, in order
-    LOSS_RESET,     // the server, or its kernel, threw it away (RST)
-    LOSS_MALFORMED, // replies were not what the protocol allows: closed from here
-    LOSS_OTHER,     // another error of the socket
+    LOSS_CLOSED,     // the server closed it, in order
+    LOSS_RESET,      // the server, or its kernel, threw it away (RST)
+    LOSS_MALFORMED,  // replies were not what the protocol allows: closed from here
+    LOSS_UNANSWERED, // UDP, where no connection ends: no whole reply within the time allowed
+    LOSS_OTHER,      // another error of the socket
     LOSS_REASONS,
 };
 extern const char *const connection_loss_names[LOSS_REASONS]; // "closed", ..., for JSON
@@ -45,16 +46,20 @@ struct connection_counts {
     uint64_t in_flight_max; // of several threads: the sum of each one's, no less than the truth
     uint64_t ended;         // connections that ended before the run did
     uint64_t broken;        // of those: not closed by the server with nothing left to answer
-    uint64_t lost[LOSS_REASONS]; // requests that were in flight on them
-    uint64_t reconnects;         // connections opened again
-    uint64_t reconnects_failed;  // attempts at that which failed
-    uint64_t given_up;           // connections not tried again any more
-    uint64_t first_end_tsc;      // when the first of `ended` did; 0: none
-    uint64_t last_reconnect_tsc; // when the last of `reconnects` was done; 0: none
-    uint64_t rx_missing;         // answered requests whose reply brought no RX stamp
-    uint64_t rx_coalesced;       // samples flagged SAMPLE_RX_COALESCED
-    uint64_t foreign_errors;     // messages on error queues that were no TX stamps
-    uint64_t stamps_unknown;     // TX stamps of connections since ended that belong to no request
+    uint64_t lost[LOSS_REASONS];    // requests that were in flight on them
+    uint64_t reconnects;            // connections opened again
+    uint64_t reconnects_failed;     // attempts at that which failed
+    uint64_t given_up;              // connections not tried again any more
+    uint64_t first_end_tsc;         // when the first of `ended` did; 0: none
+    uint64_t last_reconnect_tsc;    // when the last of `reconnects` was done; 0: none
+    uint64_t rx_missing;            // answered requests whose reply brought no RX stamp
+    uint64_t rx_coalesced;          // samples flagged SAMPLE_RX_COALESCED
+    uint64_t foreign_errors;        // messages on error queues that were no TX stamps
+    uint64_t datagrams_refused;     // UDP: told that nobody listens
+    uint64_t datagrams_malformed;   // not part of a reply
+    uint64_t datagrams_surplus;     // come before, or too late, or answer to nothing
+    uint64_t datagrams_unassembled; // of replies for which there was no room
+    uint64_t stamps_unknown; // TX stamps of connections since ended that belong to no request
     struct error first_break;
 };
 
@@ -82,6 +87,9 @@ struct connection_context {
     struct stamp_reader *reader;
     char *receive_buffer;
     size_t receive_bytes;
+    struct datagram_reader *datagrams; // over UDP (loadgen/client_datagram.h); NULL: a stream
+    uint64_t timeout_tsc;              // over UDP: how long a reply is waited for
+    double ticks_per_us;               // of the TSC
     int64_t reconnect_ms; // how long a connection that ended is tried again; 0: not at all
     uint32_t open;        // connections that are open right now
     bool kernel_stamps;
@@ -107,10 +115,13 @@ struct client_connection {
     uint32_t *slots; // slots[n & slot_mask]: the sample of this connection's n-th request
     uint64_t slot_mask;
     uint64_t put, sent, answered; // requests so far; answered <= sent <= put
-    uint64_t bytes_put, bytes_sent, bytes_received;
-    uint32_t depth;             // the most that may be in flight
+    uint64_t settled_ahead;       // over UDP, of those sent: settled before the oldest that is not
+    uint64_t window; // the most requests from that one on; over UDP alone it can be reached
+    uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
+    uint32_t depth;                                 // the most that may be in flight
     bool blocked;               // not open, or the socket took less than it was given: wait
     bool dirty;                 // in its owner's list of connections to flush
+    bool expiry_set;            // over UDP: the timer runs
     bool listed;                // in its owner's queue of connections with room
     uint32_t attempts;          // to open it again, since it last was of use
     int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it ceased to be of use; when it opened
@@ -142,7 +153,9 @@ static inline bool connection_is_open(const struct client_connection *connection
 static inline bool connection_has_room(const struct client_connection *connection,
                                        size_t request_bytes)
 {
-    return !connection->blocked && connection->put - connection->answered < connection->depth &&
+    uint64_t unsettled = connection->put - connection->answered;
+    return !connection->blocked && unsettled - connection->settled_ahead < connection->depth &&
+           unsettled < connection->window &&
            connection->out_end + request_bytes <= connection->out_bytes;
 }
 

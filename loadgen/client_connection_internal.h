@@ -12,6 +12,15 @@ static inline struct sample *connection_sample(struct client_connection *connect
     return &connection->context->samples[connection->slots[slot & connection->slot_mask]];
 }
 
+// When bytes of replies came.
+struct arrival {
+    uint64_t tsc, rx_ns, stream_end;
+};
+
+// A request has its reply.
+void connection_answer(struct client_connection *connection, struct sample *sample,
+                       const struct reply *reply, const struct arrival *arrival);
+
 int64_t monotonic_ms(void);
 
 // Makes the socket and begins to connect. `patient`: a UNIX socket may wait for room in the
@@ -37,5 +46,20 @@ bool connection_reopened(struct client_connection *connection);
 
 // The timer: the next attempt, or the end of one that takes too long.
 void connection_retry(evutil_socket_t unused, short what, void *connection);
+
+// --- over UDP (client_datagram.c)
+// -----------------------------------------------------------------
+
+// Encodes a request into the output buffer; returns how many bytes of it that took.
+size_t datagram_put(struct client_connection *connection, const struct request *request);
+
+void datagram_flush(struct client_connection *connection);
+bool datagram_receive(struct client_connection *connection);
+
+// Gives up the requests that were not answered in time.
+void datagram_expire(struct client_connection *connection);
+
+// The socket is gone: nothing that came through it counts any more.
+void datagram_forget(struct client_connection *connection);
 
 #endif

@@ -17,10 +17,8 @@ enum {
 };
 
 const char *const connection_loss_names[LOSS_REASONS] = {
-    [LOSS_CLOSED] = "closed",
-    [LOSS_RESET] = "reset",
-    [LOSS_MALFORMED] = "malformed",
-    [LOSS_OTHER] = "other",
+    [LOSS_CLOSED] = "closed",         [LOSS_RESET] = "reset", [LOSS_MALFORMED] = "malformed",
+    [LOSS_UNANSWERED] = "unanswered", [LOSS_OTHER] = "other",
 };
 
 enum connection_loss connection_loss_of(int number)
@@ -55,6 +53,10 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->rx_missing += more->rx_missing;
     all->rx_coalesced += more->rx_coalesced;
     all->foreign_errors += more->foreign_errors;
+    all->datagrams_refused += more->datagrams_refused;
+    all->datagrams_malformed += more->datagrams_malformed;
+    all->datagrams_surplus += more->datagrams_surplus;
+    all->datagrams_unassembled += more->datagrams_unassembled;
     all->stamps_unknown += more->stamps_unknown;
 }
 
@@ -101,6 +103,8 @@ static void settle_requests(struct client_connection *connection, enum connectio
     for (uint64_t slot = connection->answered; slot < connection->put; slot++) {
         struct sample *sample = connection_sample(connection, slot);
         if (slot < connection->sent) {
+            if (sample->status != SAMPLE_TIMED_OUT)
+                continue; // settled out of its order, over UDP
             sample->status = SAMPLE_LOST;
             counts->lost[reason]++;
         } else {
@@ -109,7 +113,7 @@ static void settle_requests(struct client_connection *connection, enum connectio
             sample->request_begin = sample->request_end = 0;
         }
     }
-    counts->in_flight -= connection->put - connection->answered;
+    counts->in_flight -= connection->put - connection->answered - connection->settled_ahead;
 }
 
 // Back to the state of a connection that has sent nothing.
@@ -120,6 +124,8 @@ static void forget_stream(struct client_connection *connection)
     connection->bytes_put = connection->bytes_sent = connection->bytes_received = 0;
     connection->out_begin = connection->out_end = 0;
     connection->blocked = true;
+    if (connection->context->datagrams)
+        datagram_forget(connection);
     memset(&connection->parser, 0, sizeof connection->parser);
     memset(&connection->waits, 0, sizeof connection->waits);
 }
@@ -178,6 +184,10 @@ void connection_retry(evutil_socket_t unused, short what, void *argument)
     struct error why;
     struct client_connection *connection = argument;
     connection->context->progress = true;
+    if (connection->state == CONNECTION_OPEN) { // over UDP alone
+        datagram_expire(connection);
+        return;
+    }
     if (connection->state == CONNECTION_CONNECTING || // it took too long
         connection_begin(connection, false, &why) < 0 || connection_watch(connection, &why) < 0) {
         fail_attempt(connection);

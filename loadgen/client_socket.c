@@ -13,7 +13,10 @@
 #include "base/tsc.h"
 #include "loadgen/client_connection_internal.h"
 
-enum { BACKLOG_S = 5 };
+enum {
+    BACKLOG_S = 5,
+    DATAGRAMS_BYTES = 4 << 20, // that may wait; the kernel grants what net.core.rmem_max allows
+};
 
 int64_t monotonic_ms(void)
 {
@@ -31,14 +34,18 @@ static int refuse(const struct server_address *server, struct error *err)
 int connection_begin(struct client_connection *connection, bool patient, struct error *err)
 {
     const struct server_address *server = connection->context->server;
-    const int on = 1;
+    const int on = 1, receive_bytes = DATAGRAMS_BYTES;
     int family = server->socket_address.ss_family;
-    int socket_fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool udp = server->transport == SERVER_UDP;
+    int type = udp ? SOCK_DGRAM : SOCK_STREAM;
+    int socket_fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (socket_fd < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
     connection->socket_fd = socket_fd;
     connection->state = CONNECTION_CONNECTING;
-    if (family != AF_UNIX)
+    if (udp)
+        setsockopt(socket_fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+    else if (family != AF_UNIX)
         setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     // A UNIX socket whose server's backlog is full refuses at once (EAGAIN), unless it may wait.
     bool waits = family == AF_UNIX && patient;
@@ -59,7 +66,8 @@ int connection_begin(struct client_connection *connection, bool patient, struct 
 static struct connection describe(const struct client_connection *connection)
 {
     struct connection entry = {.id = connection->id,
-                               .protocol = CONNECTION_TCP,
+                               .protocol =
+                                   connection->context->datagrams ? CONNECTION_UDP : CONNECTION_TCP,
                                .process = (uint32_t)getpid(),
                                .opened_time = tsc_now()};
     struct sockaddr_storage socket_address = {0};

@@ -17,7 +17,9 @@
 
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
+#include "loadgen/client_datagram.h"
 #include "loadgen/engine_worker.h"
+#include "workloads/memcached_udp.h"
 
 enum {
     SETTLE_NS = 20000000, // between the last connect and the first request
@@ -64,7 +66,8 @@ static int choose_stamps(struct engine *engine, struct error *err)
         *err = engine->result->stamps_why;
         return -ERROR_INPUT;
     }
-    int probe = socket(settings->server->socket_address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int type = settings->server->transport == SERVER_UDP ? SOCK_DGRAM : SOCK_STREAM;
+    int probe = socket(settings->server->socket_address.ss_family, type | SOCK_CLOEXEC, 0);
     if (probe < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
     int status = client_stamps_supported(probe, &engine->result->stamps_why);
@@ -125,6 +128,26 @@ static int make_workers(struct engine *engine, struct error *err)
     return choose_cores(engine, err);
 }
 
+// Not every protocol goes over UDP, and a request is one datagram there.
+static int check_udp(struct engine *engine, struct error *err)
+{
+    struct engine_shared *shared = &engine->shared;
+    const struct protocol *protocol = shared->settings->workload->protocol;
+    if (!protocol->over_udp)
+        return error_set(err, ERROR_INPUT,
+                         "%s: protocol %s does not go over UDP; memcached, memcached-binary and "
+                         "memcached-meta do",
+                         shared->settings->server->text, protocol->name);
+    if (shared->request_bytes + UDP_FRAME_BYTES > UDP_DATAGRAM_BYTES_MAX)
+        return error_set(err, ERROR_INPUT,
+                         "%s: requests of up to %zu bytes do not fit into a datagram of %d; take "
+                         "smaller values",
+                         shared->settings->server->text, shared->request_bytes,
+                         UDP_DATAGRAM_BYTES_MAX);
+    shared->request_bytes += DATAGRAM_OVERHEAD;
+    return 0;
+}
+
 static int prepare(struct engine *engine, const sigset_t *signals, struct error *err)
 {
     struct engine_shared *shared = &engine->shared;
@@ -140,6 +163,8 @@ static int prepare(struct engine *engine, const sigset_t *signals, struct error 
     shared->value_bytes = workload_value_bytes_max(workload);
     shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
                                                                   shared->value_bytes);
+    if (settings->server->transport == SERVER_UDP && check_udp(engine, err) < 0)
+        return -ERROR_INPUT;
     engine->signal_fd = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
     engine->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (engine->signal_fd < 0 || engine->news < 0)

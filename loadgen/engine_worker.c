@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/tsc.h"
+#include "loadgen/client_datagram.h"
 
 enum {
     CONNECT_MS = 5000,
@@ -157,6 +158,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
                                     .reader = malloc(sizeof(struct stamp_reader)),
                                     .receive_buffer = malloc(RECEIVE_BYTES),
                                     .receive_bytes = RECEIVE_BYTES,
+                                    .timeout_tsc = ticks(worker, settings->timeout_ns),
+                                    .ticks_per_us = shared->ticks_per_ns * 1e3,
                                     .busy_poll_us = settings->busy_poll_us,
                                     .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
                                     .kernel_stamps = shared->kernel_stamps};
@@ -164,6 +167,12 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         !worker->value || !worker->context.reader || !worker->context.receive_buffer ||
         array_reserve(&worker->context.log, count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
+    if (settings->server->transport == SERVER_UDP) {
+        worker->context.datagrams =
+            datagram_reader_new(worker->context.receive_buffer, RECEIVE_BYTES, shared->value_bytes);
+        if (!worker->context.datagrams)
+            return error_set(err, ERROR_FAILED, "out of memory for replies over UDP");
+    }
     for (uint32_t i = 0; i < count; i++)
         worker->connections[i].socket_fd = -1;
     worker->connection_count = count;
@@ -345,5 +354,6 @@ void engine_worker_close(struct engine_worker *worker)
     free(worker->key);
     free(worker->value);
     free(worker->context.reader);
+    datagram_reader_free(worker->context.datagrams);
     free(worker->context.receive_buffer);
 }

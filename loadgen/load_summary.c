@@ -163,6 +163,11 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
     if (result->end == ENGINE_INTERRUPTED)
         load_summary_add_reason(summary, "interrupted after %.3f s", summary->duration_s);
     judge_connections(result, summary);
+    if (result->counts.datagrams_refused)
+        load_summary_add_reason(summary,
+                                "server %s: it refused %llu datagrams, because nobody listened",
+                                summary->answered ? "restarted midway" : "not there",
+                                (count_type)result->counts.datagrams_refused);
     uint64_t unanswered = summary->unsent + summary->timed_out + summary->lost;
     if (unanswered == 0)
         return;
@@ -274,9 +279,16 @@ static json_t *errors_json(const struct load_summary *summary, const struct engi
     const struct {
         const char *name;
         uint64_t count;
-    } others[] = {{"mismatched", counts->mismatched}, {"unexpected", counts->unexpected},
-                  {"unsent", summary->unsent},        {"lost", summary->lost},
-                  {"timed_out", summary->timed_out},  {"connections_broken", counts->broken}};
+    } others[] = {{"mismatched", counts->mismatched},
+                  {"unexpected", counts->unexpected},
+                  {"unsent", summary->unsent},
+                  {"lost", summary->lost},
+                  {"timed_out", summary->timed_out},
+                  {"connections_broken", counts->broken},
+                  {"datagrams_refused", counts->datagrams_refused},
+                  {"datagrams_malformed", counts->datagrams_malformed},
+                  {"datagrams_surplus", counts->datagrams_surplus},
+                  {"datagrams_unassembled", counts->datagrams_unassembled}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].count)
             set_count(object, others[i].name, others[i].count);

@@ -5,7 +5,10 @@
 // and client/connections.tlog (LOG_CONNECTIONS, the client's side).
 //
 // A request is known by its connection and the bytes [request_begin, request_end) it occupies in
-// the client-to-server stream; its reply by [reply_begin, reply_end) in the other direction.
+// the client-to-server stream; its reply by [reply_begin, reply_end) in the other direction. Over
+// UDP (struct connection.protocol) these are not bytes but datagrams: the request is the n-th one
+// its connection sent, [n, n + 1), and its reply came in some of those received from
+// reply_begin up to reply_end, counted in the order they arrived.
 #ifndef LOADGEN_SAMPLE_LOG_H
 #define LOADGEN_SAMPLE_LOG_H
 
@@ -19,7 +22,8 @@ enum sample_status {
     SAMPLE_ERROR_REPLY = 2, // answered with an error or something malformed
     SAMPLE_UNSENT = 3,      // never left: latency is +infinity
     SAMPLE_TIMED_OUT = 4,   // sent, no reply within the time allowed: +infinity
-    SAMPLE_LOST = 5,        // its connection broke before the reply: +infinity
+    SAMPLE_LOST = 5,        // its connection ended before the reply; over UDP, no reply came within
+                            // the time allowed for each: +infinity
 };
 
 enum stamp_source {
@@ -42,9 +46,9 @@ struct sample {
     uint64_t reply_tsc;     // after the receive call that completed its reply; 0: never
     uint64_t tx_ns;         // kernel or NIC TX stamp of its last byte; 0: none came
     uint64_t rx_ns;         // kernel or NIC RX stamp of its reply's last byte; 0: none came
-    uint64_t request_begin; // byte offsets in the client-to-server stream
+    uint64_t request_begin; // byte offsets in the client-to-server stream (UDP: datagrams)
     uint64_t request_end;
-    uint64_t reply_begin; // byte offsets in the server-to-client stream; 0, 0: no reply
+    uint64_t reply_begin; // the same, server-to-client; 0, 0: no reply
     uint64_t reply_end;
     uint32_t connection; // struct connection.id in connections.tlog
     uint16_t operation;  // index into the workload's operations (0 get, 1 set, ...)

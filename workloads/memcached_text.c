@@ -140,6 +140,7 @@ const struct protocol memcached_text_protocol = {
     .operations = memcached_operations,
     .operation_count = MEMCACHED_OPERATIONS,
     .dataset = DATASET_MEMCACHED,
+    .over_udp = true,
     .request_bytes_max = request_bytes_max,
     .encode = encode,
     .parse = parse,

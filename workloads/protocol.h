@@ -83,6 +83,7 @@ struct protocol {
     const struct protocol_operation *operations;
     unsigned operation_count;
     enum protocol_dataset dataset;
+    bool over_udp; // it has a way to (workloads/memcached_udp.h)
     // The most bytes a request can take with keys and values of at most that length.
     size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
     // Writes the request and returns its length; 0 when out_bytes do not suffice.

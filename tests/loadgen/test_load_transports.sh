@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The ways to a server other than IPv4: UNIX sockets and IPv6, dataset and load; every server is asked
-# how many requests it has seen.
+# The ways to a server other than TCP over IPv4: UNIX sockets, IPv6 and UDP, dataset and load; every
+# server is asked how many requests it has seen.
 set -u
 taillight=${BUILD:-build}/taillight
 command -v memcached >/dev/null || { echo 'memcached is not installed'; exit 77; }
@@ -116,6 +116,9 @@ if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2
     load "[::1]:$port"
     [ $(($(requests $port) - before)) -eq "$(value answered)" ] || fail "IPv6: the server's count"
     [ "$(entry)" = "6 ::1 $port" ] || fail "the entry of an IPv6 connection: $(entry)"
+    before=$(requests $port)
+    load "udp:[::1]:$port"
+    [ $(($(requests $port) - before)) -eq "$(value answered)" ] || fail "UDP over IPv6: the server's count"
     stop
     if command -v redis-server >/dev/null; then
         redis-server --port $port --bind ::1 --save '' --dir "$dir" >"$dir/log" &
@@ -128,6 +131,38 @@ if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2
 else
     missing="$missing IPv6"
 fi
+
+# --- UDP -----------------------------------------------------------------------------------------
+# Values of up to six datagrams.
+printf 'mix: {get: 1, set: 1}\nkeys: {count: 500}\nvalues: {size: {uniform: [0, 7000]}}\n' >"$dir/small.yaml"
+memcached "${user[@]}" -l 127.0.0.1 -p $port -U $port -t 1 2>"$dir/log" &
+server=$!
+for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.05; done
+prepare "udp:127.0.0.1:$port" # goes over TCP
+udp_requests() {
+    exec 3<>"/dev/tcp/127.0.0.1/$port"
+    printf 'stats\r\nquit\r\n' >&3
+    tr -d '\r' <&3 | awk '/^STAT cmd_[gs]et /{sum += $3} END {print sum}'
+    exec 3>&-
+}
+for protocol in memcached memcached-binary memcached-meta; do
+    before=$(udp_requests)
+    load "udp:127.0.0.1:$port" --protocol $protocol
+    [ $(($(udp_requests) - before)) -eq "$(value answered)" ] || fail "UDP, $protocol: the server's count"
+    [ "$(entry)" = "17 ::ffff:7f00:1 $port" ] || [ "$(entry)" = "17 ::ffff:127.0.0.1 $port" ] ||
+        fail "the entry of a UDP connection: $(entry)"
+done
+kill -STOP "$server" # what is not answered is lost
+timeout 60 "$taillight" load --server "udp:127.0.0.1:$port" --quiet --json --rate 1k --duration 300ms \
+    --timeout 100ms --workload "$dir/small.yaml" >"$dir/out" 2>"$dir/err"
+[ $? -eq 1 ] || fail 'UDP: a silent server'
+[ $(($(value lost) + $(value timed_out))) -eq "$(value scheduled)" ] || fail 'UDP: not everything is lost'
+grep -q '"unanswered": ' "$dir/out" || fail 'UDP: not counted as unanswered'
+kill -CONT "$server"
+stop
+timeout 10 "$taillight" load --server "udp:127.0.0.1:$port" --rate 100 --duration 100ms --protocol redis \
+    >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && grep -q 'redis does not go over UDP' "$dir/err" || fail 'Redis over UDP'
 
 [ -z "$missing" ] || { echo "not here:$missing" && exit 77; }
 exit 0

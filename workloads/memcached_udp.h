@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+//
+// memcached over UDP (doc/protocol.txt, "UDP protocol"): every datagram begins with a frame of
+// eight bytes: request id, number of the datagram within its message, how many there are, 0;
+// big-endian, 16 bits each. A request is one datagram. A reply may be several, in any order, some
+// of them twice or not at all. What is in them is text, binary or meta as over TCP. No I/O, no
+// memory taken after udp_assembly_init.
+#ifndef WORKLOADS_MEMCACHED_UDP_H
+#define WORKLOADS_MEMCACHED_UDP_H
+
+#include "workloads/protocol.h"
+
+enum {
+    UDP_FRAME_BYTES = 8,
+    UDP_DATAGRAM_BYTES_MAX = 65507, // of IPv4's UDP, frame included
+    UDP_IDS = 1 << 16,
+};
+
+struct udp_frame {
+    uint16_t id, sequence, count;
+};
+
+// Writes the frame of a request.
+void udp_frame_write(char out[UDP_FRAME_BYTES], uint16_t id);
+
+// False: the datagram is no part of a reply.
+bool udp_frame_read(const char *datagram, size_t bytes, struct udp_frame *frame);
+
+struct udp_piece {
+    const char *bytes; // NULL: it has not come
+    size_t count;
+};
+
+// A reply of several datagrams, on its way to being whole.
+struct udp_assembly {
+    struct udp_piece *pieces; // in the order of their sequence numbers
+    char *text;               // their bytes, in the order they came in
+    size_t text_size, text_used;
+    uint32_t pieces_max, wanted, received;
+};
+
+enum udp_outcome {
+    UDP_UNDER_WAY,
+    UDP_WHOLE,
+    UDP_AGAIN,     // this datagram has come before
+    UDP_IMPOSSIBLE // more than any reply can hold, or not of one reply: it will never be whole
+};
+
+// Room for replies of up to text_size bytes. -1: out of memory.
+int udp_assembly_init(struct udp_assembly *assembly, size_t text_size);
+void udp_assembly_fini(struct udp_assembly *assembly);
+
+// Begins another reply, of that many datagrams.
+void udp_assembly_begin(struct udp_assembly *assembly, uint16_t count);
+
+// Takes a datagram of it, frame included.
+enum udp_outcome udp_assembly_add(struct udp_assembly *assembly, const struct udp_frame *frame,
+                                  const char *datagram, size_t bytes);
+
+// The one reply that the pieces hold together, to the number'th request of its connection. The
+// parser's state need not be kept between replies. Never fails: what is not exactly one reply is
+// REPLY_MALFORMED. begin and end of the reply count within the pieces.
+void udp_reply_parse(const struct protocol *protocol, struct reply_parser *parser, uint64_t number,
+                     const struct udp_piece *pieces, size_t count, struct reply *reply);
+
+#endif
