@@ -457,15 +457,30 @@ static void walk_begin(struct walk *walk, const struct pt_sync *sync)
                                      .instruction = (uint32_t)walk->piece->counts.instructions};
 }
 
-// The first sync of the piece behind the place where the decoder gave up.
-static size_t walk_next_sync(const struct walk *walk, size_t sync, size_t end)
+// Finds the first PSB of the piece behind the place where the decoder gave up. The stream's index
+// need not have it, so the piece is scanned for it. Returns 1, 0 when there is none, negative.
+static int walk_next_sync(struct walk *walk, uint64_t piece_bytes, struct pt_sync *sync)
 {
-    uint64_t offset = 0;
+    uint64_t offset = 0, from = sync->offset - walk->base;
+    struct pt_bytes rest = {.bytes = piece_bytes - from, .data = walk->walker->data + from};
+    struct pt_packets packets;
     pt_walker_offset(walk->walker, &offset);
-    do
-        sync++;
-    while (sync < end && walk->stream->packets->syncs.items[sync].offset <= walk->base + offset);
-    return sync;
+    if (offset >= piece_bytes)
+        return 0;
+    int result = pt_packets_scan(&rest, &packets, walk->err);
+    if (result < 0)
+        return result;
+    for (size_t i = 1; i < packets.syncs.count && result == 0; i++) {
+        struct pt_sync next = packets.syncs.items[i];
+        if (from + next.offset <= offset)
+            continue;
+        next.offset += sync->offset;
+        next.tsc = next.tsc ? next.tsc : sync->tsc;
+        *sync = next;
+        result = 1;
+    }
+    pt_packets_free(&packets);
+    return result;
 }
 
 static void piece_reset(struct pt_piece *piece)
@@ -475,18 +490,17 @@ static void piece_reset(struct pt_piece *piece)
     piece->handed_over = false;
 }
 
-// Walks the piece, whose bytes (with the header that ends it) reach to `end`.
-static int walk_with(struct walk *walk, uint64_t end, bool following)
+// Walks the piece, which is so many bytes; what must be read to see its end reaches to `end`.
+static int walk_with(struct walk *walk, uint64_t bytes, uint64_t end, bool following)
 {
     struct pt_piece *piece = walk->piece;
-    const struct pt_syncs *syncs = &walk->stream->packets->syncs;
+    struct pt_sync sync = walk->stream->packets->syncs.items[piece->first_sync];
     walk->unusual = false;
     piece_reset(piece);
     int result = pt_walker_open(walk->walker, walk->stream, walk->base, end, following, walk->err);
-    for (size_t sync = piece->first_sync;
-         sync < piece->end_sync && result == 0 && !piece->handed_over && !walk->unusual;) {
-        walk_begin(walk, &syncs->items[sync]);
-        int status = pt_walker_sync(walk->walker, syncs->items[sync].offset - walk->base);
+    for (bool more = true; more && result == 0;) {
+        walk_begin(walk, &sync);
+        int status = pt_walker_sync(walk->walker, sync.offset - walk->base);
         walk->unusual = status == PT_FOLLOW_UNUSUAL;
         if (walk->unusual)
             break;
@@ -497,7 +511,11 @@ static int walk_with(struct walk *walk, uint64_t end, bool following)
         piece->counts.lost_mtc += walk->lost_mtc;
         piece->counts.lost_cyc += walk->lost_cyc;
         walk->lost_mtc = walk->lost_cyc = 0;
-        sync = walk_next_sync(walk, sync, piece->end_sync);
+        if (result < 0 || piece->handed_over || walk->unusual)
+            break;
+        result = walk_next_sync(walk, bytes, &sync);
+        more = result > 0;
+        result = result < 0 ? result : 0;
     }
     return result;
 }
@@ -522,9 +540,9 @@ int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t fir
     }
     piece->first_sync = first_sync;
     piece->end_sync = end_sync;
-    int result = walk_with(&walk, end, !walker->careful);
+    int result = walk_with(&walk, walked, end, !walker->careful);
     if (result == 0 && walk.unusual)
-        result = walk_with(&walk, end, false);
+        result = walk_with(&walk, walked, end, false);
     piece->counts.walked_bytes = walked;
     piece->counts.followed_bytes = walker->following ? walked : 0;
     pt_bytes_release(&stream->bytes, begin, walked);

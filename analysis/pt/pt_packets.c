@@ -28,6 +28,10 @@ struct scan {
     bool searching; // for a PSB
     bool broken;    // bytes were missing since the last PSB
     struct pt_packets *out;
+    size_t most;         // PSBs are thinned out when there are so many
+    uint64_t spacing;    // PSBs nearer to the one kept before are not kept
+    struct pt_sync sync; // the last one, kept or not
+    bool keeping;        // kept as the last of out->syncs
     bool in_header, header_mode;
     bool after_header;  // and no packet that moves the flow since; that header named an address
     uint8_t item_bytes; // of a BIP packet, inside a BBP..BEP group; else 0
@@ -169,23 +173,48 @@ static uint64_t header_address(const uint8_t *at, size_t bytes)
     return address;
 }
 
+// Drops every other PSB, but none behind missing bytes.
+static void thin_out(struct scan *scan)
+{
+    struct pt_syncs *syncs = &scan->out->syncs;
+    size_t kept = 1;
+    for (size_t i = 1; i < syncs->count; i++)
+        if (i % 2 == 0 || syncs->items[i].after_break)
+            syncs->items[kept++] = syncs->items[i];
+    scan->spacing = 2 * (syncs->items[syncs->count - 1].offset / syncs->count + 1);
+    syncs->count = kept;
+    if (scan->most < kept * 2) // most of them are behind missing bytes
+        scan->most = kept * 2;
+}
+
+static int sync_begin(struct scan *scan, struct error *err)
+{
+    struct pt_syncs *syncs = &scan->out->syncs;
+    uint64_t offset = scan->base + scan->at;
+    scan->sync =
+        (struct pt_sync){.offset = offset, .after_break = scan->broken, .tsc = scan->out->last_tsc};
+    if (syncs->count >= scan->most)
+        thin_out(scan);
+    scan->keeping = syncs->count == 0 || scan->broken ||
+                    offset - syncs->items[syncs->count - 1].offset >= scan->spacing;
+    scan->broken = false;
+    if (scan->keeping && array_push(syncs, scan->sync) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
+    return 0;
+}
+
 // What the scan keeps of a packet beyond counting it.
 static int packet_note(struct scan *scan, struct shape shape, struct error *err)
 {
     const uint8_t *at = scan->data + scan->at;
     struct pt_packets *out = scan->out;
-    struct pt_sync *last = out->syncs.count ? &out->syncs.items[out->syncs.count - 1] : NULL;
+    struct pt_sync *last = scan->keeping ? &out->syncs.items[out->syncs.count - 1] : &scan->sync;
     switch (shape.kind) {
     case PT_KIND_PSB:
         scan->in_header = true;
         scan->header_mode = false;
         scan->item_bytes = 0;
-        if (array_push(&out->syncs, (struct pt_sync){.offset = scan->base + scan->at,
-                                                     .after_break = scan->broken,
-                                                     .tsc = out->last_tsc}) < 0)
-            return error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
-        scan->broken = false;
-        break;
+        return sync_begin(scan, err);
     case PT_KIND_PSBEND:
     case PT_KIND_OVF: // ends a header early
         if (scan->in_header) {
@@ -302,7 +331,7 @@ int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struc
 {
     memset(out, 0, sizeof *out);
     out->bytes = source->bytes;
-    struct scan scan = {.out = out, .searching = true};
+    struct scan scan = {.out = out, .searching = true, .most = PT_MOST_SYNCS};
     uint8_t *scratch = NULL;
     int result = 0;
     if (pt_bytes_scattered(source) && !(scratch = malloc(WINDOW_BYTES)))

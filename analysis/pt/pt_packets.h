@@ -66,9 +66,14 @@ struct pt_packets {
     // erratum BDM70 of the first processors with PT. Tells how to decode when nobody says what
     // processor it was.
     uint64_t stray_headers;
-    struct pt_syncs syncs; // ascending offsets
+    // Ascending offsets. All PSBs of a short stream; of a long one at most PT_MOST_SYNCS, evenly
+    // spread, so that memory does not grow with the trace. The first, and those behind missing
+    // bytes, are always there. count[PT_KIND_PSB] has them all.
+    struct pt_syncs syncs;
     struct pt_flaws flaws; // unknown or cut packets; the scan goes on at the next PSB
 };
+
+enum { PT_MOST_SYNCS = 4096 };
 
 // Scans the stream in bounded memory. Fails only for want of memory. The caller calls
 // pt_packets_free.

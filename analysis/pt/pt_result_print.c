@@ -182,8 +182,8 @@ static json_t *stream_json(const struct pt_result *result, size_t index)
     json_object_set_new(out, "name", json_string(source->name));
     if (source->cpu != PT_NO_CPU)
         json_object_set_new(out, "cpu", whole(source->cpu));
-    set_counts(out, source->packets.bytes, source->packets.packets, source->packets.syncs.count,
-               &stream->counts);
+    set_counts(out, source->packets.bytes, source->packets.packets,
+               source->packets.count[PT_KIND_PSB], &stream->counts);
     json_object_set_new(out, "errors", errors_json(stream));
     json_object_set_new(out, "error_count", whole(stream->error_count));
     json_object_set_new(out, "spans", whole(stream->calls.spans));
@@ -231,7 +231,7 @@ json_t *pt_result_json(const struct pt_result *result, size_t top)
         pt_walk_counts_add(&sum, &result->streams[i].counts);
         bytes += scanned->bytes;
         packets += scanned->packets;
-        psbs += scanned->syncs.count;
+        psbs += scanned->count[PT_KIND_PSB];
         errors += result->streams[i].error_count;
         spans += result->streams[i].calls.spans;
     }
@@ -265,7 +265,7 @@ static void print_stream(const struct pt_result *result, size_t index, FILE *out
     const struct pt_stream_result *stream = &result->streams[index];
     char length[32], covered[32], lost[32], granularity[32];
     fprintf(out, "%s: %" PRIu64 " bytes, %" PRIu64 " packets, %zu PSBs\n", source->name,
-            source->packets.bytes, source->packets.packets, source->packets.syncs.count);
+            source->packets.bytes, source->packets.packets, source->packets.count[PT_KIND_PSB]);
     fprintf(out,
             "  %" PRIu64 " instructions, %" PRIu64 " calls, %" PRIu64 " returns, %" PRIu64
             " interrupts, %" PRIu64 " spans\n",

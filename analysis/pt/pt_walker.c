@@ -63,6 +63,7 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
     if (result < 0)
         return result;
     pt_config_init(&config);
+    walker->data = data;
     config.begin = (uint8_t *)(uintptr_t)data; // libipt only reads it
     config.end = config.begin + (end - begin);
     config.cpu = stream->recorder.cpu;

@@ -33,7 +33,8 @@ struct pt_walker {
     struct pt_runs runs;
     struct pt_follow follow;
     struct pt_block_decoder *decoder;
-    uint8_t *scratch; // holds them where they lie scattered
+    const uint8_t *data; // the bytes of the piece
+    uint8_t *scratch;    // holds them where they lie scattered
     size_t scratch_bytes;
     struct pt_cached_function *functions;
     struct pt_cached_class classes[PT_CLASS_CACHE];
