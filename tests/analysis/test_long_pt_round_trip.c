@@ -10,7 +10,7 @@
 
 #include "tests/analysis/pt_round_trip.h"
 
-enum { SEEDS = 5000 };
+enum { SEEDS = 20000 };
 
 static void every_seed_comes_back(void **state)
 {

@@ -10,7 +10,7 @@
 
 #include "tests/analysis/pt_round_trip.h"
 
-enum { SEEDS = 200 };
+enum { SEEDS = 2000 };
 
 static void every_seed_comes_back(void **state)
 {

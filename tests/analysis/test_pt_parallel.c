@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+//
+// Decoding on many threads: the spans are the same, to the last bit, however many there are, and
+// memory does not grow with the trace.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/analysis/pt_round_trip.h"
+
+enum {
+    CPUS = 2,
+    TRACE_BYTES = 400 << 10,
+    SHORT_COPIES = 8, // long enough that the index of PSBs is thinned out
+    LONG_COPIES = 10 * SHORT_COPIES,
+    MOST_GROWTH_KIB = 2048,
+};
+
+struct outcome {
+    uint64_t digest, spans, instructions;
+    long peak_kib;
+};
+
+// One CPU; what is folded into the digest depends on the order of its spans too.
+struct folder {
+    struct pt_packets packets;
+    struct pt_calls *calls;
+    struct outcome out;
+};
+
+static void fold(uint64_t *digest, uint64_t value)
+{
+    *digest = (*digest ^ value) * 0x100000001b3u;
+}
+
+static int fold_span(void *context, const struct pt_span *span, struct error *err)
+{
+    struct outcome *out = context;
+    (void)err;
+    fold(&out->digest, span->function);
+    fold(&out->digest, span->begin);
+    fold(&out->digest, span->end);
+    fold(&out->digest, span->inner);
+    fold(&out->digest, (uint64_t)span->error << 32 | (uint32_t)span->level);
+    fold(&out->digest, (uint64_t)(span->kind | span->cut_begin << 8 | span->cut_end << 9));
+    out->spans++;
+    return 0;
+}
+
+static int take_piece(void *context, size_t stream, const struct pt_piece *piece, bool contiguous,
+                      struct error *err)
+{
+    struct folder *folder = (struct folder *)context + stream;
+    folder->out.instructions += piece->counts.instructions;
+    return pt_calls_take(folder->calls, piece, contiguous, err);
+}
+
+static void decode(const struct program *program, const struct pt_bytes *bytes,
+                   const struct pt_decode_options *options, struct outcome *out)
+{
+    struct folder folders[CPUS] = {0};
+    struct pt_stream streams[CPUS] = {0};
+    struct pt_symbols symbols = {.context = (void *)(uintptr_t)program, .find = program_find};
+    struct pt_memory memory;
+    struct error err;
+    assert_int_equal(memory_of(program, &memory, &err), 0);
+    for (int i = 0; i < CPUS; i++) {
+        streams[i] = (struct pt_stream){.bytes = bytes[i],
+                                        .packets = &folders[i].packets,
+                                        .recorder.nominal_ratio = NOMINAL_RATIO};
+        assert_int_equal(pt_packets_scan(&bytes[i], &folders[i].packets, &err), 0);
+        folders[i].calls = pt_calls_alloc(NULL, true, fold_span, &folders[i].out, &err);
+        assert_non_null(folders[i].calls);
+    }
+    assert_int_equal(
+        pt_decode(&memory, &symbols, streams, CPUS, options, take_piece, folders, &err), 0);
+    *out = (struct outcome){0};
+    for (int i = 0; i < CPUS; i++) {
+        assert_int_equal(pt_calls_finish(folders[i].calls, &err), 0);
+        fold(&out->digest, folders[i].out.digest);
+        out->spans += folders[i].out.spans;
+        out->instructions += folders[i].out.instructions;
+        pt_calls_free(folders[i].calls);
+        pt_packets_free(&folders[i].packets);
+    }
+    pt_memory_free(&memory);
+}
+
+// The traces of all CPUs, `copies` times over, in a file each.
+static void make_files(const struct program *program, size_t bytes, int copies,
+                       int descriptors[CPUS])
+{
+    static struct machine machine;
+    for (int i = 0; i < CPUS; i++) {
+        struct scenario scenario = {
+            .seed = 77 + (uint64_t)i, .bytes = bytes, .psb_bytes = 200, .faults = copies == 1};
+        char path[] = "/tmp/taillight-test-XXXXXX";
+        descriptors[i] = mkstemp(path);
+        assert_true(descriptors[i] >= 0);
+        unlink(path);
+        assert_int_equal(machine_run(&machine, program, &scenario), 0);
+        size_t length = writer_offset(&machine.writer);
+        for (int k = 0; k < copies; k++)
+            assert_int_equal(write(descriptors[i], machine.writer.data, length), length);
+        machine_fini(&machine);
+    }
+}
+
+static void map_files(const int descriptors[CPUS], struct pt_bytes bytes[CPUS])
+{
+    for (int i = 0; i < CPUS; i++) {
+        off_t length = lseek(descriptors[i], 0, SEEK_END);
+        void *data = mmap(NULL, (size_t)length, PROT_READ, MAP_PRIVATE, descriptors[i], 0);
+        assert_true(data != MAP_FAILED);
+        bytes[i] = (struct pt_bytes){.bytes = (uint64_t)length, .data = data, .mapped = true};
+    }
+}
+
+static void unmap_files(const int descriptors[CPUS], const struct pt_bytes bytes[CPUS])
+{
+    for (int i = 0; i < CPUS; i++) {
+        munmap((void *)(uintptr_t)bytes[i].data, bytes[i].bytes);
+        close(descriptors[i]);
+    }
+}
+
+static void any_number_of_threads_finds_the_same(void **state)
+{
+    static struct program program;
+    static const struct pt_decode_options others[] = {
+        {.threads = 2},
+        {.threads = 7},
+        {.threads = 3},
+    };
+    struct pt_decode_options one = {.threads = 1};
+    struct pt_bytes bytes[CPUS];
+    struct outcome first, again;
+    int descriptors[CPUS];
+    (void)state;
+    program_make(&program, 5, 0);
+    make_files(&program, 4 * TRACE_BYTES, 1, descriptors);
+    map_files(descriptors, bytes);
+    decode(&program, bytes, &one, &first);
+    assert_true(first.spans > 100000);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        decode(&program, bytes, &others[i], &again);
+        assert_int_equal(again.spans, first.spans);
+        assert_int_equal(again.instructions, first.instructions);
+        assert_int_equal(again.digest, first.digest);
+    }
+    unmap_files(descriptors, bytes);
+}
+
+// In a child, so that the peak is its own.
+static struct outcome decode_copies(int copies)
+{
+    static struct program program;
+    struct pt_decode_options options = {.threads = 2};
+    struct outcome out = {0};
+    int descriptors[CPUS], ends[2], status;
+    program_make(&program, 5, 0);
+    make_files(&program, TRACE_BYTES, copies, descriptors);
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct pt_bytes bytes[CPUS];
+        struct rusage usage;
+        map_files(descriptors, bytes);
+        decode(&program, bytes, &options, &out);
+        getrusage(RUSAGE_SELF, &usage);
+        out.peak_kib = usage.ru_maxrss;
+        _exit(write(ends[1], &out, sizeof out) == sizeof out ? 0 : 1);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &out, sizeof out), sizeof out);
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < CPUS; i++)
+        close(descriptors[i]);
+    return out;
+}
+
+static void memory_does_not_grow_with_the_trace(void **state)
+{
+    (void)state;
+    struct outcome shorter = decode_copies(SHORT_COPIES), longer = decode_copies(LONG_COPIES);
+    assert_true(longer.instructions > 9 * shorter.instructions);
+    print_message("peak %ld KiB, of a trace ten times as long %ld KiB\n", shorter.peak_kib,
+                  longer.peak_kib);
+    assert_true(longer.peak_kib < shorter.peak_kib + MOST_GROWTH_KIB);
+}
+
+int main(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_number_of_threads_finds_the_same)};
+    (void)memory_does_not_grow_with_the_trace; // what a sanitizer keeps does
+#else
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_does_not_grow_with_the_trace), // before its parent grows
+        cmocka_unit_test(any_number_of_threads_finds_the_same),
+    };
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
