@@ -218,6 +218,8 @@ static const struct symbol_table *jit_table(struct symbols *symbols, uint32_t pi
     struct jit_symbols fresh = {.pid = pid};
     char path[4096];
     snprintf(path, sizeof path, "%s/perf-%" PRIu32 ".map", symbols->jit_dir, pid);
+    if (access(path, F_OK) < 0)
+        snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", pid);
     if (access(path, F_OK) == 0 &&
         symbol_table_add_jit_map(&fresh.table, symbols->names, path, &symbols->malformed, NULL) < 0)
         symbols->unreadable++;

@@ -55,7 +55,8 @@ struct symbol_hit {
     bool known; // false: no symbol covers it, and name is "[file]" or "[unknown]"
 };
 
-// images must outlive it. jit_dir: where perf-<pid>.map files lie (NULL: /tmp).
+// images must outlive it. jit_dir: where perf-<pid>.map files are looked for before /tmp, where the
+// compilers write them (NULL: only there).
 struct symbols *symbols_alloc(const struct perf_data *data, const struct code_images *images,
                               const char *jit_dir, const char *debug_dir, struct error *err);
 void symbols_free(struct symbols *symbols);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_code.h"
 
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,9 +122,13 @@ static struct pt_code_set *add_set(struct pt_code *code, struct error *err)
     return set;
 }
 
-static int load_symbols(struct pt_code_set *set, const struct perf_data *data, struct error *err)
+// recording: its path, beside which JIT maps may lie; NULL: none.
+static int load_symbols(struct pt_code_set *set, const struct perf_data *data,
+                        const char *recording, struct error *err)
 {
-    set->symbols = symbols_alloc(data, &set->images, NULL, NULL, err);
+    char *copy = recording ? strdup(recording) : NULL;
+    set->symbols = symbols_alloc(data, &set->images, copy ? dirname(copy) : NULL, NULL, err);
+    free(copy);
     return set->symbols ? symbols_load_all(set->symbols, err) : -ERROR_FAILED;
 }
 
@@ -149,7 +154,7 @@ int pt_code_add_given(struct pt_code *code, struct pt_memory *memory,
     for (size_t i = 0; result == 0 && i < set->images.spaces.count; i++)
         result = add_sections(memory, &set->images, &set->images.spaces.items[i], space, err);
     if (result == 0)
-        result = load_symbols(set, NULL, err);
+        result = load_symbols(set, NULL, NULL, err);
     if (result == 0)
         result = set_place(code, space, (struct pt_code_place){set, PERF_NO_PID, 0}, err);
     return result;
@@ -179,7 +184,7 @@ int pt_code_add_recording(struct pt_code *code, struct pt_memory *memory,
         if (result == 0 && array_push(&set->numbers, space) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory for address spaces");
     }
-    return result < 0 ? result : load_symbols(set, data, err);
+    return result < 0 ? result : load_symbols(set, data, options->recording, err);
 }
 
 uint32_t pt_code_space_at(const struct pt_code *code, uint32_t pid, uint64_t time, uint64_t *until)

@@ -77,6 +77,12 @@ if [ -e "$data/perf-data-hase.tar.xz" ]; then
         expect "$run names" "[.functions[].name] | index($function) != null" true \
             "$run"/perf.data.1 --symfs "$run/binaries" --top 100
         expect "$run task" '.streams[0].tasks | length' 1 "$run"/perf.data.1 --symfs "$run/binaries"
+        # Code without symbols is named by the map that a compiler left, beside the recording.
+        thread=$("$program" analyze --json -q "$run"/perf.data.1 --symfs "$run/binaries" |
+            jq '.streams[0].tasks[0].thread')
+        echo "400000 100000 jitted" >"$run/perf-$thread.map"
+        expect "$run JIT map" '[.functions[].name] | index("jitted") != null' true \
+            "$run"/perf.data.1 --page "0x400000=$elf"
     done
 fi
 if [ -e "$data/percpu-multi-core.tar.xz" ]; then
