@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_patches.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@ struct patch_array ARRAY_OF(struct patch);
 
 // Each holds a section of code open; bounds what hostile input can ask for.
 enum { PATCHES_MOST = 1 << 16 };
+static const uint64_t states_bytes_most = 256
+                                          << 20; // of code in all states; real ones take few KiB
 
 static uint64_t patch_end(const struct perf_text_poke *poke)
 {
@@ -128,6 +131,11 @@ static int add_place(struct patch *patches, size_t count, struct pt_memory *memo
         return error_set(err, ERROR_FAILED, "out of memory for patched code");
     for (size_t i = 0; result == 0 && i < count; i++) {
         result = place_add(&place, memory, from, patches[i].state, err);
+        if (result == 0 && memory->states_bytes > states_bytes_most)
+            result = error_set(err, ERROR_INPUT,
+                               "the TEXT_POKE records patch code over and over in pieces too large "
+                               "to follow (at 0x%" PRIx64 ")",
+                               place.address);
         from = patches[i].state;
         place_patch(&place, &patches[i].poke);
     }
