@@ -10,18 +10,21 @@
 #include "loadgen/load_plan.h"
 #include "loadgen/load_repeat.h"
 #include "loadgen/load_run.h"
+#include "loadgen/load_search.h"
+#include "loadgen/load_sweep.h"
 #include "workloads/dataset.h"
 
 static const struct command_usage usage = {
     .name = "load",
-    .arguments = "--server HOST:PORT --rate N [options]",
+    .arguments = "--server HOST:PORT --rate N|--sweep FROM:TO:STEP|--slo SLO [options]",
     .summary = "Loads a server, open-loop, and reports its latency.",
     .details = "Requests are sent at instants drawn ahead of time, whatever the replies do; "
                "latency counts from\nthose instants. Requests take the connections in turn, "
                "passing over those without room; when none\nhas room they wait, and their "
                "lateness counts. Ctrl-C ends the run early and keeps its logs.\n"
-               "Exit codes: 0 done; 1 failed, or nothing was answered; 2 bad usage or input; 4 the "
-               "result cannot\nbe trusted, for the reasons it names.",
+               "Exit codes: 0 done; 1 failed, or nothing was answered; 2 bad usage or input; 3 the "
+               "SLO is missed even\nat the lowest rate; 4 the result cannot be trusted, for the "
+               "reasons it names.",
     .options = load_plan_options,
 };
 
@@ -54,6 +57,20 @@ static int prepare_dataset(struct load_plan *plan, struct error *err)
     return 0;
 }
 
+static int run(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    if (o->prepare)
+        return prepare_dataset(plan, err);
+    if (o->out && load_make_directory(o->out, err) < 0)
+        return -ERROR_FAILED;
+    if (o->slo)
+        return load_search(plan, err);
+    if (o->sweep)
+        return load_sweep(plan, err);
+    return o->repetitions > 1 ? load_repeat(plan, err) : load_run(plan, err);
+}
+
 int load_command(int argc, char **argv)
 {
     struct error err = {0};
@@ -66,9 +83,7 @@ int load_command(int argc, char **argv)
         progress_init(&plan.progress, plan.options.quiet);
         status = load_plan_make(&plan, positional, argv, &err);
         if (status == 0)
-            status = plan.options.prepare           ? prepare_dataset(&plan, &err)
-                     : plan.options.repetitions > 1 ? load_repeat(&plan, &err)
-                                                    : load_run(&plan, &err);
+            status = run(&plan, &err);
     }
     load_plan_free(&plan);
     return status < 0 ? error_report(&err) : 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/load_plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ static const uint64_t seed_not_given = UINT64_MAX;
 static const uint64_t duration_not_given = UINT64_MAX;
 static const uint64_t duration_default = 10000000000u;
 static const uint64_t max_duration_default = 60000000000u;
+static const double search_from = 1000, search_step = 1.05; // of --slo alone
 
 const struct option_spec load_plan_options[] = {
     OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
@@ -37,6 +39,12 @@ const struct option_spec load_plan_options[] = {
     OPTION_NUMBER("confidence", 0, "N", struct load_options, confidence, "of that interval (0.95)"),
     OPTION_DURATION("max-duration", 0, "TIME", struct load_options, max_duration_ns,
                     "how long --target may load at most (60s)"),
+    OPTION_STRING("sweep", 0, "FROM:TO:STEP", struct load_options, sweep,
+                  "one run for each rate, 10k:200k:10k or 1k:64k:x2, until someone is saturated"),
+    OPTION_STRING("slo", 0, "SLO", struct load_options, slo,
+                  "'p99<=200us': search the highest rate that meets it, from --rate or in --sweep"),
+    OPTION_STRING("out", 0, "DIR", struct load_options, out,
+                  "write sweep.json of --sweep or --slo there, for taillight report"),
     OPTION_STRING("arrivals", 0, "KIND", struct load_options, arrivals,
                   "exponential (Poisson, the default), fixed, uniform, or e.g. lognormal:1,0.5"),
     OPTION_COUNT("seed", 0, "N", struct load_options, seed,
@@ -56,6 +64,8 @@ const struct option_spec load_plan_options[] = {
                     "how long a connection that ended is tried again (5s; 0s: not at all)"),
     OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
                   "write samples.tlog and connections.tlog there"),
+    OPTION_STRING("hgrm", 0, "FILE", struct load_options, hgrm,
+                  "write the latency's percentiles in us as HdrHistogram does"),
     OPTION_FLAG("prepare", 0, struct load_options, prepare,
                 "store the workload's dataset, verify it, and exit"),
     OPTION_FLAG("announce", 0, struct load_options, announce,
@@ -116,6 +126,8 @@ static int check_numbers(const struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT, "--repetitions must be 1 to %d", REPETITIONS_MAX);
     if (o->repetitions > 1 && o->target)
         return error_set(err, ERROR_INPUT, "--repetitions and --target exclude each other");
+    if (o->repetitions > 1 && o->hgrm)
+        return error_set(err, ERROR_INPUT, "--repetitions and --hgrm exclude each other");
     if (o->restart && o->repetitions == 1)
         return error_set(err, ERROR_INPUT, "--restart is for --repetitions");
     if (o->prepare)
@@ -187,7 +199,37 @@ static int check_target(struct load_plan *plan, struct error *err)
         o->duration_ns = duration_default;
     if (o->max_duration_ns == duration_not_given)
         o->max_duration_ns = max_duration_default;
-    plan->quantile = percentile / 100;
+    plan->quantile = o->slo ? plan->slo.quantile : percentile / 100;
+    return 0;
+}
+
+// What stands above one run: --sweep and --slo.
+static int check_curve(struct load_plan *plan, struct error *err)
+{
+    struct load_options *o = &plan->options;
+    if (o->out && !o->sweep && !o->slo)
+        return error_set(err, ERROR_INPUT,
+                         "--out needs --sweep or --slo; one run's files are "
+                         "--samples and --hgrm");
+    if (!o->sweep && !o->slo)
+        return 0;
+    if (o->target || o->samples || o->hgrm || o->announce || o->repetitions > 1)
+        return error_set(err, ERROR_INPUT,
+                         "--%s makes runs of its own: it excludes --target, --repetitions, "
+                         "--samples, --hgrm and --announce",
+                         o->slo ? "slo" : "sweep");
+    if (o->slo && slo_parse(o->slo, &plan->slo, err) < 0)
+        return error_prefix(err, "--slo");
+    if (o->sweep && o->rate > 0)
+        return error_set(err, ERROR_INPUT, "--rate and --sweep exclude each other");
+    if (o->sweep && sweep_range_parse(o->sweep, &plan->sweep, err) < 0)
+        return error_prefix(err, "--sweep");
+    if (!o->sweep)
+        plan->sweep = (struct sweep_range){.from = o->rate > 0 ? o->rate : search_from,
+                                           .to = INFINITY,
+                                           .step = search_step,
+                                           .geometric = true};
+    o->rate = plan->sweep.from;
     return 0;
 }
 
@@ -225,7 +267,8 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     int status = make_agents(plan, err);
     if (status < 0)
         return status;
-    if (check_kinds(plan, err) < 0 || check_numbers(o, err) < 0 || check_target(plan, err) < 0)
+    if (check_kinds(plan, err) < 0 || check_curve(plan, err) < 0 || check_numbers(o, err) < 0 ||
+        check_target(plan, err) < 0)
         return -ERROR_INPUT;
     if (server_address_parse(o->server, &plan->server, err) < 0)
         return error_prefix(err, "--server");

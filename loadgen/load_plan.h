@@ -16,10 +16,13 @@
 #include "loadgen/load_summary.h"
 #include "loadgen/method.h"
 #include "loadgen/server_address.h"
+#include "loadgen/slo.h"
+#include "loadgen/sweep_range.h"
 #include "workloads/workload.h"
 
 struct load_options {
     const char *server, *protocol, *workload, *arrivals, *stamps, *samples, *target;
+    const char *sweep, *slo, *out, *hgrm;
     double rate, confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
         timeout_ns, reconnect_ns;
@@ -39,7 +42,11 @@ struct load_plan {
     char arrivals[4200]; // what they come to, for people
     char pattern[500];   // the same
     enum stamp_mode stamps;
-    double quantile;           // the target's
+    double quantile; // the target's, or the SLO's
+    // Of --sweep; of --slo, where to search: `to` may be +infinity, and `step` is how near to
+    // what misses it a rate must come (added to it, or geometric: multiplied with it).
+    struct sweep_range sweep;
+    struct slo slo;
     struct agent_spec *agents; // resolved; NULL: this process loads
     size_t agent_count;
     struct progress progress;

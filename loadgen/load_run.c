@@ -2,9 +2,12 @@
 #include "loadgen/load_run.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/histogram.h"
 #include "base/log_file.h"
 #include "base/progress.h"
 #include "loadgen/load_agents.h"
@@ -84,6 +87,47 @@ int load_verdict(const struct load_summary *summary, struct error *err)
     if (!summary->ok)
         return error_set(err, ERROR_INCONCLUSIVE, "inconclusive: %s", summary->reasons[0]);
     return 0;
+}
+
+// Latency from the intended time, in nanoseconds; what was never answered is infinite.
+static int write_percentiles(const char *path, const struct engine_result *result,
+                             struct error *err)
+{
+    struct histogram *histogram = calloc(1, sizeof *histogram);
+    FILE *file = histogram ? fopen(path, "we") : NULL;
+    if (!file) {
+        free(histogram);
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    }
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        double ns = (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / result->tsc_hz;
+        if (sample_is_answered(sample))
+            histogram_record(histogram, (uint64_t)fmax(ns * 1e9, 0));
+        else
+            histogram_record_infinite(histogram);
+    }
+    int status = histogram_write_percentiles(
+        histogram, 1000,
+        "latency in us from the intended time to the reply; requests never sent, lost or "
+        "unanswered are infinite",
+        file, err);
+    if (fclose(file) != 0 && status == 0)
+        status = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    free(histogram);
+    return status;
+}
+
+static int write_files(const struct load_options *o, const struct engine_result *result,
+                       const struct connection *connections, uint32_t connection_count,
+                       struct error *err)
+{
+    int status = 0;
+    if (o->samples)
+        status = load_write_logs(o->samples, result, connections, connection_count, err);
+    if (status == 0 && o->hgrm)
+        status = write_percentiles(o->hgrm, result, err);
+    return status;
 }
 
 static int report(const struct load_plan *plan, const struct engine_result *result,
@@ -179,9 +223,8 @@ static int run_duration(struct load_plan *plan, struct error *err)
     int status = load_run_once(plan, &point, &outcome, err);
     const struct engine_result *result = &outcome.result;
     progress_end(&plan->progress);
-    if (status == 0 && o->samples)
-        status =
-            load_write_logs(o->samples, result, result->connections, result->connection_count, err);
+    if (status == 0)
+        status = write_files(o, result, result->connections, result->connection_count, err);
     if (status == 0)
         status = report(plan, result, &outcome.summary, &outcome.method, NULL, outcome.agents, err);
     load_outcome_free(&outcome);
@@ -204,9 +247,8 @@ static int run_target(struct load_plan *plan, struct error *err)
         settings.method.width_us);
     int status = rounds_run(&settings, &rounds, err);
     progress_end(&plan->progress);
-    if (status == 0 && o->samples)
-        status = load_write_logs(o->samples, &rounds.pool, rounds.connections,
-                                 rounds.connection_count, err);
+    if (status == 0)
+        status = write_files(o, &rounds.pool, rounds.connections, rounds.connection_count, err);
     if (status == 0)
         status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, NULL, err);
     rounds_free(&rounds);

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/load_curve.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/progress.h"
+#include "workloads/hash.h"
+
+const char *const curve_finding_names[] = {"met", "missed", "undecided"};
+
+enum { P50 = 0, P99 = 2, P999 = 3, SHOWN = 3 }; // of summary_quantiles
+static const unsigned shown[SHOWN] = {P50, P99, P999};
+
+int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rate,
+                    uint64_t duration_ns, struct load_outcome *outcome, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    size_t number = curve->points.count;
+    // The first run is the one that a plain run with this seed would be.
+    struct curve_point point = {
+        .asked = {rate, duration_ns, number ? hash64(o->seed + number) >> 11 : o->seed}};
+    progress_phase(&plan->progress, "loading %s for %.3g s at %.0f requests/s on %llu connections",
+                   plan->server.text, (double)duration_ns / 1e9, rate,
+                   (unsigned long long)o->connections);
+    int status = load_run_once(plan, &point.asked, outcome, err);
+    progress_end(&plan->progress);
+    if (status == 0) {
+        point.summary = outcome->summary;
+        point.interrupted = outcome->result.end == ENGINE_INTERRUPTED;
+        point.broken = outcome->result.end == ENGINE_BROKEN;
+        load_saturation_judge(outcome, &point.saturation);
+        if (array_push(&curve->points, point) < 0)
+            status = error_set(err, ERROR_FAILED, "out of memory for %zu runs", number + 1);
+    }
+    load_outcome_free(outcome);
+    return status;
+}
+
+void load_curve_free(struct load_curve *curve)
+{
+    array_free(&curve->points);
+}
+
+// --- JSON ----------------------------------------------------------------------------------------
+
+static json_t *number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *interval_json(const struct quantile_interval *interval)
+{
+    return interval->known
+               ? json_pack("[o,o]", number_or_null(interval->low), number_or_null(interval->high))
+               : json_null();
+}
+
+static json_t *percentiles_json(const struct load_percentiles *found, bool intervals)
+{
+    json_t *object = json_object();
+    for (unsigned i = 0; i < SHOWN; i++)
+        json_object_set_new(object, summary_quantile_names[shown[i]],
+                            intervals ? interval_json(&found->interval[shown[i]])
+                                      : number_or_null(found->us[shown[i]]));
+    return object;
+}
+
+static json_t *saturation_json(const struct load_saturation *found)
+{
+    return json_pack("{s:s,s:s,s:[I,I],s:[I,I]}", "who", saturation_names[found->who], "why",
+                     found->why, "in_flight", (json_int_t)found->in_flight[0],
+                     (json_int_t)found->in_flight[1], "waiting", (json_int_t)found->waiting[0],
+                     (json_int_t)found->waiting[1]);
+}
+
+static json_t *point_json(const struct curve_point *point, bool search)
+{
+    const struct load_summary *summary = &point->summary;
+    json_t *reasons = json_array();
+    for (unsigned i = 0; i < summary->reason_count; i++)
+        json_array_append_new(reasons, json_string(summary->reasons[i]));
+    json_t *json = json_pack(
+        "{s:f,s:f,s:I,s:o,s:o,s:I,s:I,s:o,s:o,s:s,s:o,s:o,s:o}", "rate", point->asked.rate,
+        "duration_s", summary->duration_s, "seed", (json_int_t)point->asked.seed, "offered_rate",
+        number_or_null(summary->offered_rate), "achieved_rate",
+        number_or_null(summary->achieved_rate), "scheduled", (json_int_t)summary->scheduled,
+        "answered", (json_int_t)summary->answered, "latency_us",
+        percentiles_json(&summary->latency, false), "ci_us",
+        percentiles_json(&summary->latency, true), "verdict", summary->ok ? "ok" : "n/a", "reasons",
+        reasons, "spin_fraction", number_or_null(summary->spin_fraction), "saturated",
+        saturation_json(&point->saturation));
+    if (json && search) {
+        json_object_set_new(json, "target_us", number_or_null(point->target_us));
+        json_object_set_new(json, "target_ci_us", interval_json(&point->target));
+        json_object_set_new(json, "slo", json_string(curve_finding_names[point->finding]));
+        json_object_set_new(json, "slo_why", json_string(point->why));
+    }
+    return json;
+}
+
+json_t *load_curve_json(const struct load_curve *curve, const struct load_plan *plan,
+                        const char *kind)
+{
+    const struct load_options *o = &plan->options;
+    json_t *points = json_array();
+    for (size_t i = 0; i < curve->points.count; i++)
+        json_array_append_new(points, point_json(&curve->points.items[i], o->slo != NULL));
+    return json_pack("{s:s,s:s,s:s,s:s?,s:s,s:s,s:I,s:I,s:o,s:o}", "kind", kind, "server",
+                     plan->server.text, "protocol", plan->workload.protocol->name, "workload",
+                     o->workload, "arrivals", plan->arrivals, "pattern", plan->pattern, "seed",
+                     (json_int_t)o->seed, "connections", (json_int_t)o->connections, "depth",
+                     o->depth ? json_integer((json_int_t)o->depth) : json_null(), "points", points);
+}
+
+int load_curve_finish(json_t *document, const struct load_plan *plan, struct error *err)
+{
+    char path[4200];
+    if (!document)
+        return error_set(err, ERROR_FAILED, "out of memory for the curve");
+    if (plan->options.out) {
+        snprintf(path, sizeof path, "%s/sweep.json", plan->options.out);
+        if (json_dump_file(document, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0) {
+            json_decref(document);
+            return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+        }
+    }
+    if (plan->options.json)
+        return load_print_json(document, err);
+    json_decref(document);
+    return 0;
+}
+
+// --- for people ----------------------------------------------------------------------------------
+
+void load_curve_print_head(void)
+{
+    printf("%10s %10s", "offered/s", "achieved/s");
+    for (unsigned i = 0; i < SHOWN; i++)
+        printf("  %8s %-17s", summary_quantile_names[shown[i]], "[95 %] us");
+    printf("  %-9s %s\n", "saturated", "verdict");
+}
+
+static void print_us(const struct load_percentiles *found, unsigned i)
+{
+    char interval[40] = "-";
+    const struct quantile_interval *bounds = &found->interval[i];
+    if (bounds->known)
+        snprintf(interval, sizeof interval, "[%.0f, %.0f]", bounds->low, bounds->high);
+    printf("  %8.0f %-17s", found->us[i], interval);
+}
+
+void load_curve_print(const struct curve_point *point)
+{
+    const struct load_summary *summary = &point->summary;
+    printf("%10.0f %10.0f", summary->offered_rate, summary->achieved_rate);
+    for (unsigned i = 0; i < SHOWN; i++)
+        print_us(&summary->latency, shown[i]);
+    printf("  %-9s %s\n", point->saturation.who ? saturation_names[point->saturation.who] : "-",
+           summary->ok ? "ok" : "n/a");
+    if (!summary->ok)
+        printf("           - %s\n",
+               point->saturation.who ? point->saturation.why : summary->reasons[0]);
+    fflush(stdout);
+}

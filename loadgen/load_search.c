@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/load_search.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loadgen/load_signals.h"
+
+enum { RUNS_A_TRIAL = 3 }; // each twice as long as the one before
+
+// --- deciding ------------------------------------------------------------------------------------
+
+static int score(const struct search_rate *rate)
+{
+    return rate->met - rate->missed;
+}
+
+void search_note(struct search *search, double rate, enum curve_finding finding)
+{
+    size_t i = 0;
+    while (i < search->count && search->rates[i].rate < rate)
+        i++;
+    if (i == search->count || search->rates[i].rate > rate) {
+        memmove(&search->rates[i + 1], &search->rates[i],
+                (search->count - i) * sizeof *search->rates);
+        search->rates[i] = (struct search_rate){.rate = rate};
+        search->count++;
+    }
+    search->rates[i].met += finding == CURVE_MET;
+    search->rates[i].missed += finding == CURVE_MISSED;
+    search->rates[i].undecided += finding == CURVE_UNDECIDED;
+    search->trials++;
+}
+
+// Three significant digits, but never out of the gap.
+static double rounded_between(double low, double high)
+{
+    double middle = (low + high) / 2;
+    double unit = pow(10, floor(log10(middle)) - 2);
+    double rounded = round(middle / unit) * unit;
+    return rounded > low && rounded < high ? rounded : middle;
+}
+
+// The rate below the result's gap is not surely good (low), or the one above not surely bad (high).
+static bool is_unsure(const struct search_rate *low, const struct search_rate *high)
+{
+    if (low && score(low) < SEARCH_SURE)
+        return true;
+    return high && score(high) > -SEARCH_SURE && high->undecided < SEARCH_DOUBTS;
+}
+
+enum search_end search_next(const struct search *search, double *next, double *low, double *high)
+{
+    const struct search_rate *good = NULL, *bad = NULL;
+    for (size_t i = search->count; i-- > 0 && !good;) {
+        if (score(&search->rates[i]) > 0)
+            good = &search->rates[i];
+        else
+            bad = &search->rates[i];
+    }
+    *low = good ? good->rate : 0;
+    *high = bad ? bad->rate : INFINITY;
+    if (!good && bad && (score(bad) <= -SEARCH_SURE || bad->undecided >= SEARCH_DOUBTS))
+        return score(bad) <= -SEARCH_SURE ? SEARCH_NONE_MET : SEARCH_UNDECIDED;
+    if (search->trials == SEARCH_TRIALS_MAX || search->count == SEARCH_RATES_MAX)
+        return SEARCH_UNDECIDED;
+    if (!good) {
+        *next = search->lowest;
+    } else if (!bad && good->rate < search->highest) {
+        *next = fmin(2 * good->rate, search->highest);
+    } else if (bad && bad->rate > fmax(good->rate + search->near, good->rate * search->ratio)) {
+        *next = rounded_between(good->rate, bad->rate);
+    } else if (is_unsure(good, NULL)) {
+        *next = good->rate;
+    } else if (is_unsure(NULL, bad)) {
+        *next = bad->rate;
+    } else {
+        return bad ? SEARCH_FOUND : SEARCH_ALL_MET;
+    }
+    return SEARCH_GOING_ON;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+say(struct curve_point *point, enum curve_finding finding, const char *format, ...)
+{
+    va_list args;
+    point->finding = finding;
+    va_start(args, format);
+    vsnprintf(point->why, sizeof point->why, format, args);
+    va_end(args);
+}
+
+void search_judge(const struct load_outcome *outcome, const struct slo *slo,
+                  struct curve_point *point)
+{
+    const struct method *method = &outcome->method;
+    const struct half_quantile *halves = &method->stationarity.target;
+    char percentile[32];
+    method_percentile_name(slo->quantile, percentile, sizeof percentile);
+    point->target_us = method->interval.value;
+    point->target = method->interval.interval;
+    bool low_meets = slo_is_met(slo, point->target.low);
+    bool high_meets = slo_is_met(slo, point->target.high);
+    if (point->saturation.who == SATURATION_SERVER)
+        say(point, CURVE_MISSED, "%s", point->saturation.why);
+    else if (point->saturation.who == SATURATION_CLIENT)
+        say(point, CURVE_UNDECIDED, "%s", point->saturation.why);
+    else if (!point->target.known)
+        say(point, CURVE_UNDECIDED, "too few independent samples to bound %s", percentile);
+    else if (low_meets != high_meets)
+        say(point, CURVE_UNDECIDED, "the interval of %s, [%.1f, %.1f] us, lies on both sides",
+            percentile, point->target.low, point->target.high);
+    else if (!high_meets && method->findings[METHOD_CLIENT] == METHOD_FAILED)
+        say(point, CURVE_UNDECIDED, "the client was late by itself, which makes %s worse",
+            percentile);
+    else if (method->findings[METHOD_LOAD] == METHOD_FAILED ||
+             method->findings[METHOD_ARRIVALS] == METHOD_FAILED)
+        say(point, CURVE_UNDECIDED, "%s", point->summary.reasons[0]);
+    else if (method->stationarity.judged && (slo_is_met(slo, halves->first) != high_meets ||
+                                             slo_is_met(slo, halves->second) != high_meets))
+        say(point, CURVE_UNDECIDED,
+            "%s was %.1f us in one half of the run and %.1f us in the other", percentile,
+            halves->first, halves->second);
+    else if (high_meets)
+        say(point, CURVE_MET, "%s", "");
+    else
+        say(point, CURVE_MISSED, "%s is in [%.1f, %.1f] us", percentile, point->target.low,
+            point->target.high);
+}
+
+// --- running -------------------------------------------------------------------------------------
+
+struct course {
+    struct load_curve curve;
+    struct search search;
+    enum search_end end;
+    double low, high;
+    bool ended_early; // interrupted, or no connection left
+};
+
+static void print_run(const struct curve_point *point)
+{
+    char interval[50] = "-";
+    if (point->target.known)
+        snprintf(interval, sizeof interval, "[%.1f, %.1f]", point->target.low, point->target.high);
+    printf("%10.0f %10.0f %10.1f %-22s %-10s %s\n", point->summary.offered_rate,
+           point->summary.achieved_rate, point->target_us, interval,
+           curve_finding_names[point->finding], point->why);
+    fflush(stdout);
+}
+
+static bool lies_on_both_sides(const struct curve_point *point)
+{
+    return point->finding == CURVE_UNDECIDED && point->saturation.who == SATURATION_NONE;
+}
+
+// Longer and longer while a rate cannot be decided.
+static int try_rate(struct load_plan *plan, struct course *course, double rate, struct error *err)
+{
+    uint64_t duration_ns = plan->options.duration_ns;
+    struct curve_point *point = NULL;
+    for (unsigned run = 0; run < RUNS_A_TRIAL; run++, duration_ns *= 2) {
+        struct load_outcome outcome;
+        int status = load_check_memory(plan, rate, duration_ns, "--duration", err);
+        if (status < 0 && run)
+            break; // it is as decided as it can be
+        if (status == 0)
+            status = load_curve_take(&course->curve, plan, rate, duration_ns, &outcome, err);
+        if (status < 0)
+            return status;
+        point = &course->curve.points.items[course->curve.points.count - 1];
+        search_judge(&outcome, &plan->slo, point);
+        if (!plan->options.json)
+            print_run(point);
+        course->ended_early = point->interrupted || point->broken;
+        if (course->ended_early)
+            return 0;
+        if (!lies_on_both_sides(point))
+            break;
+    }
+    search_note(&course->search, rate, point->finding);
+    return 0;
+}
+
+static int run_course(struct load_plan *plan, struct course *course, struct error *err)
+{
+    double next;
+    if (!plan->options.json)
+        printf("%10s %10s %10s %-22s %s\n", "offered/s", "achieved/s", "us", "interval",
+               plan->options.slo);
+    while (!course->ended_early) {
+        course->end = search_next(&course->search, &next, &course->low, &course->high);
+        if (course->end != SEARCH_GOING_ON)
+            break;
+        int status = try_rate(plan, course, next, err);
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}
+
+// The last run at a rate; NULL: none.
+static const struct curve_point *last_at(const struct course *course, double rate)
+{
+    for (size_t i = course->curve.points.count; i-- > 0;)
+        if (course->curve.points.items[i].asked.rate == rate)
+            return &course->curve.points.items[i];
+    return NULL;
+}
+
+// True when the load above the result says nothing of the server: the result is only a lower bound.
+static bool client_is_the_bound(const struct course *course)
+{
+    const struct curve_point *above = last_at(course, course->high);
+    return above && above->saturation.who == SATURATION_CLIENT;
+}
+
+static void describe(const struct course *course, const struct load_plan *plan, char *out,
+                     size_t bytes)
+{
+    const char *slo = plan->options.slo;
+    const struct curve_point *above = last_at(course, course->high);
+    const char *why = above ? above->why : "";
+    if (course->ended_early)
+        snprintf(out, bytes, "the search ended early after %zu runs", course->curve.points.count);
+    else if (course->end == SEARCH_NONE_MET)
+        snprintf(out, bytes, "%s is missed even at %.0f requests/s: %s", slo, course->search.lowest,
+                 why);
+    else if (course->end == SEARCH_ALL_MET)
+        snprintf(out, bytes, "%s is met up to %.0f requests/s, the highest rate asked for", slo,
+                 course->low);
+    else if (course->end == SEARCH_FOUND)
+        snprintf(out, bytes, "%s is met up to %.0f requests/s; at %.0f: %s", slo, course->low,
+                 course->high, why);
+    else if (course->low > 0)
+        snprintf(out, bytes,
+                 "%s is met at %.0f requests/s; what is above is undecided after %u trials: %s",
+                 slo, course->low, course->search.trials, why);
+    else
+        snprintf(out, bytes, "whether %s is met at %.0f requests/s could not be decided: %s", slo,
+                 course->search.lowest, why);
+}
+
+static json_t *course_json(const struct course *course, const struct load_plan *plan,
+                           const char *verdict, const char *text)
+{
+    json_t *json = load_curve_json(&course->curve, plan, "search");
+    if (!json)
+        return NULL;
+    json_object_set_new(
+        json, "slo",
+        json_pack("{s:s,s:f,s:f,s:s,s:s,s:o,s:o,s:i}", "text", plan->options.slo, "quantile",
+                  plan->slo.quantile, "limit_us", plan->slo.limit_us, "verdict", verdict, "why",
+                  text, "met_up_to", course->low > 0 ? json_real(course->low) : json_null(),
+                  "not_met_from", isfinite(course->high) ? json_real(course->high) : json_null(),
+                  "trials", (int)course->search.trials));
+    return json;
+}
+
+static int finish(const struct course *course, const struct load_plan *plan, struct error *err)
+{
+    char text[500];
+    describe(course, plan, text, sizeof text);
+    bool found = !course->ended_early && !client_is_the_bound(course) &&
+                 (course->end == SEARCH_FOUND || course->end == SEARCH_ALL_MET);
+    bool missed = !course->ended_early && course->end == SEARCH_NONE_MET;
+    if (!plan->options.json)
+        printf("%s\n", text);
+    int status = load_curve_finish(course_json(course, plan,
+                                               found    ? "met"
+                                               : missed ? "missed"
+                                                        : "n/a",
+                                               text),
+                                   plan, err);
+    if (status < 0 || found)
+        return status;
+    return missed ? error_set(err, ERROR_GATE, "%s", text)
+                  : error_set(err, ERROR_INCONCLUSIVE, "inconclusive: %s", text);
+}
+
+int load_search(struct load_plan *plan, struct error *err)
+{
+    const struct sweep_range *range = &plan->sweep;
+    struct course course = {.search = {.lowest = range->from,
+                                       .highest = range->to,
+                                       .near = range->geometric ? 0 : range->step,
+                                       .ratio = range->geometric ? range->step : 1}};
+    struct load_signals signals;
+    load_signals_hold(&signals);
+    int status = run_course(plan, &course, err);
+    load_signals_release(&signals);
+    if (status == 0)
+        status = finish(&course, plan, err);
+    load_curve_free(&course.curve);
+    return status;
+}

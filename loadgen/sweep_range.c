@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/sweep_range.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+
+static const double rounding = 1e-9; // of a step: 0.1 three times is not quite 0.3
+
+static int parse_rate(const char *begin, const char *end, double *rate, struct error *err)
+{
+    char text[32];
+    size_t bytes = (size_t)(end - begin);
+    if (bytes >= sizeof text)
+        return error_set(err, ERROR_INPUT, "a number of %zu characters", bytes);
+    memcpy(text, begin, bytes);
+    text[bytes] = '\0';
+    return units_parse_number(text, rate, err);
+}
+
+int sweep_range_parse(const char *text, struct sweep_range *range, struct error *err)
+{
+    const char *first = strchr(text, ':');
+    const char *second = first ? strchr(first + 1, ':') : NULL;
+    if (!second)
+        return error_set(err, ERROR_INPUT,
+                         "\"%s\" is not FROM:TO:STEP, like 10k:200k:10k or 1k:64k:x2", text);
+    *range = (struct sweep_range){.geometric = second[1] == 'x'};
+    const char *step = second + 1 + range->geometric;
+    if (parse_rate(text, first, &range->from, err) < 0 ||
+        parse_rate(first + 1, second, &range->to, err) < 0 ||
+        parse_rate(step, step + strlen(step), &range->step, err) < 0)
+        return error_prefix(err, "\"%s\"", text);
+    if (!(range->from > 0 && range->to >= range->from && isfinite(range->to)))
+        return error_set(err, ERROR_INPUT, "\"%s\": 0 < FROM <= TO is needed", text);
+    if (!(range->step > range->geometric))
+        return error_set(err, ERROR_INPUT, "\"%s\": STEP must be more than %s", text,
+                         range->geometric ? "x1" : "0");
+    double steps = range->geometric ? log(range->to / range->from) / log(range->step)
+                                    : (range->to - range->from) / range->step;
+    if (!(steps < SWEEP_RATES_MAX))
+        return error_set(err, ERROR_INPUT, "\"%s\" are more than %d rates", text, SWEEP_RATES_MAX);
+    range->count = (size_t)(steps + rounding) + 1;
+    return 0;
+}
+
+double sweep_range_rate(const struct sweep_range *range, size_t i)
+{
+    double rate = range->geometric ? range->from * pow(range->step, (double)i)
+                                   : range->from + range->step * (double)i;
+    return fmin(rate, range->to);
+}
