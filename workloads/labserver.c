@@ -5,6 +5,10 @@
 // the TSC for a time drawn from a stated distribution: with one worker and Poisson arrivals it is
 // an M/D/1, M/M/1 or M/G/1 queue whose latency theory gives exactly. Ground truth for the load
 // generator and the diagnosis (design §15).
+//
+// Unless told otherwise its own work (waking up, receiving, sending) comes on top of that time, as
+// in any server. With --exact it is part of it: a service begins when the kernel received the
+// request, or when the service before it was to end, whichever is later.
 #include <errno.h>
 #include <getopt.h>
 #include <gsl/gsl_rng.h>
@@ -36,12 +40,14 @@ enum {
     LINE_BYTES = 32 << 10, // a get of a hundred long keys
     EVENTS = 64,
     SEND_PATIENCE_MS = 5000, // for a client that does not read
+    OWN_WORK_NS = 200000,    // more than it takes to wake up, receive and send
 };
 
 struct settings {
     uint64_t port, threads, seed;
     struct distribution service_ns;
     bool lab;     // speaks the laboratory protocol
+    bool exact;   // its own work is part of the service time
     double drift; // how much of itself the service time grows by each second
     uint64_t began_tsc;
     double ticks_per_ns;
@@ -60,6 +66,8 @@ struct worker {
     int listener, epoll;
     gsl_rng *random;
     struct client *client; // whose command is being answered
+    uint64_t arrived_tsc;  // when the kernel received it (exact)
+    uint64_t free_tsc;     // when the service before it was to end (exact)
     bool closing;          // it quit, or cannot be answered
     char line[LINE_BYTES];
     char output[OUTPUT_BYTES];
@@ -67,14 +75,25 @@ struct worker {
 
 // --- answering -----------------------------------------------------------------------------------
 
+// Whoever comes later than a server's own work explains was stopped or preempted meanwhile, and a
+// stopped server serves nobody.
+static uint64_t exact_begin(const struct worker *worker)
+{
+    uint64_t begin =
+        worker->arrived_tsc > worker->free_tsc ? worker->arrived_tsc : worker->free_tsc;
+    uint64_t now = tsc_now();
+    return now - begin > (uint64_t)(OWN_WORK_NS * worker->settings->ticks_per_ns) ? now : begin;
+}
+
 static void serve_for(struct worker *worker, double ns)
 {
     const struct settings *settings = worker->settings;
     if (settings->drift > 0)
         ns *= 1 + settings->drift * (double)(tsc_now() - settings->began_tsc) /
                       (settings->ticks_per_ns * 1e9);
-    uint64_t until = tsc_now() + (uint64_t)(ns * settings->ticks_per_ns);
-    while (tsc_now() < until)
+    uint64_t begin = settings->exact ? exact_begin(worker) : tsc_now();
+    worker->free_tsc = begin + (uint64_t)(ns * settings->ticks_per_ns);
+    while (tsc_now() < worker->free_tsc)
         _mm_pause();
 }
 
@@ -226,10 +245,43 @@ static void close_client(struct client *client)
     free(client);
 }
 
+// Notes when the kernel received what a message brought: as long before now as its stamp is older
+// than now by the stamp's own clock.
+static void note_arrival(struct worker *worker, struct msghdr *message)
+{
+    struct timespec now, stamp;
+    uint64_t now_tsc = tsc_now();
+    clock_gettime(CLOCK_REALTIME, &now);
+    worker->arrived_tsc = now_tsc;
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    if (!header || header->cmsg_type != SCM_TIMESTAMPNS)
+        return;
+    memcpy(&stamp, CMSG_DATA(header), sizeof stamp);
+    double age_ns =
+        (double)(now.tv_sec - stamp.tv_sec) * 1e9 + (double)(now.tv_nsec - stamp.tv_nsec);
+    if (age_ns > 0)
+        worker->arrived_tsc -= (uint64_t)(age_ns * worker->settings->ticks_per_ns);
+}
+
+static ssize_t receive(struct worker *worker, struct client *client)
+{
+    char control[CMSG_SPACE(sizeof(struct timespec))] __attribute__((aligned(16)));
+    struct iovec buffer = {client->input + client->used, sizeof client->input - client->used};
+    struct msghdr message = {.msg_iov = &buffer,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    if (!worker->settings->exact)
+        return recv(client->socket_fd, buffer.iov_base, buffer.iov_len, MSG_DONTWAIT);
+    ssize_t count = recvmsg(client->socket_fd, &message, MSG_DONTWAIT);
+    if (count > 0)
+        note_arrival(worker, &message);
+    return count;
+}
+
 static void read_client(struct worker *worker, struct client *client)
 {
-    ssize_t count = recv(client->socket_fd, client->input + client->used,
-                         sizeof client->input - client->used, MSG_DONTWAIT);
+    ssize_t count = receive(worker, client);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (count <= 0) {
@@ -275,9 +327,10 @@ static void accept_client(struct worker *worker)
 static void *work(void *argument)
 {
     struct worker *worker = argument;
+    const int patience_ms = worker->settings->exact ? 0 : -1; // waking up takes time
     for (;;) {
         struct epoll_event events[EVENTS];
-        int count = epoll_wait(worker->epoll, events, EVENTS, -1);
+        int count = epoll_wait(worker->epoll, events, EVENTS, patience_ms);
         for (int i = 0; i < count; i++) {
             if (events[i].data.ptr)
                 read_client(worker, events[i].data.ptr);
@@ -303,6 +356,10 @@ static int open_worker(struct worker *worker, unsigned index, struct error *err)
     gsl_rng_set(worker->random, (hash64(settings->seed + index) & 0xfffffffe) + 1);
     setsockopt(worker->listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     setsockopt(worker->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    // Connections inherit it. Set this early, because the kernel begins to stamp only when a worker
+    // thread of its own has come to run.
+    if (settings->exact)
+        setsockopt(worker->listener, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
     // Each worker has its own queue of connections: the kernel deals them out.
     if (settings->threads > 1)
         setsockopt(worker->listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
@@ -358,23 +415,29 @@ static int parse_drift(const char *text, double *drift, struct error *err)
 static void print_usage(FILE *out)
 {
     fputs("usage: labserver --port PORT [--protocol memcached|lab] [--service DISTRIBUTION] "
-          "[--threads N] [--seed N] [--drift FACTOR]\n\n"
+          "[--threads N] [--seed N] [--drift FACTOR] [--exact]\n\n"
           "A server whose service time, spun before each answer, is drawn from a known "
           "distribution: fixed:10us,\nexponential:10us, uniform:5us,15us, lognormal:10us,0.5, "
           "bimodal:5us,100us,0.05, ... (fixed:0 when none\nis given; with lab, a request may "
-          "state its own). With --drift it grows by FACTOR of itself each second.\nPrints "
-          "\"ready\" when it listens; runs until killed.\n",
+          "state its own). With --drift it grows by FACTOR of itself each second. With --exact it "
+          "holds "
+          "the server's own\nwork too, counted from the kernel's receive stamp, and the server "
+          "polls instead of sleeping.\nPrints \"ready\" when it listens; runs until killed.\n",
           out);
 }
 
 // Returns 1 when --help was asked for.
 static int parse_options(int argc, char **argv, struct settings *settings, struct error *err)
 {
-    static const struct option longs[] = {
-        {"port", required_argument, NULL, 'p'},     {"threads", required_argument, NULL, 't'},
-        {"seed", required_argument, NULL, 'r'},     {"service", required_argument, NULL, 's'},
-        {"protocol", required_argument, NULL, 'o'}, {"drift", required_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"port", required_argument, NULL, 'p'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"seed", required_argument, NULL, 'r'},
+                                          {"service", required_argument, NULL, 's'},
+                                          {"protocol", required_argument, NULL, 'o'},
+                                          {"drift", required_argument, NULL, 'd'},
+                                          {"exact", no_argument, NULL, 'e'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int status = 0, option;
     while (status == 0 && (option = getopt_long(argc, argv, "p:t:s:h", longs, NULL)) != -1) {
         if (option == 'p')
@@ -389,6 +452,8 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
             status = parse_protocol(optarg, settings, err);
         else if (option == 'd')
             status = parse_drift(optarg, &settings->drift, err);
+        else if (option == 'e')
+            settings->exact = true;
         else if (option == 'h')
             return 1;
         else
@@ -409,8 +474,6 @@ int main(int argc, char **argv)
             print_usage(stdout);
         return status == 1 ? 0 : error_report(&err);
     }
-    settings.ticks_per_ns = tsc_measure_hz(50000000) / 1e9;
-    settings.began_tsc = tsc_now();
     settings.store = item_store_alloc();
     struct worker *workers = calloc(settings.threads, sizeof *workers);
     if (!settings.store || !workers) {
@@ -422,6 +485,8 @@ int main(int argc, char **argv)
         if (open_worker(&workers[i], i, &err) < 0)
             return error_report(&err);
     }
+    settings.ticks_per_ns = tsc_measure_hz(50000000) / 1e9;
+    settings.began_tsc = tsc_now();
     for (unsigned i = 1; i < settings.threads; i++) {
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
             error_set(&err, ERROR_FAILED, "cannot start worker %u", i);
