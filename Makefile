@@ -107,12 +107,15 @@ $(BUILD)/tests/%: tests/%.c $(library)
 	$(if $(Q),@echo '  TEST  $@')
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(library) $(LDLIBS) -lcmocka
 
+$(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
+
 # --- what it needs -----------------------------------------------------------------------------
 
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
-debian_check := libcmocka-dev chromium sqlite3 redis-server nginx-light python3 linux-perf xz-utils jq
+debian_check := libcmocka-dev libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 linux-perf xz-utils jq
+debian_bench := redis-tools libmemcached-tools wrk # the peers
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 define install_debian
@@ -144,7 +147,8 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
 	$(Q)$(BUILD)/taillight run experiments/quickstart.yaml || [ $$? -eq 4 ] # 4: no verdict, and why
 
-bench:
+bench: deps-check
+	$(call install_debian,$(debian_bench))
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
 	$(Q)tests/run_benches.sh $(BUILD) $(BENCH)
 

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: MIT
+//
+// The schedule on the wire: how close to a Poisson process the requests leave, seen by a packet
+// capture on the client's end of a veth cable, at 10,000 and 50,000 a second. memcached on the
+// other core, one request per segment, depth unlimited, 16 connections.
+//
+// A send takes c, so two requests cannot leave closer than that and the distance of the gaps to the
+// exponential distribution cannot be less than about 1 - exp(-c / mean gap): the bound. Lateness is
+// what a send is late beyond a queue in which every earlier send takes as long as it really took.
+//
+// The same under two TCP congestion controls, because one that paces (bbr) may hold back what the
+// client has sent (reno is the only other one that a namespace may always choose); and the peers,
+// as they send, on the same capture.
+//
+//     BENCH_ROUNDS (5), BENCH_SECONDS (4)          writes $BUILD/bench/schedule.json
+#include "base/connection.h"
+#include "base/tsc.h"
+#include "base/tsc_rate.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/wire_capture.h"
+
+enum { MEMCACHED_PORT = 22401, REDIS_PORT = 22402, NGINX_PORT = 22403, SKIP = 100, CONTROLS = 2 };
+
+static const char *const controls[CONTROLS] = {"reno", "bbr"};
+static const double rates[] = {10000, 50000};
+enum { RATES = sizeof rates / sizeof *rates };
+
+struct place {
+    struct bench_lab lab;
+    struct process memcached;
+};
+
+struct bench {
+    struct place places[CONTROLS];
+    struct process redis, nginx;
+    struct bench_metrics metrics;
+    double ticks_per_us;
+    double seconds;
+    int rounds;
+};
+
+// How a series of gaps compares with the exponential distribution of the same mean.
+struct shape {
+    double mean_us, cv, ks, least_us;
+    size_t count;
+};
+
+static struct shape shape_of(double *gaps, size_t count)
+{
+    struct shape shape = {.mean_us = NAN, .cv = NAN, .ks = NAN, .least_us = NAN, .count = count};
+    double sum = 0, squares = 0;
+    if (count < 100)
+        return shape;
+    for (size_t i = 0; i < count; i++)
+        sum += gaps[i];
+    shape.mean_us = sum / (double)count;
+    for (size_t i = 0; i < count; i++)
+        squares += (gaps[i] - shape.mean_us) * (gaps[i] - shape.mean_us);
+    shape.cv = sqrt(squares / (double)count) / shape.mean_us;
+    quantile_sort(gaps, count);
+    shape.least_us = quantile_sorted(gaps, count, 0.001);
+    shape.ks = 0;
+    for (size_t i = 0; i < count; i++) {
+        double expected = -expm1(-gaps[i] / shape.mean_us);
+        shape.ks = fmax(shape.ks, fmax(fabs(expected - (double)i / (double)count),
+                                       fabs(expected - (double)(i + 1) / (double)count)));
+    }
+    return shape;
+}
+
+// Of the packets from a given share of them on: peers begin with filling the server.
+static struct shape shape_of_packets(const struct wire_capture *capture, double from)
+{
+    size_t count = capture->packets.count, used = 0;
+    double *gaps = calloc(count + 1, sizeof *gaps);
+    if (!gaps)
+        bench_fail("out of memory");
+    for (size_t i = SKIP + 1 + (size_t)(from * (double)count); i < count; i++)
+        gaps[used++] =
+            (double)(int64_t)(capture->packets.items[i].ns - capture->packets.items[i - 1].ns) /
+            1e3;
+    struct shape shape = shape_of(gaps, used);
+    free(gaps);
+    return shape;
+}
+
+// What the client's own record of its sends says.
+struct sends {
+    double call_us;      // median of the send calls
+    double back_to_back; // median gap on the wire between sends of which the later was due; NaN
+    double late_us[2];   // p50 and p99 of the lateness that earlier sends do not explain
+    double wire_us[3];   // p50, p99 and the greatest of: wire stamp minus begin of the send call
+    double per_segment;  // requests
+};
+
+static double sorted_quantile(double *values, size_t count, double q)
+{
+    quantile_sort(values, count);
+    return quantile_sorted(values, count, q);
+}
+
+// The capture's clock in ticks: `ns` of CLOCK_REALTIME at `tsc`.
+struct clock_pair {
+    uint64_t ns, tsc;
+};
+
+static struct clock_pair take_clock_pair(void)
+{
+    struct clock_pair best = {0};
+    uint64_t narrowest = UINT64_MAX;
+    for (int i = 0; i < 100; i++) {
+        struct timespec now;
+        uint64_t before = tsc_now();
+        clock_gettime(CLOCK_REALTIME, &now);
+        uint64_t after = tsc_now();
+        if (after - before < narrowest) {
+            narrowest = after - before;
+            best = (struct clock_pair){(uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+                                       before + (after - before) / 2};
+        }
+    }
+    return best;
+}
+
+static double ticks_at(const struct clock_pair pairs[2], uint64_t ns)
+{
+    double slope = (double)(pairs[1].tsc - pairs[0].tsc) / (double)(pairs[1].ns - pairs[0].ns);
+    return (double)(int64_t)(ns - pairs[0].ns) * slope;
+}
+
+// Where a connection's segments have been followed to.
+struct follower {
+    uint16_t port;
+    bool begun;
+    uint32_t first_sequence;
+    size_t at; // in the capture
+};
+
+static struct follower *open_followers(const struct bench_lab *lab, size_t *count)
+{
+    struct log_reader reader;
+    bench_log(lab, "connections", LOG_CONNECTIONS, sizeof(struct connection), &reader);
+    const struct connection *connections = reader.records;
+    struct follower *followers = calloc(reader.count, sizeof *followers);
+    if (!followers)
+        bench_fail("out of memory");
+    for (size_t i = 0; i < reader.count; i++)
+        followers[i].port = connections[i].local_port; // in the order of their ids, from 1
+    *count = reader.count;
+    log_reader_close(&reader);
+    return followers;
+}
+
+// The first segment of the connection that holds the byte before `end`, NULL when there is none.
+static const struct wire_packet *find_segment(struct follower *follower,
+                                              const struct wire_capture *capture, uint64_t end)
+{
+    for (; follower->at < capture->packets.count; follower->at++) {
+        const struct wire_packet *packet = &capture->packets.items[follower->at];
+        if (packet->port != follower->port)
+            continue;
+        if (!follower->begun)
+            follower->first_sequence = packet->sequence;
+        follower->begun = true;
+        uint32_t last = packet->sequence + packet->bytes - follower->first_sequence;
+        if ((int32_t)(last - (uint32_t)end) >= 0)
+            return packet;
+    }
+    return NULL;
+}
+
+// When each request left, on the wire. Requests that went together are one point of the process.
+static void match_wire(const struct bench_lab *lab, const struct sample *samples, size_t count,
+                       const struct wire_capture *capture, const struct clock_pair pairs[2],
+                       double ticks_per_us, struct sends *out)
+{
+    double *delays = calloc(count, sizeof *delays), *gaps = calloc(count, sizeof *gaps);
+    size_t queued = 0, connections;
+    struct follower *followers = open_followers(lab, &connections);
+    const struct wire_packet *before = NULL;
+    if (!delays || !gaps)
+        bench_fail("out of memory");
+    for (size_t i = 0; i < count; i++) {
+        if (samples[i].connection < 1 || samples[i].connection > connections)
+            bench_fail("a sample names a connection that does not exist");
+        const struct wire_packet *packet =
+            find_segment(&followers[samples[i].connection - 1], capture, samples[i].request_end);
+        if (!packet)
+            bench_fail("a request was not seen on the wire");
+        delays[i] =
+            (ticks_at(pairs, packet->ns) - (double)(int64_t)(samples[i].send_tsc - pairs[0].tsc)) /
+            ticks_per_us;
+        if (i > 0 && packet != before && samples[i].intended_tsc <= samples[i - 1].sent_tsc)
+            gaps[queued++] = (double)(int64_t)(packet->ns - before->ns) / 1e3;
+        before = packet;
+    }
+    if (queued >= 20)
+        out->back_to_back = sorted_quantile(gaps, queued, 0.5);
+    out->wire_us[0] = sorted_quantile(delays, count, 0.5);
+    out->wire_us[1] = quantile_sorted(delays, count, 0.99);
+    out->wire_us[2] = delays[count - 1];
+    free(delays);
+    free(gaps);
+    free(followers);
+}
+
+static struct sends study_sends(const struct bench_lab *lab, const struct wire_capture *capture,
+                                const struct clock_pair pairs[2], double ticks_per_us)
+{
+    struct sends out = {.back_to_back = NAN, .wire_us = {NAN, NAN, NAN}};
+    struct log_reader reader;
+    bench_log(lab, "samples", LOG_SAMPLES, sizeof(struct sample), &reader);
+    const struct sample *samples = reader.records;
+    size_t count = reader.count;
+    double *late = calloc(count + 1, sizeof *late), *calls = calloc(count + 1, sizeof *calls);
+    double free_at = 0; // when the modelled sender has done its earlier sends, ticks
+    uint64_t *last_call = calloc(UINT16_MAX + 1, sizeof *last_call); // by connection
+    double *begun = calloc(UINT16_MAX + 1, sizeof *begun);           // the model's time for it
+    if (!late || !calls || !last_call || !begun || !count)
+        bench_fail("no samples, or no memory for them");
+    for (size_t i = 0; i < count; i++) {
+        if (!samples[i].send_tsc)
+            bench_fail("a request was not sent: the schedule could not be kept");
+        double intended = (double)(samples[i].intended_tsc - samples[0].intended_tsc);
+        double sent = (double)(int64_t)(samples[i].send_tsc - samples[0].intended_tsc);
+        double took = (double)(samples[i].sent_tsc - samples[i].send_tsc);
+        const size_t id = samples[i].connection & UINT16_MAX;
+        bool same_call = samples[i].send_tsc == last_call[id]; // together with an earlier one
+        begun[id] = fmax(intended, same_call ? begun[id] : free_at);
+        last_call[id] = samples[i].send_tsc;
+        late[i] = (sent - begun[id]) / ticks_per_us;
+        calls[i] = took / ticks_per_us;
+        free_at = fmax(free_at, begun[id] + took);
+    }
+    out.late_us[0] = sorted_quantile(late, count, 0.5);
+    out.late_us[1] = quantile_sorted(late, count, 0.99);
+    out.call_us = sorted_quantile(calls, count, 0.5);
+    out.per_segment = (double)count / (double)capture->packets.count;
+    match_wire(lab, samples, count, capture, pairs, ticks_per_us, &out);
+    log_reader_close(&reader);
+    free(late);
+    free(calls);
+    free(last_call);
+    free(begun);
+    return out;
+}
+
+static void check_capture(const struct wire_capture *capture, const char *what)
+{
+    if (capture->dropped)
+        bench_fail("%s: the capture lost %llu packets", what, (unsigned long long)capture->dropped);
+}
+
+static void run_ours(struct bench *bench, int control, double rate, int round)
+{
+    struct place *place = &bench->places[control];
+    static struct bench_outcome outcome;
+    struct bench_command command;
+    struct wire_capture capture;
+    struct clock_pair pairs[2];
+    bench_command(&command,
+                  "%s/taillight load --server %s:%d --workload %s/workload.yaml --rate %.0f "
+                  "--connections 16 --duration %.3fs --stamps user --seed %d --samples %s --json "
+                  "--quiet",
+                  bench_build(), bench_server_address(&place->lab), MEMCACHED_PORT, place->lab.dir,
+                  rate, bench->seconds, round + 1, place->lab.dir);
+    pairs[0] = take_clock_pair();
+    wire_begin(&capture, &place->lab, MEMCACHED_PORT);
+    bench_run(&place->lab, &command, &place->memcached, &outcome);
+    wire_end(&capture);
+    pairs[1] = take_clock_pair();
+    check_capture(&capture, "taillight");
+    json_decref(bench_load_json(&outcome, &command));
+    struct shape shape = shape_of_packets(&capture, 0);
+    struct sends sends = study_sends(&place->lab, &capture, pairs, bench->ticks_per_us);
+    double c = isnan(sends.back_to_back) ? sends.call_us : sends.back_to_back;
+    char name[40];
+    snprintf(name, sizeof name, "%s_%.0fk", controls[control], rate / 1000);
+    struct bench_metrics *m = &bench->metrics;
+    bench_add(m, "ratio", shape.cv, "cv_%s", name);
+    bench_add(m, "distance", shape.ks, "ks_%s", name);
+    bench_add(m, "distance", -expm1(-c / shape.mean_us) + 0.01, "ks_bound_%s", name);
+    bench_add(m, "us", c, "send_cost_%s", name);
+    bench_add(m, "us", shape.least_us, "least_gap_%s", name);
+    bench_add(m, "us", sends.late_us[0], "own_lateness_p50_%s", name);
+    bench_add(m, "us", sends.late_us[1], "own_lateness_p99_%s", name);
+    bench_add(m, "requests", sends.per_segment, "requests_per_segment_%s", name);
+    bench_add(m, "us", sends.wire_us[0], "send_to_wire_p50_%s", name);
+    bench_add(m, "us", sends.wire_us[1], "send_to_wire_p99_%s", name);
+    bench_add(m, "us", sends.wire_us[2], "send_to_wire_max_%s", name);
+    wire_free(&capture);
+}
+
+// --- the peers -----------------------------------------------------------------------------------
+
+static void run_peer(struct bench *bench, const char *name, uint16_t port,
+                     const struct process *server, const struct bench_command *command)
+{
+    static struct bench_outcome outcome;
+    struct wire_capture capture;
+    struct bench_lab *lab = &bench->places[0].lab;
+    wire_begin(&capture, lab, port);
+    bench_run(lab, command, server, &outcome);
+    wire_end(&capture);
+    check_capture(&capture, name);
+    if (outcome.exit_code != 0)
+        bench_fail("%s: exit %d", command->words[0], outcome.exit_code);
+    struct shape shape = shape_of_packets(&capture, 0.5);
+    bench_add(&bench->metrics, "segments/s", 1e6 / shape.mean_us, "rate_%s", name);
+    bench_add(&bench->metrics, "ratio", shape.cv, "cv_%s", name);
+    bench_add(&bench->metrics, "distance", shape.ks, "ks_%s", name);
+    wire_free(&capture);
+}
+
+static void run_peers(struct bench *bench)
+{
+    struct bench_command command;
+    const char *address = bench_server_address(&bench->places[0].lab);
+    const int seconds = (int)ceil(bench->seconds);
+    bench_command(&command, "redis-benchmark -h %s -p %d -t get -c 16 -d 200 -n %d -q", address,
+                  REDIS_PORT, 50000 * seconds);
+    run_peer(bench, "redis_benchmark", REDIS_PORT, &bench->redis, &command);
+    bench_command(&command, "memcaslap -s %s:%d -T 1 -c 16 -w 1k -X 200 -t %ds", address,
+                  MEMCACHED_PORT, seconds);
+    run_peer(bench, "memaslap", MEMCACHED_PORT, &bench->places[0].memcached, &command);
+    bench_command(&command, "wrk -t 1 -c 16 -d %d http://%s:%d/", seconds, address, NGINX_PORT);
+    run_peer(bench, "wrk", NGINX_PORT, &bench->nginx, &command);
+}
+
+// --- servers -------------------------------------------------------------------------------------
+
+static void prepare_place(struct place *place, const char *control)
+{
+    char path[100];
+    struct bench_command command;
+    static struct bench_outcome outcome;
+    bench_lab_open(&place->lab, control);
+    bench_command(&command, "memcached -u root -U 0 -t 1 -m 256 -l %s -p %d",
+                  bench_server_address(&place->lab), MEMCACHED_PORT);
+    bench_serve(&place->lab, &place->memcached, MEMCACHED_PORT, &command);
+    snprintf(path, sizeof path, "%s/workload.yaml", place->lab.dir);
+    bench_write_text(path, "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 31}}\n"
+                           "values: {size: {fixed: 200}}\n");
+    bench_command(&command, "%s/taillight load --server %s:%d --workload %s --prepare --quiet",
+                  bench_build(), bench_server_address(&place->lab), MEMCACHED_PORT, path);
+    bench_run(&place->lab, &command, &place->memcached, &outcome);
+    if (outcome.exit_code != 0)
+        bench_fail("cannot load the dataset");
+}
+
+static void report(const struct bench *bench)
+{
+    const struct bench_metrics *m = &bench->metrics;
+    printf("%-18s %6s %6s %6s %8s %9s %17s %26s\n", "", "CV", "KS", "bound", "c", "least gap",
+           "lateness p50/p99", "send to wire p50/p99/max");
+    for (int r = 0; r < RATES; r++)
+        for (int c = 0; c < CONTROLS; c++) {
+            char name[40];
+            snprintf(name, sizeof name, "%s_%.0fk", controls[c], rates[r] / 1000);
+            printf("%-6.0f/s %-9s %6.3f %6.3f %6.3f %6.1fus %7.1fus %7.1f/%6.1fus "
+                   "%8.1f/%6.1f/%7.0fus\n",
+                   rates[r], controls[c], bench_median(m, "cv_%s", name),
+                   bench_median(m, "ks_%s", name), bench_median(m, "ks_bound_%s", name),
+                   bench_median(m, "send_cost_%s", name), bench_median(m, "least_gap_%s", name),
+                   bench_median(m, "own_lateness_p50_%s", name),
+                   bench_median(m, "own_lateness_p99_%s", name),
+                   bench_median(m, "send_to_wire_p50_%s", name),
+                   bench_median(m, "send_to_wire_p99_%s", name),
+                   bench_median(m, "send_to_wire_max_%s", name));
+        }
+    static const char *const peers[] = {"redis_benchmark", "memaslap", "wrk"};
+    for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
+        printf("%-18s %6.3f %6.3f  at %.0f segments/s\n", peers[i],
+               bench_median(m, "cv_%s", peers[i]), bench_median(m, "ks_%s", peers[i]),
+               bench_median(m, "rate_%s", peers[i]));
+}
+
+int main(void)
+{
+    static struct bench bench;
+    struct bench_lab *first = &bench.places[0].lab;
+    bench.rounds = (int)bench_setting("BENCH_ROUNDS", 5, 1, BENCH_ROUNDS_MAX);
+    bench.seconds = bench_setting("BENCH_SECONDS", 4, 0.5, 8);
+    bench.ticks_per_us = tsc_measure_hz(100000000) / 1e6;
+    bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "nginx", "memcached", NULL);
+    for (int c = 0; c < CONTROLS; c++)
+        prepare_place(&bench.places[c], controls[c]);
+    bench_serve_redis(first, &bench.redis, REDIS_PORT);
+    bench_serve_nginx(first, &bench.nginx, NGINX_PORT);
+    for (int round = 0; round < bench.rounds; round++) {
+        for (int r = 0; r < RATES; r++)
+            for (int i = 0; i < CONTROLS; i++) {
+                int control = (i + round) % CONTROLS; // nobody always comes first
+                bench_progress("round %d of %d: %.0f/s, %s", round + 1, bench.rounds, rates[r],
+                               controls[control]);
+                run_ours(&bench, control, rates[r], round);
+            }
+        bench_progress("round %d of %d: the peers", round + 1, bench.rounds);
+        run_peers(&bench);
+    }
+    bench_progress("%s", "");
+    report(&bench);
+    bench_write(&bench.metrics, "schedule");
+    process_stop(&bench.redis, 2000);
+    process_stop(&bench.nginx, 2000);
+    for (int c = 0; c < CONTROLS; c++) {
+        process_stop(&bench.places[c].memcached, 2000);
+        bench_lab_close(&bench.places[c].lab);
+    }
+    return 0;
+}
