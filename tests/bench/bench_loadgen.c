@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+//
+// What a request costs the client, and how many a client can send: `taillight load` beside the
+// peers that Debian packages, on the same servers, each in its turn in every round. 16 connections,
+// 200-byte values, client and server on a core each, in network namespaces.
+//
+// `taillight load` spins while it has nothing to do; what a request costs is without that, by two
+// counts: the engine's own (its thread's CPU time less the time it found nothing to do), and the
+// whole process's user and system time less that time, which also holds drawing the schedule and
+// computing the statistics. Every request is sampled. The peers' cost is their user and system
+// time.
+//
+//     BENCH_ROUNDS (5), BENCH_SECONDS (3)     writes $BUILD/bench/loadgen.json
+#include "tests/bench/bench.h"
+
+enum { REDIS_PORT = 22441, MEMCACHED_PORT = 22442, NGINX_PORT = 22443 };
+
+enum target { REDIS, MEMCACHED, NGINX, TARGETS };
+
+struct bench {
+    struct bench_lab lab;
+    struct process servers[TARGETS];
+    struct bench_metrics metrics;
+    double seconds;
+    int rounds;
+};
+
+// What a peer came to.
+struct peer_result {
+    double requests, rate;
+};
+
+typedef struct peer_result (*peer_run)(struct bench *bench, int depth,
+                                       struct bench_outcome *outcome);
+
+struct load_case {
+    const char *name, *protocol, *peer;
+    enum target target;
+    uint16_t port;
+    int depth;
+    peer_run run_peer;
+    const char *workload;
+};
+
+// --- the peers -----------------------------------------------------------------------------------
+
+static struct peer_result run_redis_benchmark(struct bench *bench, int depth,
+                                              struct bench_outcome *outcome)
+{
+    struct bench_command command;
+    struct peer_result result = {.requests = bench->seconds * (depth == 1 ? 60e3 : 500e3)};
+    bench_command(
+        &command, "redis-benchmark -h %s -p %d -t get -c 16 -d 200 -r %d -P %d -n %.0f --csv",
+        bench_server_address(&bench->lab), REDIS_PORT, BENCH_KEYS, depth, result.requests);
+    bench_run(&bench->lab, &command, &bench->servers[REDIS], outcome);
+    const char *row = strstr(outcome->output, "\"GET\"");
+    if (!row || sscanf(row, "\"GET\",\"%lf\"", &result.rate) != 1)
+        bench_fail("redis-benchmark did not print its table");
+    return result;
+}
+
+// memaslap does not pipeline.
+static struct peer_result run_memaslap(struct bench *bench, int depth,
+                                       struct bench_outcome *outcome)
+{
+    struct bench_command command;
+    struct peer_result result;
+    (void)depth;
+    bench_command(&command, "memcaslap -s %s:%d -T 1 -c 16 -w 1k -X 200 -t %.0fs",
+                  bench_server_address(&bench->lab), MEMCACHED_PORT, ceil(bench->seconds));
+    bench_run(&bench->lab, &command, &bench->servers[MEMCACHED], outcome);
+    const char *row = strstr(outcome->output, "Run time:");
+    if (!row ||
+        sscanf(row, "Run time: %*[^ ] Ops: %lf TPS: %lf", &result.requests, &result.rate) != 2)
+        bench_fail("memaslap did not print its result");
+    return result;
+}
+
+static struct peer_result run_wrk(struct bench *bench, int depth, struct bench_outcome *outcome)
+{
+    struct bench_command command;
+    struct peer_result result;
+    (void)depth;
+    bench_command(&command, "wrk -t 1 -c 16 -d %.0f http://%s:%d/", ceil(bench->seconds),
+                  bench_server_address(&bench->lab), NGINX_PORT);
+    bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
+    const char *count = strstr(outcome->output, "requests in"), *begin = count;
+    const char *rate = strstr(outcome->output, "Requests/sec:");
+    while (begin && begin > outcome->output && begin[-1] != '\n')
+        begin--;
+    if (!begin || !rate || sscanf(begin, "%lf", &result.requests) != 1 ||
+        sscanf(rate, "Requests/sec: %lf", &result.rate) != 1)
+        bench_fail("wrk did not print its result");
+    return result;
+}
+
+static const struct load_case cases[] = {
+    {"redis_depth1", "redis", "redis-benchmark", REDIS, REDIS_PORT, 1, run_redis_benchmark,
+     "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\nvalues: {size: {fixed: 200}}\n"},
+    {"redis_depth16", "redis", "redis-benchmark", REDIS, REDIS_PORT, 16, run_redis_benchmark,
+     "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\nvalues: {size: {fixed: 200}}\n"},
+    {"memcached_depth1", "memcached", "memaslap", MEMCACHED, MEMCACHED_PORT, 1, run_memaslap,
+     "mix: {get: 90, set: 10}\nkeys: {count: 10k, size: {fixed: 64}}\n"
+     "values: {size: {fixed: 200}}\n"},
+    {"memcached_depth8", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 8, NULL,
+     "mix: {get: 90, set: 10}\nkeys: {count: 10k, size: {fixed: 64}}\n"
+     "values: {size: {fixed: 200}}\n"},
+    {"http_depth1", "http", "wrk", NGINX, NGINX_PORT, 1, run_wrk,
+     "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\n"},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+// --- ours ----------------------------------------------------------------------------------------
+
+enum variant { VARIANT_MAX, VARIANT_STAMPS, VARIANT_OPEN, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"max", "stamps", "open"};
+
+static void write_workload(const struct bench *bench, const struct load_case *load, char path[100])
+{
+    snprintf(path, 100, "%s/%s.yaml", bench->lab.dir, load->name);
+    bench_write_text(path, load->workload);
+}
+
+// As fast as the server answers, the same with the kernel's stamps, or at a rate of its own.
+static void run_ours(struct bench *bench, const struct load_case *load, enum variant variant,
+                     double rate, int round)
+{
+    static struct bench_outcome outcome;
+    struct bench_command command;
+    struct bench_metrics *m = &bench->metrics;
+    char path[100], rate_text[40] = "max";
+    const char *name = load->name, *kind = variant_names[variant];
+    write_workload(bench, load, path);
+    if (variant == VARIANT_OPEN)
+        snprintf(rate_text, sizeof rate_text, "%.0f", rate);
+    bench_command(&command,
+                  "%s/taillight load --server %s:%d --protocol %s --workload %s --rate %s "
+                  "--connections 16 --depth %d --duration %.3fs --stamps %s --seed %d --json "
+                  "--quiet",
+                  bench_build(), bench_server_address(&bench->lab), load->port, load->protocol,
+                  path, rate_text, load->depth, bench->seconds,
+                  variant == VARIANT_STAMPS ? "sw" : "user", round + 1);
+    bench_run(&bench->lab, &command, &bench->servers[load->target], &outcome);
+    json_t *json = bench_load_json(&outcome, &command);
+    double answered = bench_json_number(json, "answered");
+    double achieved = bench_json_number(json, "achieved_rate");
+    double spin = bench_json_number(json, "spin_fraction"), ran_s = answered / achieved;
+    bench_add(m, "requests/s", achieved, "%s_%s_rate", name, kind);
+    bench_add(m, "us", bench_json_number(json, "cpu_us_per_request"), "%s_%s_cpu", name, kind);
+    bench_add(m, "us", (outcome.cpu_s - spin * ran_s) / answered * 1e6, "%s_%s_process_cpu", name,
+              kind);
+    bench_add(m, "fraction", spin, "%s_%s_spin", name, kind);
+    bench_add(m, "fraction", outcome.server_s / ran_s, "%s_%s_server_busy", name, kind);
+    json_decref(json);
+}
+
+// The value that a metric got last.
+static double latest(const struct bench_metrics *metrics, const char *load, const char *what)
+{
+    char name[80];
+    snprintf(name, sizeof name, "%s_%s", load, what);
+    for (int i = 0; i < metrics->count; i++)
+        if (strcmp(metrics->items[i].name, name) == 0 && metrics->items[i].count)
+            return metrics->items[i].values[metrics->items[i].count - 1];
+    return NAN;
+}
+
+static void run_case(struct bench *bench, const struct load_case *load, int round)
+{
+    static struct bench_outcome outcome;
+    struct bench_metrics *m = &bench->metrics;
+    double open_rate = 20000;
+    if (load->run_peer) {
+        struct peer_result peer = load->run_peer(bench, load->depth, &outcome);
+        open_rate = peer.rate / 2;
+        bench_add(m, "requests/s", peer.rate, "%s_peer_rate", load->name);
+        bench_add(m, "us", outcome.cpu_s / peer.requests * 1e6, "%s_peer_cpu", load->name);
+        bench_add(m, "fraction", outcome.server_s / (peer.requests / peer.rate),
+                  "%s_peer_server_busy", load->name);
+    }
+    for (enum variant variant = 0; variant < VARIANTS; variant++)
+        run_ours(bench, load, variant, open_rate, round);
+    // Ratios are taken round by round: what slows a round slows both of its sides.
+    double ours = latest(m, load->name, "max_cpu");
+    bench_add(m, "times", latest(m, load->name, "stamps_cpu") / ours, "%s_stamps_ratio",
+              load->name);
+    if (load->run_peer) {
+        bench_add(m, "times", ours / latest(m, load->name, "peer_cpu"), "%s_cpu_ratio", load->name);
+        bench_add(m, "times",
+                  latest(m, load->name, "max_process_cpu") / latest(m, load->name, "peer_cpu"),
+                  "%s_process_cpu_ratio", load->name);
+        bench_add(m, "times",
+                  latest(m, load->name, "max_rate") / latest(m, load->name, "peer_rate"),
+                  "%s_rate_ratio", load->name);
+    }
+}
+
+// --- servers, and the table ----------------------------------------------------------------------
+
+static void start_servers(struct bench *bench)
+{
+    struct bench_lab *lab = &bench->lab;
+    struct bench_command command;
+    static struct bench_outcome outcome;
+    bench_serve_redis(lab, &bench->servers[REDIS], REDIS_PORT);
+    bench_serve_nginx(lab, &bench->servers[NGINX], NGINX_PORT);
+    bench_command(&command, "memcached -u root -U 0 -t 1 -m 256 -l %s -p %d",
+                  bench_server_address(lab), MEMCACHED_PORT);
+    bench_serve(lab, &bench->servers[MEMCACHED], MEMCACHED_PORT, &command);
+    bench_command(&command, "redis-benchmark -h %s -p %d -t set -d 200 -r %d -n %d -P 16 -q",
+                  bench_server_address(lab), REDIS_PORT, BENCH_KEYS, 10 * BENCH_KEYS);
+    bench_run(lab, &command, &bench->servers[REDIS], &outcome);
+    for (int i = 0; i < CASES; i++) {
+        char path[100];
+        write_workload(bench, &cases[i], path);
+        bench_command(&command,
+                      "%s/taillight load --server %s:%d --protocol %s --workload %s --prepare "
+                      "--quiet",
+                      bench_build(), bench_server_address(lab), cases[i].port, cases[i].protocol,
+                      path);
+        bench_run(lab, &command, &bench->servers[cases[i].target], &outcome);
+        if (outcome.exit_code != 0)
+            bench_fail("cannot load the dataset of %s", cases[i].name);
+    }
+}
+
+static void print_row(const struct bench_metrics *m, const char *load, const char *kind,
+                      const char *what)
+{
+    static const struct {
+        const char *metric, *unit;
+        double scale;
+        int decimals;
+    } columns[] = {{"rate", "/s", 1, 0},
+                   {"cpu", " us", 1, 2},
+                   {"process_cpu", " us", 1, 2},
+                   {"server_busy", " %", 100, 0},
+                   {"spin", " %", 100, 0}};
+    printf("  %-28s", what);
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        double value = bench_median(m, "%s_%s_%s", load, kind, columns[i].metric);
+        if (isnan(value))
+            printf(" %11s", "");
+        else
+            printf(" %8.*f%-3s", columns[i].decimals, columns[i].scale * value, columns[i].unit);
+    }
+    printf("\n");
+}
+
+static void report(const struct bench *bench)
+{
+    const struct bench_metrics *m = &bench->metrics;
+    printf("%-30s %10s  %10s  %10s  %10s  %10s\n", "CPU per request without spinning", "rate",
+           "engine", "process", "server", "spinning");
+    for (int i = 0; i < CASES; i++) {
+        const char *load = cases[i].name;
+        printf("%s\n", load);
+        if (cases[i].run_peer)
+            print_row(m, load, "peer", cases[i].peer);
+        print_row(m, load, "max", "taillight load, max");
+        print_row(m, load, "stamps", "the same, kernel stamps");
+        print_row(m, load, "open", "taillight load, open loop");
+        if (cases[i].run_peer)
+            printf("  ratio to %s: CPU x%.2f (whole process x%.2f), rate x%.2f; stamps x%.2f\n",
+                   cases[i].peer, bench_median(m, "%s_cpu_ratio", load),
+                   bench_median(m, "%s_process_cpu_ratio", load),
+                   bench_median(m, "%s_rate_ratio", load),
+                   bench_median(m, "%s_stamps_ratio", load));
+    }
+}
+
+int main(void)
+{
+    static struct bench bench;
+    bench.rounds = (int)bench_setting("BENCH_ROUNDS", 5, 1, BENCH_ROUNDS_MAX);
+    bench.seconds = bench_setting("BENCH_SECONDS", 3, 0.5, 20);
+    bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "nginx", "memcached", NULL);
+    bench_lab_open(&bench.lab, "reno");
+    start_servers(&bench);
+    for (int round = 0; round < bench.rounds; round++)
+        for (int i = 0; i < CASES; i++) {
+            bench_progress("round %d of %d: %s", round + 1, bench.rounds, cases[i].name);
+            run_case(&bench, &cases[i], round);
+        }
+    bench_progress("%s", "");
+    report(&bench);
+    bench_write(&bench.metrics, "loadgen");
+    for (int i = 0; i < TARGETS; i++)
+        process_stop(&bench.servers[i], 2000);
+    bench_lab_close(&bench.lab);
+    return 0;
+}
