@@ -8,6 +8,7 @@
 
 #include "analysis/diagnosis.h"
 #include "base/units.h"
+#include "experiments/experiment_agents.h"
 #include "experiments/experiment_values.h"
 #include "experiments/suggestion.h"
 #include "experiments/yaml_position.h"
@@ -298,20 +299,6 @@ static int resolve_load_target(struct resolver *r, int node, const struct load_s
                       suggestion_write(spec->to, names, servers->count, hint, sizeof hint));
 }
 
-static int resolve_rate(struct resolver *r, int node, const char *text, double *rate)
-{
-    struct error inner;
-    if (!text)
-        return yaml_error(r->source, node, r->err,
-                          "load: `rate` is missing; requests per second, e.g. `rate: 20k`");
-    if (units_parse_number(text, rate, &inner) < 0)
-        return misread(r, node, "rate", &inner);
-    if (!(*rate > 0 && *rate <= 1e8))
-        return yaml_error(r->source, yaml_child(r->source, node, "rate"), r->err,
-                          "rate: %s is not between 0 and 100M requests per second", text);
-    return 0;
-}
-
 // They are the workload's, unless the load says otherwise.
 static int resolve_arrivals(struct resolver *r, int node, const char *text)
 {
@@ -344,6 +331,9 @@ static int resolve_load(struct resolver *r)
     if (!node)
         return yaml_error(r->source, yaml_root(r->source), r->err,
                           "`load` is missing, e.g. `load: {to: cache, rate: 20k, duration: 10s}`");
+    if (!spec->rate && spec->agents_count == 0)
+        return yaml_error(r->source, node, r->err,
+                          "load: `rate` is missing; requests per second, e.g. `rate: 20k`");
     if ((result = resolve_rate(r, node, spec->rate, &load->rate)) < 0 ||
         (result = resolve_arrivals(r, node, spec->arrivals)) < 0 ||
         (result = resolve_count(r, node, "connections", spec->connections, 1, 65536,
@@ -421,10 +411,24 @@ static int resolve_repetitions(struct resolver *r)
     uint64_t count = 1;
     int node = yaml_child(r->source, yaml_root(r->source), "repetitions");
     int result = resolve_count(r, node, "count", r->spec->repetitions.count, 1, 1000, &count);
-    if (result == 0 && count != 1)
-        return yaml_error(r->source, yaml_child(r->source, node, "count"), r->err,
-                          "count: more than 1 repetition is not in this version");
+    if (result == 0 && yaml_key(r->source, node, "restart") && !r->spec->repetitions.restart)
+        return yaml_error(r->source, yaml_child(r->source, node, "restart"), r->err,
+                          "restart: every repetition is a run with a server of its own; "
+                          "`taillight load --repetitions` loads one that goes on running");
+    r->experiment->repetitions = count;
     return result;
+}
+
+// The host that loads; where agents do, the first of them runs on, unless another is named.
+static int resolve_load_host(struct resolver *r, int load)
+{
+    const struct load_spec *spec = &r->spec->load;
+    const char *first = spec->agents_count ? spec->agents[0].host : NULL;
+    size_t *from = &r->experiment->load.from;
+    if (spec->from || !first)
+        return resolve_host_name(r, load, "from", spec->from, "client", from);
+    int agent = yaml_entry(r->source, yaml_child(r->source, load, "agents"), 0);
+    return resolve_host_name(r, agent, "host", first, first, from);
 }
 
 static int resolve(struct resolver *r)
@@ -444,9 +448,9 @@ static int resolve(struct resolver *r)
         return result;
     int load = yaml_child(r->source, root, "load");
     result = resolve_load_target(r, load, &r->spec->load);
-    return result < 0 ? result
-                      : resolve_host_name(r, load, "from", r->spec->load.from, "client",
-                                          &r->experiment->load.from);
+    if (result == 0)
+        result = resolve_load_host(r, load);
+    return result < 0 ? result : resolve_agents(r, load);
 }
 
 // --- loading -------------------------------------------------------------------------------------
@@ -501,6 +505,7 @@ void experiment_free(struct experiment *experiment)
     array_free(&experiment->neighbours);
     array_free(&experiment->settings);
     array_free(&experiment->windows);
+    array_free(&experiment->load.agents);
     workload_free(&experiment->workload);
     experiment_spec_free(experiment->spec);
     yaml_source_close(experiment->source);

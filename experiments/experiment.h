@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "experiments/experiment_schema.h"
+#include "loadgen/agent.h"
 #include "workloads/workload.h"
 
 enum { EXPERIMENT_NAME_BYTES = 65, EXPERIMENT_PART_NAME_BYTES = 32 };
@@ -55,6 +56,12 @@ struct experiment_setting {
     const char *name, *value; // of a sysctl
 };
 
+struct experiment_agent {
+    size_t host;
+    struct agent_spec spec; // resolved; its place is that of the host
+};
+struct experiment_agent_array ARRAY_OF(struct experiment_agent);
+
 struct experiment_load {
     size_t to;          // index of the server
     size_t from;        // index of the host
@@ -66,6 +73,7 @@ struct experiment_load {
     uint64_t seed;
     const char *stamps;
     uint64_t timeout_ns;
+    struct experiment_agent_array agents; // none: the host `from` loads by itself
 };
 
 struct experiment_window {
@@ -90,6 +98,7 @@ struct experiment {
     uint64_t buffer_bytes; // per core; 0: the capture's own default
     const char *slice;
     struct experiment_window_array windows;
+    uint64_t repetitions;
     struct yaml_source *source;   // owns all the text above
     struct experiment_spec *spec; // the same
     char path[4096];              // of the file

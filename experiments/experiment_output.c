@@ -59,16 +59,32 @@ static json_t *tuning_json(const struct experiment *experiment)
     return all;
 }
 
+static json_t *agents_json(const struct experiment *experiment)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < experiment->load.agents.count; i++) {
+        const struct experiment_agent *agent = &experiment->load.agents.items[i];
+        const struct agent_spec *spec = &agent->spec;
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:f, s:I, s:I, s:I, s:o}", "name", spec->name, "host",
+                            experiment->hosts.items[agent->host].name, "kind",
+                            agent_kind_name(spec->kind), "rate", spec->rate, "connections",
+                            (json_int_t)spec->connections, "threads", (json_int_t)spec->threads,
+                            "seed", (json_int_t)spec->seed, "cores", cores_json(&spec->cores)));
+    }
+    return list;
+}
+
 static json_t *load_json(const struct experiment *experiment)
 {
     const struct experiment_load *load = &experiment->load;
-    return json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:I, s:I, s:s, s:I}", "to",
+    return json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:I, s:I, s:s, s:I, s:o}", "to",
                      experiment->servers.items[load->to].name, "from",
                      experiment->hosts.items[load->from].name, "rate", load->rate, "arrivals",
                      load->arrivals, "connections", (json_int_t)load->connections, "depth",
                      (json_int_t)load->depth, "duration_ns", (json_int_t)load->duration_ns, "seed",
                      (json_int_t)load->seed, "stamps", load->stamps, "timeout_ns",
-                     (json_int_t)load->timeout_ns);
+                     (json_int_t)load->timeout_ns, "agents", agents_json(experiment));
 }
 
 static json_t *diagnose_json(const struct experiment *experiment)
@@ -94,14 +110,14 @@ json_t *experiment_to_json(const struct experiment *experiment)
     for (size_t i = 0; i < experiment->neighbours.count; i++)
         json_object_set_new(neighbours, experiment->neighbours.items[i].name,
                             neighbour_json(experiment, &experiment->neighbours.items[i]));
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:I}, s:o, s:{s:i}}", "name",
-                     experiment->name, "source", experiment->path, "hosts", hosts, "servers",
-                     servers, "neighbours", neighbours, "tuning", tuning_json(experiment),
-                     "workload", workload_to_json(&experiment->workload), "load",
-                     load_json(experiment), "capture", "backend",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:I}, s:o, s:{s:I, s:b}}",
+                     "name", experiment->name, "source", experiment->path, "hosts", hosts,
+                     "servers", servers, "neighbours", neighbours, "tuning",
+                     tuning_json(experiment), "workload", workload_to_json(&experiment->workload),
+                     "load", load_json(experiment), "capture", "backend",
                      capture_backend_name(experiment->backend), "buffer_bytes",
                      (json_int_t)experiment->buffer_bytes, "diagnose", diagnose_json(experiment),
-                     "repetitions", "count", 1);
+                     "repetitions", "count", (json_int_t)experiment->repetitions, "restart", true);
 }
 
 static void print_command(const struct word_array *words, FILE *out)
@@ -165,6 +181,15 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
             load->rate, load->arrivals, (unsigned long long)load->connections);
     fprintf(out, " x %llu in flight, for %s\n", (unsigned long long)load->depth,
             units_format_ns((double)load->duration_ns, text, sizeof text));
+    for (size_t i = 0; i < load->agents.count; i++) {
+        const struct experiment_agent *agent = &load->agents.items[i];
+        fprintf(out,
+                "    agent %s: %s from host %s, cores %s, %.10g requests/s, %llu connections\n",
+                agent->spec.name, agent_kind_name(agent->spec.kind),
+                experiment->hosts.items[agent->host].name,
+                units_format_cores(&agent->spec.cores, text, sizeof text), agent->spec.rate,
+                (unsigned long long)agent->spec.connections);
+    }
     fprintf(out, "  capture: %s\n  diagnose: %s", capture_backend_name(experiment->backend),
             experiment->slice);
     for (size_t i = 0; i < experiment->windows.count; i++) {
@@ -174,4 +199,7 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
                 units_format_ns((double)experiment->windows.items[i].to_ns, to, sizeof to));
     }
     fputc('\n', out);
+    if (experiment->repetitions > 1)
+        fprintf(out, "  all of it %llu times, each with a server of its own\n",
+                (unsigned long long)experiment->repetitions);
 }

@@ -22,6 +22,13 @@ enum { LONGEST_TEXT = 4096, MOST_ENTRIES = 64 };
 #define WORD(key, struct_type, member, words)                                                      \
     CYAML_FIELD_ENUM(key, CYAML_FLAG_STRICT | CYAML_FLAG_OPTIONAL, struct_type, member, words,     \
                      CYAML_ARRAY_LEN(words))
+#define SWITCH(name, struct_type, member)                                                          \
+    {                                                                                              \
+        .key = name, .data_offset = offsetof(struct_type, member), .value = {                      \
+            CYAML_VALUE_ENUM(CYAML_FLAG_STRICT | CYAML_FLAG_OPTIONAL, bool, booleans,              \
+                             CYAML_ARRAY_LEN(booleans))                                            \
+        }                                                                                          \
+    }
 #define ENTRIES(key, struct_type, member, schema)                                                  \
     CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct_type, member,       \
                          &schema, 0, MOST_ENTRIES)
@@ -43,6 +50,8 @@ static const cyaml_strval_t host_kinds[] = {
     {"local", HOST_KIND_LOCAL}, {"netns", HOST_KIND_NETNS}, {"ssh", HOST_KIND_SSH}};
 static const cyaml_strval_t server_kinds[] = {{"memcached", SERVER_KIND_MEMCACHED},
                                               {"command", SERVER_KIND_COMMAND}};
+static const cyaml_strval_t agent_kinds[] = {
+    {"throughput", AGENT_THROUGHPUT}, {"latency", AGENT_LATENCY}, {"symmetric", AGENT_SYMMETRIC}};
 static const cyaml_strval_t neighbour_kinds[] = {{"command", NEIGHBOUR_KIND_COMMAND}};
 static const cyaml_strval_t capture_backends[] = {{"auto", CAPTURE_BACKEND_AUTO},
                                                   {"intel_pt", CAPTURE_BACKEND_INTEL_PT},
@@ -63,12 +72,9 @@ static const cyaml_schema_field_t server_fields[] = {
     TEXTS("options", struct server_spec, options),        // more arguments for memcached [none]
     TEXTS("command", struct server_spec, command),        // kind command: program, arguments;
                                                           // {address}, {port} are filled in
-    {.key = "shim",                                       // see its socket calls [true]
-     .data_offset = offsetof(struct server_spec, shim),
-     .value = {CYAML_VALUE_ENUM(CYAML_FLAG_STRICT | CYAML_FLAG_OPTIONAL, bool, booleans,
-                                CYAML_ARRAY_LEN(booleans))}},
-    TEXT("port", struct server_spec, port),    // TCP [11211]
-    TEXTS("cores", struct server_spec, cores), // [its host's]
+    SWITCH("shim", struct server_spec, shim),             // see its socket calls [true]
+    TEXT("port", struct server_spec, port),               // TCP [11211]
+    TEXTS("cores", struct server_spec, cores),            // [its host's]
     CYAML_FIELD_END};
 
 static const cyaml_schema_field_t neighbour_fields[] = {
@@ -109,6 +115,18 @@ static const cyaml_schema_value_t neighbour_value = {
 static const cyaml_schema_value_t tuning_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct tuning_entry, tuning_entry_fields)};
 
+static const cyaml_schema_field_t agent_fields[] = {
+    TEXT("name", struct agent_entry, name),               // [agent1, agent2, ...]
+    TEXT("host", struct agent_entry, host),               // where it runs [the load's `from`]
+    WORD("kind", struct agent_entry, kind, agent_kinds),  // [symmetric]
+    TEXT("rate", struct agent_entry, rate),               // [latency: 1000, else its share]
+    TEXT("connections", struct agent_entry, connections), // [the load's]
+    TEXT("threads", struct agent_entry, threads),         // [1]
+    TEXTS("cores", struct agent_entry, cores),            // [its host's]
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t agent_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct agent_entry, agent_fields)};
+
 static const cyaml_schema_field_t load_fields[] = {
     TEXT("to", struct load_spec, to),                   // the server [the only one]
     TEXT("from", struct load_spec, from),               // the host that makes it [client]
@@ -120,7 +138,8 @@ static const cyaml_schema_field_t load_fields[] = {
     TEXT("seed", struct load_spec, seed),               // same seed, same requests [1]
     TEXT("stamps", struct load_spec, stamps),           // auto, sw or user [auto]
     TEXT("timeout", struct load_spec, timeout),         // for one reply [1s]
-    CYAML_FIELD_END};
+    // Processes that load together, each from a host [one, on the host `from`]:
+    ENTRIES("agents", struct load_spec, agents, agent_value), CYAML_FIELD_END};
 
 static const cyaml_schema_field_t capture_fields[] = {
     // auto: kernel events where this machine can, else what is left, said. none: nothing. [auto]
@@ -134,8 +153,9 @@ static const cyaml_schema_field_t diagnose_fields[] = {
     CYAML_FIELD_END};
 
 static const cyaml_schema_field_t repetitions_fields[] = {
-    TEXT("count", struct repetitions_spec, count), // [1]
-    CYAML_FIELD_END};
+    TEXT("count", struct repetitions_spec, count), // the whole run, so many times [1]
+    // Each with hosts, a server and a dataset of its own; only true is possible. [true]
+    SWITCH("restart", struct repetitions_spec, restart), CYAML_FIELD_END};
 
 static const cyaml_schema_field_t experiment_fields[] = {
     TEXT("name", struct experiment_spec, name), // names the run folder; needed
@@ -170,14 +190,12 @@ static const char *const later_keys[] = {
     "extends",
     "matrix",
     "gates",
-    "repetitions/restart",
     "hosts/*/address",
     "hosts/*/nic",
     "neighbours/*/load",
     "neighbours/*/workers",
     "load/method",
     "load/steps",
-    "load/agents",
     "tuning/*/*/irq_affinity",
     "tuning/*/*/rss",
     "tuning/*/*/coalescing",

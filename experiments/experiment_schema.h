@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "experiments/yaml_position.h"
+#include "loadgen/agent.h"
 #include "workloads/workload.h"
 
 enum host_kind { HOST_KIND_LOCAL, HOST_KIND_NETNS, HOST_KIND_SSH };
@@ -88,8 +89,21 @@ struct tuning_entry {
     unsigned value_count;
 };
 
+struct agent_entry {
+    char *name;
+    char *host;
+    enum agent_kind kind;
+    char *rate;
+    char *connections;
+    char *threads;
+    char **cores;
+    unsigned cores_count;
+};
+
 struct load_spec {
     char *to;
+    struct agent_entry *agents;
+    unsigned agents_count;
     char *from;
     char *rate;
     char *arrivals;
@@ -114,6 +128,7 @@ struct diagnose_spec {
 
 struct repetitions_spec {
     char *count;
+    bool restart;
 };
 
 struct experiment_spec {

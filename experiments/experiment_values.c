@@ -148,3 +148,16 @@ int resolve_host_name(const struct resolver *r, int parent, const char *key, con
                           fallback, hint);
     return yaml_error(r->source, node, r->err, "%s: no host is called `%s`%s", key, text, hint);
 }
+
+int resolve_rate(const struct resolver *r, int parent, const char *text, double *rate)
+{
+    struct error inner;
+    if (!text)
+        return 0;
+    if (units_parse_number(text, rate, &inner) < 0)
+        return misread(r, parent, "rate", &inner);
+    if (!(*rate > 0 && *rate <= 1e8))
+        return yaml_error(r->source, yaml_child(r->source, parent, "rate"), r->err,
+                          "rate: %s is not between 0 and 100M requests per second", text);
+    return 0;
+}

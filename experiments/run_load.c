@@ -65,23 +65,47 @@ int run_prepare(struct run *run, struct error *err)
 
 // --- the load and its neighbours -----------------------------------------------------------------
 
+// "latency,name=probe,rate=1000,connections=16,threads=1,cores=0+2,netns=/proc/4711/ns/net"
+static void agent_word(struct run *run, const struct experiment_agent *agent, char *word,
+                       size_t word_bytes)
+{
+    const struct agent_spec *spec = &agent->spec;
+    const struct host *host = &run->hosts.items[agent->host];
+    char cores[256];
+    units_format_cores(&spec->cores, cores, sizeof cores);
+    for (char *comma = cores; (comma = strchr(comma, ','));)
+        *comma = '+';
+    snprintf(word, word_bytes, "%s,name=%s,rate=%.17g,connections=%llu,threads=%llu,cores=%s%s%s",
+             agent_kind_name(spec->kind), spec->name, spec->rate,
+             (unsigned long long)spec->connections, (unsigned long long)spec->threads, cores,
+             host->netns[0] ? ",netns=" : "", host->netns);
+}
+
 static int start_load(struct run *run, struct error *err)
 {
+    const struct experiment_agent_array *agents = &run->experiment->load.agents;
+    char agent_words[AGENTS_MAX][512];
+    const char *argv[40 + 2 * AGENTS_MAX];
+    size_t n = 0;
     struct load_words words;
     fill_load_words(run, &words);
-    const char *const argv[] = {run->self,       "load",
-                                "--server",      words.server,
-                                "--workload",    words.workload,
-                                "--rate",        words.rate,
-                                "--connections", words.connections,
-                                "--depth",       words.depth,
-                                "--duration",    words.duration,
-                                "--seed",        words.seed,
-                                "--stamps",      run->experiment->load.stamps,
-                                "--timeout",     words.timeout,
-                                "--samples",     words.samples,
-                                "--announce",    "--json",
-                                "--quiet",       NULL};
+    const char *const fixed[] = {run->self,         "load",         "--server",
+                                 words.server,      "--workload",   words.workload,
+                                 "--rate",          words.rate,     "--connections",
+                                 words.connections, "--depth",      words.depth,
+                                 "--duration",      words.duration, "--seed",
+                                 words.seed,        "--stamps",     run->experiment->load.stamps,
+                                 "--timeout",       words.timeout,  "--samples",
+                                 words.samples,     "--announce",   "--json",
+                                 "--quiet"};
+    for (; n < sizeof fixed / sizeof *fixed; n++)
+        argv[n] = fixed[n];
+    for (size_t i = 0; i < agents->count; i++) {
+        agent_word(run, &agents->items[i], agent_words[i], sizeof agent_words[i]);
+        argv[n++] = "--agent";
+        argv[n++] = agent_words[i];
+    }
+    argv[n] = NULL;
     run_folder_path(&run->outcome->folder, "logs/load.log", run->load_log);
     return run_start_command(run, run_load_host(run), argv, false, run->load_log, &run->load, err);
 }

@@ -239,8 +239,11 @@ static int make_agents(struct load_plan *plan, struct error *err)
     struct load_options *o = &plan->options;
     if (o->agents.count == 0)
         return 0;
-    if (o->target)
-        return error_set(err, ERROR_INPUT, "--agent and --target exclude each other");
+    if (o->target || o->sweep || o->slo)
+        return error_set(err, ERROR_INPUT, "--agent and --%s exclude each other",
+                         o->target  ? "target"
+                         : o->sweep ? "sweep"
+                                    : "slo");
     if (o->agents.count > AGENTS_MAX)
         return error_set(err, ERROR_INPUT, "--agent: at most %d", AGENTS_MAX);
     plan->agents = calloc(o->agents.count, sizeof *plan->agents);

@@ -227,10 +227,67 @@ static void later_keys_are_named(void **state)
            "x.yaml:2:19: kind: ssh is not in this version; use netns or local");
     refuse("name: x\nhosts: {a: {kind: ssh, address: me@there}}\n",
            "x.yaml:2:24: `address` is not in this version; take it out");
-    refuse(SMALLEST "repetitions: {count: 5}\n",
-           "x.yaml:8:22: count: more than 1 repetition is not in this version");
+    refuse(SMALLEST "repetitions: {count: 5, restart: false}\n",
+           "x.yaml:8:34: restart: every repetition is a run with a server of its own; `taillight "
+           "load --repetitions` loads one that goes on running");
     refuse("name: x\nload: {rate: 1, method: {percentile: p99}}\n",
            "x.yaml:2:17: `method` is not in this version; take it out");
+}
+
+#define LOAD_OF(agents)                                                                            \
+    "name: x\nhosts: {a: {kind: netns}, b: {kind: netns}, server: {kind: netns}}\n"                \
+    "servers: {c: {}}\nload:\n  rate: 10k\n  connections: 4\n  agents: " agents "\n"
+
+static void agents_are_resolved(void **state)
+{
+    (void)state;
+    struct experiment experiment;
+    struct error err;
+    const char *text =
+        LOAD_OF("[{host: b, kind: latency, name: probe}, {kind: throughput}, {host: a}]");
+    assert_int_equal(experiment_parse("x.yaml", text, strlen(text), &experiment, &err), 0);
+    const struct experiment_load *load = &experiment.load;
+    assert_int_equal(load->agents.count, 3);
+    assert_int_equal(load->from, 1); // where the first agent is
+    assert_int_equal(load->agents.items[0].host, 1);
+    assert_int_equal(load->agents.items[1].host, 1);
+    assert_int_equal(load->agents.items[2].host, 0);
+    assert_string_equal(load->agents.items[0].spec.name, "probe");
+    assert_string_equal(load->agents.items[1].spec.name, "agent2");
+    assert_int_equal(load->agents.items[2].spec.kind, AGENT_SYMMETRIC);
+    assert_true(load->agents.items[0].spec.rate == 1000 && load->agents.items[1].spec.rate == 4500);
+    assert_int_equal(load->agents.items[1].spec.connections, 4);
+    experiment_free(&experiment);
+}
+
+// The same for the sentence's beginning.
+static void refuse_at(const char *text, const char *beginning)
+{
+    struct experiment experiment;
+    struct error err = {0};
+    assert_int_equal(experiment_parse("x.yaml", text, strlen(text), &experiment, &err),
+                     -ERROR_INPUT);
+    if (strncmp(err.text, beginning, strlen(beginning)) != 0)
+        fail_msg("\"%s\" does not begin with \"%s\"", err.text, beginning);
+}
+
+static void impossible_agents_are_placed(void **state)
+{
+    (void)state;
+    refuse_at(LOAD_OF("[{host: b, kind: fast}]"), "x.yaml:7:28: `fast` is not known here");
+    refuse_at(LOAD_OF("[{host: b, speed: 1}]"), "x.yaml:7:22: unknown key `speed`");
+    refuse_at(LOAD_OF("[{host: b}, {host: c}]"), "x.yaml:7:30: host: no host is called `c`");
+    refuse_at(LOAD_OF("[{host: b, rate: -1}]"), "x.yaml:7:28: rate: ");
+    refuse_at(LOAD_OF("[{host: b, connections: 0}]"), "x.yaml:7:35: connections: ");
+    refuse_at(LOAD_OF("[{host: b, cores: [4711]}]"), "x.yaml:7:30: cores: ");
+    refuse_at(LOAD_OF("[{host: b, name: a/b}]"), "x.yaml:7:28: ");
+    refuse_at(LOAD_OF("[{host: b, kind: throughput}]"),
+              "x.yaml:7:11: agents: throughput agents only");
+    refuse_at(LOAD_OF("[{host: a, name: p}, {host: b, name: p}]"),
+              "x.yaml:7:11: agents: two agents");
+    refuse_at(LOAD_OF("[{host: a, rate: 20k}]"),
+              "x.yaml:7:11: agents: the agents' rates come to 20000");
+    refuse_at(LOAD_OF("many"), "x.yaml:7:11: `agents` takes a list");
 }
 
 static void references_are_followed(void **state)
@@ -318,6 +375,8 @@ int main(void)
         cmocka_unit_test(unknown_keys_are_placed),
         cmocka_unit_test(wrong_shapes_are_placed),
         cmocka_unit_test(later_keys_are_named),
+        cmocka_unit_test(agents_are_resolved),
+        cmocka_unit_test(impossible_agents_are_placed),
         cmocka_unit_test(references_are_followed),
         cmocka_unit_test(impossible_values_are_placed),
         cmocka_unit_test(impossible_loads_are_placed),

@@ -150,6 +150,7 @@ refused() { # STATUS PATTERN ARGUMENTS...
 refused 2 '"fast" is no kind of agent' --agent fast
 refused 2 'throughput agents only load' --agent throughput --rate 1k
 refused 2 'agent and --target exclude' --agent symmetric --rate 1k --target p99 --ci 1ms
+refused 2 'agent and --sweep exclude' --agent symmetric,rate=1k --sweep 1k:2k:1k
 refused 1 'agent agent1: .*network namespace' --agent symmetric,rate=1k,netns=999999999
 refused 1 'agent both: .*127.0.0.1' --agent symmetric,name=both,rate=1k --server 127.0.0.1:22399 # nobody
 "$taillight" agent </dev/null >/dev/null 2>"$dir/eof.err"
