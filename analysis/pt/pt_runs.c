@@ -106,7 +106,8 @@ static int ask_once(struct pt_runs *runs, uint64_t ip, const uint8_t *packets, s
     at += put_address(runs->question + at, 0x1d, ip);
     runs->question[at++] = 0x02; // PSBEND
     runs->question[at++] = 0x23;
-    memcpy(runs->question + at, packets, bytes);
+    if (bytes)
+        memcpy(runs->question + at, packets, bytes);
     int status = pt_blk_sync_set(runs->decoder, 0);
     while (status >= 0 && (status & pts_event_pending)) {
         struct pt_event event;
