@@ -5,8 +5,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-static const size_t thinning_tried = 9;       // what cannot be thinned so far is too short to tell
-static const double clustering_tolerance = 2; // the interval ought to be wider by its square root
+static const double vague =
+    3; // an interval's high over its low: beyond, dependence leaves too little
+static const double stolen_least = 0.002; // of the machine's time: then it is named beside a change
 
 __attribute__((format(printf, 2, 3))) static void add_reason(struct method *method,
                                                              const char *format, ...)
@@ -60,28 +61,39 @@ static void explain_stationarity(struct method *method, const char *percentile)
 {
     const struct stationarity *found = &method->stationarity;
     const struct half_quantile *half = found->target.differs ? &found->target : &found->median;
+    char stolen[100] = "";
+    if (method->settings.stolen > stolen_least)
+        snprintf(stolen, sizeof stolen,
+                 "; meanwhile the hypervisor took %.1f %% of this machine's time",
+                 method->settings.stolen * 100);
     if (half->differs)
         add_reason(method,
-                   "not stationary: %s was %.1f us in the first half and %.1f us in the second",
-                   found->target.differs ? percentile : "p50", half->first, half->second);
+                   "not stationary: %s was %.1f us in the first half and %.1f us in the second%s",
+                   found->target.differs ? percentile : "p50", half->first, half->second, stolen);
+    else if (found->trend.matters)
+        add_reason(method, "not stationary: the median drifts from %.1f us to %.1f us%s",
+                   found->trend.begin, found->trend.end, stolen);
     else
         add_reason(method,
                    "not stationary: the median wanders (augmented Dickey-Fuller p = %.3f), by "
-                   "%.0f %% between quarters",
-                   found->dickey_fuller.p, found->quarters_spread * 100);
+                   "%.0f %% between quarters%s",
+                   found->dickey_fuller.p, found->quarters_spread * 100, stolen);
 }
 
-static void explain_independence(struct method *method)
+static void explain_independence(struct method *method, const char *percentile)
 {
     const struct independence *found = &method->independence;
     unsigned worst = 0;
     for (unsigned i = 1; i < INDEPENDENCE_LAGS; i++)
         if (fabs(found->thinned[i].rho) > fabs(found->thinned[worst].rho))
             worst = i;
-    add_reason(method,
-               "not independent: of every %zu samples one was kept, and these %zu still depend on "
-               "one another (Spearman's rho %.2f at lag %u); a longer run can be thinned more",
-               found->thinning, found->kept, found->thinned[worst].rho, worst + 1);
+    add_reason(
+        method,
+        "not independent: of every %zu samples one was kept, and these %zu still depend on "
+        "one another (Spearman's rho %.2f at lag %u): all are worth %.0f, and %s is known only "
+        "to lie between %.1f and %.1f us; a longer run brings more",
+        found->thinning, found->kept, found->thinned[worst].rho, worst + 1, method->interval.worth,
+        percentile, method->interval.interval.low, method->interval.interval.high);
 }
 
 static void explain_interval(struct method *method, const char *percentile)
@@ -94,16 +106,16 @@ static void explain_interval(struct method *method, const char *percentile)
     if (!isnan(found->width))
         snprintf(wide, sizeof wide, "%.1f us wide", found->width);
     if (settings->width_us == 0)
-        add_reason(method, "heavy tail: the interval of %s is %s after %zu independent samples%s",
-                   percentile, wide, found->count, index);
+        add_reason(method, "heavy tail: the interval of %s is %s after %zu samples%s", percentile,
+                   wide, found->count, index);
     else if (found->heavy || isinf(method->needed_s))
         add_reason(method,
-                   "heavy tail: the interval of %s is %s after %zu independent samples and will "
+                   "heavy tail: the interval of %s is %s after %zu samples and will "
                    "not converge to %.1f us%s",
                    percentile, wide, found->count, settings->width_us, index);
     else
         add_reason(method,
-                   "budget spent: the interval of %s is %s after %zu independent samples, not "
+                   "budget spent: the interval of %s is %s after %zu samples, not "
                    "%.1f us; that takes about %.0f s of load, and %.0f s were allowed",
                    percentile, wide, found->count, settings->width_us, method->needed_s,
                    settings->budget_s);
@@ -132,7 +144,7 @@ static void explain(struct method *method)
     if (findings[METHOD_INTERVAL] == METHOD_FAILED)
         explain_interval(method, percentile);
     if (findings[METHOD_INDEPENDENCE] == METHOD_FAILED)
-        explain_independence(method);
+        explain_independence(method, percentile);
 }
 
 // --- judging -------------------------------------------------------------------------------------
@@ -167,7 +179,7 @@ static int judge_interval(const double *values, size_t count, size_t warm_up, st
     }
     double needed = percentile_interval_needed(found, settings->quantile, settings->confidence,
                                                settings->width_us);
-    method->needed_s = ((double)warm_up + needed * (double)thinning) / settings->rate;
+    method->needed_s = ((double)warm_up + needed) / settings->rate;
     method->findings[METHOD_INTERVAL] = finding(true, found->width <= settings->width_us);
     return 0;
 }
@@ -190,21 +202,17 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
                                 percentile_interval_least(settings->quantile, settings->confidence),
                                 settings->turn, &method->independence, err);
     if (status == 0)
-        status = stationarity_judge(rest, count, settings->quantile, method->independence.thinning,
-                                    &method->stationarity, err);
+        status = stationarity_judge(rest, count, settings->quantile, &method->stationarity, err);
     method->findings[METHOD_STATIONARITY] =
         finding(method->stationarity.judged, method->stationarity.stationary);
     if (status == 0)
         status = judge_interval(rest, count, warm_up, method, err);
-    // The ranks may depend on one another while what lies beyond the percentile, on which its
-    // interval rests, comes as if by chance; and a short run leaves little to thin. Who asked for
-    // a width gets more samples for either; who asked for a duration is told.
-    bool tolerable =
-        settings->width_us == 0 && (method->independence.thinning < thinning_tried ||
-                                    !(method->interval.clustering > clustering_tolerance));
+    // Neighbours that no thinning parts, because the level wanders slowly, make the interval wider
+    // (method_interval.h), which then says all that is known; until that is next to nothing.
+    const struct quantile_interval *interval = &method->interval.interval;
+    bool accounted = interval->known && interval->high <= vague * interval->low;
     method->findings[METHOD_INDEPENDENCE] =
-        finding(method->independence.judged && (method->independence.independent || !tolerable),
-                method->independence.independent);
+        finding(method->independence.judged, method->independence.independent || accounted);
     return status;
 }
 

@@ -48,6 +48,7 @@ struct method_settings {
     // The samples are pooled from several clients: how each of them sent is not asked of the pool,
     // and stays unknown.
     bool pooled;
+    double stolen; // the share of the machine's time that its hypervisor took meanwhile; 0: unknown
 };
 
 enum { METHOD_REASONS = 3 };

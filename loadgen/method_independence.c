@@ -99,3 +99,17 @@ int independence_judge(const double *values, size_t count, size_t least, size_t 
         return error_set(err, ERROR_FAILED, "out of memory for the ranks of %zu samples", ranked);
     return 0;
 }
+
+double independence_worth(const double *residuals, size_t count)
+{
+    double products = 0, squares = 0, n = (double)count;
+    for (size_t i = 0; i < count; i++) {
+        squares += residuals[i] * residuals[i];
+        products += i ? residuals[i] * residuals[i - 1] : 0;
+    }
+    if (!(squares > 0))
+        return n;
+    double rho = products / squares;
+    rho = fmin(fmax(rho + (1 + 3 * rho) / n, 0), 0.95);
+    return n * (1 - rho) / (1 + rho);
+}

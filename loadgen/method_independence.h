@@ -42,4 +42,9 @@ int independence_judge(const double *values, size_t count, size_t least, size_t 
 // Copies every `thinning`-th value to `kept` (room for count / thinning + 1). Returns how many.
 size_t independence_thin(const double *values, size_t count, size_t thinning, double *kept);
 
+// How many independent values a few neighbouring residuals (of mean 0) are worth for the error of
+// their mean, going by their correlation at lag 1, whose bias in so short a series is made good
+// (Kendall, "Note on bias in the estimation of autocorrelation", Biometrika 41, 1954).
+double independence_worth(const double *residuals, size_t count);
+
 #endif

@@ -12,8 +12,9 @@
 
 enum {
     TAIL_LEAST = 10, // values beyond the percentile that Hill's estimate needs
-    BLOCKS = 20,     // in which the values beyond the percentile are counted
+    BLOCKS = 20,     // that tell how much the percentile scatters
     BLOCK_LEAST = 10,
+    BLOCK_TAIL = 5,  // values beyond the percentile that a block needs for one of its own
     PIECES_LOG2 = 3, // the width is looked at over eighths, quarters, halves and the whole
 };
 
@@ -75,11 +76,8 @@ static double shrinking(const double *values, size_t count, double q, double con
     return slope;
 }
 
-// The variance over blocks of the number of thinned values beyond `threshold`, over the binomial's.
-// The interval rests on that number: clusters make it wider by the square root. Few are left by the
-// thinning, so it is taken of all values, and what is more than the binomial's divided by the
-// thinning (as for any doubly stochastic process).
-static double clustering(const double *values, size_t count, size_t thinning, double threshold)
+// The variance over blocks of the number of values beyond `threshold`, over the binomial's.
+static double clustering(const double *values, size_t count, double threshold)
 {
     size_t size = count / BLOCKS;
     double counts[BLOCKS] = {0};
@@ -89,20 +87,91 @@ static double clustering(const double *values, size_t count, size_t thinning, do
         counts[i / size] += values[i] > threshold;
     double beyond = gsl_stats_mean(counts, 1, BLOCKS) / (double)size;
     double binomial = (double)size * beyond * (1 - beyond);
-    double excess = gsl_stats_variance(counts, 1, BLOCKS) / binomial - 1;
-    return binomial > 0 ? 1 + excess / (double)thinning : NAN;
+    return binomial > 0 ? gsl_stats_variance(counts, 1, BLOCKS) / binomial : NAN;
+}
+
+// By how much the percentile may be off, as the logarithm of a factor, from the scatter of the
+// blocks' own percentiles, which may depend on one another in turn (batch quantiles: Wood and
+// Schmeiser, "Overlapping batch quantiles", Winter Simulation Conference 1995; logarithms, because
+// latency is skewed). NaN: blocks too short to have such a percentile, or one infinite or not
+// positive.
+static double scatter_of_blocks(const double *values, size_t count, double q, double confidence,
+                                double *sorted)
+{
+    double own[BLOCKS];
+    size_t size = count / BLOCKS;
+    if ((double)size * fmin(q, 1 - q) < BLOCK_TAIL)
+        return NAN;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        memcpy(sorted, values + i * size, size * sizeof *sorted);
+        quantile_sort(sorted, size);
+        own[i] = log(quantile_sorted(sorted, size, q));
+        if (!isfinite(own[i]))
+            return NAN;
+    }
+    double mean = gsl_stats_mean(own, 1, BLOCKS), deviation = gsl_stats_sd(own, 1, BLOCKS);
+    for (size_t i = 0; i < BLOCKS; i++)
+        own[i] -= mean;
+    double blocks = independence_worth(own, BLOCKS);
+    return gsl_cdf_tdist_Qinv((1 - confidence) / 2, fmax(blocks - 1, 1)) * deviation / sqrt(blocks);
+}
+
+// The interval of ascending values that are worth only so many independent ones.
+static struct quantile_interval thinned_interval(double *sorted, size_t count, double worth,
+                                                 double q, double confidence)
+{
+    size_t kept = (size_t)worth;
+    for (size_t i = 0; i < kept; i++)
+        sorted[i] = sorted[(size_t)(((double)i + 0.5) / (double)kept * (double)count)];
+    return quantile_interval_sorted(sorted, kept, q, confidence);
+}
+
+// Fills in value, interval, width, clustering and worth. sorted: of all values, ascending; it is
+// used up.
+static void judge_value(const double *values, size_t count, double q, double confidence,
+                        double *sorted, struct percentile_interval *result)
+{
+    struct quantile_interval plain = quantile_interval_sorted(sorted, count, q, confidence);
+    result->value = quantile_sorted(sorted, count, q);
+    result->clustering = clustering(values, count, result->value);
+    result->worth = (double)count / fmax(result->clustering, 1);
+    result->interval = plain;
+    if (plain.known && result->clustering > 1)
+        result->interval = thinned_interval(sorted, count, result->worth, q, confidence);
+    double off = scatter_of_blocks(values, count, q, confidence, sorted);
+    if (plain.known && isfinite(off)) {
+        struct quantile_interval *interval = &result->interval;
+        plain = interval->known ? *interval : plain;
+        interval->known = true;
+        interval->low = fmin(plain.low, result->value * exp(-off));
+        interval->high = fmax(plain.high, result->value * exp(off));
+    }
+    result->width = width_of(&result->interval);
 }
 
 // The width over that which as many values of an exponential distribution with this percentile
 // have, from the quantile's asymptotic variance q (1 - q) / (n f^2): queues behind one long request
 // make runs of samples that Hill's estimate, which takes them one by one, mistakes for a light
 // tail.
-static double width_excess(const struct percentile_interval *found, double q, double confidence)
+static double width_excess(double value, double width, size_t count, double q, double confidence)
 {
     double deviations = 2 * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2);
-    double exponential =
-        deviations * sqrt(q / ((1 - q) * (double)found->count)) / -log1p(-q) * found->value;
-    return exponential > 0 ? found->width / exponential : NAN;
+    double exponential = deviations * sqrt(q / ((1 - q) * (double)count)) / -log1p(-q) * value;
+    return exponential > 0 ? width / exponential : NAN;
+}
+
+// From values that were thinned until they are independent, as far as that goes.
+static void judge_tail(const double *kept, size_t count, double q, double confidence,
+                       double *sorted, struct percentile_interval *result)
+{
+    memcpy(sorted, kept, count * sizeof *sorted);
+    quantile_sort(sorted, count);
+    struct quantile_interval interval = quantile_interval_sorted(sorted, count, q, confidence);
+    double value = quantile_sorted(sorted, count, q), width = width_of(&interval);
+    if (width > 0 && isfinite(width)) {
+        result->excess = width_excess(value, width, count, q, confidence);
+        result->shrinking = shrinking(kept, count, q, confidence, width, sorted);
+    }
 }
 
 int percentile_interval_take(const double *values, size_t count, size_t thinning, double q,
@@ -129,17 +198,10 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
     size_t beyond = (size_t)((1 - q) * (double)count);
     if (beyond >= TAIL_LEAST)
         result->tail_index = hill_tail_index(sorted, count, beyond);
-    result->count = independence_thin(values, count, thinning, kept);
-    memcpy(sorted, kept, result->count * sizeof *sorted);
-    quantile_sort(sorted, result->count);
-    result->value = quantile_sorted(sorted, result->count, q);
-    result->interval = quantile_interval_sorted(sorted, result->count, q, confidence);
-    result->width = width_of(&result->interval);
-    result->clustering = clustering(values, count, thinning, result->value);
-    if (result->width > 0 && isfinite(result->width)) {
-        result->shrinking = shrinking(kept, result->count, q, confidence, result->width, sorted);
-        result->excess = width_excess(result, q, confidence);
-    }
+    result->count = count;
+    judge_value(values, count, q, confidence, sorted, result);
+    judge_tail(kept, independence_thin(values, count, thinning, kept), q, confidence, sorted,
+               result);
     result->heavy = result->tail_index <= finite_variance || result->shrinking > still_shrinking ||
                     result->excess > heavy_excess;
     free(sorted);

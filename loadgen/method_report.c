@@ -61,12 +61,17 @@ static void add_client(json_t *json, const struct client_bias *client)
     json_object_set_new(json, "own_lateness_us", object);
 }
 
-static json_t *half_json(const struct half_quantile *half)
+static json_t *pair_json(double first, double second)
 {
     json_t *array = json_array();
-    json_array_append_new(array, isfinite(half->first) ? json_real(half->first) : json_null());
-    json_array_append_new(array, isfinite(half->second) ? json_real(half->second) : json_null());
+    json_array_append_new(array, isfinite(first) ? json_real(first) : json_null());
+    json_array_append_new(array, isfinite(second) ? json_real(second) : json_null());
     return array;
+}
+
+static json_t *half_json(const struct half_quantile *half)
+{
+    return pair_json(half->first, half->second);
 }
 
 static void add_stationarity(json_t *json, const struct method *method)
@@ -87,6 +92,10 @@ static void add_stationarity(json_t *json, const struct method *method)
     set_number(json, "warmup_s", method->warm_up_s);
     json_object_set_new(json, "adf", object);
     set_number(json, "quarters_spread", found->judged ? found->quarters_spread : NAN);
+    json_object_set_new(json, "trend_us",
+                        found->judged ? pair_json(found->trend.begin, found->trend.end)
+                                      : pair_json(NAN, NAN));
+    set_number(json, "trend_p", found->judged ? found->trend.p : NAN);
     if (found->judged) {
         json_object_set_new(halves, "p50", half_json(&found->median));
         json_object_set_new(
@@ -131,6 +140,7 @@ static void add_interval(json_t *json, const struct method *method)
     set_number(object, "width", found->width);
     set_number(object, "wanted", settings->width_us > 0 ? settings->width_us : NAN);
     set_count(object, "samples", found->count);
+    set_number(object, "worth", found->worth);
     set_number(object, "needed_s", method->needed_s);
     set_number(object, "tail_index", found->tail_index);
     set_number(object, "shrinking", found->shrinking);
@@ -186,8 +196,8 @@ void method_print(const struct method *method, FILE *out)
     if (!isnan(found->value))
         fprintf(out, "             %s %.1f us", percentile, found->value);
     if (found->interval.known)
-        fprintf(out, ", %.10g %% interval %.1f to %.1f us of %zu independent samples",
+        fprintf(out, ", %.10g %% interval %.1f to %.1f us of %zu samples, worth %.0f",
                 method->settings.confidence * 100, found->interval.low, found->interval.high,
-                found->count);
+                found->count, found->worth);
     fputc('\n', out);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <gsl/gsl_cdf.h>
+#include <gsl/gsl_fit.h>
 #include <gsl/gsl_multifit.h>
 #include <gsl/gsl_poly.h>
 #include <gsl/gsl_statistics_double.h>
@@ -14,15 +15,17 @@
 enum {
     WINDOWS_MOST = 200,
     WINDOWS_LEAST = 30,
+    BATCHES = 20,        // coarser, for the errors of what is compared
     WINDOW_SAMPLES = 20, // the least that a median is taken of
 };
 
-static const double quarters_tolerance = 0.25; // between medians
-static const double median_tolerance = 0.25;   // between the halves
-static const double target_tolerance = 0.50;   // between the halves; tails vary more
-static const double least_change_us = 5;       // whatever the ratio
-static const double halves_confidence = 0.999; // of each half's interval; they must be disjoint
-static const double warm_up_tolerance = 0.10;  // a start this close to the rest is no warm-up
+// One number decides what matters to the median, wherever it is looked at: docs/method.md has what
+// it finds and what it lets pass. Tails vary more.
+static const double median_tolerance = 0.40;
+static const double target_tolerance = 0.50;
+static const double least_change_us = 5;        // whatever the ratio
+static const double change_significance = 1e-3; // three looks at a run share its false alarms
+static const double warm_up_tolerance = 0.10;   // a start this close to the rest is no warm-up
 
 // --- augmented Dickey-Fuller ---------------------------------------------------------------------
 
@@ -208,65 +211,114 @@ static bool matters(double one, double other, double tolerance)
     return high - low > fmax(tolerance * low, least_change_us);
 }
 
+static double quantile_of(const double *values, size_t count, double q, double *sorted)
+{
+    memcpy(sorted, values, count * sizeof *sorted);
+    quantile_sort(sorted, count);
+    return quantile_sorted(sorted, count, q);
+}
+
 static double spread_of_quarters(double *sorted, const double *values, size_t count, bool *matter)
 {
     double least = INFINITY, greatest = 0;
     size_t quarter = count / 4;
     for (size_t i = 0; i < 4; i++) {
-        memcpy(sorted, values + i * quarter, quarter * sizeof *sorted);
-        double median = median_of(sorted, quarter);
+        double median = quantile_of(values + i * quarter, quarter, 0.5, sorted);
         least = fmin(least, median);
         greatest = fmax(greatest, median);
     }
-    *matter = matters(least, greatest, quarters_tolerance);
+    *matter = matters(least, greatest, median_tolerance);
     return least > 0 ? greatest / least - 1 : NAN;
 }
 
-// first, second: each half's samples, ascending, thinned until independent.
-static struct half_quantile compare_halves(const double *first, size_t first_count,
-                                           const double *second, size_t second_count, double q,
-                                           double tolerance)
+// The two-sided p-value of a difference between means, or a slope, with that standard error for
+// `count` independent residuals of which there are only `effective`.
+static double p_of(double difference, double error, double count, double effective)
 {
-    struct half_quantile result = {.first = quantile_sorted(first, first_count, q),
-                                   .second = quantile_sorted(second, second_count, q)};
-    struct quantile_interval a = quantile_interval_sorted(first, first_count, q, halves_confidence);
-    struct quantile_interval b =
-        quantile_interval_sorted(second, second_count, q, halves_confidence);
-    bool disjoint = a.known && b.known && (a.high < b.low || b.high < a.low);
-    result.differs = disjoint && matters(result.first, result.second, tolerance);
+    double freedom = fmax(effective - 2, 1);
+    if (difference == 0 || error == 0)
+        return difference == 0;
+    return 2 * gsl_cdf_tdist_Q(fabs(difference) / (error * sqrt(count / effective)), freedom);
+}
+
+// The least-squares line through the window medians, as its end over its begin; and the
+// significance of its slope, from coarser medians whose residuals may depend on one another.
+static void find_trend(const double *medians, size_t windows, struct trend *trend)
+{
+    double x[WINDOWS_MOST], coarse[BATCHES], residuals[BATCHES];
+    double begin, slope, covariance[3], squares;
+    for (size_t i = 0; i < windows; i++)
+        x[i] = ((double)i + 0.5) / (double)windows;
+    gsl_fit_linear(x, 1, medians, 1, windows, &begin, &slope, &covariance[0], &covariance[1],
+                   &covariance[2], &squares);
+    trend->begin = begin;
+    trend->end = begin + slope;
+    for (size_t i = 0; i < BATCHES; i++) {
+        size_t from = i * windows / BATCHES, to = (i + 1) * windows / BATCHES;
+        x[i] = ((double)i + 0.5) / BATCHES;
+        coarse[i] = gsl_stats_mean(medians + from, 1, to - from);
+    }
+    gsl_fit_linear(x, 1, coarse, 1, BATCHES, &begin, &slope, &covariance[0], &covariance[1],
+                   &covariance[2], &squares);
+    for (size_t i = 0; i < BATCHES; i++)
+        residuals[i] = coarse[i] - begin - slope * x[i];
+    trend->p = p_of(slope, sqrt(covariance[2]), BATCHES, independence_worth(residuals, BATCHES));
+    trend->matters = trend->p < change_significance &&
+                     matters(fmax(trend->begin, 0), fmax(trend->end, 0), median_tolerance);
+}
+
+// Of both halves, how often a batch's samples lie beyond the whole run's quantile: one stall makes
+// one batch stand out, a slower server all of a half's.
+static struct half_quantile compare_halves(const double *values, size_t count, double q,
+                                           double tolerance, double *sorted)
+{
+    size_t half = count / 2, size = count / BATCHES;
+    double whole = quantile_of(values, count, q, sorted), beyond[BATCHES] = {0};
+    double means[2], variance = 0;
+    for (size_t i = 0; i < size * BATCHES; i++)
+        beyond[i / size] += values[i] > whole;
+    for (size_t i = 0; i < 2; i++) {
+        double *batches = beyond + i * BATCHES / 2;
+        means[i] = gsl_stats_mean(batches, 1, BATCHES / 2);
+        variance += gsl_stats_variance_m(batches, 1, BATCHES / 2, means[i]) / (BATCHES / 2);
+    }
+    for (size_t i = 0; i < BATCHES; i++)
+        beyond[i] -= means[i / (BATCHES / 2)];
+    struct half_quantile result = {.first = quantile_of(values, half, q, sorted),
+                                   .second = quantile_of(values + half, count - half, q, sorted),
+                                   .p = p_of(means[1] - means[0], sqrt(variance), BATCHES,
+                                             independence_worth(beyond, BATCHES))};
+    result.differs =
+        result.p < change_significance && matters(result.first, result.second, tolerance);
     return result;
 }
 
-int stationarity_judge(const double *values, size_t count, double q, size_t thinning,
-                       struct stationarity *result, struct error *err)
+int stationarity_judge(const double *values, size_t count, double q, struct stationarity *result,
+                       struct error *err)
 {
     double medians[WINDOWS_MOST];
     *result = (struct stationarity){.stationary = true};
     result->windows = count_windows(count);
     if (result->windows == 0)
         return 0;
-    double *sorted = malloc((count + 2) * sizeof *sorted);
+    double *sorted = malloc(count * sizeof *sorted);
     if (!sorted)
         return error_set(err, ERROR_FAILED, "out of memory for the quantiles of %zu samples",
                          count);
     int status = window_medians(values, count, result->windows, medians, err);
     if (status == 0 && all_finite(medians, result->windows)) {
         bool quarters_differ;
-        size_t half = count / 2;
         result->judged = true;
         dickey_fuller_test(medians, result->windows, &result->dickey_fuller);
         result->quarters_spread = spread_of_quarters(sorted, values, count, &quarters_differ);
-        size_t first = independence_thin(values, half, thinning, sorted);
-        size_t second = independence_thin(values + half, count - half, thinning, sorted + first);
-        quantile_sort(sorted, first);
-        quantile_sort(sorted + first, second);
-        result->median =
-            compare_halves(sorted, first, sorted + first, second, 0.5, median_tolerance);
-        result->target = compare_halves(sorted, first, sorted + first, second, q, target_tolerance);
+        find_trend(medians, result->windows, &result->trend);
+        result->median = compare_halves(values, count, 0.5, median_tolerance, sorted);
+        result->target = compare_halves(values, count, q, target_tolerance, sorted);
         bool wanders = result->dickey_fuller.known &&
                        result->dickey_fuller.statistic > result->dickey_fuller.critical[1];
-        result->stationary =
-            !(wanders && quarters_differ) && !result->median.differs && !result->target.differs;
+        result->wanders = wanders && quarters_differ;
+        result->stationary = !result->wanders && !result->trend.matters &&
+                             !result->median.differs && !result->target.differs;
     }
     free(sorted);
     return status;

@@ -3,8 +3,10 @@
 // Does the latency hold still over the run? (Lancet §4.3.) The samples, in time order, become a
 // series of window medians. On it: how long the warm-up lasted; the augmented Dickey-Fuller test,
 // which asks whether the series wanders off (a unit root) rather than returning to a mean; and
-// beside it the size of the change, between quarters and between halves, because a drift too small
-// to matter is not one, and a step or trend may hide from the test.
+// the size of the change, because the test's not rejecting a unit root is no evidence of one, and a
+// drift too small to matter is not one. A change counts when it is both larger than a tolerance and
+// beyond chance, measured against the scatter of parts of the run, which holds whatever dependence
+// the samples have. docs/method.md says how often that errs.
 #ifndef LOADGEN_METHOD_STATIONARITY_H
 #define LOADGEN_METHOD_STATIONARITY_H
 
@@ -51,7 +53,14 @@ int window_medians(const double *values, size_t count, size_t windows, double *m
 
 struct half_quantile {
     double first, second; // of the first and of the second half
+    double p;             // of so large a difference by chance
     bool differs;         // beyond chance and beyond what matters
+};
+
+struct trend {
+    double begin, end; // of a straight line through the window medians
+    double p;          // of so steep a line by chance
+    bool matters;      // beyond chance and beyond what matters
 };
 
 struct stationarity {
@@ -60,6 +69,8 @@ struct stationarity {
     size_t windows;  // of the series
     struct dickey_fuller dickey_fuller;
     double quarters_spread; // the greatest quarter's median over the least's, minus 1
+    bool wanders;           // no return to a mean, and quarters differ by what matters
+    struct trend trend;
     struct half_quantile median, target;
 };
 
@@ -68,10 +79,8 @@ struct stationarity {
 int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, struct error *err);
 
 // Of `count` latencies in time order, in us, without the warm-up; infinite ones are allowed. q: the
-// target percentile, compared between the halves beside the median. thinning: how much the
-// samples are to be thinned for the halves' intervals (independence.thinning). ERROR_FAILED: out
-// of memory.
-int stationarity_judge(const double *values, size_t count, double q, size_t thinning,
-                       struct stationarity *result, struct error *err);
+// target percentile, compared between the halves beside the median. ERROR_FAILED: out of memory.
+int stationarity_judge(const double *values, size_t count, double q, struct stationarity *result,
+                       struct error *err);
 
 #endif

@@ -101,20 +101,31 @@ static void tail_index_is_the_paretos(void **state)
     free(values);
 }
 
-static void the_interval_is_of_the_thinned_samples(void **state)
+// Values that come eight times over are worth an eighth, whatever the thinning.
+static void the_interval_is_as_wide_as_dependence_makes_it(void **state)
 {
     (void)state;
-    double values[1000], thinned[334];
-    struct percentile_interval found, expected;
-    struct error err;
-    series_fill(values, 1000, 5);
-    for (size_t i = 0; i < 1000; i += 3)
-        thinned[i / 3] = values[i];
-    take(thinned, 334, 0.9, &expected);
-    assert_int_equal(percentile_interval_take(values, 1000, 3, 0.9, 0.95, &found, &err), 0);
-    assert_int_equal(found.count, 334);
-    assert_true(found.interval.low == expected.interval.low && found.width == expected.width);
-    assert_true(found.value == expected.value && found.tail_index != expected.tail_index);
+    enum { COUNT = 8000 };
+    double values[COUNT], once[COUNT / 8], ratio = 0;
+    gsl_rng *random = new_random(23);
+    unsigned covered = 0;
+    for (unsigned round = 0; round < 100; round++) {
+        struct percentile_interval found, expected;
+        struct error err;
+        for (size_t i = 0; i < COUNT; i++)
+            values[i] = i % 8 ? values[i - 1] : gsl_ran_exponential(random, 100);
+        for (size_t i = 0; i < COUNT; i += 8)
+            once[i / 8] = values[i];
+        take(once, COUNT / 8, 0.9, &expected);
+        assert_int_equal(percentile_interval_take(values, COUNT, 3, 0.9, 0.95, &found, &err), 0);
+        assert_int_equal(found.count, COUNT);
+        assert_true(found.value == expected.value);
+        ratio += found.width / expected.width / 100;
+        covered += found.interval.low <= 100 * log(10) && 100 * log(10) <= found.interval.high;
+    }
+    gsl_rng_free(random);
+    assert_true(series_near(ratio, 1.1, 0.1));
+    assert_in_range(covered, 91, 100);
 }
 
 static void clusters_beyond_the_percentile_are_seen(void **state)
@@ -198,7 +209,7 @@ int main(void)
         cmocka_unit_test(interval_matches_the_table),
         cmocka_unit_test(the_needed_number_reaches_the_width),
         cmocka_unit_test(tail_index_is_the_paretos),
-        cmocka_unit_test(the_interval_is_of_the_thinned_samples),
+        cmocka_unit_test(the_interval_is_as_wide_as_dependence_makes_it),
         cmocka_unit_test(clusters_beyond_the_percentile_are_seen),
         cmocka_unit_test(heavy_tails_are_told_from_light_ones),
         cmocka_unit_test(unanswered_requests_are_not_hidden),
