@@ -179,6 +179,8 @@ static int send_result(struct agent *agent, const struct agent_plan *plan,
                                              .confidence = plan->confidence,
                                              .arrivals = workload->arrivals,
                                              .rate = plan->spec.rate,
+                                             .pattern = workload->pattern,
+                                             .duration_s = (double)plan->duration_ns / 1e9,
                                              .turn = plan->spec.connections};
     const struct load_facts facts = {.server = plan->server,
                                      .protocol = workload->protocol->name,

@@ -189,6 +189,7 @@ static int judge_pool(const struct load_plan *plan, const struct load_point *poi
             settings.turn += fleet->agents[i].spec->connections;
         }
     settings.pooled = true;
+    settings.duration_s = (double)point->duration_ns / 1e9;
     int status = load_summarise(&outcome->result, point->duration_ns, summary, err);
     if (status < 0)
         return status;

@@ -278,6 +278,12 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     status = choose_workload(plan, err);
     if (status < 0)
         return status;
+    if (o->target && plan->workload.pattern.kind != PATTERN_CONSTANT)
+        return error_set(
+            err, ERROR_INPUT,
+            "--target needs a rate that holds still, and the workload's pattern is %s: "
+            "use --duration",
+            plan->pattern);
     if (o->seed == seed_not_given) {
         uint32_t seed;
         if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
@@ -317,6 +323,8 @@ struct method_settings load_plan_method(const struct load_plan *plan)
                                     .width_us = (double)o->interval_ns / 1e3,
                                     .arrivals = plan->workload.arrivals,
                                     .rate = o->rate,
+                                    .pattern = plan->workload.pattern,
+                                    .duration_s = (double)o->duration_ns / 1e9,
                                     .turn = o->connections,
                                     .budget_s = (double)o->max_duration_ns / 1e9};
 }

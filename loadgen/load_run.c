@@ -190,6 +190,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
         return load_agents_once(plan, point, outcome, err);
     engine.duration_ns = point->duration_ns;
     settings.rate = point->rate;
+    settings.duration_s = (double)point->duration_ns / 1e9;
     int status = schedule_draw(&plan->workload, &plan->workload.arrivals, point->rate,
                                point->duration_ns, point->seed, &schedule, err);
     if (status == 0)

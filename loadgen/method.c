@@ -59,25 +59,29 @@ static void explain_arrivals(struct method *method)
 
 static void explain_stationarity(struct method *method, const char *percentile)
 {
-    const struct stationarity *found = &method->stationarity;
+    const struct level *level = levels_unsteady(&method->levels);
+    const struct stationarity *found = level ? &level->stationarity : &method->stationarity;
     const struct half_quantile *half = found->target.differs ? &found->target : &found->median;
-    char stolen[100] = "";
+    char where[60] = "", stolen[100] = "";
+    if (level)
+        snprintf(where, sizeof where, " at %.4g times the rate", level->factor);
     if (method->settings.stolen > stolen_least)
         snprintf(stolen, sizeof stolen,
                  "; meanwhile the hypervisor took %.1f %% of this machine's time",
                  method->settings.stolen * 100);
     if (half->differs)
         add_reason(method,
-                   "not stationary: %s was %.1f us in the first half and %.1f us in the second%s",
-                   found->target.differs ? percentile : "p50", half->first, half->second, stolen);
+                   "not stationary%s: %s was %.1f us in the first half and %.1f us in the second%s",
+                   where, found->target.differs ? percentile : "p50", half->first, half->second,
+                   stolen);
     else if (found->trend.matters)
-        add_reason(method, "not stationary: the median drifts from %.1f us to %.1f us%s",
+        add_reason(method, "not stationary%s: the median drifts from %.1f us to %.1f us%s", where,
                    found->trend.begin, found->trend.end, stolen);
     else
         add_reason(method,
-                   "not stationary: the median wanders (augmented Dickey-Fuller p = %.3f), by "
+                   "not stationary%s: the median wanders (augmented Dickey-Fuller p = %.3f), by "
                    "%.0f %% between quarters%s",
-                   found->dickey_fuller.p, found->quarters_spread * 100, stolen);
+                   where, found->dickey_fuller.p, found->quarters_spread * 100, stolen);
 }
 
 static void explain_independence(struct method *method, const char *percentile)
@@ -216,6 +220,27 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
     return status;
 }
 
+// Under a rate that changes: nothing is claimed of all of it together but the percentile itself.
+static int judge_pattern(const struct engine_result *run, const double *values,
+                         struct method *method, struct error *err)
+{
+    const struct method_settings *settings = &method->settings;
+    int status = levels_judge(run, values, &settings->pattern, settings->duration_s,
+                              settings->quantile, &method->levels, err);
+    if (status < 0)
+        return status;
+    bool judged = method->levels.count > 0;
+    for (unsigned i = 0; i < method->levels.count; i++)
+        judged = judged && method->levels.items[i].stationarity.judged;
+    const struct level *unsteady = levels_unsteady(&method->levels);
+    method->findings[METHOD_STATIONARITY] = finding(judged || unsteady, !unsteady);
+    method->needed_s = NAN;
+    status = percentile_interval_take(values, run->sample_count, 1, settings->quantile,
+                                      settings->confidence, &method->interval, err);
+    method->interval.interval.known = false;
+    return status;
+}
+
 int method_judge(const struct engine_result *run, const struct method_settings *settings,
                  bool load_ok, double idle, struct method *method, struct error *err)
 {
@@ -224,13 +249,17 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     if (!values)
         return error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
                          run->sample_count);
+    const struct arrivals_asked asked = {&settings->arrivals, settings->rate, &settings->pattern,
+                                         settings->duration_s};
     int status = 0;
     if (!settings->pooled)
-        status = arrivals_judge(run, &settings->arrivals, settings->rate, &method->arrivals, err);
+        status = arrivals_judge(run, &asked, &method->arrivals, err);
     if (status == 0 && !settings->pooled)
         status = client_bias_judge(run, settings->quantile, idle, &method->client, err);
     if (status == 0)
-        status = judge_latencies(run, values, method, err);
+        status = settings->pattern.kind == PATTERN_CONSTANT
+                     ? judge_latencies(run, values, method, err)
+                     : judge_pattern(run, values, method, err);
     free(values);
     if (status < 0)
         return status;

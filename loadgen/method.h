@@ -18,6 +18,7 @@
 #include "loadgen/method_arrivals.h"
 #include "loadgen/method_independence.h"
 #include "loadgen/method_interval.h"
+#include "loadgen/method_levels.h"
 #include "loadgen/method_stationarity.h"
 #include "workloads/distribution.h"
 
@@ -42,7 +43,9 @@ struct method_settings {
     double confidence;            // 0.95
     double width_us;              // of the percentile's interval, at most; 0: however wide
     struct distribution arrivals; // the shape of the gaps, whatever its mean
-    double rate;                  // as asked for
+    double rate;                  // as asked for, before the pattern
+    struct rate_pattern pattern;  // how it changes ...
+    double duration_s;            // ... over so long; not looked at when it is constant
     size_t turn;                  // how many connections take turns
     double budget_s;              // how long the load may last; 0: it lasted as long as was asked
     // The samples are pooled from several clients: how each of them sent is not asked of the pool,
@@ -61,6 +64,7 @@ struct method {
     struct arrivals arrivals;
     struct client_bias client;
     struct stationarity stationarity;
+    struct levels levels; // instead, of a pattern of steps
     double warm_up_s;
     struct independence independence;
     struct percentile_interval interval; // of the samples after the warm-up, thinned

@@ -47,15 +47,17 @@ static enum stamp_source choose_source(const struct engine_result *run)
 struct send_times {
     double *us; // when each request left; those that did not, or bear no stamp, are left out
     size_t count;
+    double first_us;   // from the run's start to the first of them
     double *queued_us; // gaps of sends that queued behind another
     size_t queued;
 };
 
 // Times count from the first send; pauses between rounds are taken out.
-static void take_times(const struct engine_result *run, enum stamp_source source, double mean_us,
-                       struct send_times *times)
+static void take_times(const struct engine_result *run, enum stamp_source source,
+                       const struct arrivals_asked *asked, struct send_times *times)
 {
-    const double per_us = run->tsc_hz / 1e6;
+    const double per_us = run->tsc_hz / 1e6, mean_us = 1e6 / asked->rate;
+    const bool constant = asked->pattern->kind == PATTERN_CONSTANT;
     const struct sample *before = NULL;
     uint64_t origin = 0;
     double paused_us = 0, last_us = 0;
@@ -70,15 +72,36 @@ static void take_times(const struct engine_result *run, enum stamp_source source
         if (before) {
             double intended =
                 (double)(int64_t)(sample->intended_tsc - before->intended_tsc) / per_us;
-            if (intended > pause_gaps * mean_us)
+            if (constant && intended > pause_gaps * mean_us)
                 paused_us = us - last_us - mean_us;
             else if (sample->intended_tsc <= before->sent_tsc &&
                      sample->send_tsc > before->send_tsc && us - paused_us > last_us)
                 times->queued_us[times->queued++] = us - paused_us - last_us;
+        } else {
+            times->first_us = (double)(int64_t)(sample->send_tsc - run->start_tsc) / per_us;
         }
         last_us = times->us[times->count++] = us - paused_us;
         before = sample;
     }
+}
+
+// Into the time in which requests come at a constant rate. Returns the greatest factor of the rate,
+// by which a send seems to cost more there.
+static double into_operational_time(const struct arrivals_asked *asked, struct send_times *times)
+{
+    const struct rate_pattern *pattern = asked->pattern;
+    const double duration_us = asked->duration_s * 1e6;
+    double greatest = 0;
+    if (pattern->kind == PATTERN_CONSTANT)
+        return 1;
+    for (size_t i = 0; i < times->count; i++) {
+        double x = (times->us[i] + times->first_us) / duration_us, after = fmax(x - 1, 0);
+        times->us[i] = (rate_pattern_integral(pattern, x - after) + after) * duration_us;
+    }
+    for (unsigned i = 0; i < TABLE; i++)
+        greatest = fmax(greatest, TABLE * (rate_pattern_integral(pattern, (i + 1.0) / TABLE) -
+                                           rate_pattern_integral(pattern, (double)i / TABLE)));
+    return greatest;
 }
 
 static double median_send_us(const struct engine_result *run, double *work)
@@ -125,9 +148,8 @@ static double lenient_distance(const double *gaps, size_t count, const struct di
 
 // gaps: ascending.
 static void judge_gaps(const double *gaps, size_t count, const struct distribution *process,
-                       double mean_us, struct arrivals *result)
+                       double mean_us, double cost, struct arrivals *result)
 {
-    double cost = result->back_to_back_us;
     result->gaps = count;
     result->mean_us = gsl_stats_mean(gaps, 1, count);
     result->variation = gsl_stats_sd(gaps, 1, count) / result->mean_us;
@@ -144,10 +166,10 @@ static void judge_gaps(const double *gaps, size_t count, const struct distributi
     result->judged = true;
 }
 
-int arrivals_judge(const struct engine_result *run, const struct distribution *process, double rate,
+int arrivals_judge(const struct engine_result *run, const struct arrivals_asked *asked,
                    struct arrivals *result, struct error *err)
 {
-    double mean_us = 1e6 / rate;
+    double mean_us = 1e6 / asked->rate;
     struct send_times times = {.us = calloc(run->sample_count + 1, sizeof(double)),
                                .queued_us = calloc(run->sample_count + 1, sizeof(double))};
     int status = 0;
@@ -156,20 +178,22 @@ int arrivals_judge(const struct engine_result *run, const struct distribution *p
         status = error_set(err, ERROR_FAILED, "out of memory for the gaps of %zu requests",
                            run->sample_count);
     } else {
-        take_times(run, result->source, mean_us, &times);
+        take_times(run, result->source, asked, &times);
         quantile_sort(times.queued_us, times.queued);
         result->back_to_back = times.queued;
         result->back_to_back_min_us = quantile_sorted(times.queued_us, times.queued, 0);
         result->back_to_back_us = quantile_sorted(times.queued_us, times.queued, 0.5);
         if (times.queued < QUEUED_LEAST)
             result->back_to_back_us = median_send_us(run, times.queued_us);
+        double stretch = into_operational_time(asked, &times);
         quantile_sort(times.us, times.count);
         size_t gaps = times.count ? times.count - 1 : 0;
         for (size_t i = 0; i < gaps; i++)
             times.us[i] = times.us[i + 1] - times.us[i];
         quantile_sort(times.us, gaps);
         if (gaps >= GAPS_LEAST && times.us[gaps - 1] > 0)
-            judge_gaps(times.us, gaps, process, mean_us, result);
+            judge_gaps(times.us, gaps, asked->process, mean_us, result->back_to_back_us * stretch,
+                       result);
     }
     free(times.us);
     free(times.queued_us);

@@ -17,6 +17,7 @@
 #include "loadgen/engine.h"
 #include "loadgen/method_anderson_darling.h"
 #include "workloads/distribution.h"
+#include "workloads/rate_pattern.h"
 
 struct arrivals {
     bool judged; // false: too few gaps
@@ -35,9 +36,18 @@ struct arrivals {
     double tolerance; // the greatest distance that is still called right
 };
 
-// Looks at the sent requests of a run, whose gaps were to have the shape of `process`, scaled to
-// `rate` per second. ERROR_FAILED: out of memory.
-int arrivals_judge(const struct engine_result *run, const struct distribution *process, double rate,
+// What the sends were to be: gaps of the shape of `process`, scaled to `rate` per second, and moved
+// in time so that they follow `pattern` over duration_s.
+struct arrivals_asked {
+    const struct distribution *process;
+    double rate;
+    const struct rate_pattern *pattern;
+    double duration_s;
+};
+
+// Looks at the sent requests of a run. Where the rate changes, gaps are taken in operational time
+// (rate_pattern.h), in which the process is stationary again. ERROR_FAILED: out of memory.
+int arrivals_judge(const struct engine_result *run, const struct arrivals_asked *asked,
                    struct arrivals *result, struct error *err);
 
 struct client_bias {

@@ -11,8 +11,9 @@
 #include "loadgen/method_independence.h"
 
 enum {
-    TAIL_LEAST = 10, // values beyond the percentile that Hill's estimate needs
-    BLOCKS = 20,     // that tell how much the percentile scatters
+    TAIL_LEAST = 10,  // values beyond the percentile that Hill's estimate needs
+    BLOCKS = 20,      // that tell how much the percentile scatters
+    BLOCKS_WORTH = 3, // at least: fewer say nothing, and their number is itself an estimate
     BLOCK_LEAST = 10,
     BLOCK_TAIL = 5,  // values beyond the percentile that a block needs for one of its own
     PIECES_LOG2 = 3, // the width is looked at over eighths, quarters, halves and the whole
@@ -112,8 +113,8 @@ static double scatter_of_blocks(const double *values, size_t count, double q, do
     double mean = gsl_stats_mean(own, 1, BLOCKS), deviation = gsl_stats_sd(own, 1, BLOCKS);
     for (size_t i = 0; i < BLOCKS; i++)
         own[i] -= mean;
-    double blocks = independence_worth(own, BLOCKS);
-    return gsl_cdf_tdist_Qinv((1 - confidence) / 2, fmax(blocks - 1, 1)) * deviation / sqrt(blocks);
+    double blocks = fmax(independence_worth(own, BLOCKS), BLOCKS_WORTH);
+    return gsl_cdf_tdist_Qinv((1 - confidence) / 2, blocks) * deviation / sqrt(blocks);
 }
 
 // The interval of ascending values that are worth only so many independent ones.

@@ -106,6 +106,25 @@ static void add_stationarity(json_t *json, const struct method *method)
     json_object_set_new(json, "halves_us", halves);
 }
 
+static void add_levels(json_t *json, const struct method *method)
+{
+    json_t *array = json_array();
+    for (unsigned i = 0; i < method->levels.count; i++) {
+        const struct level *level = &method->levels.items[i];
+        json_t *object = json_object();
+        set_number(object, "factor", level->factor);
+        set_count(object, "scheduled", level->count);
+        set_number(object, "p50_us", level->median_us);
+        set_number(object, "target_us", level->target_us);
+        json_object_set_new(object, "stationary",
+                            level->stationarity.judged
+                                ? json_boolean(level->stationarity.stationary)
+                                : json_null());
+        json_array_append_new(array, object);
+    }
+    json_object_set_new(json, "levels", array);
+}
+
 static json_t *correlations_json(const struct rank_correlation *lags)
 {
     json_t *array = json_array();
@@ -170,6 +189,7 @@ json_t *method_json(const struct method *method)
     add_arrivals(json, &method->arrivals);
     add_client(json, &method->client);
     add_stationarity(json, method);
+    add_levels(json, method);
     add_independence(json, &method->independence);
     add_interval(json, method);
     return json;
@@ -193,6 +213,14 @@ void method_print(const struct method *method, FILE *out)
         fprintf(out, "; gaps %.3f from the process (best possible %.3f)", arrivals->distance,
                 arrivals->best);
     fputc('\n', out);
+    if (method->settings.pattern.kind != PATTERN_CONSTANT)
+        fprintf(out,
+                "             the rate changes: percentiles are of the whole mix of loads, with "
+                "no interval\n");
+    for (unsigned i = 0; i < method->levels.count; i++)
+        fprintf(out, "             at %.4g times the rate: p50 %.1f us, %s %.1f us\n",
+                method->levels.items[i].factor, method->levels.items[i].median_us, percentile,
+                method->levels.items[i].target_us);
     if (!isnan(found->value))
         fprintf(out, "             %s %.1f us", percentile, found->value);
     if (found->interval.known)
