@@ -43,8 +43,12 @@ static void explain_client(struct method *method, const char *percentile)
                    client->idle * 100);
     else
         add_reason(method,
-                   "client biased: late by itself; without that, %s would be %.1f us, not %.1f us; "
-                   "give it a core of its own",
+                   "client biased: late %s; without that, %s would be %.1f us, not %.1f us; give "
+                   "it a core of its own",
+                   client->target_us - client->target_sent_us >
+                           client->target_sent_us - client->target_without_us
+                       ? "by itself"
+                       : "in reading the replies",
                    percentile, client->target_without_us, client->target_us);
 }
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <gsl/gsl_statistics_double.h>
 
 #include "base/quantile.h"
@@ -223,34 +224,76 @@ static void take_lateness(const struct engine_result *run, double median_us, dou
     }
 }
 
+// How long a reply lay in the kernel, since its RX stamp, before it was read. Stamps and readings
+// are of two clocks, of which only differences over one request compare: it is less than the truth
+// by what the send call did behind its TX stamp. NaN: no such stamps.
+static double reading_us(const struct sample *sample, double per_us)
+{
+    if (!sample_is_answered(sample) || !sample->rx_ns || !is_stamped(sample) ||
+        sample->rx_source != sample->tx_source)
+        return NAN;
+    return (double)(int64_t)(sample->reply_tsc - sample->sent_tsc) / per_us -
+           (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
+}
+
+// Adds to late[i] by how much longer request i's reply lay unread than the median one, whose time
+// is the way through the stack.
+static void add_reading(const struct engine_result *run, double *work, double *late,
+                        struct client_bias *result)
+{
+    const double per_us = run->tsc_hz / 1e6;
+    size_t count = 0;
+    for (size_t i = 0; i < run->sample_count; i++) {
+        double us = reading_us(&run->samples[i], per_us);
+        if (!isnan(us))
+            work[count++] = us;
+    }
+    if (count < GAPS_LEAST)
+        return;
+    quantile_sort(work, count);
+    double typical = quantile_sorted(work, count, 0.5);
+    result->reading_p99_us = quantile_sorted(work, count, 0.99) - typical;
+    for (size_t i = 0; i < run->sample_count; i++)
+        late[i] += fmax(reading_us(&run->samples[i], per_us) - typical, 0); // of NaN: 0
+}
+
+// The percentile of the latencies less what is late[i] of each; late: NULL, as measured.
+static double target_without(const struct engine_result *run, const double *late, double q,
+                             double *values)
+{
+    for (size_t i = 0; i < run->sample_count; i++) {
+        const struct sample *sample = &run->samples[i];
+        values[i] =
+            sample_is_answered(sample)
+                ? (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / run->tsc_hz * 1e6 -
+                      (late ? late[i] : 0)
+                : INFINITY;
+    }
+    quantile_sort(values, run->sample_count);
+    return quantile_sorted(values, run->sample_count, q);
+}
+
 int client_bias_judge(const struct engine_result *run, double q, double idle,
                       struct client_bias *result, struct error *err)
 {
     size_t count = run->sample_count;
     double *late = calloc(count + 1, sizeof *late), *values = calloc(count + 1, sizeof *values);
     int status = 0;
-    *result = (struct client_bias){.idle = idle, .out_of_cpu = idle < idle_least};
+    *result =
+        (struct client_bias){.idle = idle, .out_of_cpu = idle < idle_least, .reading_p99_us = NAN};
     if (!late || !values) {
         status =
             error_set(err, ERROR_FAILED, "out of memory for the lateness of %zu requests", count);
     } else if (count >= GAPS_LEAST) {
         take_lateness(run, median_send_us(run, values), late);
-        for (int without = 0; without < 2; without++) {
-            for (size_t i = 0; i < count; i++) {
-                const struct sample *sample = &run->samples[i];
-                values[i] = sample_is_answered(sample)
-                                ? (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) /
-                                          run->tsc_hz * 1e6 -
-                                      (without ? late[i] : 0)
-                                : INFINITY;
-            }
-            quantile_sort(values, count);
-            *(without ? &result->target_without_us : &result->target_us) =
-                quantile_sorted(values, count, q);
-        }
-        quantile_sort(late, count);
-        result->lateness_p50_us = quantile_sorted(late, count, 0.5);
-        result->lateness_p99_us = quantile_sorted(late, count, 0.99);
+        memcpy(values, late, count * sizeof *late);
+        quantile_sort(values, count);
+        result->lateness_p50_us = quantile_sorted(values, count, 0.5);
+        result->lateness_p99_us = quantile_sorted(values, count, 0.99);
+        result->target_us = target_without(run, NULL, q, values);
+        result->target_sent_us = target_without(run, late, q, values);
+        add_reading(run, values, late, result);
+        result->target_without_us = target_without(run, late, q, values);
         double own = result->target_us - result->target_without_us;
         result->judged = isfinite(own) && result->target_us > 0;
         result->share = result->judged ? own / result->target_us : NAN;

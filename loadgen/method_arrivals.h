@@ -54,15 +54,18 @@ struct client_bias {
     bool judged;
     bool biased;
     double lateness_p50_us, lateness_p99_us; // beyond what sends queued before explain
-    double target_us;                        // the target percentile as measured ...
-    double target_without_us;                // ... and without that lateness
-    double share; // of the target percentile that is this client's own lateness
+    double reading_p99_us;    // how much longer than the median a reply lay unread; NaN: no stamps
+    double target_us;         // the target percentile as measured ...
+    double target_sent_us;    // ... without the lateness in sending ...
+    double target_without_us; // ... and without that in reading, too
+    double share; // of the target percentile that is this client's own lateness, of both kinds
     double idle;  // fraction of the run spent finding nothing to do
     bool out_of_cpu;
 };
 
 // How late the client sent beyond what its queue of sends explains: an ideal client would send each
-// request when it is due, or when the sends before it are done. ERROR_FAILED: out of memory.
+// request when it is due, or when the sends before it are done; and how late it read the replies,
+// by the kernel's RX stamps where they came. ERROR_FAILED: out of memory.
 int client_bias_judge(const struct engine_result *run, double q, double idle,
                       struct client_bias *result, struct error *err);
 

@@ -58,6 +58,7 @@ static void add_client(json_t *json, const struct client_bias *client)
     set_number(object, "p50", judged ? client->lateness_p50_us : NAN);
     set_number(object, "p99", judged ? client->lateness_p99_us : NAN);
     set_number(object, "share_of_target", judged ? client->share : NAN);
+    set_number(object, "reading_p99", judged ? client->reading_p99_us : NAN);
     json_object_set_new(json, "own_lateness_us", object);
 }
 

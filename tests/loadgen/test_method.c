@@ -19,6 +19,7 @@ enum fault {
     HEALTHY,
     BUNCHED,    // sends leave together every 2 ms
     STALLING,   // the client stops for 5 ms every 50 ms
+    UNREAD,     // the client leaves replies unread for 1 ms every 50 ms
     DRIFTING,   // the server slows down
     CONGESTED,  // latency follows a slow wave
     HEAVY,      // Pareto, index 0.9
@@ -72,6 +73,12 @@ static void make(struct made_run *run, enum fault fault, enum distribution_kind 
             sample->tx_source = STAMP_SOFTWARE;
         }
         sample->reply_tsc = send + (uint64_t)latency_ns(fault, i, &wave, random);
+        if (stamps) {
+            sample->rx_ns = 77000000000u + sample->reply_tsc - 3000;
+            sample->rx_source = STAMP_SOFTWARE;
+        }
+        if (fault == UNREAD && sample->reply_tsc % 50000000 < 1000000)
+            sample->reply_tsc += 1000000 - sample->reply_tsc % 50000000;
         sample->status = SAMPLE_ANSWERED;
         if (fault == UNANSWERED && i % 50 == 0)
             sample->status = SAMPLE_TIMED_OUT;
@@ -150,6 +157,7 @@ static void each_fault_is_named(void **state)
     (void)state;
     expect(BUNCHED, METHOD_ARRIVALS, "client biased: late by itself"); // 1 ms on a p99 of 76 us
     expect(STALLING, METHOD_CLIENT, "client biased: late by itself");
+    expect(UNREAD, METHOD_CLIENT, "client biased: late in reading the replies");
     expect(DRIFTING, METHOD_STATIONARITY, "not stationary: ");
     expect(CONGESTED, METHOD_INDEPENDENCE, "not independent: ");
 }
@@ -280,8 +288,10 @@ static void a_changing_rate_is_judged_in_its_own_time(void **state)
         if (i == 0)
             assert_in_range(method.levels.items[1].count, 14000, 16000);
         // The second level drifts; the first does not.
-        for (size_t k = method.levels.items[0].count; i == 0 && k < REQUESTS; k++)
+        for (size_t k = method.levels.items[0].count; i == 0 && k < REQUESTS; k++) {
             run.samples[k].reply_tsc += 10 * (k - method.levels.items[0].count);
+            run.samples[k].rx_ns += 10 * (k - method.levels.items[0].count);
+        }
         assert_int_equal(method_judge(&run.result, &settings, true, 0.5, &method, &err), 0);
         if (i == 0)
             assert_non_null(strstr(method.reasons[0], "not stationary at 1.5 times the rate: "));
