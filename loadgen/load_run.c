@@ -11,6 +11,7 @@
 #include "base/log_file.h"
 #include "base/progress.h"
 #include "loadgen/load_agents.h"
+#include "loadgen/method_machine.h"
 #include "loadgen/method_rounds.h"
 #include "loadgen/sample_log.h"
 #include "loadgen/schedule.h"
@@ -188,6 +189,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     *outcome = (struct load_outcome){0};
     if (plan->agent_count)
         return load_agents_once(plan, point, outcome, err);
+    const struct machine_time began = machine_time_read();
     engine.duration_ns = point->duration_ns;
     settings.rate = point->rate;
     settings.duration_s = (double)point->duration_ns / 1e9;
@@ -196,6 +198,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     if (status == 0)
         status = engine_run(&engine, &schedule, &outcome->result, err);
     schedule_free(&schedule);
+    settings.stolen = machine_stolen_since(&began);
     if (status == 0)
         status = load_summarise(&outcome->result, point->duration_ns, summary, err);
     if (status == 0)

@@ -91,6 +91,7 @@ static void add_stationarity(json_t *json, const struct method *method)
         set_number(object, "critical_10", test->critical[DICKEY_FULLER_10]);
     }
     set_number(json, "warmup_s", method->warm_up_s);
+    set_number(json, "stolen_share", method->settings.stolen);
     json_object_set_new(json, "adf", object);
     set_number(json, "quarters_spread", found->judged ? found->quarters_spread : NAN);
     json_object_set_new(json, "trend_us",

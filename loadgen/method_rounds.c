@@ -122,9 +122,11 @@ static int run_round(const struct rounds_settings *settings, unsigned number, ui
 static int judge_pool(const struct rounds_settings *settings, struct rounds *rounds,
                       struct error *err)
 {
+    struct method_settings method = settings->method;
     int status = load_summarise(&rounds->pool, rounds->duration_ns, &rounds->summary, err);
+    method.stolen = machine_stolen_since(&rounds->began);
     if (status == 0)
-        status = method_judge(&rounds->pool, &settings->method, rounds->summary.ok,
+        status = method_judge(&rounds->pool, &method, rounds->summary.ok,
                               rounds->summary.spin_fraction, &rounds->method, err);
     for (unsigned i = 0; status == 0 && i < rounds->method.reason_count; i++)
         load_summary_add_reason(&rounds->summary, "%s", rounds->method.reasons[i]);
@@ -253,6 +255,7 @@ int rounds_run(const struct rounds_settings *settings, struct rounds *rounds, st
     const struct timespec at_once = {0, 0};
     sigset_t signals, before;
     memset(rounds, 0, sizeof *rounds);
+    rounds->began = machine_time_read();
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);

@@ -14,6 +14,7 @@
 #include "loadgen/engine.h"
 #include "loadgen/load_summary.h"
 #include "loadgen/method.h"
+#include "loadgen/method_machine.h"
 
 struct rounds_settings {
     struct engine_settings engine; // its duration is each round's own
@@ -28,9 +29,10 @@ struct rounds {
     uint32_t connection_count;
     unsigned stabilising, measured; // rounds thrown away, rounds in the pool
     uint64_t duration_ns;           // of the pool's schedules together
-    const char *stop;               // "interval", "budget", "load" or "interrupted"
-    struct load_summary summary;    // of the pool, with the method's reasons
-    struct method method;           // of the pool
+    struct machine_time began;
+    const char *stop;            // "interval", "budget", "load" or "interrupted"
+    struct load_summary summary; // of the pool, with the method's reasons
+    struct method method;        // of the pool
 };
 
 // Runs them. Fails only when a round could not begin, or out of memory. The caller frees.

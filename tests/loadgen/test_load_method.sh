@@ -84,6 +84,20 @@ refused '--confidence' --rate 1k --target p99 --ci 10us --confidence 95
 expect 'closed-loop' --service fixed:400us -- --connections 1 --depth 1 --rate 2k --duration 1s
 [ "$(finding load)" = failed ] || fail 'closed-loop: the check of the load did not fail'
 
+# An overloaded client: three others want its core. The fault is its own, not the server's.
+start_server --service fixed:50us
+core=$(($(nproc) - 1)) hogs=()
+for _ in 1 2 3; do
+    taskset -c $core timeout 20 bash -c 'while :; do :; done' &
+    hogs+=($!)
+done
+taskset -c $core timeout 30 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" \
+    --json --quiet --rate 1k --duration 2s >"$dir/out" 2>"$dir/err"
+status=$?
+kill "${hogs[@]}" && wait "${hogs[@]}" 2>/dev/null
+[ $status -eq 4 ] && reasons | grep -qE 'client biased: (late|out of CPU)' || fail 'overloaded client: not named'
+[ "$(finding client)" = failed ] || fail 'overloaded client: the check of the client did not fail'
+
 # A server that cannot keep up: nothing is measured, and that is said after three rounds at most.
 expect 'rate not reached.*did not keep up' --service fixed:2ms -- --rate 1k --target p99 --ci 100us \
     --max-duration 3s --timeout 200ms
@@ -115,6 +129,15 @@ wait $pid
 [ $? -eq 4 ] || fail 'Ctrl-C: exit code'
 case "$(value stop)" in interrupted | load) ;; *) fail 'Ctrl-C: stop' ;; esac
 [ "$(records "$dir/i/samples.tlog")" = "$(value scheduled)" ] || fail 'Ctrl-C: samples'
+
+# A rate in steps: each level has its own percentiles; --target wants one that holds still.
+printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\npattern: step:0.5,1.5\n' >"$dir/steps.yaml"
+start_server --service fixed:50us
+load --workload "$dir/steps.yaml" --rate 1k --duration 2s
+[ $? -eq 0 ] || reasons | grep -qE "$busy|not stationary" || fail 'steps: exit code'
+[ "$(grep -c '"factor"' "$dir/out")" = 2 ] && grep -q '"factor": 1.5' "$dir/out" || fail 'steps: levels'
+load --workload "$dir/steps.yaml" --rate 1k --target p99 --ci 1ms
+[ $? -eq 2 ] && grep -q 'target needs a rate that holds still' "$dir/err" || fail 'steps: --target'
 
 # A healthy server: until the median is known to 50 us; one sample for each scheduled request, and
 # the connections of every round. Then a plain run.

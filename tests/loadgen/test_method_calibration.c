@@ -18,7 +18,7 @@
 #include "base/quantile.h"
 #include "loadgen/method.h"
 
-enum { REQUESTS = 20000, RATE = 10000, TRUTH_RUNS = 60, RUNS = 16 };
+enum { REQUESTS = 20000, RATE = 10000, TRUTH_RUNS = 60, RUNS = 8 };
 
 // What makes the latency, beside a constant 25 us and noise around 15 us.
 struct shape {
