@@ -46,7 +46,8 @@ const struct option_spec load_plan_options[] = {
     OPTION_STRING("out", 0, "DIR", struct load_options, out,
                   "write sweep.json of --sweep or --slo there, for taillight report"),
     OPTION_STRING("arrivals", 0, "KIND", struct load_options, arrivals,
-                  "exponential (Poisson, the default), fixed, uniform, or e.g. lognormal:1,0.5"),
+                  "exponential (Poisson, the default), fixed, uniform, e.g. lognormal:1,0.5, or "
+                  "replay:FILE"),
     OPTION_COUNT("seed", 0, "N", struct load_options, seed,
                  "of times, operations and keys (random, and reported)"),
     OPTION_LIST(
@@ -93,6 +94,7 @@ void load_plan_init(struct load_plan *plan)
 void load_plan_free(struct load_plan *plan)
 {
     workload_free(&plan->workload);
+    recording_free(&plan->recording);
     array_free(&plan->options.agents);
     free(plan->agents);
 }
@@ -130,12 +132,7 @@ static int check_numbers(const struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT, "--repetitions and --hgrm exclude each other");
     if (o->restart && o->repetitions == 1)
         return error_set(err, ERROR_INPUT, "--restart is for --repetitions");
-    if (o->prepare)
-        return 0;
-    if (!(o->rate > 0))
-        return error_set(err, ERROR_INPUT,
-                         "--rate is needed, and more than 0: requests per second, like 20k");
-    if (o->duration_ns == 0)
+    if (!o->prepare && o->duration_ns == 0)
         return error_set(err, ERROR_INPUT, "--duration must be more than 0");
     return 0;
 }
@@ -161,14 +158,9 @@ static int choose_workload(struct load_plan *plan, struct error *err)
                              "workload asks for (service); lab does",
                              protocol->name);
     }
-    if (o->arrivals) {
-        struct distribution arrivals;
-        if (arrivals_parse(o->arrivals, &arrivals, err) < 0)
-            return error_prefix(err, "--arrivals");
-        distribution_free(&workload->arrivals);
-        workload->arrivals = arrivals;
-    }
-    arrivals_format(&workload->arrivals, plan->arrivals, sizeof plan->arrivals);
+    if (o->arrivals && workload_set_arrivals(workload, o->arrivals, err) < 0)
+        return error_prefix(err, "--arrivals");
+    workload_format_arrivals(workload, plan->arrivals, sizeof plan->arrivals);
     rate_pattern_format(&workload->pattern, plan->pattern, sizeof plan->pattern);
     return 0;
 }
@@ -259,6 +251,42 @@ static int make_agents(struct load_plan *plan, struct error *err)
     return 0;
 }
 
+// What does not hold still by plan cannot be loaded until it does.
+static int check_pattern(const struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    if (o->target && plan->workload.pattern.kind != PATTERN_CONSTANT)
+        return error_set(err, ERROR_INPUT,
+                         "--target needs a rate that holds still, and the workload's pattern is "
+                         "%s: use --duration",
+                         plan->pattern);
+    if (!plan->workload.recording)
+        return 0;
+    if (o->target || plan->agent_count || plan->workload.pattern.kind != PATTERN_CONSTANT)
+        return error_set(err, ERROR_INPUT,
+                         "a recording (%s) excludes --target, --agent and a pattern",
+                         plan->arrivals);
+    return 0;
+}
+
+// The recording's own rate and length stand where none is asked for.
+static int take_recording(struct load_plan *plan, struct error *err)
+{
+    struct load_options *o = &plan->options;
+    if (!plan->workload.recording)
+        return 0;
+    int status = recording_load(plan->workload.recording, &plan->workload, &plan->recording, err);
+    if (status < 0)
+        return status;
+    double rate = recording_rate(&plan->recording);
+    if (!(o->rate > 0))
+        o->rate = rate;
+    double whole_ns = (double)plan->recording.requests.count * 1e9 / o->rate + 1;
+    if (whole_ns < (double)o->duration_ns)
+        o->duration_ns = (uint64_t)whole_ns;
+    return 0;
+}
+
 int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -278,12 +306,11 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     status = choose_workload(plan, err);
     if (status < 0)
         return status;
-    if (o->target && plan->workload.pattern.kind != PATTERN_CONSTANT)
-        return error_set(
-            err, ERROR_INPUT,
-            "--target needs a rate that holds still, and the workload's pattern is %s: "
-            "use --duration",
-            plan->pattern);
+    if (!o->prepare && (check_pattern(plan, err) < 0 || take_recording(plan, err) < 0))
+        return -(int)err->kind;
+    if (!o->prepare && !(o->rate > 0))
+        return error_set(err, ERROR_INPUT,
+                         "--rate is needed, and more than 0: requests per second, like 20k");
     if (o->seed == seed_not_given) {
         uint32_t seed;
         if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
@@ -324,6 +351,7 @@ struct method_settings load_plan_method(const struct load_plan *plan)
                                     .arrivals = plan->workload.arrivals,
                                     .rate = o->rate,
                                     .pattern = plan->workload.pattern,
+                                    .recorded = plan->workload.recording != NULL,
                                     .duration_s = (double)o->duration_ns / 1e9,
                                     .turn = o->connections,
                                     .budget_s = (double)o->max_duration_ns / 1e9};

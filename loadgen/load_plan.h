@@ -15,6 +15,7 @@
 #include "loadgen/engine.h"
 #include "loadgen/load_summary.h"
 #include "loadgen/method.h"
+#include "loadgen/recording.h"
 #include "loadgen/server_address.h"
 #include "loadgen/slo.h"
 #include "loadgen/sweep_range.h"
@@ -41,6 +42,7 @@ struct load_plan {
     struct workload workload;
     char arrivals[4200]; // what they come to, for people
     char pattern[500];   // the same
+    struct recording recording; // no requests: arrivals are drawn
     enum stamp_mode stamps;
     double quantile; // the target's, or the SLO's
     // Of --sweep; of --slo, where to search: `to` may be +infinity, and `step` is how near to

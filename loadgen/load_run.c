@@ -193,8 +193,11 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     engine.duration_ns = point->duration_ns;
     settings.rate = point->rate;
     settings.duration_s = (double)point->duration_ns / 1e9;
-    int status = schedule_draw(&plan->workload, &plan->workload.arrivals, point->rate,
-                               point->duration_ns, point->seed, &schedule, err);
+    int status = plan->recording.requests.count
+                     ? recording_draw(&plan->recording, &plan->workload, point->rate,
+                                      point->duration_ns, point->seed, &schedule, err)
+                     : schedule_draw(&plan->workload, &plan->workload.arrivals, point->rate,
+                                     point->duration_ns, point->seed, &schedule, err);
     if (status == 0)
         status = engine_run(&engine, &schedule, &outcome->result, err);
     schedule_free(&schedule);

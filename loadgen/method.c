@@ -253,15 +253,15 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     if (!values)
         return error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
                          run->sample_count);
-    const struct arrivals_asked asked = {&settings->arrivals, settings->rate, &settings->pattern,
-                                         settings->duration_s};
+    const struct arrivals_asked asked = {settings->recorded ? NULL : &settings->arrivals,
+                                         settings->rate, &settings->pattern, settings->duration_s};
     int status = 0;
     if (!settings->pooled)
         status = arrivals_judge(run, &asked, &method->arrivals, err);
     if (status == 0 && !settings->pooled)
         status = client_bias_judge(run, settings->quantile, idle, &method->client, err);
     if (status == 0)
-        status = settings->pattern.kind == PATTERN_CONSTANT
+        status = settings->pattern.kind == PATTERN_CONSTANT && !settings->recorded
                      ? judge_latencies(run, values, method, err)
                      : judge_pattern(run, values, method, err);
     free(values);

@@ -46,8 +46,9 @@ struct method_settings {
     double rate;                  // as asked for, before the pattern
     struct rate_pattern pattern;  // how it changes ...
     double duration_s;            // ... over so long; not looked at when it is constant
-    size_t turn;                  // how many connections take turns
-    double budget_s;              // how long the load may last; 0: it lasted as long as was asked
+    bool recorded;   // gaps as the intended times have them; the rate may change with the recording
+    size_t turn;     // how many connections take turns
+    double budget_s; // how long the load may last; 0: it lasted as long as was asked
     // The samples are pooled from several clients: how each of them sent is not asked of the pool,
     // and stays unknown.
     bool pooled;
@@ -67,7 +68,7 @@ struct method {
     struct levels levels; // instead, of a pattern of steps
     double warm_up_s;
     struct independence independence;
-    struct percentile_interval interval; // of the samples after the warm-up, thinned
+    struct percentile_interval interval; // of the samples after the warm-up
     double needed_s; // of load, for an interval of width_us; +infinity: never; NaN: none asked
 };
 

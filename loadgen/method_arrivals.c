@@ -58,7 +58,7 @@ static void take_times(const struct engine_result *run, enum stamp_source source
                        const struct arrivals_asked *asked, struct send_times *times)
 {
     const double per_us = run->tsc_hz / 1e6, mean_us = 1e6 / asked->rate;
-    const bool constant = asked->pattern->kind == PATTERN_CONSTANT;
+    const bool constant = asked->process && asked->pattern->kind == PATTERN_CONSTANT;
     const struct sample *before = NULL;
     uint64_t origin = 0;
     double paused_us = 0, last_us = 0;
@@ -130,37 +130,66 @@ static size_t count_up_to(const double *values, size_t count, double limit, bool
     return low;
 }
 
-// The Kolmogorov-Smirnov distance of ascending gaps to a process, when each may be off by `off_us`.
-static double lenient_distance(const double *gaps, size_t count, const struct distribution *process,
-                               double mean_us, double off_us)
+// The Kolmogorov-Smirnov distance of ascending gaps to a process, of which `table` holds ascending
+// values, when each may be off by `off_us`.
+static double lenient_distance(const double *gaps, size_t count, const double *table, size_t size,
+                               double off_us)
 {
-    double table[TABLE], greatest = 0;
-    double scale = mean_us / distribution_mean(process);
-    for (size_t i = 0; i < TABLE; i++)
-        table[i] = distribution_quantile(process, ((double)i + 0.5) / TABLE) * scale;
+    double greatest = 0;
     for (size_t i = 0; i < count; i++) {
-        double above = (double)count_up_to(table, TABLE, gaps[i] + off_us, false) / TABLE;
-        double below = (double)count_up_to(table, TABLE, gaps[i] - off_us, true) / TABLE;
+        double above = (double)count_up_to(table, size, gaps[i] + off_us, false) / (double)size;
+        double below = (double)count_up_to(table, size, gaps[i] - off_us, true) / (double)size;
         greatest = fmax(greatest, fmax((double)(i + 1) / (double)count - above,
                                        below - (double)i / (double)count));
     }
     return greatest;
 }
 
-// gaps: ascending.
-static void judge_gaps(const double *gaps, size_t count, const struct distribution *process,
-                       double mean_us, double cost, struct arrivals *result)
+static double distance_to(const struct distribution *process, const double *gaps, size_t count,
+                          double mean_us, double off_us)
+{
+    double table[TABLE], scale = mean_us / distribution_mean(process);
+    for (size_t i = 0; i < TABLE; i++)
+        table[i] = distribution_quantile(process, ((double)i + 0.5) / TABLE) * scale;
+    return lenient_distance(gaps, count, table, TABLE, off_us);
+}
+
+// To the gaps that the intended times of what was sent have. work: room for all of them.
+static double distance_to_intended(const struct engine_result *run, const double *gaps,
+                                   size_t count, double off_us, double *work)
+{
+    const struct sample *before = NULL;
+    size_t found = 0;
+    for (size_t i = 0; i < run->sample_count; i++) {
+        const struct sample *sample = &run->samples[i];
+        if (!sample->sent_tsc)
+            continue;
+        if (before)
+            work[found++] =
+                (double)(sample->intended_tsc - before->intended_tsc) / run->tsc_hz * 1e6;
+        before = sample;
+    }
+    quantile_sort(work, found);
+    return found ? lenient_distance(gaps, count, work, found, off_us) : NAN;
+}
+
+// gaps: ascending. work: room for as many.
+static void judge_gaps(const struct engine_result *run, const struct distribution *process,
+                       const double *gaps, size_t count, double mean_us, double cost, double *work,
+                       struct arrivals *result)
 {
     result->gaps = count;
     result->mean_us = gsl_stats_mean(gaps, 1, count);
     result->variation = gsl_stats_sd(gaps, 1, count) / result->mean_us;
-    if (process->kind == DISTRIBUTION_EXPONENTIAL) {
+    result->best = distance_slack;
+    if (!process) {
+        result->distance = distance_to_intended(run, gaps, count, cost, work);
+    } else if (process->kind == DISTRIBUTION_EXPONENTIAL) {
         exponential_fit_sorted(gaps, count, mean_us, &result->fit);
         result->distance = result->fit.distance;
-        result->best = exponential_function(cost, &mean_us) + distance_slack;
+        result->best += exponential_function(cost, &mean_us);
     } else {
-        result->distance = lenient_distance(gaps, count, process, mean_us, leave * mean_us + cost);
-        result->best = distance_slack;
+        result->distance = distance_to(process, gaps, count, mean_us, leave * mean_us + cost);
     }
     result->tolerance = result->best + distance_tolerance;
     result->right = result->distance <= result->tolerance;
@@ -193,8 +222,8 @@ int arrivals_judge(const struct engine_result *run, const struct arrivals_asked 
             times.us[i] = times.us[i + 1] - times.us[i];
         quantile_sort(times.us, gaps);
         if (gaps >= GAPS_LEAST && times.us[gaps - 1] > 0)
-            judge_gaps(times.us, gaps, asked->process, mean_us, result->back_to_back_us * stretch,
-                       result);
+            judge_gaps(run, asked->process, times.us, gaps, mean_us,
+                       result->back_to_back_us * stretch, times.queued_us, result);
     }
     free(times.us);
     free(times.queued_us);

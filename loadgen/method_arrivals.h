@@ -30,7 +30,8 @@ struct arrivals {
     double variation;           // their coefficient of variation
     struct exponential_fit fit; // of exponential arrivals; else its count is 0
     // Exponential: Kolmogorov-Smirnov. Else the same with leave to be off by a tenth of the mean
-    // gap and the cost of a send, so that processes with steps (fixed) can be judged too.
+    // gap (of a recording: without) and the cost of a send, so that processes with steps (fixed)
+    // can be judged too.
     double distance;
     double best;      // the least distance that sending one after the other allows, plus 0.01
     double tolerance; // the greatest distance that is still called right

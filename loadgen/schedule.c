@@ -20,6 +20,24 @@ static gsl_rng *open_stream(uint64_t seed, enum stream stream)
     return random;
 }
 
+static int open_streams(uint64_t seed, gsl_rng *streams[STREAMS], struct error *err)
+{
+    int result = 0;
+    for (unsigned i = 0; i < STREAMS; i++) {
+        streams[i] = open_stream(seed, i);
+        if (!streams[i])
+            result = error_set(err, ERROR_FAILED, "out of memory for the schedule");
+    }
+    return result;
+}
+
+static void close_streams(gsl_rng *streams[STREAMS])
+{
+    for (unsigned i = 0; i < STREAMS; i++)
+        if (streams[i])
+            gsl_rng_free(streams[i]);
+}
+
 static uint16_t draw_operation(const struct workload *workload, double sum, gsl_rng *random)
 {
     double at = gsl_rng_uniform(random) * sum;
@@ -35,15 +53,21 @@ static uint16_t draw_operation(const struct workload *workload, double sum, gsl_
     return last; // rounding
 }
 
+static double weights(const struct workload *workload)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
+        sum += workload->mix[i];
+    return sum;
+}
+
 static int draw_all(const struct workload *workload, const struct distribution *gaps,
                     double ns_per_gap, uint64_t duration_ns, gsl_rng *streams[STREAMS],
                     struct schedule *schedule, struct error *err)
 {
     struct rank_sampler keys;
     rank_sampler_init(&keys, &workload->popularity, workload->key_count);
-    double sum = 0;
-    for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
-        sum += workload->mix[i];
+    double sum = weights(workload);
     // Drawn for a constant rate over the pattern's integral, then moved to where it is reached.
     const struct rate_pattern *pattern = &workload->pattern;
     double duration = (double)duration_ns, x = 0;
@@ -83,13 +107,8 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
                          "%.0f requests/s for %.3f s are %.3g requests; at most 2 billion can be "
                          "scheduled",
                          rate, (double)duration_ns / 1e9, expected);
-    gsl_rng *streams[STREAMS] = {0};
-    int result = 0;
-    for (unsigned i = 0; i < STREAMS; i++) {
-        streams[i] = open_stream(seed, i);
-        if (!streams[i])
-            result = error_set(err, ERROR_FAILED, "out of memory for the schedule");
-    }
+    gsl_rng *streams[STREAMS];
+    int result = open_streams(seed, streams, err);
     size_t likely = (size_t)(expected + 5 * sqrt(expected) + 16);
     if (result == 0 && array_reserve(schedule, likely) < 0)
         result =
@@ -97,9 +116,25 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
     double ns_per_gap = 1e9 / rate / distribution_mean(arrivals);
     if (result == 0)
         result = draw_all(workload, arrivals, ns_per_gap, duration_ns, streams, schedule, err);
-    for (unsigned i = 0; i < STREAMS; i++)
-        if (streams[i])
-            gsl_rng_free(streams[i]);
+    close_streams(streams);
+    if (result < 0)
+        schedule_free(schedule);
+    return result;
+}
+
+int schedule_draw_requests(const struct workload *workload, uint64_t seed,
+                           struct schedule *schedule, struct error *err)
+{
+    struct rank_sampler keys;
+    gsl_rng *streams[STREAMS];
+    double sum = weights(workload);
+    int result = open_streams(seed, streams, err);
+    rank_sampler_init(&keys, &workload->popularity, workload->key_count);
+    for (size_t i = 0; result == 0 && i < schedule->count; i++) {
+        schedule->items[i].key = (uint32_t)rank_sample(&keys, streams[STREAM_KEYS]);
+        schedule->items[i].operation = draw_operation(workload, sum, streams[STREAM_OPERATIONS]);
+    }
+    close_streams(streams);
     if (result < 0)
         schedule_free(schedule);
     return result;

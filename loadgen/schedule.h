@@ -33,4 +33,9 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
                   struct error *err);
 void schedule_free(struct schedule *schedule);
 
+// Draws operations and keys for a schedule that has its times: those that schedule_draw would.
+// ERROR_FAILED: out of memory; the schedule is then freed.
+int schedule_draw_requests(const struct workload *workload, uint64_t seed,
+                           struct schedule *schedule, struct error *err);
+
 #endif

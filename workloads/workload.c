@@ -83,6 +83,8 @@ void workload_free(struct workload *workload)
     distribution_free(&workload->value_size_bytes);
     distribution_free(&workload->arrivals);
     distribution_free(&workload->service_ns);
+    free(workload->recording);
+    workload->recording = NULL;
 }
 
 static bool has_default_mix(const struct workload *workload)
@@ -236,16 +238,42 @@ static int resolve_protocol(const struct workload_text *text, struct workload *w
     return result < 0 ? error_prefix(err, "protocol") : 0;
 }
 
+static const char replay[] = "replay:";
+
+int workload_set_arrivals(struct workload *workload, const char *text, struct error *err)
+{
+    struct distribution times = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1};
+    char *recording = NULL;
+    if (strncmp(text, replay, strlen(replay)) != 0) {
+        int status = arrivals_parse(text, &times, err);
+        if (status < 0)
+            return status;
+    } else if (!text[strlen(replay)]) {
+        return error_set(err, ERROR_INPUT, "\"%s\" names no file", text);
+    } else if (!(recording = strdup(text + strlen(replay)))) {
+        return error_set(err, ERROR_FAILED, "out of memory");
+    }
+    distribution_free(&workload->arrivals);
+    free(workload->recording);
+    workload->arrivals = times;
+    workload->recording = recording;
+    return 0;
+}
+
+char *workload_format_arrivals(const struct workload *workload, char *out, size_t out_bytes)
+{
+    if (!workload->recording)
+        return arrivals_format(&workload->arrivals, out, out_bytes);
+    snprintf(out, out_bytes, "%s%s", replay, workload->recording);
+    return out;
+}
+
 static int resolve_times(const struct workload_text *text, struct workload *workload,
                          struct error *err)
 {
     struct distribution times;
-    if (text->arrivals) {
-        if (arrivals_parse(text->arrivals, &times, err) < 0)
-            return error_prefix(err, "arrivals");
-        distribution_free(&workload->arrivals);
-        workload->arrivals = times;
-    }
+    if (text->arrivals && workload_set_arrivals(workload, text->arrivals, err) < 0)
+        return error_prefix(err, "arrivals");
     if (text->pattern && rate_pattern_parse(text->pattern, &workload->pattern, err) < 0)
         return error_prefix(err, "pattern");
     if (!text->service)
@@ -392,7 +420,7 @@ json_t *workload_to_json(const struct workload *workload)
     for (unsigned i = 0; i < workload->protocol->operation_count; i++)
         json_object_set_new(mix, workload->protocol->operations[i].name,
                             json_real(workload->mix[i]));
-    arrivals_format(&workload->arrivals, arrivals, sizeof arrivals);
+    workload_format_arrivals(workload, arrivals, sizeof arrivals);
     json_t *json = json_pack(
         "{s:s, s:o, s:{s:I, s:o, s:o}, s:{s:o}, s:s}", "protocol", workload->protocol->name, "mix",
         mix, "keys", "count", (json_int_t)workload->key_count, "size",

@@ -9,7 +9,7 @@
 //     mix: {get: 90, set: 10}                   # weights; the protocol names its operations
 //     keys: {count: 100k, size: {fixed: 31}, popularity: {zipf: 0.99}}   # or {uniform: true}
 //     values: {size: {uniform: [100, 300]}}     # a distribution (workloads/distribution_text.h)
-//     arrivals: exponential                     # or another (arrivals_parse)
+//     arrivals: exponential                     # or another (arrivals_parse), or replay:FILE
 //     pattern: ramp:0.5,1.5                     # the rate over time (workloads/rate_pattern.h)
 //     service: exponential:10us                 # lab only: how long the server is to work
 //
@@ -48,6 +48,7 @@ struct workload {
     struct rate_pattern pattern;          // of the rate over a run
     bool service_given;                   // false: the server knows how long it works
     struct distribution service_ns;
+    char *recording; // a file whose times are sent again instead of arrivals; NULL: none
 };
 
 // The text form, as libcyaml fills it in. NULL: the key is absent.
@@ -87,6 +88,11 @@ void workload_defaults(struct workload *workload);
 // their file. The workload keeps no pointer into the text.
 int workload_resolve(const struct workload_text *text, struct workload *workload,
                      struct error *err);
+
+// Takes arrivals as people write them: replay:FILE, or what arrivals_parse takes; and writes them
+// back. ERROR_INPUT names what is wrong.
+int workload_set_arrivals(struct workload *workload, const char *text, struct error *err);
+char *workload_format_arrivals(const struct workload *workload, char *out, size_t out_bytes);
 
 // Frees what its distributions own.
 void workload_free(struct workload *workload);

@@ -139,6 +139,16 @@ load --workload "$dir/steps.yaml" --rate 1k --duration 2s
 load --workload "$dir/steps.yaml" --rate 1k --target p99 --ci 1ms
 [ $? -eq 2 ] && grep -q 'target needs a rate that holds still' "$dir/err" || fail 'steps: --target'
 
+# A recording is sent again: every request of it, also of what was recorded here.
+awk 'BEGIN {for (i = 0; i < 900; i++) printf "%.4f\n", i / 600 + (i % 7) / 10000}' >"$dir/times.csv"
+load --arrivals "replay:$dir/times.csv" --samples "$dir/r"
+[ "$(value scheduled)" = 900 ] || fail 'replay: CSV'
+load --arrivals "replay:$dir/r/samples.tlog" --rate 1200
+[ "$(value scheduled)" = 900 ] && [ "$(value rate)" = 1200.0 ] || fail 'replay: samples.tlog'
+printf '1\n2\n1.5\n' >"$dir/times.csv"
+refused "$dir/times.csv:3: what stands here is before" --arrivals "replay:$dir/times.csv"
+refused 'a recording (replay:' --arrivals "replay:$dir/r/samples.tlog" --target p99 --ci 1ms
+
 # A healthy server: until the median is known to 50 us; one sample for each scheduled request, and
 # the connections of every round. Then a plain run.
 healthy() {
