@@ -8,14 +8,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 // Where the bytes of one AUX ring lie, without what snapshots repeat.
 struct ring_part {
     uint64_t offset; // in the stream as we see it
     uint64_t bytes;
     const uint8_t *data;
+    const uint8_t *mapping; // of the file it lies in
 };
 
 struct ring {
@@ -82,26 +81,32 @@ static const uint8_t *ring_view(void *context, uint64_t offset, size_t bytes, ui
 static void ring_release(void *context, uint64_t offset, uint64_t bytes)
 {
     const struct ring *ring = context;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (size_t i = ring_part_at(ring, offset);
          i < ring->parts.count && ring->parts.items[i].offset < offset + bytes; i++) {
         const struct ring_part *part = &ring->parts.items[i];
         uint64_t from = offset > part->offset ? offset - part->offset : 0;
         uint64_t to = offset + bytes - part->offset;
         to = to < part->bytes ? to : part->bytes;
-        uintptr_t begin = ((uintptr_t)part->data + from + page - 1) & ~(page - 1);
-        uintptr_t end = ((uintptr_t)part->data + to) & ~(page - 1);
-        if (begin < end) // the file's mapping: what is read again comes from the file again
-            madvise((void *)begin, end - begin, MADV_DONTNEED);
+        pt_pages_release(part->mapping, part->data + from, to - from);
     }
 }
 
-static int ring_build(const struct perf_aux_stream *aux, struct ring *ring, struct error *err)
+// Where the mapping of the file begins that these bytes lie in.
+static const uint8_t *mapping_of(const struct perf_data *data, const uint8_t *bytes)
+{
+    for (size_t i = 0; i < data->input_count; i++)
+        if (bytes >= data->inputs[i].data && bytes < data->inputs[i].data + data->inputs[i].bytes)
+            return data->inputs[i].data;
+    return bytes;
+}
+
+static int ring_build(const struct perf_data *data, const struct perf_aux_stream *aux,
+                      struct ring *ring, struct error *err)
 {
     for (size_t i = 0; i < aux->extents.count; i++) {
         const struct perf_aux_extent *extent = &aux->extents.items[i];
         struct ring_part part = {ring->bytes, extent->bytes - extent->overlap,
-                                 extent->data + extent->overlap};
+                                 extent->data + extent->overlap, mapping_of(data, extent->data)};
         if (part.bytes == 0)
             continue;
         bool breaks = ring->bytes > 0 && !extent->continues;
@@ -262,7 +267,7 @@ static int add_ring(struct pt_trace *trace, struct recording *recording, size_t 
     const struct perf_data *data = &recording->data;
     const struct perf_aux_stream *aux = &data->streams.items[index];
     struct ring *ring = &recording->rings[index];
-    int result = ring_build(aux, ring, err);
+    int result = ring_build(data, aux, ring, err);
     if (result < 0 || ring->bytes == 0)
         return result;
     struct pt_trace_stream *stream = pt_trace_add(trace, err);
