@@ -113,6 +113,9 @@ int experiment_parse(const char *name, const char *text, size_t bytes,
                      struct experiment *experiment, struct error *err);
 void experiment_free(struct experiment *experiment);
 
+// Another seed for the load, and the agents' that follow from it.
+int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err);
+
 // The resolved experiment (docs/formats.md). The caller owns it; NULL: no memory.
 json_t *experiment_to_json(const struct experiment *experiment);
 

@@ -29,17 +29,18 @@ static int resolve_agent(struct resolver *r, int node, const struct agent_entry 
     return resolve_cores(r, node, entry->cores, entry->cores_count, &spec->cores);
 }
 
-// What does not fit together is told at the list.
-static int resolve_together(struct resolver *r, int list)
+int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err)
 {
-    struct experiment_load *load = &r->experiment->load;
+    struct experiment_load *load = &experiment->load;
     struct agent_spec specs[AGENTS_MAX];
-    struct error inner;
+    load->seed = seed;
+    if (load->agents.count == 0)
+        return 0;
     for (size_t i = 0; i < load->agents.count; i++)
         specs[i] = load->agents.items[i].spec;
-    if (agent_specs_resolve(specs, load->agents.count, load->connections, 1, load->depth,
-                            load->seed, &load->rate, &inner) < 0)
-        return yaml_error(r->source, list, r->err, "agents: %s", inner.text);
+    if (agent_specs_resolve(specs, load->agents.count, load->connections, 1, load->depth, seed,
+                            &load->rate, err) < 0)
+        return -ERROR_INPUT;
     for (size_t i = 0; i < load->agents.count; i++)
         load->agents.items[i].spec = specs[i];
     return 0;
@@ -57,5 +58,9 @@ int resolve_agents(struct resolver *r, int load)
         if (array_push(&r->experiment->load.agents, agent) < 0)
             return out_of_memory(r);
     }
-    return spec->agents_count ? resolve_together(r, list) : 0;
+    struct error inner;
+    // What does not fit together is told at the list.
+    if (experiment_set_seed(r->experiment, r->experiment->load.seed, &inner) < 0)
+        return yaml_error(r->source, list, r->err, "agents: %s", inner.text);
+    return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "experiments/experiment.h"
+#include "experiments/repetitions.h"
 #include "experiments/run.h"
 #include "experiments/run_results.h"
 
@@ -50,7 +51,7 @@ static int check(const struct experiment *experiment, bool json)
     return written < 0 ? ERROR_FAILED : 0;
 }
 
-static int run(const struct experiment *experiment, const struct run_options *o, bool *available,
+static int run(struct experiment *experiment, const struct run_options *o, bool *available,
                struct error *err)
 {
     struct progress progress;
@@ -59,6 +60,8 @@ static int run(const struct experiment *experiment, const struct run_options *o,
     const struct run_settings settings = {.folder = o->out, .progress = &progress};
     const struct run_results_settings results = {
         .json = o->json, .quiet = o->quiet, .progress = &progress};
+    if (experiment->repetitions > 1)
+        return repetitions_run(experiment, &settings, &results, available, err);
     int result = run_experiment(experiment, &settings, &outcome, err);
     if (result == 0)
         result = run_results_write(&outcome.folder, &results, available, err);

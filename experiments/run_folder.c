@@ -140,19 +140,21 @@ static int fill(const struct run_folder *folder, const struct experiment *experi
     return result;
 }
 
+int run_folder_make_empty(struct run_folder *folder, const char *wanted, const char *name,
+                          struct error *err)
+{
+    if (wanted && (strlen(wanted) == 0 || strlen(wanted) > 3000))
+        return error_set(err, ERROR_INPUT, "\"%.60s\" is not a folder's name", wanted);
+    if (!wanted)
+        return make_fresh(folder, name, err);
+    snprintf(folder->path, sizeof folder->path, "%s", wanted);
+    int result = make_directories(wanted, err);
+    return result < 0 ? result : check_empty(wanted, err);
+}
+
 int run_folder_make(struct run_folder *folder, const char *wanted,
                     const struct experiment *experiment, struct error *err)
 {
-    int result;
-    if (wanted && (strlen(wanted) == 0 || strlen(wanted) > 3000))
-        return error_set(err, ERROR_INPUT, "\"%.60s\" is not a folder's name", wanted);
-    if (!wanted) {
-        result = make_fresh(folder, experiment->name, err);
-    } else {
-        snprintf(folder->path, sizeof folder->path, "%s", wanted);
-        result = make_directories(wanted, err);
-        if (result == 0)
-            result = check_empty(wanted, err);
-    }
+    int result = run_folder_make_empty(folder, wanted, experiment->name, err);
     return result < 0 ? result : fill(folder, experiment, err);
 }

@@ -22,6 +22,10 @@ struct run_folder {
 int run_folder_make(struct run_folder *folder, const char *wanted,
                     const struct experiment *experiment, struct error *err);
 
+// The same without anything in it.
+int run_folder_make_empty(struct run_folder *folder, const char *wanted, const char *name,
+                          struct error *err);
+
 // Writes "<folder>/<name>" into path and returns it.
 char *run_folder_path(const struct run_folder *folder, const char *name,
                       char path[RUN_PATH_BYTES + 128]);

@@ -50,7 +50,7 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
         result = run_analysis_write(&run, err);
     progress_end(settings->progress);
     *available = run.verdict_available;
-    if (result == 0)
+    if (result == 0 && !settings->silent)
         result = print(&run, settings, report, err);
     run_analysis_free(&run);
     return result;

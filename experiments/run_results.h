@@ -12,8 +12,9 @@
 #include "experiments/run_folder.h"
 
 struct run_results_settings {
-    bool json;  // summary.json's document on stdout instead of the summary in words
-    bool quiet; // only the report's path
+    bool json;   // summary.json's document on stdout instead of the summary in words
+    bool quiet;  // only the report's path
+    bool silent; // nothing at all
     struct progress *progress;
 };
 

@@ -46,3 +46,51 @@ void between_runs_judge(const struct repetition *repetitions, size_t count, doub
     result->p = isinf(result->statistic) ? 0 : gsl_cdf_chisq_Q(result->statistic, n - 1);
     result->exceeds = result->p < 1 - confidence;
 }
+
+// --- telling it
+// -----------------------------------------------------------------------------------
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *between_runs_json(const struct between_runs *found, const char *percentile)
+{
+    json_t *json =
+        json_pack("{s:s,s:I}", "percentile", percentile, "counted", (json_int_t)found->count);
+    json_object_set_new(json, "range_us",
+                        json_pack("[o,o]", number(found->low), number(found->high)));
+    json_object_set_new(json, "spread_us", number(found->spread));
+    json_object_set_new(json, "within_us", number(found->within));
+    json_object_set_new(json, "between_us", number(found->between));
+    json_object_set_new(json, "chi_squared",
+                        found->judged ? number(found->statistic) : json_null());
+    json_object_set_new(json, "p", number(found->p));
+    json_object_set_new(json, "exceeds_within",
+                        found->judged ? json_boolean(found->exceeds) : json_null());
+    return json;
+}
+
+void between_runs_print(const struct between_runs *found, const struct repetition *repetitions,
+                        size_t count, const char *percentile, FILE *out)
+{
+    fprintf(out, "  %s of each", percentile);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, "%s %.1f", i ? "," : "   ", repetitions[i].value);
+        if (repetitions[i].interval.known)
+            fprintf(out, " [%.1f, %.1f]", repetitions[i].interval.low,
+                    repetitions[i].interval.high);
+    }
+    fprintf(out, " us\n");
+    if (!found->judged)
+        fprintf(out, "  between    too few repetitions have a known %s to compare them\n",
+                percentile);
+    else
+        fprintf(
+            out,
+            "  between    %.1f to %.1f us: %s what chance within the repetitions explains "
+            "(chi-squared %.3g, p = %.2g; %.1f us of standard deviation between, %.1f within)\n",
+            found->low, found->high, found->exceeds ? "more than" : "no more than",
+            found->statistic, found->p, found->between, found->within);
+}

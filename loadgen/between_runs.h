@@ -11,8 +11,10 @@
 #ifndef LOADGEN_BETWEEN_RUNS_H
 #define LOADGEN_BETWEEN_RUNS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/quantile.h"
 
@@ -36,5 +38,10 @@ struct between_runs {
 // Looks at `count` repetitions.
 void between_runs_judge(const struct repetition *repetitions, size_t count, double confidence,
                         struct between_runs *result);
+
+// "between" of docs/load-json.md, and for people. The caller owns the JSON; NULL: out of memory.
+json_t *between_runs_json(const struct between_runs *found, const char *percentile);
+void between_runs_print(const struct between_runs *found, const struct repetition *repetitions,
+                        size_t count, const char *percentile, FILE *out);
 
 #endif

@@ -164,28 +164,6 @@ static int sum_up(struct repeat *repeat, struct error *err)
 
 // --- the report ----------------------------------------------------------------------------------
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *between_json(const struct between_runs *found, const char *percentile)
-{
-    json_t *json =
-        json_pack("{s:s,s:I}", "percentile", percentile, "counted", (json_int_t)found->count);
-    json_object_set_new(json, "range_us",
-                        json_pack("[o,o]", number(found->low), number(found->high)));
-    json_object_set_new(json, "spread_us", number(found->spread));
-    json_object_set_new(json, "within_us", number(found->within));
-    json_object_set_new(json, "between_us", number(found->between));
-    json_object_set_new(json, "chi_squared",
-                        found->judged ? number(found->statistic) : json_null());
-    json_object_set_new(json, "p", number(found->p));
-    json_object_set_new(json, "exceeds_within",
-                        found->judged ? json_boolean(found->exceeds) : json_null());
-    return json;
-}
-
 static json_t *repeat_json(const struct repeat *repeat, const struct between_runs *found,
                            const char *percentile)
 {
@@ -195,29 +173,9 @@ static json_t *repeat_json(const struct repeat *repeat, const struct between_run
     json_object_del(json, "method"); // each repetition has its own
     json_object_set_new(json, "repetitions",
                         json_pack("{s:i,s:s?,s:o,s:O}", "count", (int)repeat->done, "restart",
-                                  plan->options.restart, "between", between_json(found, percentile),
-                                  "list", repeat->documents));
+                                  plan->options.restart, "between",
+                                  between_runs_json(found, percentile), "list", repeat->documents));
     return json;
-}
-
-static void print_repetitions(const struct repeat *repeat, const struct between_runs *found,
-                              const char *percentile)
-{
-    printf("  %s of each", percentile);
-    for (unsigned i = 0; i < repeat->done; i++) {
-        const struct repetition *one = &repeat->repetitions[i];
-        printf("%s %.1f", i ? "," : "   ", one->value);
-        if (one->interval.known)
-            printf(" [%.1f, %.1f]", one->interval.low, one->interval.high);
-    }
-    printf(" us%s\n", repeat->plan->options.restart ? ", the server restarted between" : "");
-    if (!found->judged)
-        printf("  between    too few repetitions have a known %s to compare them\n", percentile);
-    else
-        printf("  between    %.1f to %.1f us: %s what chance within the repetitions explains "
-               "(chi-squared %.3g, p = %.2g; %.1f us of standard deviation between, %.1f within)\n",
-               found->low, found->high, found->exceeds ? "more than" : "no more than",
-               found->statistic, found->p, found->between, found->within);
 }
 
 static int report(const struct repeat *repeat, struct error *err)
@@ -235,7 +193,7 @@ static int report(const struct repeat *repeat, struct error *err)
     } else {
         const struct load_facts facts = load_plan_facts(plan);
         load_summary_print(summary, &repeat->pool.pool, &facts, stdout);
-        print_repetitions(repeat, &found, percentile);
+        between_runs_print(&found, repeat->repetitions, repeat->done, percentile, stdout);
     }
     return load_verdict(summary, err);
 }

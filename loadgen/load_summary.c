@@ -345,6 +345,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "cores", cores_json(result));
     json_object_set_new(json, "depth",
                         result->depth_is_cap ? json_null() : json_integer(result->depth));
+    json_object_set_new(json, "tsc_hz", json_real(result->tsc_hz));
     json_object_set_new(json, "duration_s", json_real(summary->duration_s));
     json_object_set_new(json, "offered_rate", number_or_null(summary->offered_rate));
     json_object_set_new(json, "achieved_rate", number_or_null(summary->achieved_rate));

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/repetitions.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/log_file.h"
+#include "base/quantile.h"
+#include "loadgen/between_runs.h"
+#include "loadgen/load_summary.h"
+#include "loadgen/sample_log.h"
+#include "workloads/hash.h"
+
+static const double confidence = 0.95; // of the pooled percentiles
+
+struct repetition_array ARRAY_OF(struct repetition);
+struct latency_array ARRAY_OF(double);
+
+struct series {
+    struct run_folder folder;
+    struct repetition_array repetitions;
+    struct latency_array latencies; // of all requests, us
+    json_t *list;                   // one object per repetition
+    char percentile[32];            // that the load's method judged
+    bool available;
+};
+
+// --- one repetition ------------------------------------------------------------------------------
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static int add_latencies(struct series *series, const char *path, double tsc_hz, struct error *err)
+{
+    struct log_reader reader;
+    int result =
+        log_reader_open(&reader, path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
+    if (result < 0)
+        return result;
+    const struct sample *samples = reader.records;
+    if (array_reserve(&series->latencies, series->latencies.count + reader.count) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for the requests of all repetitions");
+    for (size_t i = 0; result == 0 && i < reader.count; i++)
+        series->latencies.items[series->latencies.count++] =
+            sample_is_answered(&samples[i])
+                ? (double)(int64_t)(samples[i].reply_tsc - samples[i].intended_tsc) / tsc_hz * 1e6
+                : INFINITY;
+    log_reader_close(&reader);
+    return result;
+}
+
+static int take_load(struct series *series, const char *name, const struct run_folder *folder,
+                     uint64_t seed, struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    json_error_t where;
+    json_t *load = json_load_file(run_folder_path(folder, "client/load.json", path), 0, &where);
+    const json_t *method = json_object_get(load, "method"),
+                 *interval = json_object_get(method, "ci");
+    const char *percentile = json_string_value(json_object_get(method, "target"));
+    if (!load || !percentile) {
+        json_decref(load);
+        return error_set(err, ERROR_FAILED, "%s cannot be read: %s", path, where.text);
+    }
+    snprintf(series->percentile, sizeof series->percentile, "%s", percentile);
+    struct repetition one = {
+        .value = number(interval, "value"),
+        .interval = {.low = number(interval, "low"), .high = number(interval, "high")}};
+    one.interval.known = isfinite(one.interval.low) && isfinite(one.interval.high);
+    json_t *object = json_pack("{s:s,s:I,s:O,s:O,s:O,s:O}", "folder", name, "seed",
+                               (json_int_t)seed, "load_verdict", json_object_get(load, "verdict"),
+                               "load_reasons", json_object_get(load, "reasons"), "latency_us",
+                               json_object_get(load, "latency_us"), "ci", interval);
+    int result = 0;
+    if (!object || json_array_append_new(series->list, object) < 0 ||
+        array_push(&series->repetitions, one) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for the repetitions");
+    if (result == 0)
+        result = add_latencies(series, run_folder_path(folder, "client/samples.tlog", path),
+                               number(load, "tsc_hz"), err);
+    json_decref(load);
+    return result;
+}
+
+static int run_one(struct series *series, struct experiment *experiment, uint64_t seed,
+                   const struct run_settings *settings, const struct run_results_settings *results,
+                   struct error *err)
+{
+    char name[40], path[RUN_PATH_BYTES + 128];
+    struct run_outcome outcome;
+    struct run_results_settings silent = *results;
+    bool available = false;
+    snprintf(name, sizeof name, "repetition-%zu", series->repetitions.count + 1);
+    const struct run_settings here = {.folder = run_folder_path(&series->folder, name, path),
+                                      .progress = settings->progress};
+    silent.silent = true;
+    int result = experiment_set_seed(experiment, seed, err);
+    if (result < 0)
+        return result;
+    result = run_experiment(experiment, &here, &outcome, err);
+    if (result == 0)
+        result = run_results_write(&outcome.folder, &silent, &available, err);
+    if (result == 0)
+        result = take_load(series, name, &outcome.folder, seed, err);
+    run_outcome_free(&outcome);
+    series->available &= available;
+    return result < 0 ? error_prefix(err, "%s", name) : 0;
+}
+
+// --- all of them ---------------------------------------------------------------------------------
+
+static json_t *number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *pooled_json(struct series *series)
+{
+    json_t *latency = json_object(), *intervals = json_object();
+    struct latency_array *all = &series->latencies;
+    quantile_sort(all->items, all->count);
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
+        double q = summary_quantiles[i];
+        const struct quantile_interval interval =
+            quantile_interval_sorted(all->items, all->count, q, confidence);
+        json_object_set_new(latency, summary_quantile_names[i],
+                            number_or_null(quantile_sorted(all->items, all->count, q)));
+        if (q < 1)
+            json_object_set_new(intervals, summary_quantile_names[i],
+                                interval.known ? json_pack("[o,o]", number_or_null(interval.low),
+                                                           number_or_null(interval.high))
+                                               : json_null());
+    }
+    return json_pack("{s:I,s:o,s:o}", "requests", (json_int_t)all->count, "latency_us", latency,
+                     "ci_us", intervals);
+}
+
+// The latencies are sorted by now.
+static void print_words(const struct series *series, const struct between_runs *found)
+{
+    const struct latency_array *all = &series->latencies;
+    printf("%zu repetitions, %zu requests; pooled, in us:", series->repetitions.count,
+           series->latencies.count);
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        printf(" %s %.1f", summary_quantile_names[i],
+               quantile_sorted(all->items, all->count, summary_quantiles[i]));
+    putchar('\n');
+    between_runs_print(found, series->repetitions.items, series->repetitions.count,
+                       series->percentile, stdout);
+    for (size_t i = 0; i < series->repetitions.count; i++)
+        printf("Report: %s/repetition-%zu/report.html\n", series->folder.path, i + 1);
+}
+
+static int finish(struct series *series, const struct experiment *experiment,
+                  const struct run_results_settings *results, struct error *err)
+{
+    struct between_runs found;
+    between_runs_judge(series->repetitions.items, series->repetitions.count, confidence, &found);
+    json_t *pooled = pooled_json(series);
+    json_t *document =
+        json_pack("{s:s,s:I,s:b,s:O,s:o,s:O}", "name", experiment->name, "count",
+                  (json_int_t)series->repetitions.count, "restart", true, "pooled", pooled,
+                  "between", between_runs_json(&found, series->percentile), "list", series->list);
+    int result = document
+                     ? run_folder_write_json(&series->folder, "repetitions.json", document, err)
+                     : error_set(err, ERROR_FAILED, "out of memory");
+    if (result == 0 && results->json) {
+        int written = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
+            result = error_set_errno(err, ERROR_FAILED, "cannot print the repetitions");
+    } else if (result == 0 && results->quiet) {
+        printf("%s/repetitions.json\n", series->folder.path);
+    } else if (result == 0) {
+        print_words(series, &found);
+    }
+    json_decref(document);
+    return result;
+}
+
+int repetitions_run(struct experiment *experiment, const struct run_settings *settings,
+                    const struct run_results_settings *results, bool *available, struct error *err)
+{
+    struct series series = {.list = json_array(), .available = true};
+    uint64_t seed = experiment->load.seed;
+    int result = run_folder_make_empty(&series.folder, settings->folder, experiment->name, err);
+    if (result == 0 && !series.list)
+        result = error_set(err, ERROR_FAILED, "out of memory");
+    for (uint64_t i = 0; result == 0 && i < experiment->repetitions; i++)
+        result = run_one(&series, experiment, i ? hash64(seed + i) & 0xffffffff : seed, settings,
+                         results, err);
+    if (result == 0)
+        result = finish(&series, experiment, results, err);
+    *available = series.available;
+    array_free(&series.repetitions);
+    array_free(&series.latencies);
+    json_decref(series.list);
+    return result;
+}

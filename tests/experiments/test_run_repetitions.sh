@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# An experiment twice: a whole run in a folder of its own each time, with a seed of its own, and what
+# the two come to together.
+. "$(dirname "$0")/run_lib.sh"
+need_program jq jq
+need_program memcached memcached
+need_program ip iproute2
+unshare -n true 2>/dev/null || skip "network namespaces cannot be made here: it takes root"
+[ "$(nproc)" -ge 2 ] || skip "client and server need a core each; this machine has one for us"
+experiment "$work/twice.yaml" netns 1k 500ms <<EOF
+servers: {cache: {kind: memcached, threads: 1}}
+capture: {backend: none}
+repetitions: {count: 2, restart: true}
+EOF
+"$taillight" run "$work/twice.yaml" --out "$work/run" --json --quiet >"$work/out" 2>"$work/run.err"
+status=$?
+[ $status = 0 ] || [ $status = 4 ] || fail "exit $status"
+cmp -s "$work/out" "$work/run/repetitions.json" || [ "$(jq -S . "$work/out")" = "$(jq -S . "$work/run/repetitions.json")" ] ||
+    fail "what is printed is not what is in the folder"
+jq -e '.count == 2 and [.list[].folder] == ["repetition-1", "repetition-2"]' "$work/out" >/dev/null || fail "the list"
+jq -e '.list[0].seed == 1 and .list[1].seed != 1' "$work/out" >/dev/null || fail "the seeds"
+for i in 1 2; do
+    for part in experiment.json client/load.json client/samples.tlog report.html summary.json; do
+        [ -s "$work/run/repetition-$i/$part" ] || fail "repetition-$i has no $part"
+    done
+    [ "$(json "$work/run/repetition-$i/client/load.json" '$.seed')" = "$(jq ".list[$i - 1].seed" "$work/out")" ] ||
+        fail "repetition $i was loaded with another seed"
+done
+sum=$(jq -s 'map(.scheduled) | add' "$work"/run/repetition-*/client/load.json)
+[ "$(jq .pooled.requests "$work/out")" = "$sum" ] || fail "the pool is not their $sum requests"
+jq -e '(.pooled.latency_us.p50 // 1e12) as $p | [.list[].latency_us.p50 // 1e12] | $p >= min * 0.9999 and $p <= max * 1.0001' \
+    "$work/out" >/dev/null || fail "the pooled median is not between theirs"
+jq -e '.between.percentile == "p99"' "$work/out" >/dev/null || fail "what is compared"
+"$taillight" run "$work/twice.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/again.err"
+[ $? = 2 ] && grep -q 'has something in it already' "$work/again.err" || fail "a folder that is not empty"
+echo "repetitions: two whole runs, pooled, $(jq -c .between.range_us "$work/run/repetitions.json") us apart"
