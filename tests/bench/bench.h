@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -34,7 +35,7 @@ enum {
     BENCH_METRICS_MAX = 200,
     BENCH_WORDS_MAX = 40,
     BENCH_OUTPUT_BYTES = 1 << 18,
-    BENCH_PATIENCE_MS = 300000,
+    BENCH_PATIENCE_MS = 120000,
     BENCH_KEYS = 10000,
     BENCH_CLIENT_CORE = 1,
     BENCH_SERVER_CORE = 0,
@@ -379,6 +380,9 @@ static inline void bench_finish(struct process *process, struct bench_outcome *o
     int status;
     struct rusage usage;
     for (ssize_t got; used < sizeof out->output - 1; used += (size_t)got) {
+        struct pollfd ready = {.fd = process->output, .events = POLLIN};
+        if (poll(&ready, 1, BENCH_PATIENCE_MS) == 0)
+            bench_fail("a program says nothing and does not end");
         got = read(process->output, out->output + used, sizeof out->output - 1 - used);
         if (got <= 0)
             break;

@@ -5,9 +5,9 @@
 //
 // Between the intended time and the reply lies also what is neither waiting nor service: the
 // client's send, the wire twice, the client's receive. Its distribution is measured in every round
-// with evenly spaced requests, of which none meets another, and the same labserver with a fixed
-// service time: latency minus service. As it is independent of the queue, theory's latency is the
-// sum of the two: its distribution is the queue's sojourn convolved with the measured overhead.
+// at every rate (caches are warmer at a higher one) with evenly spaced requests and a service so
+// short that none meets another: latency minus service. As it is independent of the queue, theory's
+// latency is the sum of the two: the queue's sojourn convolved with the measured overhead.
 //
 // A run's samples are not independent (a busy period slows all in it), so an interval comes from
 // the rounds, which are: Student's t of their percentiles.
@@ -26,9 +26,9 @@ enum {
     LOADS = 4,
     SYSTEMS = 3,
     QUANTILES = 2,
-    OVERHEAD_RATE = 4000,  // evenly spaced: the next comes when the one before has gone
-    OVERHEAD_POINTS = 200, // of its distribution, for the convolution
-    CONNECTIONS = 128,     // with one request each, so that the server sees the order of arrival
+    OVERHEAD_SERVICE_US = 25, // more than the server's own work, and far less than a gap
+    OVERHEAD_POINTS = 200,    // of its distribution, for the convolution
+    CONNECTIONS = 128,        // with one request each, so that the server sees the order of arrival
     CURVE_POINTS = 33,
 };
 
@@ -55,7 +55,7 @@ struct bench {
     struct bench_lab lab;
     struct bench_metrics metrics;
     struct point points[SYSTEMS][LOADS];
-    struct values overhead; // us
+    struct values overhead[LOADS]; // us
     double ticks_per_us;
     double seconds;
     int rounds;
@@ -155,32 +155,44 @@ static bool compare(struct bench *bench, int system, int at, int q, double exact
     return within;
 }
 
-static void draw_curve(int system, int q, const double *overhead, struct plot_line *line)
+// The overhead of the load that is nearest.
+static void draw_curve(int system, int q, double overhead[LOADS][OVERHEAD_POINTS],
+                       struct plot_line *line)
 {
     for (int i = 0; i < CURVE_POINTS; i++) {
         double load = 0.02 + 0.83 * i / (CURVE_POINTS - 1);
+        int nearest = (int)lround(load / 0.2) - 1;
+        nearest = nearest < 0 ? 0 : nearest >= LOADS ? LOADS - 1 : nearest;
         struct queue queue = theory(system, load);
         line->curve[line->curve_count++] = (struct plot_point){
-            .load = load, .us = queue_quantile(&queue, overhead, OVERHEAD_POINTS, quantiles[q])};
+            .load = load,
+            .us = queue_quantile(&queue, overhead[nearest], OVERHEAD_POINTS, quantiles[q])};
         queue_close(&queue);
     }
+}
+
+static void take_overhead(struct bench *bench, int at, double overhead[OVERHEAD_POINTS])
+{
+    struct values *values = &bench->overhead[at];
+    int percent = (int)lround(loads[at] * 100);
+    quantile_sort(values->items, values->count);
+    for (int i = 0; i < OVERHEAD_POINTS; i++)
+        overhead[i] = quantile_sorted(values->items, values->count, (i + 0.5) / OVERHEAD_POINTS);
+    double p50 = overhead[OVERHEAD_POINTS / 2], p99 = overhead[OVERHEAD_POINTS * 99 / 100];
+    printf("overhead at the rate of %d %%: p50 %.1f us, p99 %.1f us (%zu requests)\n", percent, p50,
+           p99, values->count);
+    bench_add(&bench->metrics, "us", p50, "overhead_%d_p50", percent);
+    bench_add(&bench->metrics, "us", p99, "overhead_%d_p99", percent);
 }
 
 static void report(struct bench *bench)
 {
     static struct plot plot = {.low_us = 100, .high_us = 10000};
-    double overhead[OVERHEAD_POINTS];
+    static double overhead[LOADS][OVERHEAD_POINTS];
     int outside = 0;
-    quantile_sort(bench->overhead.items, bench->overhead.count);
-    for (int i = 0; i < OVERHEAD_POINTS; i++)
-        overhead[i] = quantile_sorted(bench->overhead.items, bench->overhead.count,
-                                      (i + 0.5) / OVERHEAD_POINTS);
-    printf("overhead: p50 %.1f us, p99 %.1f us (client, both ways, %zu requests)\n\n"
-           "%-15s %5s     %9s %9s  %20s\n",
-           overhead[OVERHEAD_POINTS / 2], overhead[OVERHEAD_POINTS * 99 / 100],
-           bench->overhead.count, "", "load", "exact us", "measured", "95 % interval");
-    bench_add(&bench->metrics, "us", overhead[OVERHEAD_POINTS / 2], "overhead_p50");
-    bench_add(&bench->metrics, "us", overhead[OVERHEAD_POINTS * 99 / 100], "overhead_p99");
+    for (int at = 0; at < LOADS; at++)
+        take_overhead(bench, at, overhead[at]);
+    printf("\n%-15s %5s     %9s %9s  %20s\n", "", "load", "exact us", "measured", "95 % interval");
     for (int system = 0; system < SYSTEMS; system++) {
         plot.panels[system].name = systems[system].name;
         for (int at = 0; at < LOADS; at++) {
@@ -189,7 +201,7 @@ static void report(struct bench *bench)
             quantile_sort(pooled->items, pooled->count);
             for (int q = 0; q < QUANTILES; q++) {
                 struct plot_line *line = &plot.panels[system].lines[q];
-                double exact = queue_quantile(&queue, overhead, OVERHEAD_POINTS, quantiles[q]);
+                double exact = queue_quantile(&queue, overhead[at], OVERHEAD_POINTS, quantiles[q]);
                 struct plot_point got = measured(bench, &bench->points[system][at], loads[at], q);
                 outside += !compare(bench, system, at, q, exact, &got);
                 line->measured[line->measured_count++] = got;
@@ -216,14 +228,17 @@ static void report(struct bench *bench)
 int main(void)
 {
     static struct bench bench;
+    char service[30];
+    snprintf(service, sizeof service, "fixed:%dus", OVERHEAD_SERVICE_US);
     bench.rounds = (int)bench_setting("BENCH_ROUNDS", 5, 2, BENCH_ROUNDS_MAX);
     bench.seconds = bench_setting("BENCH_SECONDS", 8, 0.2, 60);
     bench.ticks_per_us = tsc_measure_hz(100000000) / 1e6;
     bench_lab_open(&bench.lab, "reno");
     for (int round = 0; round < bench.rounds; round++) {
         bench_progress("round %d of %d: the overhead", round + 1, bench.rounds);
-        run_load(&bench, systems[0].service, OVERHEAD_RATE, "fixed", round + 1, service_us,
-                 &bench.overhead);
+        for (int at = 0; at < LOADS; at++)
+            run_load(&bench, service, loads[at] * 1e6 / service_us, "fixed", round + 1,
+                     OVERHEAD_SERVICE_US, &bench.overhead[at]);
         for (int system = 0; system < SYSTEMS; system++)
             for (int at = 0; at < LOADS; at++) {
                 bench_progress("round %d of %d: %s at %.0f %%", round + 1, bench.rounds,
