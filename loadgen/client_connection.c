@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/tsc.h"
+#include "loadgen/live_view.h"
 #include "loadgen/client_connection_internal.h"
 #include "workloads/memcached_udp.h"
 
@@ -204,6 +205,9 @@ void connection_answer(struct client_connection *connection, struct sample *samp
     sample->reply_tsc = arrival->tsc;
     sample->reply_begin = reply->begin;
     sample->reply_end = reply->end;
+    if (context->live)
+        live_note_reply(context->live, arrival->tsc - sample->intended_tsc,
+                        sample->status == SAMPLE_ERROR_REPLY, counts->in_flight);
     if (!context->kernel_stamps)
         return;
     if (!arrival->rx_ns) {

@@ -90,8 +90,9 @@ struct connection_context {
     struct datagram_reader *datagrams; // over UDP (loadgen/client_datagram.h); NULL: a stream
     uint64_t timeout_tsc;              // over UDP: how long a reply is waited for
     double ticks_per_us;               // of the TSC
-    int64_t reconnect_ms; // how long a connection that ended is tried again; 0: not at all
-    uint32_t open;        // connections that are open right now
+    int64_t reconnect_ms;       // how long a connection that ended is tried again; 0: not at all
+    uint32_t open;              // connections that are open right now
+    struct live_counters *live; // of this thread (loadgen/live_view.h); NULL: nobody looks
     bool kernel_stamps;
     bool progress; // set when any connection had something to do
 };

@@ -45,7 +45,8 @@ struct engine_settings {
     // wait. NULL: the engine begins when it is ready.
     uint64_t (*agree)(void *context, uint64_t needs_ns);
     void *agree_context;
-    uint32_t busy_poll_us; // SO_BUSY_POLL of every connection; 0: left alone
+    struct live_counters *live; // one for each thread (loadgen/live_view.h); NULL: nobody looks
+    uint32_t busy_poll_us;      // SO_BUSY_POLL of every connection; 0: left alone
 };
 
 enum engine_end {

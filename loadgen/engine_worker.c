@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/tsc.h"
+#include "loadgen/live_view.h"
 #include "loadgen/client_datagram.h"
 
 enum {
@@ -162,7 +163,10 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
                                     .ticks_per_us = shared->ticks_per_ns * 1e3,
                                     .busy_poll_us = settings->busy_poll_us,
                                     .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
+                                    .live = settings->live ? &settings->live[worker->index] : NULL,
                                     .kernel_stamps = shared->kernel_stamps};
+    if (worker->context.live)
+        live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
     if (!worker->connections || !worker->dirty || !worker->room.items || !worker->key ||
         !worker->value || !worker->context.reader || !worker->context.receive_buffer ||
         array_reserve(&worker->context.log, count) < 0)
@@ -214,6 +218,8 @@ static void flush_dirty(struct engine_worker *worker, uint64_t now)
         worker->context.progress = true;
     }
     worker->dirty_count = 0;
+    if (worker->context.live)
+        live_set(&worker->context.live->in_flight, worker->counts.in_flight);
 }
 
 // Puts what is due and gives it to the kernel, one send call a connection.

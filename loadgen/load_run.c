@@ -10,6 +10,7 @@
 #include "base/histogram.h"
 #include "base/log_file.h"
 #include "base/progress.h"
+#include "loadgen/live_view.h"
 #include "loadgen/load_agents.h"
 #include "loadgen/method_machine.h"
 #include "loadgen/method_rounds.h"
@@ -179,6 +180,23 @@ int load_check_memory(const struct load_plan *plan, double rate, uint64_t durati
                      requests, wanted / 1048576, available_kib / 1024, lower);
 }
 
+// With somebody to look at it, on a terminal.
+static int run_engine(const struct load_plan *plan, struct engine_settings *engine,
+                      const struct schedule *schedule, struct engine_result *result,
+                      struct error *err)
+{
+    char goal[40];
+    struct live_view *view;
+    snprintf(goal, sizeof goal, "the end of %.3g s", (double)engine->duration_ns / 1e9);
+    int status = live_view_start(&plan->progress, engine->threads, goal, &view, err);
+    if (status < 0)
+        return status;
+    engine->live = live_view_counters(view);
+    status = engine_run(engine, schedule, result, err);
+    live_view_stop(view);
+    return status;
+}
+
 int load_run_once(const struct load_plan *plan, const struct load_point *point,
                   struct load_outcome *outcome, struct error *err)
 {
@@ -199,7 +217,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
                      : schedule_draw(&plan->workload, &plan->workload.arrivals, point->rate,
                                      point->duration_ns, point->seed, &schedule, err);
     if (status == 0)
-        status = engine_run(&engine, &schedule, &outcome->result, err);
+        status = run_engine(plan, &engine, &schedule, &outcome->result, err);
     schedule_free(&schedule);
     settings.stolen = machine_stolen_since(&began);
     if (status == 0)
@@ -242,17 +260,21 @@ static int run_duration(struct load_plan *plan, struct error *err)
 static int run_target(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
-    const struct rounds_settings settings = {.engine = load_plan_engine(plan),
-                                             .method = load_plan_method(plan),
-                                             .seed = o->seed,
-                                             .progress = &plan->progress};
+    struct rounds_settings settings = {
+        .engine = load_plan_engine(plan), .method = load_plan_method(plan), .seed = o->seed};
     struct rounds rounds;
     progress_phase(
         &plan->progress,
         "loading %s at %.0f requests/s on %llu connections until %s is known to %.10g us",
         plan->server.text, o->rate, (unsigned long long)o->connections, o->target,
         settings.method.width_us);
-    int status = rounds_run(&settings, &rounds, err);
+    int status = live_view_start(&plan->progress, settings.engine.threads,
+                                 "the load to be as asked for", &settings.view, err);
+    if (status < 0)
+        return status;
+    settings.engine.live = live_view_counters(settings.view);
+    status = rounds_run(&settings, &rounds, err);
+    live_view_stop(settings.view);
     progress_end(&plan->progress);
     if (status == 0)
         status = write_files(o, &rounds.pool, rounds.connections, rounds.connection_count, err);

@@ -2,12 +2,12 @@
 #include "loadgen/method_rounds.h"
 
 #include <math.h>
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "loadgen/load_signals.h"
 #include "loadgen/schedule.h"
 #include "workloads/hash.h"
 
@@ -165,10 +165,13 @@ static void show_state(const struct rounds_settings *settings, const struct roun
     const struct percentile_interval *found = &rounds->method.interval;
     char percentile[32];
     method_percentile_name(settings->method.quantile, percentile, sizeof percentile);
-    progress_update(settings->progress, ": %s %.1f us, interval %.1f us wide (%.1f wanted)%s%s",
-                    percentile, found->value, found->width, settings->method.width_us,
-                    rounds->summary.reason_count ? "; " : "",
-                    rounds->summary.reason_count ? rounds->summary.reasons[0] : "");
+    char goal[300];
+    snprintf(goal, sizeof goal, "the interval of %s, %.1f us wide, to be %.1f us%s%.200s",
+             percentile, found->width, settings->method.width_us,
+             rounds->summary.reason_count ? "; " : "",
+             rounds->summary.reason_count ? rounds->summary.reasons[0] : "");
+    if (settings->view)
+        live_view_wait_for(settings->view, goal);
 }
 
 static const char *why_stop(const struct rounds *rounds, unsigned unstable)
@@ -250,21 +253,13 @@ static int run_rounds(const struct rounds_settings *settings, struct rounds *rou
 
 int rounds_run(const struct rounds_settings *settings, struct rounds *rounds, struct error *err)
 {
-    // Ctrl-C between two rounds waits for the next, which sees it at once; after the last it has
-    // nothing to end.
-    const struct timespec at_once = {0, 0};
-    sigset_t signals, before;
+    struct load_signals signals;
     memset(rounds, 0, sizeof *rounds);
     rounds->began = machine_time_read();
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, &before);
+    load_signals_hold(&signals);
     int status = run_rounds(settings, rounds, err);
     if (status == 0)
         explain_end(settings, rounds);
-    while (sigtimedwait(&signals, NULL, &at_once) > 0)
-        ;
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    load_signals_release(&signals);
     return status;
 }

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/progress.h"
 #include "loadgen/engine.h"
+#include "loadgen/live_view.h"
 #include "loadgen/load_summary.h"
 #include "loadgen/method.h"
 #include "loadgen/method_machine.h"
@@ -20,7 +20,7 @@ struct rounds_settings {
     struct engine_settings engine; // its duration is each round's own
     struct method_settings method; // its budget_s is all rounds' load together
     uint64_t seed;
-    struct progress *progress;
+    struct live_view *view; // told what is waited for; NULL: nobody looks
 };
 
 struct rounds {

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# The live view: on a terminal (a pty) the line tells rate, in flight and percentiles and ends
+# before the result; with --quiet, and without a terminal, nothing of it. Ctrl-C still ends the run.
+set -u
+build=${BUILD:-build}
+command -v python3 >/dev/null || { echo 'no python3 to make a terminal with'; exit 77; }
+dir=$(mktemp -d /tmp/live-test-XXXXXX)
+server=0
+cleanup() {
+    [ "$server" -ne 0 ] && kill "$server" && wait "$server" 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+fail() {
+    echo "FAIL: $*"
+    for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; tr '\r' '\n' <"$f" | tail -n 40; }; done
+    exit 1
+}
+port=22260
+while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/workload.yaml"
+"$build/labserver" --port $port --service fixed:20us >"$dir/ready" 2>"$dir/server" &
+server=$!
+for _ in $(seq 100); do
+    grep -q ready "$dir/ready" && break
+    sleep 0.05
+done
+
+# Runs the load on a terminal; what it shows goes to out. $1: seconds until Ctrl-C; 0: none.
+on_terminal() {
+    python3 - "$@" >"$dir/out" 2>"$dir/err" <<'PYTHON'
+import os, pty, select, sys, time
+ctrl_c = float(sys.argv[1])
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+began = time.monotonic()
+while True:
+    if ctrl_c and time.monotonic() - began > ctrl_c:
+        os.write(terminal, b"\x03")
+        ctrl_c = 0
+    if not select.select([terminal], [], [], 0.05)[0]:
+        continue
+    try:
+        got = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not got:
+        break
+    sys.stdout.buffer.write(got)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PYTHON
+}
+load=("$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml")
+line='[0-9]+/s, [0-9]+ in flight, p50 [0-9.]+ [nmu]?s, p99 [0-9.]+ [nmu]?s, p99.9 [0-9.]+ [nmu]?s; waiting for'
+
+on_terminal 0 "${load[@]}" --rate 2k --duration 1500ms
+status=$?
+[ $status -eq 0 ] || [ $status -eq 4 ] || fail "a run: exit $status"
+seen=$(tr '\r' '\n' <"$dir/out" | grep -cE "$line the end of 1.5 s")
+[ "$seen" -ge 2 ] || fail "the line was shown $seen times"
+tr '\r' '\n' <"$dir/out" | grep -qE '^verdict: ' || fail 'no result behind the line'
+
+on_terminal 0 "${load[@]}" --rate 2k --target p50 --ci 1ns --max-duration 2500ms
+tr '\r' '\n' <"$dir/out" | grep -qE "$line (the load to be as asked for|the interval of p50)" ||
+    fail 'what the method waits for'
+
+on_terminal 0 "${load[@]}" --rate 2k --duration 500ms --quiet
+grep -q 'in flight, p50' "$dir/out" && fail 'shown in spite of --quiet'
+"${load[@]}" --rate 2k --duration 500ms >"$dir/out" 2>"$dir/err"
+[ "$(wc -l <"$dir/err")" -le 2 ] && ! grep -q 'in flight, p50' "$dir/err" || fail 'shown without a terminal'
+
+on_terminal 1 "${load[@]}" --rate 2k --duration 30s
+[ $? -eq 4 ] && grep -q 'interrupted after' "$dir/out" || fail 'Ctrl-C'
+exit 0
