@@ -19,6 +19,8 @@ ASSET(page_causes_js, "page_causes.js")
 ASSET(page_boxes_js, "page_boxes.js")
 ASSET(page_timeline_js, "page_timeline.js")
 ASSET(page_js, "page.js")
+ASSET(page_load_html, "page_load.html")
+ASSET(page_load_js, "page_load.js")
 
 const struct page_asset page_assets[] = {
     {"page.html", page_html_begin, page_html_end},
@@ -29,5 +31,7 @@ const struct page_asset page_assets[] = {
     {"page_boxes.js", page_boxes_js_begin, page_boxes_js_end},
     {"page_timeline.js", page_timeline_js_begin, page_timeline_js_end},
     {"page.js", page_js_begin, page_js_end},
+    {"page_load.html", page_load_html_begin, page_load_html_end},
+    {"page_load.js", page_load_js_begin, page_load_js_end},
     {0},
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The page's own files, inside the program: the template, its style and its script.
+// The pages' own files, inside the program: templates, their style and their scripts.
 #ifndef ANALYSIS_REPORT_PAGE_ASSETS_H
 #define ANALYSIS_REPORT_PAGE_ASSETS_H
 
@@ -11,7 +11,7 @@ struct page_asset {
     const char *begin, *end;
 };
 
-// In the order in which the scripts must stand; ends with a NULL name.
+// Ends with a NULL name.
 extern const struct page_asset page_assets[];
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/report/report_html.h"
+#include "analysis/report/report_load.h"
 #include "analysis/report/report_text.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run_analysis.h"
@@ -77,6 +78,33 @@ static int write_report(const struct run_analysis *run, const struct report_opti
     return 0;
 }
 
+// The folder of a sweep or a search.
+static int report_load(const char *directory, const struct report_options *values,
+                       struct error *err)
+{
+    char in_folder[4200], verdict[600];
+    snprintf(in_folder, sizeof in_folder, "%s/report.html", directory);
+    const char *path = values->output ? values->output : in_folder;
+    json_t *document = report_load_read(directory, err);
+    if (!document)
+        return -ERROR_INPUT;
+    report_load_verdict(document, verdict, sizeof verdict);
+    int status = values->text ? 0 : report_load_write(document, path, err);
+    if (status == 0 && values->json)
+        status = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 ||
+                         putchar('\n') == EOF
+                     ? error_set_errno(err, ERROR_FAILED, "cannot print the document")
+                     : 0;
+    json_decref(document);
+    if (status < 0 || values->json)
+        return status;
+    if (!values->quiet || values->text)
+        printf("%s\n", verdict);
+    if (!values->text)
+        printf("%s%s\n", values->quiet ? "" : "\nReport: ", path);
+    return fflush(stdout) == EOF ? error_set_errno(err, ERROR_FAILED, "cannot print") : 0;
+}
+
 int report_command(int argc, char **argv)
 {
     struct report_options values = {0};
@@ -94,6 +122,8 @@ int report_command(int argc, char **argv)
                   positional);
         return error_report(&err);
     }
+    if (report_is_load(argv[1]))
+        return report_load(argv[1], &values, &err) < 0 ? error_report(&err) : 0;
     struct progress progress;
     progress_init(&progress, values.quiet);
     struct run_analysis run = {0};

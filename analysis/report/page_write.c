@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report/page_write.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/report/page_assets.h"
+#include "analysis/report/report_text.h"
+
+void page_write_escaped(const char *text, FILE *out)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '&':
+            fputs("&amp;", out);
+            break;
+        case '"':
+            fputs("&quot;", out);
+            break;
+        default:
+            fputc(*text, out);
+        }
+    }
+}
+
+void page_write_clean(const char *text, FILE *out)
+{
+    char clean[1024];
+    page_write_escaped(report_clean_text(text, false, clean, sizeof clean), out);
+}
+
+// JSON inside a script element: all that could end the element, or begin a comment in it, starts
+// with '<', which only occurs inside strings. The text is plain ASCII (JSON_ENSURE_ASCII).
+static int write_script_json(const char *text, size_t bytes, void *context)
+{
+    FILE *out = context;
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '<')
+            fputs("\\u003c", out);
+        else
+            fputc(text[i], out);
+    }
+    return ferror(out) ? -1 : 0;
+}
+
+int page_write_json(const json_t *json, FILE *out, struct error *err)
+{
+    size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12);
+    int written = json_dump_callback(json, write_script_json, out, flags);
+    // A disk that is full shows when the file is closed; anything else is a failure here.
+    if (written < 0 && !ferror(out))
+        return error_set(err, ERROR_FAILED,
+                         "cannot put the report's data into words: out of "
+                         "memory, or a document of the run nests too deeply");
+    return 0;
+}
+
+static const struct page_asset *find_asset(const char *name)
+{
+    const struct page_asset *asset = page_assets;
+    while (asset->name && strcmp(asset->name, name) != 0)
+        asset++;
+    return asset;
+}
+
+void page_write_asset(const char *name, FILE *out)
+{
+    const struct page_asset *asset = find_asset(name);
+    fwrite(asset->begin, 1, (size_t)(asset->end - asset->begin), out);
+}
+
+static int fill(const struct page_asset *template, page_part *part, void *context, FILE *out,
+                struct error *err)
+{
+    const char *at = template->begin, *open;
+    while ((open = memmem(at, (size_t)(template->end - at), "{{", 2)) != NULL) {
+        fwrite(at, 1, (size_t)(open - at), out);
+        const char *close = memmem(open, (size_t)(template->end - open), "}}", 2);
+        if (!close)
+            break;
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)(close - open - 2), open + 2);
+        int written = 0;
+        if (strcmp(name, "style") == 0)
+            page_write_asset("page.css", out);
+        else
+            written = part(name, context, out, err);
+        if (written < 0)
+            return written;
+        at = close + 2;
+    }
+    fwrite(at, 1, (size_t)(template->end - at), out);
+    return 0;
+}
+
+int page_write(const char *path, const char *template_name, page_part *part, void *context,
+               struct error *err)
+{
+    char partial[4200];
+    if ((size_t)snprintf(partial, sizeof partial, "%s.partial", path) >= sizeof partial)
+        return error_set(err, ERROR_INPUT, "the report's path is too long: %.80s...", path);
+    FILE *out = fopen(partial, "we");
+    if (!out)
+        return error_set_errno(err, ERROR_FAILED, "cannot write the report to %s", partial);
+    int result = fill(find_asset(template_name), part, context, out, err);
+    bool bad = ferror(out) != 0;
+    if ((fclose(out) != 0 || bad) && result == 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot write the report to %s", partial);
+    if (result == 0 && rename(partial, path) < 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", partial, path);
+    if (result < 0)
+        unlink(partial);
+    return result;
+}
