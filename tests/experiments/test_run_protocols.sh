@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Whole runs in other protocols than memcached's: Redis with its dataset, and the laboratory server.
+# Whole runs in other protocols than memcached's: Redis with its dataset, the laboratory server, and
+# HTTP from a server that closes its connections now and then.
 . tests/experiments/run_lib.sh
 need_capture
 need_program redis-server redis-server
@@ -32,4 +33,27 @@ servers:
 END
 sed -i 's/^workload:/&\n  protocol: lab\n  service: "bimodal:5us,100us,0.02"/; s/rate: 2k/&, arrivals: "gpd:0,16.0292,0.154971"/' "$work/lab.yaml"
 check "$work/lab.yaml" lab gpd:0,16.0292,0.154971
+
+# Each connection that nginx closes is another one afterwards, to the join too.
+PATH=$PATH:/usr/sbin
+need_program nginx nginx-light
+printf 'page\n' >"$work/0"
+cat >"$work/nginx.conf" <<END
+daemon off; master_process off; pid $work/nginx.pid; error_log $work/nginx.log;
+events { worker_connections 64; }
+http { access_log off; keepalive_requests 50; client_body_temp_path $work; proxy_temp_path $work;
+  fastcgi_temp_path $work; uwsgi_temp_path $work; scgi_temp_path $work;
+  server { listen 22190; root $work; } }
+END
+experiment "$work/http.yaml" netns 2k 1s <<END
+servers:
+  web: {kind: command, command: [nginx, -c, $work/nginx.conf], port: 22190}
+END
+sed -i 's/^workload:/&\n  protocol: http/; s/keys: {count: 2k}/keys: {count: 1, size: {fixed: 1}}/; s/depth: 64/depth: 1/' \
+    "$work/http.yaml"
+check "$work/http.yaml" http exponential
+reconnects=$(json "$work/run/client/load.json" '$.reconnects')
+[ "$reconnects" -ge 16 ] || fail "http: $reconnects reconnects"
+connections=$(sqlite3 "$work/run/run.db" 'select count(distinct connection) from requests')
+[ "$connections" -gt 16 ] || fail "http: the requests lie on $connections connections"
 exit 0

@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 
 // What the server does with the bytes of a connection.
 enum hostility {
@@ -296,6 +297,31 @@ static void a_server_that_tires_is_connected_again(void **state)
     engine_result_free(&result);
 }
 
+// The ids of all threads' reconnects are distinct, and their logs are one.
+static void threads_connect_again_each_its_own(void **state)
+{
+    (void)state;
+    struct engine_result result;
+    struct tally tally;
+    struct hostile_server server;
+    struct workload workload;
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    if (CPU_COUNT(&allowed) < 2)
+        skip();
+    gets_only(&workload);
+    start(&server, TIRES);
+    run_threads(2, &workload, server.port, 2000, 4, 1, STAMP_MODE_AUTO, patient_ms, &result,
+                &tally);
+    stop(&server);
+    assert_int_equal(result.end, ENGINE_COMPLETE);
+    assert_true(result.counts.reconnects >= result.sample_count / TIRED_AFTER / 2);
+    for (size_t i = 0; i < result.sample_count; i++)
+        if (result.samples[i].sent_tsc)
+            assert_in_range(result.samples[i].connection, 1, result.connection_count);
+    engine_result_free(&result);
+}
+
 static void a_server_that_goes_is_given_up(void **state)
 {
     (void)state;
@@ -322,6 +348,7 @@ int main(void)
         cmocka_unit_test(unasked_replies_are_counted),
         cmocka_unit_test(silence_times_out),
         cmocka_unit_test(a_server_that_tires_is_connected_again),
+        cmocka_unit_test(threads_connect_again_each_its_own),
         cmocka_unit_test(a_server_that_goes_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
