@@ -55,7 +55,7 @@ struct connection_counts {
     uint64_t rx_missing;            // answered requests whose reply brought no RX stamp
     uint64_t rx_coalesced;          // samples flagged SAMPLE_RX_COALESCED
     uint64_t foreign_errors;        // messages on error queues that were no TX stamps
-    uint64_t datagrams_refused;     // UDP: told that nobody listens
+    uint64_t datagrams_refused;     // UDP: how often it was told that nobody listens
     uint64_t datagrams_malformed;   // not part of a reply
     uint64_t datagrams_surplus;     // come before, or too late, or answer to nothing
     uint64_t datagrams_unassembled; // of replies for which there was no room

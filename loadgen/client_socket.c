@@ -15,7 +15,7 @@
 
 enum {
     BACKLOG_S = 5,
-    DATAGRAMS_BYTES = 4 << 20, // that may wait; the kernel grants what net.core.rmem_max allows
+    DATAGRAMS_BYTES = 4 << 20, // that may wait; without CAP_NET_ADMIN at most net.core.rmem_max
 };
 
 int64_t monotonic_ms(void)
@@ -43,9 +43,10 @@ int connection_begin(struct client_connection *connection, bool patient, struct 
         return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
     connection->socket_fd = socket_fd;
     connection->state = CONNECTION_CONNECTING;
-    if (udp)
+    if (udp &&
+        setsockopt(socket_fd, SOL_SOCKET, SO_RCVBUFFORCE, &receive_bytes, sizeof receive_bytes) < 0)
         setsockopt(socket_fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
-    else if (family != AF_UNIX)
+    if (server->transport == SERVER_TCP)
         setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     // A UNIX socket whose server's backlog is full refuses at once (EAGAIN), unless it may wait.
     bool waits = family == AF_UNIX && patient;

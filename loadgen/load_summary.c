@@ -165,7 +165,7 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
     judge_connections(result, summary);
     if (result->counts.datagrams_refused)
         load_summary_add_reason(summary,
-                                "server %s: it refused %llu datagrams, because nobody listened",
+                                "server %s: nobody listened, and datagrams were refused %llu times",
                                 summary->answered ? "restarted midway" : "not there",
                                 (count_type)result->counts.datagrams_refused);
     uint64_t unanswered = summary->unsent + summary->timed_out + summary->lost;
