@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ static const struct command_usage usage = {
 
 struct agent {
     int in, out;
+    int wake;                   // eventfd: the keeper is to end
     struct frame_reader reader; // the keeper's
     pthread_mutex_t writing;    // one frame at a time
     pthread_mutex_t lock;       // of what follows
@@ -104,7 +106,8 @@ static void *keep_link(void *argument)
     struct agent *agent = argument;
     int64_t heard_ms = now_ms(), beat_ms = 0;
     for (;;) {
-        struct pollfd ready = {.fd = agent->in, .events = POLLIN};
+        struct pollfd ready[] = {{.fd = agent->in, .events = POLLIN},
+                                 {.fd = agent->wake, .events = POLLIN}};
         struct frame frame;
         struct error err;
         bool ended = false;
@@ -113,7 +116,10 @@ static void *keep_link(void *argument)
             beat(agent);
             beat_ms = now_ms();
         }
-        if (poll(&ready, 1, AGENT_HEARTBEAT_MS) == 1) {
+        int polled = poll(ready, 2, AGENT_HEARTBEAT_MS);
+        if (polled > 0 && ready[1].revents)
+            return NULL;
+        if (polled > 0 && ready[0].revents) {
             if (frame_reader_fill(&agent->reader, agent->in, &ended, &err) < 0)
                 die(err.text);
             heard_ms = now_ms();
@@ -299,13 +305,15 @@ int agent_command(int argc, char **argv)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    if (pthread_create(&keeper, NULL, keep_link, &agent) != 0) {
+    agent.wake = eventfd(0, EFD_CLOEXEC);
+    if (agent.wake < 0 || pthread_create(&keeper, NULL, keep_link, &agent) != 0) {
         error_set(&err, ERROR_FAILED, "no thread can be started");
         return error_report(&err);
     }
     int status = serve(&agent, &err);
-    pthread_cancel(keeper);
+    eventfd_write(agent.wake, 1);
     pthread_join(keeper, NULL);
+    close(agent.wake);
     frame_reader_free(&agent.reader);
     json_decref(agent.plan);
     return status < 0 ? (int)err.kind : 0;

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "loadgen/agent_fleet.h"
 #include "loadgen/agent_pool.h"
+#include "loadgen/method_machine.h"
 
 enum { DISAGREEMENTS_TOLD = 8 };
 
@@ -174,7 +175,7 @@ static json_t *agents_json(const struct fleet_outcome *fleet, double rate, json_
 
 // --- the run -------------------------------------------------------------------------------------
 
-static int judge_pool(const struct load_plan *plan, const struct load_point *point,
+static int judge_pool(const struct load_plan *plan, const struct load_point *point, double stolen,
                       const struct fleet_outcome *fleet, struct load_outcome *outcome,
                       struct error *err)
 {
@@ -189,6 +190,8 @@ static int judge_pool(const struct load_plan *plan, const struct load_point *poi
             settings.turn += fleet->agents[i].spec->connections;
         }
     settings.pooled = true;
+    settings.duration_s = (double)point->duration_ns / 1e9;
+    settings.stolen = stolen;
     settings.duration_s = (double)point->duration_ns / 1e9;
     int status = load_summarise(&outcome->result, point->duration_ns, summary, err);
     if (status < 0)
@@ -227,6 +230,7 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
                                             .confidence = plan->options.confidence,
                                             .announce = engine.announce,
                                             .announce_context = engine.announce_context};
+    const struct machine_time began = machine_time_read();
     int status = make_specs(plan, point, specs, err);
     if (status == 0)
         status = fleet_run(&settings, &fleet, err);
@@ -234,7 +238,7 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
         return status;
     status = agent_pool(&fleet, &outcome->result, err);
     if (status == 0)
-        status = judge_pool(plan, point, &fleet, outcome, err);
+        status = judge_pool(plan, point, machine_stolen_since(&began), &fleet, outcome, err);
     if (status == 0)
         outcome->agents = agents_json(
             &fleet, point->rate, find_disagreements(&fleet, &outcome->method, &outcome->summary));
