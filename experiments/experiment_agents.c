@@ -50,6 +50,10 @@ int resolve_agents(struct resolver *r, int load)
 {
     const struct load_spec *spec = &r->spec->load;
     int list = yaml_child(r->source, load, "agents");
+    if (spec->agents_count && r->experiment->workload.recording)
+        return yaml_error(r->source, list, r->err,
+                          "agents: each draws a schedule of its own, and a recording (%s) is one",
+                          r->experiment->workload.recording);
     for (size_t i = 0; i < spec->agents_count; i++) {
         struct experiment_agent agent = {.host = 0};
         int result = resolve_agent(r, yaml_entry(r->source, list, i), &spec->agents[i], &agent);
