@@ -338,6 +338,7 @@ struct bench_outcome {
     double cpu_s;    // user and system time of all its threads
     double server_s; // the same of the server meanwhile
     double wall_s;
+    char said[300]; // the last line on stderr, of bench_run
     char output[BENCH_OUTPUT_BYTES];
 };
 
@@ -406,6 +407,9 @@ static inline void bench_run(struct bench_lab *lab, const struct bench_command *
     bench_start(lab, &process, command);
     bench_finish(&process, out);
     out->wall_s = bench_now() - began;
+    char log[100];
+    snprintf(log, sizeof log, "%s/client.log", lab->dir);
+    command_log_last_line(log, out->said, sizeof out->said);
     out->server_s = bench_cpu_of(server) - server_s;
 }
 
@@ -417,7 +421,7 @@ static inline json_t *bench_load_json(const struct bench_outcome *outcome,
 {
     json_t *json = json_loads(outcome->output, 0, NULL);
     if (!json || (outcome->exit_code != 0 && outcome->exit_code != 4))
-        bench_fail("%s: exit %d", command->words[0], outcome->exit_code);
+        bench_fail("%s: exit %d: %s", command->words[0], outcome->exit_code, outcome->said);
     return json;
 }
 

@@ -187,7 +187,7 @@ static void take_overhead(struct bench *bench, int at, double overhead[OVERHEAD_
 
 static void report(struct bench *bench)
 {
-    static struct plot plot = {.low_us = 100, .high_us = 10000};
+    static struct plot plot = {.low_us = 50, .high_us = 10000};
     static double overhead[LOADS][OVERHEAD_POINTS];
     int outside = 0;
     for (int at = 0; at < LOADS; at++)

@@ -37,7 +37,7 @@ struct plot_panel {
 
 struct plot {
     struct plot_panel panels[PLOT_PANELS_MAX];
-    double low_us, high_us; // powers of ten
+    double low_us, high_us;
 };
 
 static inline double plot_x(int panel, double load)
@@ -56,7 +56,7 @@ static inline void plot_write_axes(const struct plot *plot, int panel, FILE *fil
     double left = plot_x(panel, 0), right = plot_x(panel, 1);
     fprintf(file, "<text x='%.1f' y='24' text-anchor='middle' font-weight='bold'>%s</text>\n",
             (left + right) / 2, plot->panels[panel].name);
-    for (double us = plot->low_us; us <= plot->high_us * 1.001; us *= 10) {
+    for (double us = 100; us <= plot->high_us; us *= 10) {
         double y = plot_y(plot, us);
         fprintf(file, "<path d='M%.1f %.1fH%.1f' stroke='#8888' fill='none'/>\n", left, y, right);
         if (panel == 0)
