@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/memcached_meta.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "workloads/encode.h"
 #include "workloads/memcached_text.h"
 #include "workloads/reply_parser.h"
 #include "workloads/workload.h"
 
 static const uint64_t value_bytes_limit = 1u << 30; // as for the text protocol
 
-enum { HEADER_BYTES_MAX = 80 }; // of "ms  <length> O<number>\r\n\r\n" and sprintf's NUL
+enum { HEADER_BYTES_MAX = 80 }; // of "ms  <length> O<number>\r\n\r\n"
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
@@ -23,19 +22,15 @@ static size_t encode(const struct request *request, char *out, size_t out_bytes)
     bool set = request->operation == WORKLOAD_SET;
     if (request_bytes_max(request->key_bytes, set ? request->value_bytes : 0) > out_bytes)
         return 0;
-    char *at = out;
-    memcpy(at, set ? "ms " : "mg ", 3);
-    memcpy(at + 3, request->key, request->key_bytes);
-    at += 3 + request->key_bytes;
-    if (!set) {
-        at += sprintf(at, " v O%" PRIu64 "\r\n", request->number);
-        return (size_t)(at - out);
-    }
-    at += sprintf(at, " %zu O%" PRIu64 "\r\n", request->value_bytes, request->number);
-    memcpy(at, request->value, request->value_bytes);
-    at += request->value_bytes;
-    memcpy(at, "\r\n", 2);
-    return (size_t)(at + 2 - out);
+    char *at = append_text(out, set ? "ms " : "mg ");
+    at = append_bytes(at, request->key, request->key_bytes);
+    at = append_text(at, set ? " " : " v");
+    if (set)
+        at = append_number(at, request->value_bytes);
+    at = append_text(append_number(append_text(at, " O"), request->number), "\r\n");
+    if (set)
+        at = append_text(append_bytes(at, request->value, request->value_bytes), "\r\n");
+    return (size_t)(at - out);
 }
 
 // The flags behind a code: " O17 ...". Returns kind, or what the opaque token makes of it.

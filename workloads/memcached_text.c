@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/memcached_text.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "workloads/encode.h"
 #include "workloads/reply_parser.h"
 #include "workloads/workload.h"
 
@@ -17,24 +17,19 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return key_bytes + value_bytes + HEADER_BYTES_MAX;
 }
 
-static char *append(char *at, const char *bytes, size_t count)
-{
-    memcpy(at, bytes, count);
-    return at + count;
-}
-
 static size_t encode(const struct request *request, char *out, size_t out_bytes)
 {
     bool set = request->operation == WORKLOAD_SET;
     if (request_bytes_max(request->key_bytes, set ? request->value_bytes : 0) > out_bytes)
         return 0;
-    char *at = append(out, set ? "set " : "get ", 4);
-    at = append(at, request->key, request->key_bytes);
+    char *at = append_text(out, set ? "set " : "get ");
+    at = append_bytes(at, request->key, request->key_bytes);
     if (set) {
-        at += sprintf(at, " 0 0 %zu\r\n", request->value_bytes);
-        at = append(at, request->value, request->value_bytes);
+        at = append_number(append_text(at, " 0 0 "), request->value_bytes);
+        at = append_text(at, "\r\n");
+        at = append_bytes(at, request->value, request->value_bytes);
     }
-    at = append(at, "\r\n", 2);
+    at = append_text(at, "\r\n");
     return (size_t)(at - out);
 }
 

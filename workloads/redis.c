@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/redis.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "workloads/encode.h"
 #include "workloads/reply_parser.h"
 #include "workloads/workload.h"
 
@@ -54,11 +53,11 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 
 static char *append_word(char *at, const char *prefix, const char *bytes, size_t count)
 {
-    size_t prefix_bytes = strlen(prefix);
-    at += sprintf(at, "$%zu\r\n%s", prefix_bytes + count, prefix);
-    memcpy(at, bytes, count);
-    memcpy(at + count, "\r\n", 2);
-    return at + count + 2;
+    *at++ = '$';
+    at = append_number(at, strlen(prefix) + count);
+    at = append_text(append_text(at, "\r\n"), prefix);
+    at = append_bytes(at, bytes, count);
+    return append_text(at, "\r\n");
 }
 
 static size_t encode(const struct request *request, char *out, size_t out_bytes)
@@ -68,17 +67,16 @@ static size_t encode(const struct request *request, char *out, size_t out_bytes)
     if (request_bytes_max(request->key_bytes, value ? request->value_bytes : 0) > out_bytes)
         return 0;
     char *at = out;
-    at += sprintf(at, "*%u\r\n%s", commands[operation].words, commands[operation].command);
+    *at++ = '*';
+    at = append_number(at, commands[operation].words);
+    at = append_text(append_text(at, "\r\n"), commands[operation].command);
     at = append_word(at, commands[operation].prefix, request->key, request->key_bytes);
-    size_t tail_bytes = strlen(commands[operation].tail);
-    memcpy(at, commands[operation].tail, tail_bytes);
-    at += tail_bytes;
+    at = append_text(at, commands[operation].tail);
     if (value)
         at = append_word(at, "", request->value, request->value_bytes);
     if (operation == REDIS_ZADD) {
-        char member[24];
-        size_t bytes =
-            (size_t)snprintf(member, sizeof member, "%" PRIu64, request->number % SCORES);
+        char member[NUMBER_DIGITS_MAX];
+        size_t bytes = (size_t)(append_number(member, request->number % SCORES) - member);
         at = append_word(at, "", member, bytes);
         at = append_word(at, "", member, bytes);
     }

@@ -339,9 +339,11 @@ static size_t key_size_at(const struct workload *workload, double p)
 size_t workload_key(const struct workload *workload, uint64_t index, char *out)
 {
     size_t bytes = key_size_at(workload, hash_fraction(index * HASH_USES + HASH_KEY_SIZE));
+    size_t zeros = bytes;
     // The index in decimal, zeros in front: keys of different lengths still differ as numbers.
-    for (size_t i = bytes; i-- > 0; index /= 10)
-        out[i] = (char)('0' + index % 10);
+    for (; index && zeros; index /= 10)
+        out[--zeros] = (char)('0' + index % 10);
+    memset(out, '0', zeros);
     return bytes;
 }
 
