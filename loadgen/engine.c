@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -25,6 +26,8 @@ enum {
     SETTLE_NS = 20000000, // between the last connect and the first request
     CALIBRATE_NS = 30000000,
     CACHE_LINE = 64,
+    FILES_A_THREAD = 8, // its event loop's
+    FILES_BESIDES = 64,
 };
 
 struct engine {
@@ -42,13 +45,20 @@ static uint64_t ticks(const struct engine *engine, uint64_t ns)
 
 // --- preparation ---------------------------------------------------------------------------------
 
-static void raise_file_limit(uint32_t connections)
+// Every connection is an open file. Raises the limit as far as this process may.
+static int raise_file_limit(uint32_t connections, uint32_t threads, struct error *err)
 {
+    const rlim_t needed = (rlim_t)connections + FILES_A_THREAD * (rlim_t)threads + FILES_BESIDES;
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < connections + 64) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= needed)
+        return 0;
+    struct rlimit more = {needed, limit.rlim_max < needed ? needed : limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+        return 0;
+    return error_set(err, ERROR_FAILED,
+                     "%u connections need %llu open files, and the limit is %llu: raise it with "
+                     "ulimit -n (as root, or the hard limit in limits.conf(5))",
+                     connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
 }
 
 // Kernel stamps where they can be had. Asks a socket of its own, so that "auto" knows before the
@@ -159,6 +169,7 @@ static int prepare(struct engine *engine, const sigset_t *signals, struct error 
     result->depth = shared->depth = settings->depth ? settings->depth : share ? share : 1;
     result->connections_at_once = settings->connections;
     atomic_init(&shared->last_id, settings->connections);
+    result->closed_loop = settings->closed_loop;
     result->thread_count = shared->thread_count;
     shared->value_bytes = workload_value_bytes_max(workload);
     shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
@@ -171,8 +182,9 @@ static int prepare(struct engine *engine, const sigset_t *signals, struct error 
         return error_set_errno(err, ERROR_FAILED, "cannot watch for signals");
     result->tsc_hz = tsc_measure_hz(CALIBRATE_NS);
     shared->ticks_per_ns = result->tsc_hz / 1e9;
-    raise_file_limit(settings->connections);
-    int status = make_workers(engine, err);
+    int status = raise_file_limit(settings->connections, shared->thread_count, err);
+    if (status == 0)
+        status = make_workers(engine, err);
     return status < 0 ? status : choose_stamps(engine, err);
 }
 
@@ -189,6 +201,9 @@ static void *work(void *argument)
 {
     struct engine_worker *worker = argument;
     cpu_set_t core;
+    char name[16];
+    snprintf(name, sizeof name, "load-%u", worker->index % 100000);
+    pthread_setname_np(pthread_self(), name); // for those who watch with ps or perf
     CPU_ZERO(&core);
     if (worker->core >= 0) {
         CPU_SET((unsigned)worker->core, &core);
@@ -292,7 +307,24 @@ static uint64_t choose_start(const struct engine *engine)
 
 // --- merging -------------------------------------------------------------------------------------
 
-// Puts the threads' samples into the schedule's order. A single thread's are that already.
+// The thread whose turn it is: of a schedule they were dealt in turn, of a closed loop the first
+// put goes first.
+static uint32_t next_thread(const struct engine *engine, size_t merged, const size_t *taken)
+{
+    uint32_t threads = engine->shared.thread_count, first = threads;
+    if (!engine->shared.settings->closed_loop)
+        return (uint32_t)(merged % threads);
+    for (uint32_t i = 0; i < threads; i++) {
+        const struct engine_worker *worker = engine->workers[i];
+        if (taken[i] < worker->sample_count &&
+            (first == threads || worker->samples[taken[i]].intended_tsc <
+                                     engine->workers[first]->samples[taken[first]].intended_tsc))
+            first = i;
+    }
+    return first;
+}
+
+// Puts the threads' samples into the order of their intended times. A single thread's are in it.
 static int merge_samples(struct engine *engine, struct error *err)
 {
     struct engine_result *result = engine->result;
@@ -309,12 +341,18 @@ static int merge_samples(struct engine *engine, struct error *err)
     result->sample_bytes = (result->sample_count + 1) * sizeof *result->samples;
     void *memory = mmap(NULL, result->sample_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return error_set_errno(err, ERROR_FAILED, "cannot take %zu MiB for all threads' samples",
-                               result->sample_bytes >> 20);
+    size_t *taken = calloc(threads, sizeof *taken);
+    if (memory == MAP_FAILED || !taken) {
+        free(taken);
+        return error_set(err, ERROR_FAILED, "cannot take %zu MiB for all threads' samples",
+                         result->sample_bytes >> 20);
+    }
     result->samples = memory;
-    for (size_t i = 0; i < result->sample_count; i++)
-        result->samples[i] = engine->workers[i % threads]->samples[i / threads];
+    for (size_t i = 0; i < result->sample_count; i++) {
+        uint32_t thread = next_thread(engine, i, taken);
+        result->samples[i] = engine->workers[thread]->samples[taken[thread]++];
+    }
+    free(taken);
     return 0;
 }
 
@@ -369,6 +407,7 @@ static int merge(struct engine *engine, struct error *err)
         result->cpu_ns += worker->cpu_ns;
         result->spin_tsc += worker->spin_tsc;
         result->delayed_by_depth += worker->delayed_by_depth;
+        result->requests_spent |= worker->requests_spent;
         result->stamps_unknown += worker->stamps_unknown;
         connection_counts_add(&result->counts, &worker->counts);
         result->counts.in_flight_max += worker->counts.in_flight_max;

@@ -8,6 +8,11 @@
 // requests wait in schedule order and their lateness is recorded. Nothing is allocated, and no page
 // touched for the first time, after the start. The thread that calls waits for them, and for
 // signals.
+//
+// Asked for as much as the server answers (closed_loop), it is no open loop: each connection sends
+// as soon as it has room, so that requests wait for replies. A request's intended time is then when
+// it was put, and its latency that of a client which waits; the result says so. This finds a
+// server's maximum; pages for samples are touched on the way.
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
 
@@ -35,6 +40,8 @@ struct engine_settings {
     uint32_t depth; // in flight per connection; 0: as many as the cap allows
     enum stamp_mode stamps;
     uint64_t duration_ns;  // of the schedule
+    bool closed_loop;      // no schedule: its operations and keys are asked in turn, over and over
+    size_t requests_max;   // of a closed loop: it ends when so many were put, for want of memory
     uint64_t timeout_ns;   // how long after the schedule's end replies are waited for
     uint64_t reconnect_ns; // how long a connection that ended is tried again; 0: not at all
     // Told, shortly before it comes, when the schedule begins (CLOCK_MONOTONIC); NULL: nobody asks.
@@ -70,6 +77,8 @@ struct engine_result {
     uint32_t depth;    // the bound in effect
     bool depth_is_cap; // it came from ENGINE_IN_FLIGHT_CAP
     bool kernel_stamps;
+    bool closed_loop;
+    bool requests_spent;        // of a closed loop: requests_max ended it
     struct error stamps_why;    // why there are none although "auto" would have liked them
     struct error busy_poll_why; // why sockets do not busy-poll although they were to
     uint64_t late_tsc;          // how much after the agreed instant the engine was ready to send
@@ -83,6 +92,8 @@ struct engine_result {
     uint64_t stamps_unknown;   // TX stamps that belong to no request
     struct connection_counts counts;
 };
+
+enum { ENGINE_CLOSED_LOOP_ORDER = 1 << 20 }; // requests that a closed loop asks in turn
 
 // Connects, waits for the start, runs, and collects. Fails only when the run could not begin.
 // While it runs, SIGINT and SIGTERM end it early and cleanly.

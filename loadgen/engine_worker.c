@@ -22,7 +22,7 @@ enum {
     STAMPS_OLD_NS = 20000000,  // ... this old
     STAMPS_URGENT = 64,        // before the error queue eats the receive buffer
     LAST_STAMPS_NS = 50000000, // after the end
-    SPIN_NS_MAX = 5000,        // an empty round that takes longer was interrupted: not idle
+    EMPTY_ROUNDS = 201,        // timed before the start, to know what idling costs
 };
 
 static uint64_t ticks(const struct engine_worker *worker, uint64_t ns)
@@ -73,19 +73,24 @@ static int make_samples(struct engine_worker *worker, struct error *err)
 {
     const struct engine_shared *shared = worker->shared;
     const struct schedule *schedule = shared->schedule;
-    size_t all = schedule->count, first = worker->index, step = shared->thread_count;
+    bool closed = shared->settings->closed_loop;
+    size_t all = closed ? shared->settings->requests_max : schedule->count;
+    size_t first = worker->index, step = shared->thread_count;
     worker->sample_count = all > first ? (all - first + step - 1) / step : 0;
     worker->sample_bytes = (worker->sample_count + 1) * sizeof *worker->samples;
-    // Populated: the run meets no page for the first time.
-    void *memory = mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    // Populated: the run meets no page for the first time. How many samples a closed loop will take
+    // nobody knows.
+    void *memory =
+        mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | (closed ? MAP_NORESERVE : MAP_POPULATE), -1, 0);
     if (memory == MAP_FAILED)
         return error_set_errno(err, ERROR_FAILED,
                                "cannot take %zu MiB for the samples of %zu requests (a lower rate "
                                "or a shorter run needs less)",
                                worker->sample_bytes >> 20, worker->sample_count);
     worker->context.samples = worker->samples = memory;
-    for (size_t i = 0; i < worker->sample_count; i++) {
+    worker->order = first;
+    for (size_t i = 0; i < worker->sample_count && !closed; i++) {
         const struct scheduled_request *request = &schedule->items[first + i * step];
         worker->samples[i] = (struct sample){.intended_tsc = ticks(worker, request->offset_ns),
                                              .operation = request->operation,
@@ -243,6 +248,29 @@ static void send_due(struct engine_worker *worker, uint64_t now)
     flush_dirty(worker, now);
 }
 
+// A closed loop: fills every connection that has room.
+static void send_more(struct engine_worker *worker, uint64_t now)
+{
+    const struct engine_shared *shared = worker->shared;
+    struct client_connection *connection = NULL;
+    while (worker->next < worker->sample_count && (connection = take_room(worker))) {
+        while (worker->next < worker->sample_count &&
+               connection_has_room(connection, shared->request_bytes)) {
+            const struct scheduled_request *request = &shared->schedule->items[worker->order];
+            struct sample *sample = &worker->samples[worker->next];
+            sample->intended_tsc = now;
+            sample->operation = request->operation;
+            sample->key = request->key;
+            sample->status = SAMPLE_UNSENT;
+            worker->order += shared->thread_count;
+            while (worker->order >= shared->schedule->count)
+                worker->order -= shared->schedule->count;
+            put_request(worker, connection, worker->next++);
+        }
+    }
+    flush_dirty(worker, now);
+}
+
 // One look at one connection's error queue, when enough stamps wait there to be worth a call.
 static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now)
 {
@@ -250,8 +278,44 @@ static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now)
     worker->stamp_turn = (worker->stamp_turn + 1) % worker->connection_count;
     uint32_t waiting = stamp_waits_count(&connection->waits);
     if (waiting >= STAMPS_WORTHWHILE ||
-        (waiting && now - connection->waits.oldest_tsc > ticks(worker, STAMPS_OLD_NS)))
-        worker->context.progress |= connection_take_stamps(connection, now) > 0;
+        (waiting && now - connection->waits.oldest_tsc > ticks(worker, STAMPS_OLD_NS))) {
+        connection_take_stamps(connection, now);
+        worker->context.progress = true; // a system call is work, whatever it found
+    }
+}
+
+// A round that found nothing to do is idle time, as long as it took no longer than such rounds do:
+// else something was done in it after all (an interrupt, the kernel's receiving of a reply), and
+// only what an empty round takes was idle.
+static void note_idle(struct engine_worker *worker, uint64_t spent, uint64_t empty)
+{
+    worker->spin_tsc += spent <= 2 * empty ? spent : empty;
+}
+
+static int compare_tsc(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+// What idling costs here: medians, of rounds before the start.
+static void measure_empty_rounds(struct engine_worker *worker)
+{
+    uint64_t polls[EMPTY_ROUNDS], pauses[EMPTY_ROUNDS];
+    uint64_t now = tsc_now();
+    for (unsigned i = 0; i < 2 * EMPTY_ROUNDS; i++) {
+        if (i < EMPTY_ROUNDS)
+            event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        else
+            _mm_pause();
+        uint64_t after = tsc_now();
+        *(i < EMPTY_ROUNDS ? &polls[i] : &pauses[i - EMPTY_ROUNDS]) = after - now;
+        now = after;
+    }
+    qsort(polls, EMPTY_ROUNDS, sizeof *polls, compare_tsc);
+    qsort(pauses, EMPTY_ROUNDS, sizeof *pauses, compare_tsc);
+    worker->empty_poll_tsc = polls[EMPTY_ROUNDS / 2];
+    worker->empty_pause_tsc = pauses[EMPTY_ROUNDS / 2];
 }
 
 // True when the run is over, and why.
@@ -275,7 +339,6 @@ static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
 {
     const struct engine_settings *settings = worker->shared->settings;
     uint64_t near = ticks(worker, NEAR_NS), quiet = ticks(worker, QUIET_NS);
-    uint64_t spin_max = ticks(worker, SPIN_NS_MAX);
     uint64_t deadline =
         start_tsc + ticks(worker, settings->duration_ns) + ticks(worker, settings->timeout_ns);
     uint64_t now = tsc_now();
@@ -283,22 +346,53 @@ static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
         uint64_t due = worker->next < worker->sample_count
                            ? worker->samples[worker->next].intended_tsc
                            : UINT64_MAX;
+        uint64_t empty = worker->empty_poll_tsc;
         worker->context.progress = false;
         if (due <= now) {
             send_due(worker, now);
             event_base_loop(worker->base, EVLOOP_NONBLOCK);
         } else if (due - now <= near) {
             _mm_pause();
+            empty = worker->empty_pause_tsc;
         } else {
             event_base_loop(worker->base, EVLOOP_NONBLOCK);
             if (!worker->context.progress && due - now > quiet && worker->context.kernel_stamps)
                 take_stamps_in_turn(worker, now);
         }
         uint64_t after = tsc_now();
-        if (!worker->context.progress && after - now <= spin_max)
-            worker->spin_tsc += after - now;
+        if (!worker->context.progress)
+            note_idle(worker, after - now, empty);
         now = after;
     }
+}
+
+static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
+{
+    const struct engine_settings *settings = worker->shared->settings;
+    uint64_t end = start_tsc + ticks(worker, settings->duration_ns);
+    uint64_t deadline = end + ticks(worker, settings->timeout_ns), now;
+    while ((now = tsc_now()) < start_tsc)
+        _mm_pause();
+    while (!is_over(worker, now, deadline)) {
+        worker->context.progress = false;
+        if (now < end) {
+            send_more(worker, now);
+            worker->requests_spent = worker->next == worker->sample_count;
+        } else if (worker->next < worker->sample_count) {
+            worker->sample_count = worker->next; // that was all
+        }
+        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        uint64_t after = tsc_now();
+        if (!worker->context.progress)
+            note_idle(worker, after - now, worker->empty_poll_tsc);
+        now = after;
+    }
+    worker->sample_count = worker->next;
+    // The room that was not needed goes back.
+    size_t bytes = (worker->sample_count + 1) * sizeof *worker->samples;
+    if (bytes < worker->sample_bytes &&
+        mremap(worker->samples, worker->sample_bytes, bytes, 0) == worker->samples)
+        worker->sample_bytes = bytes;
 }
 
 // The last stamps may still be on their way.
@@ -329,17 +423,22 @@ static uint64_t thread_cpu_ns(void)
 void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
 {
     const uint64_t awake = ticks(worker, 2000000);
-    for (size_t i = 0; i < worker->sample_count; i++)
+    bool closed = worker->shared->settings->closed_loop;
+    for (size_t i = 0; i < worker->sample_count && !closed; i++)
         worker->samples[i].intended_tsc += start_tsc;
     while (tsc_now() + awake < start_tsc && !atomic_load(&worker->shared->stop)) {
         struct timespec pause = {0, 1000000};
         nanosleep(&pause, NULL);
         event_base_loop(worker->base, EVLOOP_NONBLOCK);
     }
+    measure_empty_rounds(worker);
     uint64_t ready = tsc_now();
     worker->late_tsc = ready > start_tsc ? ready - start_tsc : 0;
     uint64_t cpu_ns = thread_cpu_ns();
-    run_loop(worker, start_tsc);
+    if (closed)
+        run_closed_loop(worker, start_tsc);
+    else
+        run_loop(worker, start_tsc);
     worker->cpu_ns = thread_cpu_ns() - cpu_ns;
     worker->end_tsc = tsc_now();
     take_last_stamps(worker);

@@ -50,7 +50,9 @@ struct engine_worker {
     struct connection_queue room; // those that may take a request, in turn
     uint32_t stamp_turn;          // whose error queue is looked at next
     struct connection_context context;
-    size_t next;       // first of its requests not yet put
+    uint64_t empty_poll_tsc, empty_pause_tsc; // what a round takes that finds nothing to do
+    size_t next;                              // first of its requests not yet put
+    size_t order;      // of a closed loop: the place in the schedule of the next request
     uint64_t full_tsc; // when no connection last had room
     char *key, *value;
 
@@ -60,6 +62,7 @@ struct engine_worker {
     size_t sample_bytes; // of the mapping
     struct connection_counts counts;
     enum engine_end end;
+    bool requests_spent;
     uint64_t end_tsc, late_tsc, cpu_ns, spin_tsc, delayed_by_depth, stamps_unknown;
 
     // Between it and the thread that began it (engine.c).

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/units.h"
 #include "workloads/protocol.h"
 
 enum { REPETITIONS_MAX = 1000 };
@@ -24,12 +25,13 @@ const struct option_spec load_plan_options[] = {
                   "memcached, memcached-binary, memcached-meta, redis, redis-resp3, http or lab"),
     OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
                   "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
-    OPTION_NUMBER("rate", 'r', "N", struct load_options, rate, "requests per second: 20k"),
+    OPTION_STRING("rate", 'r', "N", struct load_options, rate_text,
+                  "requests per second: 20k; max: as many as are answered (a closed loop)"),
     OPTION_COUNT("connections", 'c', "N", struct load_options, connections, "connections (16)"),
     OPTION_COUNT("threads", 't', "N", struct load_options, threads,
                  "load threads, each pinned to a core of its own when there are several (1)"),
     OPTION_COUNT("depth", 0, "N", struct load_options, depth,
-                 "requests in flight per connection (65536 over all)"),
+                 "requests in flight per connection (65536 over all; 1 with --rate max)"),
     OPTION_DURATION("duration", 'd', "TIME", struct load_options, duration_ns,
                     "how long requests are scheduled for (10s)"),
     OPTION_STRING("target", 0, "PERCENTILE", struct load_options, target,
@@ -113,7 +115,33 @@ static int check_kinds(struct load_plan *plan, struct error *err)
     return 0;
 }
 
-static int check_numbers(const struct load_options *o, struct error *err)
+static int parse_rate(struct load_options *o, struct error *err)
+{
+    if (!o->rate_text)
+        return 0;
+    o->rate = INFINITY;
+    if (strcmp(o->rate_text, "max") != 0 && units_parse_number(o->rate_text, &o->rate, err) < 0)
+        return error_prefix(err, "--rate");
+    return o->rate > 0 ? 0
+                       : error_set(err, ERROR_INPUT,
+                                   "--rate must be more than 0: requests per second, like 20k");
+}
+
+static int check_rate(struct load_options *o, struct error *err)
+{
+    if (!(o->rate > 0))
+        return error_set(err, ERROR_INPUT,
+                         "--rate is needed: requests per second, like 20k; or max");
+    if (isinf(o->rate) && (o->target || o->slo || o->agents.count || o->repetitions > 1))
+        return error_set(err, ERROR_INPUT,
+                         "--rate max is a closed loop, whose latency says little: it and --target, "
+                         "--slo, --agent and --repetitions exclude each other");
+    if (isinf(o->rate) && o->depth == 0)
+        o->depth = 1;
+    return 0;
+}
+
+static int check_numbers(struct load_options *o, struct error *err)
 {
     if (o->connections < 1 || o->connections > ENGINE_IN_FLIGHT_CAP)
         return error_set(err, ERROR_INPUT, "--connections must be 1 to %d", ENGINE_IN_FLIGHT_CAP);
@@ -262,6 +290,8 @@ static int check_pattern(const struct load_plan *plan, struct error *err)
                          plan->pattern);
     if (!plan->workload.recording)
         return 0;
+    if (isinf(o->rate))
+        return error_set(err, ERROR_INPUT, "--rate max and a recorded schedule exclude each other");
     if (o->target || plan->agent_count || plan->workload.pattern.kind != PATTERN_CONSTANT)
         return error_set(err, ERROR_INPUT,
                          "a recording (%s) excludes --target, --agent and a pattern",
@@ -295,6 +325,8 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
                          argv[1]);
     if (!o->server)
         return error_set(err, ERROR_INPUT, "--server HOST:PORT is needed");
+    if (!o->prepare && parse_rate(o, err) < 0)
+        return -ERROR_INPUT;
     int status = make_agents(plan, err);
     if (status < 0)
         return status;
@@ -308,9 +340,8 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         return status;
     if (!o->prepare && (check_pattern(plan, err) < 0 || take_recording(plan, err) < 0))
         return -(int)err->kind;
-    if (!o->prepare && !(o->rate > 0))
-        return error_set(err, ERROR_INPUT,
-                         "--rate is needed, and more than 0: requests per second, like 20k");
+    if (!o->prepare && check_rate(o, err) < 0)
+        return -ERROR_INPUT;
     if (o->seed == seed_not_given) {
         uint32_t seed;
         if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
@@ -337,6 +368,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .depth = (uint32_t)o->depth,
                                     .stamps = plan->stamps,
                                     .duration_ns = o->duration_ns,
+                                    .closed_loop = isinf(o->rate),
                                     .timeout_ns = o->timeout_ns,
                                     .reconnect_ns = o->reconnect_ns,
                                     .announce = o->announce ? print_begin : NULL};

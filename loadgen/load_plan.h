@@ -22,9 +22,10 @@
 #include "workloads/workload.h"
 
 struct load_options {
-    const char *server, *protocol, *workload, *arrivals, *stamps, *samples, *target;
+    const char *server, *protocol, *rate_text, *workload, *arrivals, *stamps, *samples, *target;
     const char *sweep, *slo, *out, *hgrm;
-    double rate, confidence;
+    double rate; // of rate_text; INFINITY: max, a closed loop
+    double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
         timeout_ns, reconnect_ns;
     uint64_t repetitions;

@@ -17,6 +17,8 @@
 #include "loadgen/sample_log.h"
 #include "loadgen/schedule.h"
 
+static const double memory_share = 0.8; // of what is available, for samples
+
 int load_make_directory(const char *path, struct error *err)
 {
     if (mkdir(path, 0777) < 0 && errno != EEXIST)
@@ -154,9 +156,8 @@ static int report(const struct load_plan *plan, const struct engine_result *resu
     return load_verdict(summary, err);
 }
 
-// Where /proc does not tell what is available, the run is let through.
-int load_check_memory(const struct load_plan *plan, double rate, uint64_t duration_ns,
-                      const char *lower, struct error *err)
+// 0: /proc does not tell.
+static double available_bytes(void)
 {
     char line[120];
     unsigned long long available_kib = 0;
@@ -166,18 +167,52 @@ int load_check_memory(const struct load_plan *plan, double rate, uint64_t durati
             break;
     if (file)
         fclose(file);
+    return (double)available_kib * 1024;
+}
+
+// What one request takes: a sample, once more while several threads' are put together, its place in
+// the schedule, and a value to sort for the percentiles, for the method and for its gaps.
+static double request_bytes(const struct load_plan *plan)
+{
+    return (double)(sizeof(struct sample) * (plan->options.threads > 1 ? 2 : 1) +
+                    sizeof(struct scheduled_request) + 3 * sizeof(double));
+}
+
+// How many requests a closed loop may put.
+static size_t affordable_requests(const struct load_plan *plan)
+{
+    const double enough = 1e9, most_bytes = available_bytes() * memory_share;
+    double requests = most_bytes > 0 ? most_bytes / request_bytes(plan) : enough;
+    return (size_t)fmin(requests, enough);
+}
+
+// Where /proc does not tell what is available, the run is let through.
+int load_check_memory(const struct load_plan *plan, double rate, uint64_t duration_ns,
+                      const char *lower, struct error *err)
+{
     double requests =
         rate * (double)duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
-    // A sample, its place in the schedule, and a value to sort for the percentiles, for the method
-    // and for its gaps.
-    double wanted = requests * (double)(sizeof(struct sample) + sizeof(struct scheduled_request) +
-                                        3 * sizeof(double));
-    if (!available_kib || wanted < (double)available_kib * 1024 * 0.8)
+    double wanted = requests * request_bytes(plan), available = available_bytes();
+    // A closed loop ends where memory does.
+    if (isinf(rate) || !(available > 0) || wanted < available * memory_share)
         return 0;
     return error_set(err, ERROR_INPUT,
-                     "%.3g requests need %.3g MiB of memory for their samples, and %llu MiB are "
+                     "%.3g requests need %.3g MiB of memory for their samples, and %.0f MiB are "
                      "available: lower %s",
-                     requests, wanted / 1048576, available_kib / 1024, lower);
+                     requests, wanted / 1048576, available / 1048576, lower);
+}
+
+static int draw(const struct load_plan *plan, const struct load_point *point,
+                struct schedule *schedule, struct error *err)
+{
+    const struct workload *workload = &plan->workload;
+    if (isinf(point->rate))
+        return schedule_draw_order(workload, ENGINE_CLOSED_LOOP_ORDER, point->seed, schedule, err);
+    if (plan->recording.requests.count)
+        return recording_draw(&plan->recording, workload, point->rate, point->duration_ns,
+                              point->seed, schedule, err);
+    return schedule_draw(workload, &workload->arrivals, point->rate, point->duration_ns,
+                         point->seed, schedule, err);
 }
 
 // With somebody to look at it, on a terminal.
@@ -211,17 +246,17 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     engine.duration_ns = point->duration_ns;
     settings.rate = point->rate;
     settings.duration_s = (double)point->duration_ns / 1e9;
-    int status = plan->recording.requests.count
-                     ? recording_draw(&plan->recording, &plan->workload, point->rate,
-                                      point->duration_ns, point->seed, &schedule, err)
-                     : schedule_draw(&plan->workload, &plan->workload.arrivals, point->rate,
-                                     point->duration_ns, point->seed, &schedule, err);
+    engine.closed_loop = isinf(point->rate);
+    engine.requests_max = engine.closed_loop ? affordable_requests(plan) : 0;
+    int status = draw(plan, point, &schedule, err);
     if (status == 0)
         status = run_engine(plan, &engine, &schedule, &outcome->result, err);
     schedule_free(&schedule);
     settings.stolen = machine_stolen_since(&began);
     if (status == 0)
         status = load_summarise(&outcome->result, point->duration_ns, summary, err);
+    if (engine.closed_loop)
+        settings.rate = summary->offered_rate; // the figures' scale; the load itself has failed
     if (status == 0)
         status = method_judge(&outcome->result, &settings, summary->ok, summary->spin_fraction,
                               &outcome->method, err);
@@ -242,8 +277,11 @@ static int run_duration(struct load_plan *plan, struct error *err)
     const struct load_options *o = &plan->options;
     const struct load_point point = {o->rate, o->duration_ns, o->seed};
     struct load_outcome outcome;
-    progress_phase(&plan->progress, "loading %s for %.3g s at %.0f requests/s on %llu connections",
-                   plan->server.text, (double)o->duration_ns / 1e9, o->rate,
+    char rate[40] = "as many";
+    if (isfinite(o->rate))
+        snprintf(rate, sizeof rate, "%.0f", o->rate);
+    progress_phase(&plan->progress, "loading %s for %.3g s at %s requests/s on %llu connections",
+                   plan->server.text, (double)o->duration_ns / 1e9, rate,
                    (unsigned long long)o->connections);
     int status = load_run_once(plan, &point, &outcome, err);
     const struct engine_result *result = &outcome.result;

@@ -24,7 +24,7 @@ struct load_outcome {
 
 // What a run may differ in from its plan.
 struct load_point {
-    double rate;
+    double rate; // INFINITY: a closed loop
     uint64_t duration_ns, seed;
 };
 

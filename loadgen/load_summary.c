@@ -230,6 +230,17 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
     if (summary->scheduled == 0)
         load_summary_add_reason(summary,
                                 "nothing was scheduled: the rate is too low for so short a run");
+    if (result->closed_loop)
+        load_summary_add_reason(
+            summary,
+            "closed loop, as asked for: requests waited for replies, so that the rate is the most "
+            "that %u connections with %u in flight on each bring about, and the latency is not "
+            "that of requests which come when they come",
+            result->connections_at_once, result->depth);
+    if (result->requests_spent)
+        load_summary_add_reason(summary,
+                                "memory for samples was spent after %llu requests, before the time",
+                                (count_type)summary->scheduled);
     judge_end(result, summary);
     judge_load(result, summary);
     return 0;
@@ -336,7 +347,9 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "protocol", json_string(facts->protocol));
     json_object_set_new(json, "workload",
                         facts->workload ? json_string(facts->workload) : json_null());
-    json_object_set_new(json, "rate", json_real(facts->rate));
+    json_object_set_new(json, "rate",
+                        isinf(facts->rate) ? json_string("max") : json_real(facts->rate));
+    json_object_set_new(json, "loop", json_string(result->closed_loop ? "closed" : "open"));
     json_object_set_new(json, "arrivals", json_string(facts->arrivals));
     json_object_set_new(json, "pattern", json_string(facts->pattern ? facts->pattern : "constant"));
     set_count(json, "seed", facts->seed);
@@ -433,9 +446,12 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
                         const struct load_facts *facts, FILE *out)
 {
     const struct connection_counts *counts = &result->counts;
-    fprintf(out,
-            "%s: %s at %.0f requests/s (%s arrivals, seed %llu) for %.3g s on %u connections\n",
-            facts->server, facts->protocol, facts->rate, facts->arrivals, (count_type)facts->seed,
+    fprintf(out, "%s: %s at ", facts->server, facts->protocol);
+    if (result->closed_loop)
+        fprintf(out, "as many requests/s as are answered (closed loop");
+    else
+        fprintf(out, "%.0f requests/s (%s arrivals", facts->rate, facts->arrivals);
+    fprintf(out, ", seed %llu) for %.3g s on %u connections\n", (count_type)facts->seed,
             summary->duration_s, result->connections_at_once);
     fprintf(out, "verdict: %s\n", summary->ok ? "ok" : "n/a");
     for (unsigned i = 0; i < summary->reason_count; i++)

@@ -2,6 +2,7 @@
 #include "loadgen/schedule.h"
 
 #include <math.h>
+#include <string.h>
 #include <gsl/gsl_rng.h>
 
 #include "base/array.h"
@@ -138,6 +139,17 @@ int schedule_draw_requests(const struct workload *workload, uint64_t seed,
     if (result < 0)
         schedule_free(schedule);
     return result;
+}
+
+int schedule_draw_order(const struct workload *workload, size_t count, uint64_t seed,
+                        struct schedule *schedule, struct error *err)
+{
+    *schedule = (struct schedule){0};
+    if (array_reserve(schedule, count) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for %zu requests", count);
+    memset(schedule->items, 0, count * sizeof *schedule->items);
+    schedule->count = count;
+    return schedule_draw_requests(workload, seed, schedule, err);
 }
 
 void schedule_free(struct schedule *schedule)

@@ -31,6 +31,11 @@ struct schedule {
 int schedule_draw(const struct workload *workload, const struct distribution *arrivals, double rate,
                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule,
                   struct error *err);
+// For a load without a schedule: `count` operations and keys, to be asked in that order (and again
+// from the first on), at no particular time. The same seed draws the same as schedule_draw does.
+int schedule_draw_order(const struct workload *workload, size_t count, uint64_t seed,
+                        struct schedule *schedule, struct error *err);
+
 void schedule_free(struct schedule *schedule);
 
 // Draws operations and keys for a schedule that has its times: those that schedule_draw would.

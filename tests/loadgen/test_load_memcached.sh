@@ -66,7 +66,7 @@ load 2 --rate 5k --stamps hw && says '--stamps'
 load 2 --rate 5k --connections 0 && says '--connections'
 load 2 --rate 5k --threads 0 && says '--threads'
 load 2 --rate 5k --threads 20 --connections 16 && says '--threads'
-load 2 --rate 5k --threads 4k --connections 5k && says 'a core each'
+load 2 --rate 5k --threads 400 --connections 500 && says 'a core each'
 load 2 --rate 5k --connections 100 --depth 1000 && says '--depth'
 load 2 --rate 5k --protocol gopher && says 'gopher'
 load 2 --rate 5k --duration 10 && says '--duration'
@@ -112,6 +112,17 @@ load '0|4' --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --js
 [ "$(value scheduled)" = "$scheduled" ] || fail 'the same seed drew another schedule'
 load '0|4' --workload "$dir/workload.yaml" --rate 2k --duration 500ms --arrivals fixed --timeout 10s
 grep -qE '^verdict: (ok|n/a)$' "$dir/out" && grep -q 'latency (from intended)' "$dir/out" || fail 'summary'
+
+# As fast as it answers: a closed loop, and that is said wherever a figure might be taken for more.
+load 2 --rate max --target p99 --ci 10us && says 'exclude each other'
+load 2 --rate max --slo 'p99<=1ms' && says 'exclude each other'
+timeout 30 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --rate max \
+    --duration 500ms --connections 4 --json >"$dir/out" 2>"$dir/err"
+[ $? -eq 4 ] && says 'closed loop, as asked for' || fail '--rate max: exit code'
+[ "$(value loop)" = closed ] && [ "$(value rate)" = max ] && [ "$(value depth)" = 1 ] &&
+    [ "$(value in_flight_max)" = 4 ] || fail '--rate max: what was asked'
+[ "$(value answered)" -gt 1000 ] && [ "$(value answered)" = "$(value scheduled)" ] ||
+    fail "--rate max: $(value answered) of $(value scheduled) answered"
 
 # A directory that cannot be made, a disk that is full.
 load 1 --rate 1k --duration 100ms --samples /proc/nowhere && says '/proc/nowhere'
