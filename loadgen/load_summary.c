@@ -485,7 +485,7 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth);
     print_small(out, "\n  lateness   p50 ", summary->lateness_p50_us, " us");
     print_small(out, ", p99 ", summary->lateness_p99_us, " us");
-    if (result->thread_count > 1) {
+    if (CPU_COUNT(&result->cores) > 1) {
         char cores[200];
         fprintf(out, "\n  threads    %u, one on each of the cores %s", result->thread_count,
                 units_format_cores(&result->cores, cores, sizeof cores));
