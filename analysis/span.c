@@ -17,6 +17,7 @@ void host_timeline_free(struct host_timeline *host)
         array_free(&host->cores.items[i].spans);
         array_free(&host->cores.items[i].outermost);
         array_free(&host->cores.items[i].handoffs);
+        array_free(&host->cores.items[i].traced);
     }
     array_free(&host->cores);
     for (size_t i = 0; i < host->names.count; i++)
@@ -133,6 +134,20 @@ static void close_ended(struct tiling *tiling, int64_t time_ns)
     }
 }
 
+bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns)
+{
+    const struct time_range_array *traced = &timeline->traced;
+    size_t low = 0, high = traced->count; // the first range that ends at end_ns or later
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (traced->items[middle].end_ns < end_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < traced->count && traced->items[low].begin_ns <= begin_ns;
+}
+
 void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
                           span_piece_visitor *each, void *context)
 {
@@ -148,15 +163,19 @@ void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns
         size_t outer = outermost_of(timeline, inner);
         while (inner > outer && spans[inner].depth > 1)
             inner--;
-        if (spans[outer].end_ns > begin_ns)
+        if (spans[outer].end_ns > begin_ns && spans[outer].kind != SPAN_FUNCTION)
             tiling.open[tiling.depth++] = &spans[outer];
         for (size_t i = inner > outer ? inner : outer + 1; i < next; i++) {
+            if (spans[i].kind == SPAN_FUNCTION)
+                continue;
             close_ended(&tiling, spans[i].begin_ns);
             if (spans[i].end_ns > begin_ns && tiling.depth < MAX_OPEN)
                 tiling.open[tiling.depth++] = &spans[i];
         }
     }
     for (; next < timeline->spans.count && spans[next].begin_ns < end_ns; next++) {
+        if (spans[next].kind == SPAN_FUNCTION)
+            continue;
         close_ended(&tiling, spans[next].begin_ns);
         tile_up_to(&tiling, spans[next].begin_ns);
         if (tiling.depth < MAX_OPEN)

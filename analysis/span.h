@@ -18,7 +18,14 @@ enum span_kind {
     SPAN_SOFTIRQ = 4, // id: softirq vector
     SPAN_VECTOR = 5,  // a system vector (timer, IPIs); id: enum event_vector
     SPAN_UNKNOWN = 6, // records were lost here: nobody knows
-    SPAN_FUNCTION = 7 // a function call (intel_pt and functions backends)
+    SPAN_FUNCTION = 7 // a function call (intel_pt and functions backends); id: see SPAN_ID_KERNEL
+};
+
+// The id of a SPAN_FUNCTION.
+enum {
+    SPAN_ID_KERNEL = 1, // the kernel's code
+    SPAN_ID_CUT = 2,    // only a part: it began before or goes on behind (the thread was switched
+                        // out, or nobody looked before)
 };
 
 struct span {
@@ -32,6 +39,12 @@ struct span {
 };
 
 struct span_array ARRAY_OF(struct span);
+
+struct time_range {
+    int64_t begin_ns, end_ns;
+};
+struct time_range_array ARRAY_OF(struct time_range);
+
 struct name_array ARRAY_OF(char *);
 
 struct index_array ARRAY_OF(uint32_t);
@@ -41,9 +54,11 @@ struct time_array ARRAY_OF(int64_t);
 struct core_timeline {
     uint16_t core;
     struct span_array spans;
-    struct index_array outermost; // which spans have depth 0, ascending; only a shortcut for
-                                  // searching: may be left empty
-    struct time_array handoffs;   // when data was handed to any socket on this core, ascending
+    struct index_array outermost;   // which spans have depth 0, ascending; only a shortcut for
+                                    // searching: may be left empty
+    struct time_array handoffs;     // when data was handed to any socket on this core, ascending
+    struct time_range_array traced; // when its function calls are known, ascending and disjoint:
+                                    // elsewhere there are no SPAN_FUNCTIONs whatever ran
 };
 
 // A thread was made runnable, or ran on a core for a while.
@@ -84,8 +99,12 @@ const struct thread_run *host_timeline_runs(const struct host_timeline *host, ui
 const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,
                                            size_t *count);
 
+// Whether the function calls of that core are known all through [begin_ns, end_ns).
+bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns);
+
 // Calls `each` for the disjoint pieces that tile [begin_ns, end_ns) on the core, in order of time;
-// each piece names the innermost span that covers it, NULL where none does. Allocates nothing.
+// each piece names the innermost context (any span but a function) that covers it, NULL where none
+// does. Allocates nothing.
 typedef void span_piece_visitor(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
                                 void *context);
 void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
