@@ -2,8 +2,8 @@
 //
 // What a thread that walks PT streams (pt_blocks.h) keeps between walks: the decoder for the bytes
 // of the piece, its view of the code, and what it looked up before. There are two decoders: the
-// fast one (pt_follow.h), and libipt's block decoder for what that one leaves. Used by pt_blocks.c
-// only.
+// fast one (pt_follow.h), and libipt's block decoder for what that one leaves. Used by walks
+// only (pt_walk.h).
 #ifndef ANALYSIS_PT_PT_WALKER_H
 #define ANALYSIS_PT_PT_WALKER_H
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// What libipt's events (interrupts, lost packets, tracing switched on and off) do to a walk.
+#include "analysis/pt/pt_walk.h"
+
+static void walk_event_disabled(struct pt_walk *walk, uint64_t from, uint64_t target,
+                                bool asynchronous)
+{
+    if (walk->pending.kind == PT_FLOW_FAR_CALL && !asynchronous)
+        pt_walk_settle(walk, 0); // what it called is what is not traced
+    else if (asynchronous)
+        pt_walk_reach(walk, from);
+    else
+        pt_walk_settle(walk, target);
+    struct pt_flow flow = pt_walk_flow(walk, PT_FLOW_DISABLE, from, target);
+    flow.asynchronous = asynchronous;
+    pt_walk_emit(walk, &flow);
+    walk->enabled = false;
+}
+
+static void walk_event_branch(struct pt_walk *walk, uint64_t from, uint64_t to)
+{
+    pt_walk_reach(walk, from);
+    struct pt_flow flow =
+        pt_walk_flow(walk, walk->aborted ? PT_FLOW_JUMP : PT_FLOW_INTERRUPT, from, to);
+    walk->piece->counts.interrupts += !walk->aborted;
+    walk->aborted = false;
+    pt_walk_arrive(walk, &flow, to);
+}
+
+static void walk_event(struct pt_walk *walk, const struct pt_event *event)
+{
+    uint64_t target;
+    struct pt_flow flow;
+    if (event->has_tsc)
+        pt_walk_follow_changes(walk, pt_walk_advance(walk, event->tsc));
+    switch (event->type) {
+    case ptev_enabled:
+        walk->pending.kind = PT_FLOW_NONE;
+        walk->enabled = true;
+        flow = pt_walk_flow(walk, PT_FLOW_ENABLE, 0, 0);
+        pt_walk_arrive(walk, &flow, event->variant.enabled.ip);
+        break;
+    case ptev_disabled:
+        target = event->ip_suppressed ? 0 : event->variant.disabled.ip;
+        walk_event_disabled(walk, walk->last_ip, target, false);
+        break;
+    case ptev_async_disabled:
+        target = event->ip_suppressed ? 0 : event->variant.async_disabled.ip;
+        walk_event_disabled(walk, event->variant.async_disabled.at, target, true);
+        break;
+    case ptev_async_branch:
+        walk_event_branch(walk, event->variant.async_branch.from, event->variant.async_branch.to);
+        break;
+    case ptev_overflow:
+        if (walk->pending.kind == PT_FLOW_RETURN)
+            pt_walk_settle(walk, 0); // it did return; where to was lost
+        walk->pending.kind = PT_FLOW_NONE;
+        walk->piece->counts.overflows++;
+        walk->enabled = !event->ip_suppressed;
+        pt_walk_read_time(walk); // the event's is from before the loss
+        flow = pt_walk_flow(walk, PT_FLOW_OVERFLOW, walk->last_ip, 0);
+        pt_walk_arrive(walk, &flow, event->ip_suppressed ? 0 : event->variant.overflow.ip);
+        break;
+    case ptev_paging:
+    case ptev_async_paging:
+        if (event->status_update)
+            break;
+        flow = pt_walk_flow(walk, PT_FLOW_PAGING, walk->last_ip,
+                            event->type == ptev_paging ? event->variant.paging.cr3
+                                                       : event->variant.async_paging.cr3);
+        pt_walk_emit(walk, &flow);
+        break;
+    case ptev_tsx:
+        walk->aborted = event->variant.tsx.aborted;
+        break;
+    default: // power, PTWRITE and the like do not move control
+        break;
+    }
+}
+
+// Whether the decoder has read on to the PSB where the next piece begins.
+static bool walk_read_to_end(const struct pt_walk *walk)
+{
+    uint64_t offset = 0;
+    return walk->end_offset != UINT64_MAX && pt_walker_offset(walk->walker, &offset) >= 0 &&
+           offset >= walk->end_offset;
+}
+
+// Whether this event is what the header of that PSB says about where the processor was. libipt
+// reads ahead, so an earlier PSB's header may still be waiting; its address tells them apart, for
+// code that returns to an address without a packet does not exist.
+static bool walk_hands_over(const struct pt_walk *walk, const struct pt_event *event)
+{
+    return event->status_update && event->type == ptev_exec_mode &&
+           event->variant.exec_mode.ip == walk->end_ip && walk_read_to_end(walk);
+}
+
+int pt_walk_events(struct pt_walk *walk, int status, bool *ended)
+{
+    while (status & pts_event_pending) {
+        struct pt_event event;
+        *ended = !walk->enabled && walk_read_to_end(walk);
+        if (*ended)
+            return status;
+        status = pt_walker_event(walk->walker, &event);
+        if (status < 0)
+            return status;
+        *ended = walk_hands_over(walk, &event);
+        if (*ended) {
+            if (walk->pending.kind != PT_FLOW_BEGIN)
+                pt_walk_reach(walk, walk->end_ip);
+            return status;
+        }
+        walk_event(walk, &event);
+    }
+    return status;
+}
