@@ -47,6 +47,7 @@ enum cause_class {
     CAUSE_BLOCKING,    // phase 4: other messages ahead: head-of-line blocking, queueing
     CAUSE_STAGE,       // a stage without spans was longer: client, network
     CAUSE_UNEXPLAINED, // longer, in an expected context: located, not explained
+    CAUSE_FUNCTION,    // phase 3: a function that is slower, called more often or unexpected
 };
 
 struct cause {

@@ -46,7 +46,7 @@ static const char *class_name(enum cause_class class)
     static const char *const names[] = {
         [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
         [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
-        [CAUSE_UNEXPLAINED] = "unexplained",
+        [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
     };
     return names[class];
 }
