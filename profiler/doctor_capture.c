@@ -46,7 +46,10 @@ static void check_events(struct doctor_items *items)
         struct doctor_item *item =
             doctor_add(items, DOCTOR_EVENTS, event_programs[i].name, event_programs[i].gives);
         attached += states[i].attached;
-        if (states[i].attached)
+        if (states[i].attached && states[i].stood_in)
+            doctor_found(item, DOCTOR_YES, "attaches, at the entry of %s",
+                         event_programs[i].stand_in);
+        else if (states[i].attached)
             doctor_found(item, DOCTOR_YES, "attaches");
         else
             doctor_missing(item, DOCTOR_NO, "a newer kernel (6.3 has all of them)", "%s",

@@ -336,7 +336,9 @@ static json_t *programs_json(const struct events_capture *capture)
     for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
         const struct event_program_state *state = &capture->states[i];
         json_object_set_new(programs, event_programs[i].name,
-                            json_pack("{s:b, s:s, s:s}", "attached", state->attached, "gives",
+                            json_pack("{s:b, s:s*, s:s, s:s}", "attached", state->attached,
+                                      "stand_in",
+                                      state->stood_in ? event_programs[i].stand_in : NULL, "gives",
                                       event_programs[i].gives, "reason", state->reason));
     }
     return programs;

@@ -14,31 +14,35 @@
 #include "profiler/privilege.h"
 
 const struct event_program event_programs[EVENT_PROGRAMS] = {
-    {"sched_switch", EVENT_GROUP_SCHEDULER, false, "which thread runs on each core"},
-    {"sched_waking", EVENT_GROUP_SCHEDULER, false, "who woke whom: wake-up latency"},
-    {"irq_handler_entry", EVENT_GROUP_INTERRUPTS, false, "device interrupts"},
-    {"irq_handler_exit", EVENT_GROUP_INTERRUPTS, false, "device interrupts"},
-    {"softirq_entry", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them"},
-    {"softirq_exit", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them"},
-    {"local_timer_entry", EVENT_GROUP_INTERRUPTS, false, "timer interrupts"},
-    {"local_timer_exit", EVENT_GROUP_INTERRUPTS, false, "timer interrupts"},
-    {"reschedule_entry", EVENT_GROUP_INTERRUPTS, false, "reschedule interrupts"},
-    {"reschedule_exit", EVENT_GROUP_INTERRUPTS, false, "reschedule interrupts"},
-    {"call_function_entry", EVENT_GROUP_INTERRUPTS, false, "cross-core calls"},
-    {"call_function_exit", EVENT_GROUP_INTERRUPTS, false, "cross-core calls"},
-    {"call_function_single_entry", EVENT_GROUP_INTERRUPTS, false, "cross-core calls (RPS kicks)"},
-    {"call_function_single_exit", EVENT_GROUP_INTERRUPTS, false, "cross-core calls (RPS kicks)"},
-    {"irq_work_entry", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work"},
-    {"irq_work_exit", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work"},
-    {"page_fault_user", EVENT_GROUP_FAULTS, false, "page faults of programs"},
-    {"page_fault_kernel", EVENT_GROUP_FAULTS, false, "page faults inside the kernel"},
-    {"tcp_probe", EVENT_GROUP_RECEIVE, false, "M(n): the stamp of each segment"},
-    {"sk_data_ready", EVENT_GROUP_RECEIVE, false, "M(h): hand-off to the application"},
-    {"netif_rx", EVENT_GROUP_RECEIVE, false, "M(n) on virtual links"},
-    {"sock_recv_length", EVENT_GROUP_RECEIVE, false, "M(h) after times unseen"},
-    {"net_dev_start_xmit", EVENT_GROUP_TRANSMIT, false, "when replies reach the device"},
-    {"inet_sock_set_state", EVENT_GROUP_CONNECTIONS, false, "connections accepted from now on"},
-    {"known_sockets", EVENT_GROUP_CONNECTIONS, true, "connections older than the capture"},
+    {"sched_switch", EVENT_GROUP_SCHEDULER, false, "which thread runs on each core", NULL},
+    {"sched_waking", EVENT_GROUP_SCHEDULER, false, "who woke whom: wake-up latency", NULL},
+    {"irq_handler_entry", EVENT_GROUP_INTERRUPTS, false, "device interrupts", NULL},
+    {"irq_handler_exit", EVENT_GROUP_INTERRUPTS, false, "device interrupts", NULL},
+    {"softirq_entry", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them", NULL},
+    {"softirq_exit", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them", NULL},
+    {"local_timer_entry", EVENT_GROUP_INTERRUPTS, false, "timer interrupts", NULL},
+    {"local_timer_exit", EVENT_GROUP_INTERRUPTS, false, "timer interrupts", NULL},
+    {"reschedule_entry", EVENT_GROUP_INTERRUPTS, false, "reschedule interrupts", NULL},
+    {"reschedule_exit", EVENT_GROUP_INTERRUPTS, false, "reschedule interrupts", NULL},
+    {"call_function_entry", EVENT_GROUP_INTERRUPTS, false, "cross-core calls", NULL},
+    {"call_function_exit", EVENT_GROUP_INTERRUPTS, false, "cross-core calls", NULL},
+    {"call_function_single_entry", EVENT_GROUP_INTERRUPTS, false, "cross-core calls (RPS kicks)",
+     NULL},
+    {"call_function_single_exit", EVENT_GROUP_INTERRUPTS, false, "cross-core calls (RPS kicks)",
+     NULL},
+    {"irq_work_entry", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work", NULL},
+    {"irq_work_exit", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work", NULL},
+    {"page_fault_user", EVENT_GROUP_FAULTS, false, "page faults of programs", NULL},
+    {"page_fault_kernel", EVENT_GROUP_FAULTS, false, "page faults inside the kernel", NULL},
+    {"tcp_probe", EVENT_GROUP_RECEIVE, false, "M(n): the stamp of each segment", NULL},
+    {"sk_data_ready", EVENT_GROUP_RECEIVE, false, "M(h): hand-off to the application",
+     "sock_def_readable"},
+    {"netif_rx", EVENT_GROUP_RECEIVE, false, "M(n) on virtual links", NULL},
+    {"sock_recv_length", EVENT_GROUP_RECEIVE, false, "M(h) after times unseen", NULL},
+    {"net_dev_start_xmit", EVENT_GROUP_TRANSMIT, false, "when replies reach the device", NULL},
+    {"inet_sock_set_state", EVENT_GROUP_CONNECTIONS, false, "connections accepted from now on",
+     NULL},
+    {"known_sockets", EVENT_GROUP_CONNECTIONS, true, "connections older than the capture", NULL},
 };
 
 // What every attempt to load has in common.
@@ -46,11 +50,15 @@ struct loader {
     events_prepare *prepare;
     void *context;
     bool can_cast; // the kernel has bpf_rdonly_cast
+    const struct event_program_state *states;
 };
 
-static struct bpf_program *program_of(const struct events_bpf *programs, size_t index)
+static struct bpf_program *program_of(const struct events_bpf *programs, size_t index,
+                                      const struct event_program_state *states)
 {
-    return bpf_object__find_program_by_name(programs->obj, event_programs[index].name);
+    const struct event_program *program = &event_programs[index];
+    return bpf_object__find_program_by_name(
+        programs->obj, states[index].stood_in ? program->stand_in : program->name);
 }
 
 // Asks the running kernel's BTF which tracepoints it has, and whether it can cast pointers in BPF.
@@ -75,7 +83,12 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
             continue;
         char name[64];
         snprintf(name, sizeof name, "btf_trace_%s", event_programs[i].name);
-        if (btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) < 0) {
+        if (btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) >= 0)
+            continue;
+        const char *stand_in = event_programs[i].stand_in;
+        if (stand_in && btf__find_by_name_kind(btf, stand_in, BTF_KIND_FUNC) > 0) {
+            states[i].stood_in = true;
+        } else {
             wanted[i] = false;
             snprintf(states[i].reason, sizeof states[i].reason,
                      "this kernel has no tracepoint %s in its BTF", event_programs[i].name);
@@ -95,10 +108,12 @@ static struct events_bpf *load_some(const bool use[EVENT_PROGRAMS], const struct
     struct events_bpf *programs = events_bpf__open();
     if (!programs)
         return NULL;
+    struct bpf_program *program;
+    bpf_object__for_each_program(program, programs->obj) bpf_program__set_autoload(program, false);
     for (size_t i = 0; i < EVENT_PROGRAMS; i++)
-        bpf_program__set_autoload(program_of(programs, i), use[i]);
+        bpf_program__set_autoload(program_of(programs, i, loader->states), use[i]);
     if (log)
-        bpf_program__set_log_buf(program_of(programs, logged), log, log_bytes);
+        bpf_program__set_log_buf(program_of(programs, logged, loader->states), log, log_bytes);
     programs->rodata->can_cast = loader->can_cast;
     if (loader->prepare(programs, loader->context, err) < 0 || events_bpf__load(programs) < 0) {
         int saved = errno;
@@ -182,9 +197,8 @@ static struct events_bpf *load_what_works(bool use[EVENT_PROGRAMS], const struct
     return programs;
 }
 
-static struct bpf_link **link_of(struct events_bpf *programs, size_t index)
+static struct bpf_link **link_of(struct events_bpf *programs, const struct bpf_program *program)
 {
-    const struct bpf_program *program = program_of(programs, index);
     for (int i = 0; i < programs->skeleton->prog_cnt; i++)
         if (*programs->skeleton->progs[i].prog == program)
             return programs->skeleton->progs[i].link;
@@ -196,7 +210,7 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
                            struct events_bpf **out, struct error *err)
 {
     bool use[EVENT_PROGRAMS];
-    struct loader loader = {.prepare = prepare, .context = context};
+    struct loader loader = {.prepare = prepare, .context = context, .states = states};
     libbpf_print_fn_t printer = libbpf_set_print(NULL); // what matters goes into reasons and errors
     *out = NULL;
     int result = ask_btf(groups, use, &loader, states, err);
@@ -211,8 +225,9 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
     for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
         if (!use[i])
             continue;
-        struct bpf_link **link = link_of(programs, i);
-        *link = bpf_program__attach(program_of(programs, i));
+        struct bpf_program *program = program_of(programs, i, states);
+        struct bpf_link **link = link_of(programs, program);
+        *link = bpf_program__attach(program);
         states[i].attached = *link != NULL;
         attached += states[i].attached;
         if (!*link)
@@ -236,8 +251,10 @@ out:
 unsigned long long events_programs_skipped(const struct events_bpf *programs)
 {
     unsigned long long skipped = 0;
-    for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
-        int fd = bpf_program__fd(program_of(programs, i));
+    struct bpf_program *program;
+    bpf_object__for_each_program(program, programs->obj)
+    {
+        int fd = bpf_program__fd(program);
         struct bpf_prog_info info = {0};
         uint32_t info_bytes = sizeof info;
         if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &info_bytes) == 0)

@@ -27,12 +27,16 @@ struct event_program {
     enum event_group group;
     bool iterator;     // attached when run, not a tracepoint
     const char *gives; // what is missing without it
+    // A function whose entry (fentry) stands in on kernels without the tracepoint, and the name of
+    // the program there; NULL: nothing does.
+    const char *stand_in;
 };
 
 extern const struct event_program event_programs[EVENT_PROGRAMS];
 
 struct event_program_state {
     bool attached;    // it runs (an iterator: it can)
+    bool stood_in;    // by its stand-in
     char reason[200]; // why not, in words; "" when attached
 };
 

@@ -59,9 +59,26 @@ const volatile bool can_cast;                      // the kernel has bpf_rdonly_
 // Free where the kernel has it; three calls to read a field each where not.
 extern void *bpf_rdonly_cast(void *object, __u32 type_id) __ksym __weak;
 
+// The number, in a register the compiler knows nothing of: what is computed from it stays behind the
+// comparison before, where older verifiers (6.1) still know its bounds.
+static __always_inline uint64_t bounded(uint64_t number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
 static __always_inline struct core_ring *ring_of(uint32_t core)
 {
-    return core < EVENTS_MAX_CORES ? &rings[core] : NULL;
+    uint64_t index = bounded(core);
+    return index < EVENTS_MAX_CORES ? &rings[bounded(index)] : NULL;
+}
+
+static __always_inline bool port_in_set(uint16_t port)
+{
+    uint64_t word = bounded(port / 64);
+    if (word >= sizeof watched_ports / sizeof *watched_ports)
+        return false;
+    return watched_ports[bounded(word)] >> (port % 64) & 1;
 }
 
 // This core's ring if its scheduler and interrupt events are wanted.
@@ -253,8 +270,7 @@ int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs)
 
 static __always_inline bool port_watched(const struct sock *sk)
 {
-    uint16_t port = sk->__sk_common.skc_num;
-    return watched_ports[port / 64] >> (port % 64) & 1;
+    return port_in_set(sk->__sk_common.skc_num);
 }
 
 static __always_inline uint32_t socket_id(struct sock *sk)
@@ -293,8 +309,7 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
     return record_message(EVENT_SEGMENT, 0, socket_id(sk), offset, (uint64_t)skb->tstamp);
 }
 
-SEC("tp_btf/sk_data_ready")
-int BPF_PROG(sk_data_ready, struct sock *sk)
+static __always_inline int record_handoff(struct sock *sk)
 {
     if (!port_watched(sk) || sk->__sk_common.skc_state == STATE_LISTEN)
         return 0;
@@ -308,6 +323,19 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
     if (taken > ready)
         taken = ready;
     return record_message(EVENT_HANDOFF, 0, socket_id(sk), ready, taken);
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(sk_data_ready, struct sock *sk)
+{
+    return record_handoff(sk);
+}
+
+// The function in which that tracepoint lies since Linux 6.3, for kernels before.
+SEC("fentry/sock_def_readable")
+int BPF_PROG(sock_def_readable, struct sock *sk)
+{
+    return record_handoff(sk);
 }
 
 // The offset of a sequence number the server sends. The socket's lock is not held when a queueing
@@ -411,7 +439,7 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
     uint32_t ports = bpf_ntohl(tcp[0]); // source, destination
     uint16_t local = (uint16_t)ports;
     uint32_t payload = whole - header - (tcp[3] >> 4 & 0xf) * 4;
-    if (!(watched_ports[local / 64] >> (local % 64) & 1) || payload == 0 || payload > whole)
+    if (!port_in_set(local) || payload == 0 || payload > whole)
         return 0;
     struct stream *stream = bpf_map_lookup_elem(&streams, &ports);
     if (!stream)
