@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# Runs a command in a guest with another kernel, Debian's 6.1, made of this machine's own programs:
+#
+#     run_guest.sh [-o DIR] [-t SECONDS] [-c CORES] [-p PROGRAM]... [-f FILE]... COMMAND
+#
+# bash runs COMMAND as root with $BUILD's taillight, shim and labserver in /guest, where the files of
+# -f are, too; the programs of -p (more than those below), with the libraries they load, are in PATH. What COMMAND prints appears
+# here, and its exit code is this script's. What it leaves in /out is copied to DIR. The guest lives
+# in memory, is emulated (TCG: its timings mean nothing), and is gone after SECONDS (120) at most,
+# which is exit 124. Exit 77 and a reason: there is no guest to be had here.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+: "${BUILD:=build}"
+out='' seconds=120 cores=2 files=()
+programs=(bash busybox memcached ip jq unshare nsenter taskset setsid)
+while getopts o:t:c:p:f: option; do
+    case $option in
+        o) out=$OPTARG ;;
+        t) seconds=$OPTARG ;;
+        c) cores=$OPTARG ;;
+        p) programs+=("$OPTARG") ;;
+        f) files+=("$OPTARG") ;;
+        *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+command=${1:?usage: run_guest.sh [options] COMMAND}
+skip() {
+    echo "$*"
+    exit 77
+}
+qemu=$(command -v qemu-system-x86_64) || skip "there is no qemu-system-x86_64; install it: apt-get install qemu-system-x86"
+for tool in cpio modprobe depmod "${programs[@]}"; do
+    PATH=$PATH:/sbin:/usr/sbin command -v "$tool" >/dev/null || skip "there is no $tool for the guest"
+done
+kernel=$("$here/fetch_kernel.sh" "$BUILD") || skip "$(tail -n 1 <<<"$kernel")"
+version=${kernel##*/kernel-}
+
+work=$(mktemp -d /tmp/taillight-guest-XXXXXX)
+pid=
+cleanup() {
+    [ -n "$pid" ] && kill -9 "$pid" 2>/dev/null
+    rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+# --- the root file system ----------------------------------------------------------------------
+root=$work/root
+mkdir -p "$root"/{dev,proc,sys,tmp,etc,root,run,var,guest,out} \
+    "$root"/usr/{bin,sbin,lib,lib64,lib/busybox}
+for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$root/$folder"; done
+
+# A program at the path it has here, and every library the loader would take for it.
+add_program() {
+    local path
+    path=$(PATH=$PATH:/sbin:/usr/sbin command -v "$1")
+    for path in "$path" $(ldd "$path" 2>/dev/null | grep -o '/[^ ]*'); do
+        [ -e "$root$path" ] || install -D "$(readlink -f "$path")" "$root$path"
+    done
+}
+for program in "${programs[@]}"; do add_program "$program"; done
+for program in taillight labserver libtaillight-shim.so; do
+    [ -e "$BUILD/$program" ] || continue
+    add_program "$(cd "$BUILD" && pwd)/$program"
+    rm -rf "$root/${BUILD#/}"
+    strip -g -o "$root/guest/$program" "$BUILD/$program"
+done
+for file in "${files[@]}"; do cp -r "$file" "$root/guest/"; done
+printf '%s\n' "$command" >"$root/guest/command"
+cp /etc/passwd /etc/group /etc/protocols "$root/etc/" 2>/dev/null
+install "$here/guest_init.sh" "$root/init"
+
+# The modules that a guest of this kind uses, and those they need.
+[ -e "$kernel/lib/modules/$version/modules.dep.bin" ] || depmod -b "$kernel" "$version"
+for module in virtio_pci virtio_blk virtio_net veth tcp_bbr sch_fq; do
+    modprobe -S "$version" -d "$kernel" --show-depends "$module"
+done | sed -n "s|^insmod $kernel/||p" | sort -u | while read -r module; do
+    install -D -m 644 "$kernel/$module" "$root/$module"
+done
+cp "$kernel/lib/modules/$version"/modules.{order,builtin,builtin.modinfo} "$root/lib/modules/$version/"
+depmod -b "$root" "$version"
+(cd "$root" && find . | cpio --quiet -o -H newc) >"$work/initramfs"
+rm -rf "$root"
+
+# --- the machine -------------------------------------------------------------------------------
+truncate -s 256M "$work/disk"
+: >"$work/output"
+timeout -k 5 "$seconds" "$qemu" -machine pc -accel "${TAILLIGHT_GUEST_ACCEL:-tcg,thread=multi}" -cpu max -smp "$cores" -m 1536 \
+    -kernel "$kernel/boot/vmlinuz-$version" -initrd "$work/initramfs" \
+    -append "console=ttyS0 tsc=reliable panic=-1 quiet" -nodefaults -no-reboot -display none \
+    -serial "file:$work/console" -serial "file:$work/output" \
+    -drive "file=$work/disk,format=raw,if=virtio,cache=unsafe" </dev/null >"$work/qemu" 2>&1 &
+pid=$!
+tail -f --pid=$pid -s 0.2 "$work/output" | tr -d '\r' &
+wait $pid
+ended=$?
+pid=
+wait
+[ $ended -ne 124 ] && [ $ended -ne 137 ] || {
+    echo "the guest did not end within $seconds s; its console:" >&2
+    tail -n 20 "$work/console" >&2
+    exit 124
+}
+status=$(tar -xOf "$work/disk" ./.status 2>/dev/null) || {
+    echo "the guest left no exit code; qemu said: $(cat "$work/qemu"); its console:" >&2
+    tail -n 20 "$work/console" >&2
+    exit 125
+}
+[ -z "$out" ] || { mkdir -p "$out" && tar -xf "$work/disk" -C "$out" && rm "$out/.status"; }
+exit "$status"
