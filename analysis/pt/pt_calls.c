@@ -106,18 +106,25 @@ static int on_overflow(struct pt_calls *calls, const struct pt_flow *flow, struc
     return on_loss(calls, err);
 }
 
-static int end_of_loss(struct pt_calls *calls, struct error *err)
+// The current task's part of a loss.
+static int loss_report(struct pt_calls *calls, struct error *err)
 {
-    if (!calls->lost)
-        return 0;
-    calls->lost = false;
-    calls->writer.counts.gap_time += calls->writer.now - calls->lost_since;
     struct pt_span span = {.begin = calls->lost_since,
                            .end = calls->writer.now,
                            .task = current(calls)->task,
                            .level = LOST_LEVEL,
                            .kind = PT_SPAN_LOST};
+    calls->writer.counts.gap_time += calls->writer.now - calls->lost_since;
+    calls->lost_since = calls->writer.now;
     return pt_span_write(&calls->writer, &span, err);
+}
+
+static int end_of_loss(struct pt_calls *calls, struct error *err)
+{
+    if (!calls->lost)
+        return 0;
+    calls->lost = false;
+    return loss_report(calls, err);
 }
 
 // --- tasks -------------------------------------------------------------------------------------
@@ -158,17 +165,22 @@ static int switch_task(struct pt_calls *calls, uint32_t task, struct error *err)
         return 0;
     bool first = stack->task == PT_NO_TASK && calls->stacks.count == 1;
     if (first && stack->frames.count == 0) {
+        int reported = calls->lost ? loss_report(calls, err) : 0;
         stack->task = task; // nothing happened before the first switch
         calls->task_since = calls->writer.now;
-        return 0;
+        return reported;
     }
     int result = pt_stack_suspend(&calls->writer, stack, err);
+    if (result == 0 && calls->lost)
+        result = loss_report(calls, err);
     if (result == 0)
         result = task_report(calls, err);
     if (result == 0)
         result = stack_of(calls, task, &calls->current, err);
     if (result < 0)
         return result;
+    if (calls->lost) // what it does meanwhile is not seen
+        current(calls)->frames.count = 0;
     pt_stack_resume(&calls->writer, current(calls));
     calls->task_since = calls->writer.now;
     return 0;
