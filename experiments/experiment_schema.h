@@ -100,13 +100,6 @@ struct agent_entry {
     unsigned cores_count;
 };
 
-struct method_spec {
-    char *percentile;
-    char *interval;
-    char *confidence;
-    char *budget;
-};
-
 struct load_spec {
     char *to;
     struct agent_entry *agents;
@@ -117,7 +110,6 @@ struct load_spec {
     char *connections;
     char *depth;
     char *duration;
-    struct method_spec method;
     char *seed;
     char *stamps;
     char *timeout;

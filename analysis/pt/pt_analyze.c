@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "analysis/pt/pt_export.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
 #include "base/options.h"
@@ -14,6 +15,7 @@
 struct analyze_options {
     struct option_list streams, pages, elf_files;
     const char *cpu, *symfs;
+    struct pt_export_files files;
     uint64_t from_ns, to_ns, threads, top;
     bool careful, json, quiet;
 };
@@ -35,6 +37,12 @@ static const struct option_spec options[] = {
     OPTION_FLAG("careful", 0, struct analyze_options, careful,
                 "let libipt's block decoder do all of it"),
     OPTION_COUNT("top", 0, "N", struct analyze_options, top, "list N functions (25)"),
+    OPTION_STRING("perfetto", 0, "FILE", struct analyze_options, files.perfetto,
+                  "write all spans for ui.perfetto.dev"),
+    OPTION_STRING("folded", 0, "FILE", struct analyze_options, files.folded,
+                  "write folded stacks, for flame graphs"),
+    OPTION_STRING("csv", 0, "FILE", struct analyze_options, files.csv,
+                  "write all functions with their totals"),
     OPTION_FLAG("json", 0, struct analyze_options, json, "print one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct analyze_options, quiet, "no progress on stderr"),
     OPTION_END,
@@ -204,7 +212,7 @@ static int decode(const struct pt_trace *trace, const struct analyze_options *gi
     }
     progress_phase(progress, "decoding %zu stream%s", trace->streams.count,
                    trace->streams.count == 1 ? "" : "s");
-    int decoded = pt_result_decode(trace, &how, NULL, NULL, &result, err);
+    int decoded = pt_export_decode(trace, &how, &given->files, &result, err);
     progress_end(progress);
     if (decoded == 0 && given->json) {
         json_t *document = pt_result_json(&result, given->top);

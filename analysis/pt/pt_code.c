@@ -9,13 +9,14 @@
 // --- names -------------------------------------------------------------------------------------
 
 // A function's key: its file and its name's number, so that the cold part of a function, which the
-// compiler put elsewhere as "name.cold", has the same. Bits: 8 set, 24 file, 32 name; never 0.
-enum { NO_FILE = 0xfffffe };
+// compiler put elsewhere as "name.cold", has the same. Bits: the kernel's, 7 set, 24 file, 32 name;
+// never 0.
+enum { NO_FILE = 0xfffffe, MOST_SETS = 128 };
 
-static uint64_t key_of(uint64_t set, uint32_t file, uint32_t name)
+static uint64_t key_of(bool kernel, uint64_t set, uint32_t file, uint32_t name)
 {
     uint64_t place = file < NO_FILE ? file : NO_FILE;
-    return set << 56 | (place + 1) << 32 | name;
+    return (uint64_t)kernel << 63 | set << 56 | (place + 1) << 32 | name;
 }
 
 static bool is_cold(const char *name, size_t *base_length)
@@ -54,17 +55,18 @@ static bool find(void *context, uint32_t space, uint64_t address, struct pt_func
         number = name_pool_find(names, name, length);
     if (number == UINT32_MAX) // the rest of it has no symbol
         number = hit.name;
-    *out = (struct pt_function){.low = hit.begin,
-                                .high = hit.end,
-                                .key = key_of(set_number(code, place->set), hit.file, number),
-                                .whole = !cold || number == hit.name};
+    *out = (struct pt_function){
+        .low = hit.begin,
+        .high = hit.end,
+        .key = key_of(address >> 63 != 0, set_number(code, place->set), hit.file, number),
+        .whole = !cold || number == hit.name};
     return true;
 }
 
 static char *name(void *context, uint64_t key, char *out, size_t out_bytes)
 {
     const struct pt_code *code = context;
-    size_t set = (size_t)(key >> 56);
+    size_t set = (size_t)(key >> 56) % MOST_SETS;
     if (set >= code->sets.count) {
         snprintf(out, out_bytes, "[unknown]");
         return out;
@@ -114,7 +116,7 @@ static int add_sections(struct pt_memory *memory, const struct code_images *imag
 static struct pt_code_set *add_set(struct pt_code *code, struct error *err)
 {
     struct pt_code_set *set = calloc(1, sizeof *set);
-    if (!set || code->sets.count > UINT8_MAX || array_push(&code->sets, set) < 0) {
+    if (!set || code->sets.count >= MOST_SETS || array_push(&code->sets, set) < 0) {
         free(set);
         error_set(err, ERROR_FAILED, "out of memory for code");
         return NULL;

@@ -8,10 +8,11 @@ static struct pt_function_total *totals_slot(struct pt_function_total *items, si
                                              const struct pt_function_total *wanted)
 {
     uint64_t hash = (wanted->function + wanted->kind) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ wanted->task) * 0xbf58476d1ce4e5b9u;
     for (size_t i = (size_t)(hash >> 32) & (capacity - 1);; i = (i + 1) & (capacity - 1)) {
         struct pt_function_total *item = &items[i];
         if (!item->used || (item->function == wanted->function && item->kind == wanted->kind &&
-                            item->known == wanted->known))
+                            item->task == wanted->task && item->known == wanted->known))
             return item;
     }
 }
@@ -33,8 +34,10 @@ static int totals_grow(struct pt_function_totals *totals)
 
 static int totals_add(struct pt_function_totals *totals, const struct pt_span *span)
 {
-    struct pt_function_total added = {
-        .function = span->function, .kind = span->kind, .known = span->function_known};
+    struct pt_function_total added = {.function = span->function,
+                                      .task = span->task,
+                                      .kind = span->kind,
+                                      .known = span->function_known};
     if (totals->count * 2 >= totals->capacity && totals_grow(totals) < 0)
         return -1;
     struct pt_function_total *item = totals_slot(totals->items, totals->capacity, &added);

@@ -16,12 +16,14 @@
 #include "analysis/pt/pt_trace.h"
 #include "base/error.h"
 
+// Of one function in one task.
 struct pt_function_total {
     uint64_t function;
     uint64_t calls;
     uint64_t total, self; // ticks, or instructions where the stream has no time
-    uint8_t kind;         // enum pt_span_kind
-    bool known;           // function is a key
+    uint32_t task;
+    uint8_t kind; // enum pt_span_kind
+    bool known;   // function is a key
     bool used;
 };
 
@@ -68,6 +70,8 @@ void pt_result_free(struct pt_result *result);
 
 // {"streams": [...], "total": {...}, ...} (docs/man/taillight-analyze.1). The caller owns it.
 json_t *pt_result_json(const struct pt_result *result, size_t top);
+// All functions by process, one a line after a line of headings.
+int pt_result_write_csv(const struct pt_result *result, const char *path, struct error *err);
 // The same for people.
 void pt_result_print(const struct pt_result *result, size_t top, FILE *out);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/pt/pt_functions.h"
+#include "analysis/pt/pt_label.h"
 #include "analysis/pt/pt_recording.h"
 #include "analysis/pt/pt_result.h"
 
@@ -6,83 +8,6 @@
 #include <stdlib.h>
 
 #include "base/units.h"
-
-// --- functions over all streams ----------------------------------------------------------------
-
-struct top_functions ARRAY_OF(struct pt_function_total);
-
-static int by_identity(const void *a, const void *b)
-{
-    const struct pt_function_total *x = a, *y = b;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->known != y->known)
-        return x->known < y->known ? -1 : 1;
-    return (x->function > y->function) - (x->function < y->function);
-}
-
-static int by_self(const void *a, const void *b)
-{
-    const struct pt_function_total *x = a, *y = b;
-    if (x->self != y->self)
-        return x->self < y->self ? 1 : -1;
-    return by_identity(a, b);
-}
-
-// The functions of all streams, most time of their own first. Streams with and without time do not
-// mix in one recording.
-static struct top_functions top_functions(const struct pt_result *result)
-{
-    struct top_functions all = {0};
-    for (size_t s = 0; s < result->trace->streams.count; s++) {
-        const struct pt_function_totals *totals = &result->streams[s].functions;
-        for (size_t i = 0; i < totals->capacity; i++)
-            if (totals->items[i].used && array_push(&all, totals->items[i]) < 0)
-                return all;
-    }
-    if (all.count == 0)
-        return all;
-    qsort(all.items, all.count, sizeof *all.items, by_identity);
-    size_t kept = 0;
-    for (size_t i = 1; i < all.count; i++) {
-        struct pt_function_total *to = &all.items[kept], *from = &all.items[i];
-        if (by_identity(to, from) == 0) {
-            to->calls += from->calls;
-            to->total += from->total;
-            to->self += from->self;
-        } else {
-            all.items[++kept] = *from;
-        }
-    }
-    all.count = kept + 1;
-    qsort(all.items, all.count, sizeof *all.items, by_self);
-    return all;
-}
-
-static const char *function_name(const struct pt_result *result,
-                                 const struct pt_function_total *total, char *out, size_t bytes)
-{
-    static const char *const untraced[] = {"[not traced]", "[kernel: syscall]",
-                                           "[kernel: interrupt or fault]", "[not traced]"};
-    const struct pt_symbols *symbols = result->trace->symbols;
-    if (total->kind == PT_SPAN_UNTRACED)
-        return untraced[total->function <= PT_UNTRACED_OTHER ? total->function : 0];
-    if (!total->known && total->function)
-        snprintf(out, bytes, "0x%" PRIx64, total->function);
-    else if (total->known && symbols)
-        symbols->name(symbols->context, total->function, out, bytes);
-    else
-        snprintf(out, bytes, "[unknown]");
-    return out;
-}
-
-static const char *task_name(const struct pt_trace *trace, uint32_t task)
-{
-    for (size_t i = 0; i < trace->tasks.count; i++)
-        if (trace->tasks.items[i].task == task)
-            return trace->tasks.items[i].name;
-    return task == 0 ? "idle" : "";
-}
 
 // --- JSON ----------------------------------------------------------------------------------------
 
@@ -146,7 +71,7 @@ static json_t *tasks_json(const struct pt_result *result, const struct pt_stream
         const struct pt_task_total *task = &stream->tasks.items[i];
         json_array_append_new(
             out, json_pack("{s:I, s:s, s:I, s:f}", "thread", (json_int_t)task->task, "name",
-                           task_name(result->trace, task->task), "runs", (json_int_t)task->runs,
+                           pt_label_task(result->trace, task->task), "runs", (json_int_t)task->runs,
                            "ns", pt_trace_duration_ns(result->trace, task->time)));
     }
     return out;
@@ -201,21 +126,52 @@ static json_t *stream_json(const struct pt_result *result, size_t index)
     return out;
 }
 
-static json_t *functions_json(const struct pt_result *result, size_t top)
+static json_t *function_json(const struct pt_result *result, const struct pt_function_total *item)
 {
-    struct top_functions functions = top_functions(result);
+    char name[PT_LABEL_BYTES];
+    json_t *out = json_pack(
+        "{s:s, s:I, s:f, s:f}", "name",
+        pt_label(result->trace, (enum pt_span_kind)item->kind, item->function, item->known, name),
+        "calls", (json_int_t)item->calls, "total", pt_trace_duration_ns(result->trace, item->total),
+        "self", pt_trace_duration_ns(result->trace, item->self));
+    if (out && item->kind != PT_SPAN_UNTRACED)
+        json_object_set_new(out, "kernel", json_boolean(pt_label_is_kernel(item->function)));
+    return out;
+}
+
+static json_t *functions_json(const struct pt_result *result, const struct pt_function_list *list,
+                              size_t first, size_t count, size_t top)
+{
     json_t *out = json_array();
-    for (size_t i = 0; i < functions.count && i < top; i++) {
-        const struct pt_function_total *item = &functions.items[i];
-        char name[512];
-        json_array_append_new(out,
-                              json_pack("{s:s, s:I, s:f, s:f}", "name",
-                                        function_name(result, item, name, sizeof name), "calls",
-                                        (json_int_t)item->calls, "total",
-                                        pt_trace_duration_ns(result->trace, item->total), "self",
-                                        pt_trace_duration_ns(result->trace, item->self)));
+    for (size_t i = 0; i < count && i < top; i++)
+        json_array_append_new(out, function_json(result, &list->items[first + i]));
+    return out;
+}
+
+static json_t *all_functions_json(const struct pt_result *result, size_t top)
+{
+    struct pt_function_list list = pt_functions_all(result);
+    json_t *out = functions_json(result, &list, 0, list.count, top);
+    array_free(&list);
+    return out;
+}
+
+static json_t *processes_json(const struct pt_result *result, size_t top)
+{
+    struct pt_function_list list = pt_functions_by_process(result);
+    json_t *out = json_array();
+    for (size_t at = 0, count; at < list.count; at += count) {
+        uint32_t process = list.items[at].task;
+        count = pt_functions_of_process(&list, at);
+        json_t *one =
+            json_pack("{s:s, s:f, s:o}", "name", pt_label_task(result->trace, process), "self",
+                      pt_trace_duration_ns(result->trace, pt_functions_time(&list, at, count)),
+                      "functions", functions_json(result, &list, at, count, top));
+        if (one && process != PT_NO_TASK)
+            json_object_set_new(one, "process", whole(process));
+        json_array_append_new(out, one);
     }
-    array_free(&functions);
+    array_free(&list);
     return out;
 }
 
@@ -241,8 +197,9 @@ json_t *pt_result_json(const struct pt_result *result, size_t top)
     for (size_t i = 0; i < trace->notes.count; i++)
         json_array_append_new(notes, json_string(trace->notes.items[i]));
     json_t *out =
-        json_pack("{s:o, s:o, s:o, s:o, s:f}", "streams", streams, "total", total, "functions",
-                  functions_json(result, top), "notes", notes, "seconds", result->seconds);
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:f}", "streams", streams, "total", total, "functions",
+                  all_functions_json(result, top), "processes", processes_json(result, top),
+                  "notes", notes, "seconds", result->seconds);
     if (out && trace->recording)
         json_object_set_new(out, "recording", pt_recording_json(trace->recording));
     return out;
@@ -290,8 +247,48 @@ static void print_stream(const struct pt_result *result, size_t index, FILE *out
         const struct pt_task_total *task = &stream->tasks.items[i];
         fprintf(out, "  %s thread %" PRIu32 " %s: %" PRIu64 " runs\n",
                 format_amount(result, true, task->time, length, sizeof length), task->task,
-                task_name(result->trace, task->task), task->runs);
+                pt_label_task(result->trace, task->task), task->runs);
     }
+}
+
+static void print_functions(const struct pt_result *result, bool timed,
+                            const struct pt_function_list *list, size_t first, size_t count,
+                            FILE *out)
+{
+    for (size_t i = first; i < first + count; i++) {
+        const struct pt_function_total *item = &list->items[i];
+        char self[32], total[32], name[PT_LABEL_BYTES];
+        bool kernel = item->kind != PT_SPAN_UNTRACED && pt_label_is_kernel(item->function);
+        fprintf(out, "%14s %14s %10" PRIu64 "  %s%s\n",
+                format_amount(result, timed, item->self, self, sizeof self),
+                format_amount(result, timed, item->total, total, sizeof total), item->calls,
+                pt_label(result->trace, (enum pt_span_kind)item->kind, item->function, item->known,
+                         name),
+                kernel ? " [k]" : "");
+    }
+}
+
+// The processes that took most of the time, a few functions of each; nothing where there is one.
+static void print_processes(const struct pt_result *result, bool timed, size_t top, FILE *out)
+{
+    enum { PROCESSES = 4, FUNCTIONS = 5 };
+    struct pt_function_list list = pt_functions_by_process(result);
+    size_t at = 0, most = top < FUNCTIONS ? top : FUNCTIONS;
+    bool several = list.count && pt_functions_of_process(&list, 0) < list.count;
+    for (int i = 0; several && i < PROCESSES && at < list.count; i++) {
+        uint32_t process = list.items[at].task;
+        char time[32];
+        size_t count = pt_functions_of_process(&list, at);
+        format_amount(result, timed, pt_functions_time(&list, at, count), time, sizeof time);
+        if (process == PT_NO_TASK)
+            fprintf(out, "\n%14s in unknown processes\n", time);
+        else
+            fprintf(out, "\n%14s in process %" PRIu32 " %s\n", time, process,
+                    pt_label_task(result->trace, process));
+        print_functions(result, timed, &list, at, count < most ? count : most, out);
+        at += count;
+    }
+    array_free(&list);
 }
 
 void pt_result_print(const struct pt_result *result, size_t top, FILE *out)
@@ -301,18 +298,12 @@ void pt_result_print(const struct pt_result *result, size_t top, FILE *out)
         print_stream(result, i, out);
         timed |= result->trace->streams.items[i]->timed;
     }
-    struct top_functions functions = top_functions(result);
-    if (functions.count)
+    struct pt_function_list all = pt_functions_all(result);
+    if (all.count)
         fprintf(out, "\n%14s %14s %10s  function\n", "of its own", "in all", "calls");
-    for (size_t i = 0; i < functions.count && i < top; i++) {
-        const struct pt_function_total *item = &functions.items[i];
-        char self[32], total[32], name[512];
-        fprintf(out, "%14s %14s %10" PRIu64 "  %s\n",
-                format_amount(result, timed, item->self, self, sizeof self),
-                format_amount(result, timed, item->total, total, sizeof total), item->calls,
-                function_name(result, item, name, sizeof name));
-    }
-    array_free(&functions);
+    print_functions(result, timed, &all, 0, all.count < top ? all.count : top, out);
+    array_free(&all);
+    print_processes(result, timed, top, out);
     for (size_t i = 0; i < result->trace->notes.count; i++)
         fprintf(out, "note: %s\n", result->trace->notes.items[i]);
 }

@@ -34,7 +34,8 @@ struct pt_trace_streams ARRAY_OF(struct pt_trace_stream *);
 
 struct pt_task_name {
     uint32_t task;
-    char name[32]; // "memcached"; "" unknown
+    uint32_t process; // 0 unknown
+    char name[32];    // "memcached"; "" unknown
 };
 struct pt_task_names ARRAY_OF(struct pt_task_name);
 

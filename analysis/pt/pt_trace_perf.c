@@ -225,7 +225,7 @@ static int name_tasks(struct pt_trace *trace, const struct perf_data *data, stru
         if (data->events.items[i].type != PERF_COMM)
             continue;
         perf_event_comm(&data->events.items[i], &comm);
-        struct pt_task_name name = {.task = comm.tid};
+        struct pt_task_name name = {.task = comm.tid, .process = comm.pid};
         snprintf(name.name, sizeof name.name, "%s", comm.name);
         size_t k = 0;
         while (k < trace->tasks.count && trace->tasks.items[k].task != comm.tid)

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/pt_export.h"
+
+#include <stdlib.h>
+
+#include "analysis/pt/pt_folded.h"
+#include "analysis/pt/pt_order.h"
+#include "analysis/pt/pt_perfetto.h"
+
+struct stream_export {
+    struct export *all;
+    size_t stream;
+    struct pt_order order;
+    struct pt_folded folded;
+};
+
+struct export
+{
+    const struct pt_export_files *files;
+    struct pt_perfetto *perfetto;
+    struct stream_export *streams;
+    void **contexts; // of the orders
+    size_t count;
+};
+
+static int take_spans(void *context, const struct pt_nested_span *spans, size_t count,
+                      struct error *err)
+{
+    struct stream_export *stream = context;
+    int result = 0;
+    if (stream->all->perfetto)
+        result = pt_perfetto_take(stream->all->perfetto, stream->stream, spans, count, err);
+    if (result == 0 && stream->all->files->folded)
+        result = pt_folded_take(&stream->folded, spans, count, err);
+    return result;
+}
+
+static int export_open(struct export *export, const struct pt_trace *trace, struct error *err)
+{
+    export->count = trace->streams.count;
+    export->streams = calloc(export->count + 1, sizeof *export->streams);
+    export->contexts = calloc(export->count + 1, sizeof *export->contexts);
+    if (!export->streams || !export->contexts)
+        return error_set(err, ERROR_FAILED, "out of memory for %zu streams", export->count);
+    for (size_t i = 0; i < export->count; i++) {
+        struct stream_export *stream = &export->streams[i];
+        *stream = (struct stream_export){.all = export, .stream = i};
+        stream->order.sink = take_spans;
+        stream->order.context = stream;
+        export->contexts[i] = &stream->order;
+    }
+    if (!export->files->perfetto)
+        return 0;
+    export->perfetto = pt_perfetto_create(trace, export->files->perfetto, err);
+    return export->perfetto ? 0 : -ERROR_FAILED;
+}
+
+static int write_folded(struct export *export, const struct pt_trace *trace, struct error *err)
+{
+    struct pt_folded all = {0};
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < export->count; i++)
+        result = pt_folded_add(&all, &export->streams[i].folded, err);
+    if (result == 0)
+        result = pt_folded_write(&all, trace, export->files->folded, err);
+    pt_folded_free(&all);
+    return result;
+}
+
+static void export_free(struct export *export)
+{
+    for (size_t i = 0; export->streams && i < export->count; i++) {
+        pt_order_free(&export->streams[i].order);
+        pt_folded_free(&export->streams[i].folded);
+    }
+    free(export->streams);
+    free(export->contexts);
+}
+
+int pt_export_decode(const struct pt_trace *trace, const struct pt_decode_options *options,
+                     const struct pt_export_files *files, struct pt_result *out, struct error *err)
+{
+    struct export export = {.files = files};
+    bool spans = files->perfetto || files->folded;
+    *out = (struct pt_result){.trace = trace};
+    int result = export_open(&export, trace, err);
+    if (result == 0)
+        result = pt_result_decode(trace, options, spans ? pt_order_take : NULL, export.contexts,
+                                  out, err);
+    for (size_t i = 0; result == 0 && i < export.count; i++)
+        result = pt_order_finish(&export.streams[i].order, err);
+    struct error ignored;
+    int closed = pt_perfetto_close(export.perfetto, result < 0, result < 0 ? &ignored : err);
+    result = result < 0 ? result : closed;
+    if (result == 0 && files->folded)
+        result = write_folded(&export, trace, err);
+    if (result == 0 && files->csv)
+        result = pt_result_write_csv(out, files->csv, err);
+    export_free(&export);
+    return result;
+}
