@@ -9,22 +9,17 @@
 
 #include "analysis/pt/pt_analyze.h"
 #include "analysis/run_database.h"
+#include "analysis/slice_options.h"
 #include "base/options.h"
 #include "base/units.h"
 
 struct analyze_options {
-    const char *slice;
-    uint64_t from_ns, to_ns;
+    struct slice_options slices;
     bool json, quiet;
 };
 
 static const struct option_spec options[] = {
-    OPTION_STRING("slice", 's', "SLICE", struct analyze_options, slice,
-                  "which requests to explain: p99-100, p20-p30, >500us (as the experiment says)"),
-    OPTION_DURATION("from", 0, "TIME", struct analyze_options, from_ns,
-                    "only requests due this long after the first one, or later"),
-    OPTION_DURATION("to", 0, "TIME", struct analyze_options, to_ns,
-                    "only requests due earlier than this after the first one"),
+    SLICE_OPTIONS(struct analyze_options, slices),
     OPTION_FLAG("json", 0, struct analyze_options, json,
                 "print summary.json's document on stdout, and nothing else"),
     OPTION_FLAG("quiet", 'q', struct analyze_options, quiet, "no progress on stderr"),
@@ -78,12 +73,13 @@ int run_analysis_write(const struct run_analysis *analysis, struct error *err)
 
 static void print_causes(const struct run_analysis *run, const struct diagnosis *diagnosis)
 {
-    char total[32], median[32], name[80];
+    char total[32], median[32], name[80], words[96];
     bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
     double from = bounded ? (double)(diagnosis->slice.from_ns - run->begin_ns) : 0;
     double to = (double)((bounded ? diagnosis->slice.to_ns : run->end_ns) - run->begin_ns);
-    printf("\nFrom %.3f s to %.3f s, %zu of %llu messages", from / 1e9, to / 1e9,
-           diagnosis->messages.count, (unsigned long long)diagnosis->candidates);
+    printf("\nFrom %.3f s to %.3f s, %s, %zu of %llu messages", from / 1e9, to / 1e9,
+           diagnosis_slice_words(&diagnosis->slice, words, sizeof words), diagnosis->messages.count,
+           (unsigned long long)diagnosis->candidates);
     if (diagnosis->not_available) {
         printf(": N/A: %s\n", diagnosis->reason);
         return;
@@ -123,36 +119,16 @@ static int print_json(const struct run_analysis *run, struct error *err)
     return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the summary");
 }
 
-// The slice that the options describe; without any, the experiment's.
-static int chosen_slice(const struct analyze_options *chosen, struct diagnosis_slice *slice,
-                        struct error *err)
-{
-    int result = diagnosis_slice_parse(chosen->slice ? chosen->slice : "p99-100", slice, err);
-    if (result < 0)
-        return error_prefix(err, "--slice");
-    if (chosen->from_ns > INT64_MAX / 2 || chosen->to_ns > INT64_MAX / 2)
-        return error_set(err, ERROR_INPUT, "--from and --to: a run does not last that long");
-    if (chosen->from_ns == 0 && chosen->to_ns == 0)
-        return 0;
-    slice->relative = true;
-    slice->from_ns = (int64_t)chosen->from_ns;
-    slice->to_ns = chosen->to_ns ? (int64_t)chosen->to_ns : INT64_MAX / 2;
-    if (slice->from_ns >= slice->to_ns)
-        return error_set(err, ERROR_INPUT, "--from must be earlier than --to");
-    return 0;
-}
-
 static int analyze(const char *run_dir, const struct analyze_options *chosen, struct error *err)
 {
-    struct diagnosis_slice slice;
-    struct run_analysis run;
+    struct diagnosis_slice_array slices = {0};
+    struct run_analysis run = {0};
     struct progress progress;
-    bool asked = chosen->slice || chosen->from_ns || chosen->to_ns;
-    int result = chosen_slice(chosen, &slice, err);
-    if (result < 0)
-        return result;
+    int result = slice_options_read(&chosen->slices, &slices, err);
     progress_init(&progress, chosen->quiet);
-    result = run_analyze(run_dir, asked ? &slice : NULL, asked ? 1 : 0, &progress, &run, err);
+    if (result == 0)
+        result = run_analyze(run_dir, slices.items, slices.count, &progress, &run, err);
+    array_free(&slices);
     if (result < 0)
         return result;
     result = run_analysis_write(&run, err);
@@ -173,16 +149,14 @@ int analyze_command(int argc, char **argv)
     struct error err = {0};
     int positional;
     bool help;
-    if (options_parse(&usage, argc, argv, &chosen, &positional, &help, &err) < 0)
-        return error_report(&err);
-    if (help)
-        return 0;
-    if (positional != 1) {
-        error_set(&err, ERROR_INPUT,
-                  "analyze takes one run folder, %d were given; see taillight analyze --help",
-                  positional);
-        return error_report(&err);
-    }
-    int result = analyze(argv[1], &chosen, &err);
+    int result = options_parse(&usage, argc, argv, &chosen, &positional, &help, &err);
+    if (result == 0 && !help && positional != 1)
+        result =
+            error_set(&err, ERROR_INPUT,
+                      "analyze takes one run folder, %d were given; see taillight analyze --help",
+                      positional);
+    else if (result == 0 && !help)
+        result = analyze(argv[1], &chosen, &err);
+    slice_options_free(&chosen.slices);
     return result < 0 ? error_report(&err) : result;
 }

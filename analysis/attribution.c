@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/functions.h"
 #include "base/quantile.h"
 
 static int compare_ns_down(const void *left, const void *right)
@@ -16,35 +17,107 @@ static int compare_ns_down(const void *left, const void *right)
     return a->cause < b->cause ? -1 : a->cause > b->cause;
 }
 
-// Appends what each component added to the message; `cause` still is the component.
-static int attribute_message(struct diagnosis *out, struct diagnosed_message *message,
-                             const struct decomposer *decomposer,
-                             const struct component_share_array *shares,
-                             const struct reference *reference)
+// What the messages are explained with, one after the other.
+struct explainer {
+    struct diagnosis *out;
+    struct decomposer *decomposer;
+    struct component_share_array shares;
+    struct path_share_array paths;
+    struct function_analysis functions;
+};
+
+// Appends ns of a cause, which still is a component, to those of the message since `first`; what
+// several paths of calls to one function added is one cause's.
+static int push(struct diagnosis *out, size_t first, uint64_t lifetime, uint32_t component,
+                double ns)
 {
-    size_t first = out->attributions.count;
-    double sum = 0;
-    for (size_t i = 0; i < shares->count; i++) {
-        const struct component_share *share = &shares->items[i];
-        double beyond = share->ns - reference_component_ns(reference, share->component);
-        if (beyond < out->granularity_ns || message->deviation_ns <= 0)
-            continue;
-        sum += beyond;
-        if (array_push(&out->attributions, (struct attribution){.lifetime = message->lifetime,
-                                                                .cause = share->component,
-                                                                .ns = (float)beyond}) < 0)
+    for (size_t i = first; i < out->attributions.count; i++) {
+        if (out->attributions.items[i].cause == component) {
+            out->attributions.items[i].ns += (float)ns;
+            return 0;
+        }
+    }
+    return array_push(
+        &out->attributions,
+        (struct attribution){.lifetime = lifetime, .cause = component, .ns = (float)ns});
+}
+
+// Whether a component's time is compared with its scatter: what others do to the message (gaps in
+// which nothing runs are not among that) is normal in no amount.
+static bool scatters(const struct component *component)
+{
+    return component->class != CAUSE_BLOCKING;
+}
+
+// Appends the functions that deviate within a component that took `beyond` more than usual; sets
+// how much they explain.
+static int attribute_functions(struct explainer *explainer, size_t first, uint64_t lifetime,
+                               uint32_t within, double beyond, double *explained)
+{
+    struct function_analysis *functions = &explainer->functions;
+    *explained = function_analysis_explain(functions, within, beyond);
+    for (size_t i = 0; i < functions->found.count; i++) {
+        const struct function_cause *found = &functions->found.items[i];
+        const struct call_paths *paths = &explainer->decomposer->paths;
+        const char *name =
+            explainer->decomposer->in->server->names.items[paths->nodes.items[found->path].name];
+        int64_t component =
+            component_of_function(explainer->decomposer->table, name, found->anomaly, within);
+        if (component < 0 ||
+            push(explainer->out, first, lifetime, (uint32_t)component, found->ns) < 0)
             return -1;
     }
+    return functions->out_of_memory ? -1 : 0;
+}
+
+// Appends what one component added to the message.
+static int attribute_component(struct explainer *explainer, size_t first,
+                               const struct component_share *share,
+                               const struct reference *reference)
+{
+    // Components are added as functions are found: no pointer to one stays valid.
+    struct component component = explainer->decomposer->table->components.items[share->component];
+    struct normal normal = reference_component(reference, share->component);
+    double granularity = explainer->out->granularity_ns;
+    double beyond = share->ns - normal.ns, explained = 0;
+    double unusual =
+        scatters(&component) ? fmax(granularity, UNUSUAL_SCATTER * normal.scatter_ns) : granularity;
+    if (beyond < granularity)
+        return 0;
+    // Nothing inside a context that is unexpected itself is flagged.
+    bool expected = component.class == CAUSE_UNEXPLAINED || normal.ns > 0;
+    if (component.functions && expected &&
+        attribute_functions(explainer, first, share->lifetime, share->component, beyond,
+                            &explained) < 0)
+        return -1;
+    if (beyond < unusual || explained >= NESTED_EXPLAINS * beyond)
+        return 0;
+    return push(explainer->out, first, share->lifetime, share->component, beyond - explained);
+}
+
+static int attribute_message(struct explainer *explainer, struct diagnosed_message *message,
+                             const struct reference *reference)
+{
+    struct diagnosis *out = explainer->out;
+    size_t first = out->attributions.count;
+    if (message->deviation_ns <= 0)
+        return 0;
+    for (size_t i = 0; i < explainer->shares.count; i++)
+        if (attribute_component(explainer, first, &explainer->shares.items[i], reference) < 0)
+            return -1;
     // Where other components took less than usual, these made up for it: what the causes added in
     // the end is no more than the deviation.
+    double sum = 0;
+    for (size_t i = first; i < out->attributions.count; i++)
+        sum += out->attributions.items[i].ns;
     double scale = sum > message->deviation_ns ? message->deviation_ns / sum : 1;
     for (size_t i = first; i < out->attributions.count; i++) {
         struct attribution *attribution = &out->attributions.items[i];
         attribution->ns = (float)(attribution->ns * scale);
-        if (decomposer->table->components.items[attribution->cause].explains)
+        if (explainer->decomposer->table->components.items[attribution->cause].explains)
             message->explained_ns += attribution->ns;
     }
-    if (message->explained_ns > message->deviation_ns && message->deviation_ns > 0)
+    if (message->explained_ns > message->deviation_ns)
         message->explained_ns = message->deviation_ns; // the sum of floats is not exact
     if (out->attributions.count > first)
         qsort(out->attributions.items + first, out->attributions.count - first,
@@ -55,19 +128,24 @@ static int attribute_message(struct diagnosis *out, struct diagnosed_message *me
 static int attribute_messages(struct diagnosis *out, struct decomposer *decomposer,
                               const struct reference_set *references)
 {
-    struct component_share_array shares = {0};
+    struct explainer explainer = {.out = out, .decomposer = decomposer};
     int result = 0;
+    function_analysis_init(&explainer.functions, &decomposer->paths, out->granularity_ns);
     for (size_t i = 0; i < out->messages.count && result == 0; i++) {
         struct diagnosed_message *message = &out->messages.items[i];
         const struct lifetime *life = &decomposer->in->lifetimes[message->lifetime];
         const struct reference *reference = reference_of(references, life->operation);
         message->deviation_ns = life->latency_ns - reference->latency_ns;
-        shares.count = 0;
-        result = decompose(decomposer, message->lifetime, &shares);
+        explainer.shares.count = explainer.paths.count = 0;
+        result = decompose(decomposer, message->lifetime, &explainer.shares, &explainer.paths);
         if (result == 0)
-            result = attribute_message(out, message, decomposer, &shares, reference);
+            result = function_analysis_begin(&explainer.functions, &explainer.paths, reference);
+        if (result == 0)
+            result = attribute_message(&explainer, message, reference);
     }
-    array_free(&shares);
+    function_analysis_fini(&explainer.functions);
+    array_free(&explainer.shares);
+    array_free(&explainer.paths);
     return result;
 }
 

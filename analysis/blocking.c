@@ -27,6 +27,8 @@ static enum owner owner_after_call(const struct lifetime *life,
                                    uint32_t next)
 {
     const struct application_call *now = &calls->items[call];
+    if (next != NO_CALL && next == life->send_call && now->thread != life->thread)
+        return OWNER_SELF; // another thread took it over: it received nothing on this connection
     bool answers = next != NO_CALL && calls->items[next].kind == CALL_SEND &&
                    calls->items[next].connection == now->connection &&
                    (now->kind == CALL_RECEIVE || now->kind == CALL_SEND);
@@ -42,8 +44,7 @@ static void give(struct decomposer *decomposer, const struct lifetime *life, enu
 {
     if (end_ns <= begin_ns)
         return;
-    double ns = (double)(end_ns - begin_ns);
-    double own = ns;
+    double ns = (double)(end_ns - begin_ns), share = 1;
     switch (owner) {
     case OWNER_CONNECTION:
         decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A, ns);
@@ -52,14 +53,14 @@ static void give(struct decomposer *decomposer, const struct lifetime *life, enu
         decomposer_add(decomposer, COMPONENT_BLOCKING_A, ns);
         return;
     case OWNER_SHARED: // nobody knows when its turn was: each of them is charged the same
-        own = ns / life->sharing;
-        decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A, ns - own);
+        share = 1.0 / life->sharing;
+        decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A, ns * (1 - share));
         break;
     case OWNER_SELF:
     case OWNER_NOBODY:
         break;
     }
-    decomposer_add(decomposer, COMPONENT_APPLICATION, own);
+    decomposer_add_piece(decomposer, COMPONENT_APPLICATION, begin_ns, end_ns, share);
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -67,15 +68,35 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+// The thread's calls, and the first of them entered after `time_ns`. Pieces come in order: it is
+// most often where it was.
+static struct decomposer_calls *calls_at(struct decomposer *decomposer, uint32_t thread,
+                                         int64_t time_ns)
+{
+    struct decomposer_calls *calls = &decomposer->last_calls;
+    if (!calls->valid || calls->thread != thread) {
+        *calls = (struct decomposer_calls){.thread = thread, .valid = true};
+        if (decomposer->in->calls)
+            calls->items = application_calls_of(decomposer->in->calls, thread, &calls->count);
+    }
+    bool found = (calls->next == 0 || calls->items[calls->next - 1].entry_ns <= time_ns) &&
+                 (calls->next == calls->count || calls->items[calls->next].entry_ns > time_ns);
+    if (!found)
+        calls->next = application_calls_after(calls->items, calls->count, time_ns);
+    return calls;
+}
+
 void decompose_thread_time(struct decomposer *decomposer, const struct lifetime *life,
-                           int64_t begin_ns, int64_t end_ns)
+                           uint32_t thread, int64_t begin_ns, int64_t end_ns)
 {
     const struct application_calls *all = decomposer->in->calls;
-    size_t count = 0;
-    const struct application_call *calls = all && life->receive_call != NO_CALL
-                                               ? application_calls_of(all, life->thread, &count)
-                                               : NULL;
-    size_t next = calls ? application_calls_after(calls, count, begin_ns) : 0;
+    if (!all || life->receive_call == NO_CALL) {
+        give(decomposer, life, OWNER_NOBODY, begin_ns, end_ns);
+        return;
+    }
+    const struct decomposer_calls *found = calls_at(decomposer, thread, begin_ns);
+    const struct application_call *calls = found->items;
+    size_t count = found->count, next = found->next;
     if (next == 0) { // before the thread's first call
         int64_t until = count ? earlier(calls[0].entry_ns, end_ns) : end_ns;
         give(decomposer, life, OWNER_NOBODY, begin_ns, until);

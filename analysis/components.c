@@ -6,25 +6,25 @@
 #include <string.h>
 
 static const struct component fixed_components[FIXED_COMPONENTS] = {
-    [COMPONENT_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT, CAUSE_STAGE, true},
-    [COMPONENT_CLIENT_STACK] = {"client stack", ROLE_CLIENT, CAUSE_STAGE, true},
-    [COMPONENT_NETWORK_TO_SERVER] = {"network to server", ROLE_NETWORK, CAUSE_STAGE, true},
-    [COMPONENT_NETWORK_TO_CLIENT] = {"network to client", ROLE_NETWORK, CAUSE_STAGE, true},
-    [COMPONENT_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT, CAUSE_STAGE, true},
-    [COMPONENT_INTERRUPT_DELIVERY] = {"interrupt delivery", ROLE_R, CAUSE_GAP, true},
-    [COMPONENT_IDLE_R] = {"idle gap", ROLE_R, CAUSE_GAP, true},
-    [COMPONENT_BLOCKING_R] = {"head-of-line blocking", ROLE_R, CAUSE_BLOCKING, true},
-    [COMPONENT_UNKNOWN_R] = {"lost records", ROLE_R, CAUSE_UNEXPLAINED, false},
-    [COMPONENT_WAKE_UP] = {"wake-up latency", ROLE_A, CAUSE_GAP, true},
-    [COMPONENT_IDLE_A] = {"idle gap", ROLE_A, CAUSE_GAP, true},
-    [COMPONENT_BLOCKING_A] = {"head-of-line blocking", ROLE_A, CAUSE_BLOCKING, true},
+    [COMPONENT_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT, CAUSE_STAGE, true, false},
+    [COMPONENT_CLIENT_STACK] = {"client stack", ROLE_CLIENT, CAUSE_STAGE, true, false},
+    [COMPONENT_NETWORK_TO_SERVER] = {"network to server", ROLE_NETWORK, CAUSE_STAGE, true, false},
+    [COMPONENT_NETWORK_TO_CLIENT] = {"network to client", ROLE_NETWORK, CAUSE_STAGE, true, false},
+    [COMPONENT_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT, CAUSE_STAGE, true, false},
+    [COMPONENT_INTERRUPT_DELIVERY] = {"interrupt delivery", ROLE_R, CAUSE_GAP, true, false},
+    [COMPONENT_IDLE_R] = {"idle gap", ROLE_R, CAUSE_GAP, true, false},
+    [COMPONENT_BLOCKING_R] = {"head-of-line blocking", ROLE_R, CAUSE_BLOCKING, true, false},
+    [COMPONENT_UNKNOWN_R] = {"lost records", ROLE_R, CAUSE_UNEXPLAINED, false, false},
+    [COMPONENT_WAKE_UP] = {"wake-up latency", ROLE_A, CAUSE_GAP, true, false},
+    [COMPONENT_IDLE_A] = {"idle gap", ROLE_A, CAUSE_GAP, true, false},
+    [COMPONENT_BLOCKING_A] = {"head-of-line blocking", ROLE_A, CAUSE_BLOCKING, true, false},
     [COMPONENT_BLOCKING_CONNECTION_A] = {"head-of-line blocking (same connection)", ROLE_A,
-                                         CAUSE_BLOCKING, true},
+                                         CAUSE_BLOCKING, true, false},
     [COMPONENT_BLOCKING_THREAD_A] = {"head-of-line blocking (other thread)", ROLE_A, CAUSE_BLOCKING,
-                                     true},
-    [COMPONENT_APPLICATION] = {"application time", ROLE_A, CAUSE_UNEXPLAINED, false},
-    [COMPONENT_SERVER_STACK] = {"server stack", ROLE_A, CAUSE_UNEXPLAINED, false},
-    [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false},
+                                     true, false},
+    [COMPONENT_APPLICATION] = {"application time", ROLE_A, CAUSE_UNEXPLAINED, false, true},
+    [COMPONENT_SERVER_STACK] = {"server stack", ROLE_A, CAUSE_UNEXPLAINED, false, true},
+    [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false, false},
 };
 
 enum { KINDS = 8, CORE_ROLES = 2 }; // enum span_kind, and R or A
@@ -86,10 +86,25 @@ int64_t component_of_context(struct component_table *table, const struct span *s
         (span->name * KINDS + (span->kind & (KINDS - 1))) * CORE_ROLES + (role == ROLE_A ? 1 : 0);
     if (table->by_context[slot])
         return (int64_t)table->by_context[slot] - 1;
-    struct component component = {.role = role, .class = CAUSE_CONTEXT, .explains = true};
+    struct component component = {
+        .role = role, .class = CAUSE_CONTEXT, .explains = true, .functions = true};
     name_context(&component, table->host->names.items[span->name], span->kind);
     int64_t number = find_or_add(table, &component);
     if (number >= 0)
         table->by_context[slot] = (uint32_t)number + 1;
     return number;
+}
+
+int64_t component_of_function(struct component_table *table, const char *function,
+                              enum function_anomaly anomaly, uint32_t within)
+{
+    static const char *const forms[ANOMALIES] = {
+        [FUNCTION_SLOWER] = "%.47s slower",
+        [FUNCTION_MORE_CALLS] = "%.42s called more often",
+        [FUNCTION_UNEXPECTED] = "unexpected %.51s",
+    };
+    struct component component = {
+        .role = table->components.items[within].role, .class = CAUSE_FUNCTION, .explains = true};
+    snprintf(component.name, sizeof component.name, forms[anomaly], function);
+    return find_or_add(table, &component);
 }

@@ -37,6 +37,7 @@ struct component {
     enum core_role role;
     enum cause_class class;
     bool explains;
+    bool functions; // its time is divided among functions where the backend sees them
 };
 struct component_array ARRAY_OF(struct component);
 
@@ -53,5 +54,11 @@ void component_table_fini(struct component_table *table);
 // The component of a context (task, irq, softirq or vector) at role R or A. -1: no memory.
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role);
+
+// The component of a function that deviates within the component `within`: a cause only, no time is
+// ever given to it. -1: no memory.
+enum function_anomaly { FUNCTION_SLOWER, FUNCTION_MORE_CALLS, FUNCTION_UNEXPECTED, ANOMALIES };
+int64_t component_of_function(struct component_table *table, const char *function,
+                              enum function_anomaly anomaly, uint32_t within);
 
 #endif

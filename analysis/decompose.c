@@ -16,6 +16,7 @@ void decomposer_fini(struct decomposer *decomposer)
 {
     free(decomposer->ns);
     decomposer->ns = NULL;
+    call_paths_free(&decomposer->paths);
 }
 
 void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
@@ -39,17 +40,29 @@ void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
     decomposer->ns[component] += ns;
 }
 
+void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
+                          int64_t end_ns, double share)
+{
+    const struct decomposer_stack *stack = &decomposer->stack;
+    decomposer_add(decomposer, component, (double)(end_ns - begin_ns) * share);
+    if (stack->count == 0 || component < 0 ||
+        !decomposer->table->components.items[component].functions)
+        return;
+    if (call_paths_add(&decomposer->paths, (uint32_t)component, stack->functions, stack->count,
+                       begin_ns, end_ns, share, stack->context_begin_ns) < 0)
+        decomposer->out_of_memory = true;
+}
+
 // What the visitors below need to know of the message and of the piece before.
 struct walk {
     struct decomposer *decomposer;
     const struct lifetime *life;
     enum core_role role;
-    const struct core_timeline *core;
-    const struct span *outermost; // the latest task or idle piece on this core, NULL: none yet
     // Role R.
     bool receiving;          // receive processing has begun
     int64_t last_handoff_ns; // of other data on that core before this message's
     // Role A.
+    uint32_t thread;           // that has the message now
     int64_t runnable_since_ns; // when the thread was woken, INT64_MAX: not
     bool replied;              // after the application's send call began
 };
@@ -69,24 +82,28 @@ static bool is_application(const struct diagnosis_input *in, uint32_t thread)
     return false;
 }
 
-// Interrupts too short to be told apart count as the context they interrupted.
-static const struct span *context_of_piece(struct walk *walk, const struct span *innermost,
-                                           int64_t begin_ns, int64_t end_ns)
+// The context of a piece: its innermost span that is no function. Interrupts too short to be told
+// apart count as the context they interrupted. What functions it was in goes to the decomposer.
+static const struct span *context_of_piece(struct walk *walk, const struct span *const *open,
+                                           unsigned depth)
 {
-    if (!innermost)
-        return NULL;
-    const struct span *context = innermost;
-    if (innermost->depth > 0 && innermost->kind != SPAN_UNKNOWN &&
-        (double)(end_ns - begin_ns) < walk->decomposer->in->granularity_ns) {
-        if (!walk->outermost || walk->outermost->end_ns <= begin_ns)
-            while (context->depth > 0 && context > walk->core->spans.items)
-                context--;
-        else
-            context = walk->outermost;
+    struct decomposer *decomposer = walk->decomposer;
+    unsigned above = depth; // where the next context begins, or the stack ends
+    for (unsigned at = depth; at-- > 0;) {
+        const struct span *span = open[at];
+        if (span->kind == SPAN_FUNCTION)
+            continue;
+        if (at == 0 || span->kind == SPAN_UNKNOWN ||
+            (double)(span->end_ns - span->begin_ns) >= decomposer->in->granularity_ns) {
+            decomposer->stack = (struct decomposer_stack){.functions = open + at + 1,
+                                                          .count = above - at - 1,
+                                                          .context_begin_ns = span->begin_ns};
+            return span;
+        }
+        above = at;
     }
-    if (context->depth == 0)
-        walk->outermost = context;
-    return context;
+    decomposer->stack = (struct decomposer_stack){0};
+    return NULL;
 }
 
 static bool is_receive_processing(const struct walk *walk, const struct span *context)
@@ -100,7 +117,7 @@ static bool is_receive_processing(const struct walk *walk, const struct span *co
 static void add(struct walk *walk, int64_t component, int64_t begin_ns, int64_t end_ns)
 {
     if (end_ns > begin_ns)
-        decomposer_add(walk->decomposer, component, (double)(end_ns - begin_ns));
+        decomposer_add_piece(walk->decomposer, component, begin_ns, end_ns, 1);
 }
 
 static void add_context(struct walk *walk, const struct span *context, int64_t begin_ns,
@@ -112,11 +129,11 @@ static void add_context(struct walk *walk, const struct span *context, int64_t b
 // --- role R: from M(n) to M(h) on the core that did the hand-off
 // -----------------------------------
 
-static void visit_receive_core(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
-                               void *opaque)
+static void visit_receive_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                               int64_t end_ns, void *opaque)
 {
     struct walk *walk = opaque;
-    const struct span *context = context_of_piece(walk, innermost, begin_ns, end_ns);
+    const struct span *context = context_of_piece(walk, open, depth);
     if (!context || context->kind == SPAN_UNKNOWN) {
         add(walk, COMPONENT_UNKNOWN_R, begin_ns, end_ns);
     } else if (context->kind == SPAN_IDLE) {
@@ -160,22 +177,22 @@ static void walk_receive_core(struct decomposer *decomposer, const struct lifeti
         decomposer_add(decomposer, COMPONENT_UNKNOWN_R, (double)(end_ns - begin_ns));
         return;
     }
+    decomposer->traced &= core_timeline_traced(core, begin_ns, end_ns);
     struct walk walk = {.decomposer = decomposer,
                         .life = life,
                         .role = ROLE_R,
-                        .core = core,
                         .last_handoff_ns = handoff_before(core, life->stamp_ns[STAMP_HANDOFF])};
-    core_timeline_pieces(core, begin_ns, end_ns, visit_receive_core, &walk);
+    core_timeline_stacks(core, begin_ns, end_ns, visit_receive_core, &walk);
 }
 
 // --- role A: from M(h) on, on the cores that the message's thread ran on
 // ---------------------------
 
-static void visit_application_core(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
-                                   void *opaque)
+static void visit_application_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                                   int64_t end_ns, void *opaque)
 {
     struct walk *walk = opaque;
-    const struct span *context = context_of_piece(walk, innermost, begin_ns, end_ns);
+    const struct span *context = context_of_piece(walk, open, depth);
     if (!context || context->kind == SPAN_UNKNOWN) {
         add(walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
     } else if (context->kind == SPAN_IDLE) {
@@ -185,11 +202,11 @@ static void visit_application_core(const struct span *innermost, int64_t begin_n
         add(walk, COMPONENT_WAKE_UP, woken, end_ns);
     } else if (context->kind != SPAN_TASK) {
         add_context(walk, context, begin_ns, end_ns);
-    } else if (context->id == walk->life->thread) {
+    } else if (context->id == walk->thread) {
         if (walk->replied)
             add(walk, COMPONENT_SERVER_STACK, begin_ns, end_ns);
         else
-            decompose_thread_time(walk->decomposer, walk->life, begin_ns, end_ns);
+            decompose_thread_time(walk->decomposer, walk->life, walk->thread, begin_ns, end_ns);
     } else if (is_application(walk->decomposer->in, context->id)) {
         add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
     } else {
@@ -200,10 +217,9 @@ static void visit_application_core(const struct span *innermost, int64_t begin_n
 static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int64_t end_ns)
 {
     const struct core_timeline *core = host_timeline_core(walk->decomposer->in->server, number);
-    walk->core = core;
-    walk->outermost = NULL;
+    walk->decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
     if (core)
-        core_timeline_pieces(core, begin_ns, end_ns, visit_application_core, walk);
+        core_timeline_stacks(core, begin_ns, end_ns, visit_application_core, walk);
     else
         add(walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
 }
@@ -237,17 +253,21 @@ static size_t first_run_ending_after(const struct thread_run *runs, size_t count
 
 // While a thread does not run, it waits for the core that it runs on next.
 static void walk_application_cores(struct decomposer *decomposer, const struct lifetime *life,
-                                   int64_t begin_ns, int64_t end_ns, bool replied)
+                                   uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied)
 {
     const struct host_timeline *server = decomposer->in->server;
-    struct walk walk = {.decomposer = decomposer, .life = life, .role = ROLE_A, .replied = replied};
+    struct walk walk = {.decomposer = decomposer,
+                        .life = life,
+                        .role = ROLE_A,
+                        .thread = thread,
+                        .replied = replied};
     if (!server) {
         add(&walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
         return;
     }
     size_t run_count, waking_count;
-    const struct thread_run *runs = host_timeline_runs(server, life->thread, &run_count);
-    const struct waking *wakings = host_timeline_wakings(server, life->thread, &waking_count);
+    const struct thread_run *runs = host_timeline_runs(server, thread, &run_count);
+    const struct waking *wakings = host_timeline_wakings(server, thread, &waking_count);
     size_t run = first_run_ending_after(runs, run_count, begin_ns);
     for (; begin_ns < end_ns; run++) {
         bool known = run < run_count;
@@ -270,13 +290,56 @@ static void add_stage(struct decomposer *decomposer, const struct lifetime *life
         decomposer_add(decomposer, component, life->stage_ns[stage]);
 }
 
-int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component_share_array *out)
+// The thread that sent the reply.
+static uint32_t replying_thread(const struct decomposer *decomposer, const struct lifetime *life)
+{
+    const struct application_calls *calls = decomposer->in->calls;
+    return calls && life->send_call != NO_CALL ? calls->items[life->send_call].thread
+                                               : life->thread;
+}
+
+// When one thread handed the message to the other: it woke it, the last time before the reply.
+// Where it need not be woken, it was busy, until its call before the reply ended.
+static int64_t handed_over(const struct decomposer *decomposer, const struct lifetime *life,
+                           uint32_t thread, int64_t from_ns, int64_t to_ns)
+{
+    const struct application_calls *calls = decomposer->in->calls;
+    size_t count = 0;
+    const struct waking *wakings =
+        decomposer->in->server ? host_timeline_wakings(decomposer->in->server, thread, &count)
+                               : NULL;
+    while (count > 0 && wakings[count - 1].time_ns > to_ns)
+        count--;
+    if (count > 0 && wakings[count - 1].time_ns > from_ns)
+        return wakings[count - 1].time_ns;
+    if (life->send_call > 0 && calls->items[life->send_call - 1].thread == thread &&
+        calls->items[life->send_call - 1].exit_ns > from_ns)
+        return calls->items[life->send_call - 1].exit_ns;
+    return from_ns;
+}
+
+static void walk_service(struct decomposer *decomposer, const struct lifetime *life,
+                         const int64_t ends[STAGES])
+{
+    uint32_t replier = replying_thread(decomposer, life);
+    int64_t over = ends[STAMP_REPLY];
+    if (replier != life->thread)
+        over = handed_over(decomposer, life, replier, ends[STAMP_APPLICATION], over);
+    walk_application_cores(decomposer, life, life->thread, ends[STAMP_HANDOFF], over, false);
+    walk_application_cores(decomposer, life, replier, over, ends[STAMP_REPLY], false);
+    walk_application_cores(decomposer, life, replier, ends[STAMP_REPLY], ends[STAMP_SERVER_TX],
+                           true);
+}
+
+int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component_share_array *out,
+              struct path_share_array *paths)
 {
     const struct lifetime *life = &decomposer->in->lifetimes[lifetime];
     int64_t ends[STAGES]; // where each stage ends, with disorder already straightened out
     ends[STAMP_INTENDED] = life->stamp_ns[STAMP_INTENDED];
     for (int kind = STAMP_SEND; kind < STAGES; kind++)
         ends[kind] = ends[kind - 1] + (int64_t)life->stage_ns[kind];
+    decomposer->traced = decomposer->in->server != NULL;
     add_stage(decomposer, life, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
     add_stage(decomposer, life, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
     add_stage(decomposer, life, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
@@ -284,8 +347,7 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
     add_stage(decomposer, life, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
     if (ends[STAMP_HANDOFF] > ends[STAMP_NIC])
         walk_receive_core(decomposer, life, ends[STAMP_NIC], ends[STAMP_HANDOFF]);
-    walk_application_cores(decomposer, life, ends[STAMP_HANDOFF], ends[STAMP_REPLY], false);
-    walk_application_cores(decomposer, life, ends[STAMP_REPLY], ends[STAMP_SERVER_TX], true);
+    walk_service(decomposer, life, ends);
     for (size_t i = 0; i < decomposer->capacity; i++) {
         double ns = decomposer->ns[i];
         decomposer->ns[i] = 0;
@@ -294,5 +356,7 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
                                 .lifetime = lifetime, .component = (uint32_t)i, .ns = ns}) < 0)
             decomposer->out_of_memory = true;
     }
+    if (call_paths_take(&decomposer->paths, decomposer->traced ? paths : NULL) < 0)
+        decomposer->out_of_memory = true;
     return decomposer->out_of_memory ? -1 : 0;
 }

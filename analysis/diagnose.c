@@ -74,6 +74,8 @@ static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out
 {
     for (size_t i = 0; i < candidates->count; i++) {
         double latency = in->lifetimes[candidates->items[i]].latency_ns;
+        if (out->slice.one && in->lifetimes[candidates->items[i]].request != out->slice.request)
+            continue;
         if (latency < out->slice_low_ns || latency > out->slice_high_ns ||
             latency < out->slice.min_latency_ns)
             continue;
@@ -84,7 +86,27 @@ static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out
     if (out->messages.count)
         qsort_r(out->messages.items, out->messages.count, sizeof *out->messages.items,
                 slowest_first, (void *)(uintptr_t)in->lifetimes);
+    if (out->slice.one && out->messages.count)
+        out->slice_low_ns = out->slice_high_ns =
+            in->lifetimes[out->messages.items->lifetime].latency_ns;
     return 0;
+}
+
+// Why the one request that was asked for is not among the candidates.
+static void why_not_followed(const struct diagnosis_input *in, struct diagnosis *out)
+{
+    const struct lifetime *life = NULL;
+    for (size_t i = 0; i < in->lifetime_count && !life; i++)
+        if (in->lifetimes[i].request == out->slice.request)
+            life = &in->lifetimes[i];
+    snprintf(out->reason, sizeof out->reason, "request %llu %s%s",
+             (unsigned long long)out->slice.request,
+             !life                          ? "is not in this run"
+             : in_window(&out->slice, life) ? "could not be followed: "
+                                            : "was not due in this window",
+             life && in_window(&out->slice, life)
+                 ? lifetime_state_name((enum lifetime_state)life->state)
+                 : "");
 }
 
 // Says why there can be no verdict; leaves not_available false where there can.
@@ -118,6 +140,8 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
         snprintf(out->reason, sizeof out->reason,
                  "%.1f %% of the capture's records were dropped, at most %.0f %% may be",
                  100 * in->dropped_share, 100 * DIAGNOSIS_MAX_DROPPED);
+    else if (out->messages.count == 0 && out->slice.one)
+        why_not_followed(in, out);
     else if (out->messages.count == 0)
         snprintf(out->reason, sizeof out->reason,
                  "no message of the slice has a whole lifetime (%llu were never answered)",

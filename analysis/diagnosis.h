@@ -22,10 +22,24 @@ struct diagnosis_slice {
     int64_t from_ns, to_ns; // window of intended times, host time; from == to: the whole run
     bool relative;          // from and to count from the run's first intended time (run_analyze
                             // turns them into host time before it diagnoses)
+    bool one;               // only the request whose number is `request`
+    uint64_t request;
 };
+struct diagnosis_slice_array ARRAY_OF(struct diagnosis_slice);
 
 // "p99-100", "p20-p30", ">500us", "99.9-100".
 int diagnosis_slice_parse(const char *text, struct diagnosis_slice *out, struct error *err);
+
+// "1234": one request, by its number in the run.
+int diagnosis_slice_parse_message(const char *text, struct diagnosis_slice *out, struct error *err);
+
+// "p99-p100, whole run", "p20-p30, 0-5 s", "over 500 us, 5-10 s", "request 7, whole run": what a
+// diagnosis is about. begin_ns is the run's begin, from which its window is counted. Returns out.
+char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_ns, char *out,
+                            size_t out_bytes);
+
+// The first part of that alone, without the window: "p99-p100".
+char *diagnosis_slice_words(const struct diagnosis_slice *slice, char *out, size_t out_bytes);
 
 enum cause_class {
     CAUSE_CONTEXT,     // phase 1: a task, irq or softirq that is not part of a normal lifetime
@@ -33,6 +47,7 @@ enum cause_class {
     CAUSE_BLOCKING,    // phase 4: other messages ahead: head-of-line blocking, queueing
     CAUSE_STAGE,       // a stage without spans was longer: client, network
     CAUSE_UNEXPLAINED, // longer, in an expected context: located, not explained
+    CAUSE_FUNCTION,    // phase 3: a function that is slower, called more often or unexpected
 };
 
 struct cause {

@@ -34,40 +34,152 @@ static int compare_operation(const void *left, const void *right)
     return compare_latency(left, right);
 }
 
-static int compare_share(const void *left, const void *right)
+static int compare_double(const void *left, const void *right)
 {
-    const struct component_share *a = left, *b = right;
-    if (a->component != b->component)
-        return a->component < b->component ? -1 : 1;
-    return a->ns < b->ns ? -1 : a->ns > b->ns;
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+// One message's value of one key: a component's or a function's time, or its calls.
+struct keyed {
+    uint32_t key;
+    double value;
+};
+struct keyed_array ARRAY_OF(struct keyed);
+
+static int compare_keyed(const void *left, const void *right)
+{
+    const struct keyed *a = left, *b = right;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->value < b->value ? -1 : a->value > b->value;
 }
 
 // The median of `count` values of which only the largest `seen`, ascending, are not 0.
-static double median_with_zeros(const struct component_share *shares, size_t seen, size_t count)
+static double median_with_zeros(const struct keyed *values, size_t seen, size_t count)
 {
     size_t rank = (count + 1) / 2; // 1-based
-    return rank <= count - seen ? 0 : shares[rank - (count - seen) - 1].ns;
+    return rank <= count - seen ? 0 : values[rank - (count - seen) - 1].value;
 }
 
-static int fill_components(struct reference *reference, struct component_share_array *shares,
-                           size_t messages, size_t components)
+typedef void each_key(void *context, const struct keyed *values, size_t seen, size_t count);
+
+// Calls `each` for every key with its values, ascending; the others of the `count` messages have 0.
+static void for_each_key(struct keyed_array *values, size_t count, each_key *each, void *context)
 {
-    reference->component_ns = calloc(components ? components : 1, sizeof(double));
-    if (!reference->component_ns)
-        return -1;
-    reference->component_count = components;
-    if (shares->count)
-        qsort(shares->items, shares->count, sizeof *shares->items, compare_share);
-    for (size_t first = 0; first < shares->count;) {
+    if (values->count)
+        qsort(values->items, values->count, sizeof *values->items, compare_keyed);
+    for (size_t first = 0; first < values->count;) {
         size_t after = first;
-        while (after < shares->count &&
-               shares->items[after].component == shares->items[first].component)
+        while (after < values->count && values->items[after].key == values->items[first].key)
             after++;
-        reference->component_ns[shares->items[first].component] =
-            median_with_zeros(shares->items + first, after - first, messages);
+        each(context, values->items + first, after - first, count);
         first = after;
     }
-    return 0;
+}
+
+static void take_median(void *context, const struct keyed *values, size_t seen, size_t count)
+{
+    struct normal *normal = context;
+    normal[values->key].ns = median_with_zeros(values, seen, count);
+}
+
+static void take_calls(void *context, const struct keyed *values, size_t seen, size_t count)
+{
+    double *calls = context;
+    calls[values->key] = median_with_zeros(values, seen, count);
+}
+
+struct scatter {
+    struct normal *normal;
+    double *distances; // room for all messages
+};
+
+static void take_scatter(void *context, const struct keyed *values, size_t seen, size_t count)
+{
+    struct scatter *scatter = context;
+    struct normal *normal = &scatter->normal[values->key];
+    for (size_t i = 0; i < count; i++)
+        scatter->distances[i] = fabs((i < seen ? values[i].value : 0) - normal->ns);
+    qsort(scatter->distances, count, sizeof *scatter->distances, compare_double);
+    normal->scatter_ns = 1.4826 * scatter->distances[(count - 1) / 2];
+}
+
+// What a selection of messages spent where.
+struct spent {
+    struct keyed_array components, paths, calls;
+    size_t messages, traced; // with functions
+};
+
+static void spent_free(struct spent *spent)
+{
+    array_free(&spent->components);
+    array_free(&spent->paths);
+    array_free(&spent->calls);
+}
+
+// Takes apart an even selection of messages.
+static int spend(struct spent *out, struct decomposer *decomposer, const struct ranked *ranked,
+                 size_t count)
+{
+    struct component_share_array shares = {0};
+    struct path_share_array paths = {0};
+    *out = (struct spent){.messages = count < MAX_TAKEN_APART ? count : MAX_TAKEN_APART};
+    int result = 0;
+    for (size_t i = 0; i < out->messages && result == 0; i++) {
+        shares.count = paths.count = 0;
+        result = decompose(decomposer, ranked[i * count / out->messages].lifetime, &shares, &paths);
+        out->traced += decomposer->traced;
+        for (size_t k = 0; k < shares.count && result == 0; k++)
+            result = array_push(&out->components, (struct keyed){.key = shares.items[k].component,
+                                                                 .value = shares.items[k].ns});
+        for (size_t k = 0; k < paths.count && result == 0; k++) {
+            const struct path_share *path = &paths.items[k];
+            result = array_push(&out->paths, (struct keyed){path->path, path->ns});
+            if (result == 0)
+                result = array_push(&out->calls, (struct keyed){path->path, path->calls});
+        }
+    }
+    array_free(&shares);
+    array_free(&paths);
+    return result;
+}
+
+static void *zeroed(size_t count, size_t size)
+{
+    return calloc(count ? count : 1, size);
+}
+
+// Medians from the messages of the band, scatter from messages of any latency.
+static int fill(struct reference *reference, const struct decomposer *decomposer,
+                struct spent *band, struct spent *any)
+{
+    reference->component_count = decomposer->table->components.count;
+    reference->path_count = decomposer->paths.nodes.count;
+    reference->components = zeroed(reference->component_count, sizeof *reference->components);
+    reference->paths = zeroed(reference->path_count, sizeof *reference->paths);
+    reference->path_calls = zeroed(reference->path_count, sizeof *reference->path_calls);
+    struct scatter scatter = {.distances = zeroed(any->messages, sizeof *scatter.distances)};
+    int result = -1;
+    if (reference->components && reference->paths && reference->path_calls && scatter.distances) {
+        for_each_key(&band->components, band->messages, take_median, reference->components);
+        for_each_key(&band->paths, band->traced, take_median, reference->paths);
+        for_each_key(&band->calls, band->traced, take_calls, reference->path_calls);
+        scatter.normal = reference->components;
+        for_each_key(&any->components, any->messages, take_scatter, &scatter);
+        scatter.normal = reference->paths;
+        for_each_key(&any->paths, any->traced, take_scatter, &scatter);
+        result = 0;
+    }
+    free(scatter.distances);
+    return result;
+}
+
+static void reference_free(struct reference *reference)
+{
+    free(reference->components);
+    free(reference->paths);
+    free(reference->path_calls);
 }
 
 // Makes a reference of messages ordered by latency.
@@ -80,14 +192,14 @@ static int build_one(struct reference *reference, struct decomposer *decomposer,
     *reference = (struct reference){.operation = ranked[low].operation,
                                     .count = band,
                                     .latency_ns = ranked[low + (band - 1) / 2].latency_ns};
-    struct component_share_array shares = {0};
-    size_t taken = band < MAX_TAKEN_APART ? band : MAX_TAKEN_APART;
-    int result = 0;
-    for (size_t i = 0; i < taken && result == 0; i++)
-        result = decompose(decomposer, ranked[low + i * band / taken].lifetime, &shares);
+    struct spent around = {0}, any = {0};
+    int result = spend(&around, decomposer, ranked + low, band);
     if (result == 0)
-        result = fill_components(reference, &shares, taken, decomposer->table->components.count);
-    array_free(&shares);
+        result = spend(&any, decomposer, ranked, count);
+    if (result == 0)
+        result = fill(reference, decomposer, &around, &any);
+    spent_free(&around);
+    spent_free(&any);
     return result;
 }
 
@@ -102,7 +214,7 @@ static int build_operations(struct reference_set *set, struct decomposer *decomp
             struct reference reference = {0};
             if (build_one(&reference, decomposer, ranked + first, after - first) < 0 ||
                 array_push(&set->operations, reference) < 0) {
-                free(reference.component_ns);
+                reference_free(&reference);
                 return -1;
             }
         }
@@ -139,9 +251,9 @@ int reference_set_build(struct reference_set *set, struct decomposer *decomposer
 
 void reference_set_free(struct reference_set *set)
 {
-    free(set->pooled.component_ns);
+    reference_free(&set->pooled);
     for (size_t i = 0; i < set->operations.count; i++)
-        free(set->operations.items[i].component_ns);
+        reference_free(&set->operations.items[i]);
     array_free(&set->operations);
 }
 

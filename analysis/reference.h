@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // What is normal: for each operation, the messages whose latency lies between its 40th and 60th
-// percentile in the same window, and how long each component takes in them, at the median.
+// percentile in the same window, and how long each component and function takes in them, at the
+// median; and how far a message may be from that without being unusual, as robustly told: the
+// median absolute deviation, over messages of any latency (those of the band resemble each other).
 #ifndef ANALYSIS_REFERENCE_H
 #define ANALYSIS_REFERENCE_H
 
@@ -10,12 +12,20 @@
 
 #include "analysis/decompose.h"
 
+struct normal {
+    double ns;         // median
+    double scatter_ns; // 1.4826 median absolute deviations: a standard deviation, were it normal
+};
+
 struct reference {
     uint32_t operation;
-    uint64_t count;       // messages in the band
-    double latency_ns;    // their median
-    double *component_ns; // median by component; a component beyond the end is 0
+    uint64_t count;            // messages in the band
+    double latency_ns;         // their median
+    struct normal *components; // by component; one beyond the end takes 0
     size_t component_count;
+    struct normal *paths; // by function path, the same
+    double *path_calls;   // median
+    size_t path_count;
 };
 struct reference_array ARRAY_OF(struct reference);
 
@@ -33,9 +43,21 @@ void reference_set_free(struct reference_set *set);
 // An operation's own reference, or the pooled one.
 const struct reference *reference_of(const struct reference_set *set, uint16_t operation);
 
-static inline double reference_component_ns(const struct reference *reference, uint32_t component)
+static inline struct normal reference_component(const struct reference *reference,
+                                                uint32_t component)
 {
-    return component < reference->component_count ? reference->component_ns[component] : 0;
+    return component < reference->component_count ? reference->components[component]
+                                                  : (struct normal){0};
+}
+
+static inline struct normal reference_path(const struct reference *reference, uint32_t path)
+{
+    return path < reference->path_count ? reference->paths[path] : (struct normal){0};
+}
+
+static inline double reference_path_calls(const struct reference *reference, uint32_t path)
+{
+    return path < reference->path_count ? reference->path_calls[path] : 0;
 }
 
 #endif

@@ -62,7 +62,7 @@ struct run_analysis {
 };
 
 // Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT.
-// slices: what to diagnose (the first is the verdict's); NULL: as the experiment says.
+// slices: what to diagnose (the first is the verdict's); none: as the experiment says.
 int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
                 struct progress *progress, struct run_analysis *out, struct error *err);
 void run_analysis_free(struct run_analysis *analysis);

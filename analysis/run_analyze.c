@@ -109,6 +109,10 @@ static int diagnose_one(struct run_analysis *run, const struct run_input *input,
         .calls = run->has_calls ? &run->calls : NULL,
         .dropped_share = dropped > 0 ? dropped / (records + dropped) : 0,
     };
+    if (slice.one && slice.request >= run->lifetimes.count)
+        return error_set(err, ERROR_INPUT,
+                         "there is no request %llu in %s: its %zu requests are numbered from 0",
+                         (unsigned long long)slice.request, run->run_dir, run->lifetimes.count);
     if (slice.relative && slice.from_ns != slice.to_ns)
         place_window(run, &slice);
     struct diagnosis diagnosis;
@@ -194,9 +198,9 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
         goto done;
     }
     progress_phase(progress, "diagnosing");
-    if (!slices)
+    if (slice_count == 0)
         result = diagnose_experiment(out, &input, err);
-    for (size_t i = 0; slices && i < slice_count && result == 0; i++)
+    for (size_t i = 0; i < slice_count && result == 0; i++)
         result = diagnose_one(out, &input, slices[i], err);
     if (result == 0)
         run_verdict(out);

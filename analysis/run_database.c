@@ -54,7 +54,7 @@ static const char *const status_names[] = {
 static const char *const class_names[] = {
     [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
     [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
-    [CAUSE_UNEXPLAINED] = "unexplained",
+    [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
 };
 
 // One prepared statement and the parameter that is bound next. After a failure nothing more is

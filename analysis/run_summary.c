@@ -46,7 +46,7 @@ static const char *class_name(enum cause_class class)
     static const char *const names[] = {
         [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
         [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
-        [CAUSE_UNEXPLAINED] = "unexplained",
+        [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
     };
     return names[class];
 }
@@ -72,11 +72,15 @@ static json_t *diagnosis_json(const struct run_analysis *run, const struct diagn
     bool bounded = slice->from_ns != slice->to_ns;
     double from = bounded ? (double)(slice->from_ns - run->begin_ns) : 0;
     double to = (double)((bounded ? slice->to_ns : run->end_ns) - run->begin_ns);
+    char words[96];
     return json_pack(
-        "{s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s}",
-        "from_s", from / 1e9, "to_s", to / 1e9, "slice_low", slice->low, "slice_high", slice->high,
-        "latency_low_us", micros(diagnosis->slice_low_ns), "latency_high_us",
-        micros(diagnosis->slice_high_ns), "candidates", count_of(diagnosis->candidates), "messages",
+        "{s:s, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, "
+        "s:s}",
+        "slice", diagnosis_slice_words(slice, words, sizeof words), "request",
+        slice->one ? count_of(slice->request) : json_null(), "from_s", from / 1e9, "to_s", to / 1e9,
+        "slice_low", slice->low, "slice_high", slice->high, "latency_low_us",
+        micros(diagnosis->slice_low_ns), "latency_high_us", micros(diagnosis->slice_high_ns),
+        "candidates", count_of(diagnosis->candidates), "messages",
         count_of(diagnosis->messages.count), "reference_messages",
         count_of(diagnosis->reference_count), "reference_latency_us",
         diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns), "causes",

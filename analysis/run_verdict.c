@@ -51,7 +51,10 @@ static void say_slice(struct sentence *out, const struct diagnosis *diagnosis)
 {
     char bound[32], count[32];
     const struct diagnosis_slice *slice = &diagnosis->slice;
-    if (slice->min_latency_ns > 0)
+    if (slice->one)
+        say(out, "Request %llu (%s)", (unsigned long long)slice->request,
+            units_format_ns(diagnosis->slice_low_ns, bound, sizeof bound));
+    else if (slice->min_latency_ns > 0)
         say(out, "The requests slower than %s (%s messages)",
             units_format_ns(slice->min_latency_ns, bound, sizeof bound),
             grouped(diagnosis->messages.count, count));
@@ -115,8 +118,14 @@ static void say_diagnosis(struct sentence *out, const struct diagnosis *diagnosi
 static void say_window(struct sentence *out, const struct run_analysis *run,
                        const struct diagnosis *diagnosis)
 {
-    say(out, "From %.3g s to %.3g s: ", (double)(diagnosis->slice.from_ns - run->begin_ns) / 1e9,
-        (double)(diagnosis->slice.to_ns - run->begin_ns) / 1e9);
+    char words[96];
+    const struct diagnosis_slice *slice = &diagnosis->slice, *first = &run->diagnoses.items->slice;
+    if (slice->from_ns != slice->to_ns && slice->low == first->low && slice->high == first->high &&
+        slice->min_latency_ns == first->min_latency_ns && !slice->one)
+        say(out, "From %.3g s to %.3g s: ", (double)(slice->from_ns - run->begin_ns) / 1e9,
+            (double)(slice->to_ns - run->begin_ns) / 1e9);
+    else // another slice, not only another window
+        say(out, "Of %s: ", diagnosis_slice_words(slice, words, sizeof words));
     if (diagnosis->not_available)
         say(out, "N/A (%s)", diagnosis->reason);
     else

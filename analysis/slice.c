@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// "p99-100", "p20-p30", "99.9-100", ">500us": which messages to explain, as a person writes it.
+// "p99-100", "p20-p30", "99.9-100", ">500us": which messages to explain, as a person writes it and
+// as it is written back.
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,4 +55,48 @@ bad:
                      "slice '%s': neither percentiles from low to high, such as p99-100, nor a "
                      "latency, such as >500us",
                      text);
+}
+
+int diagnosis_slice_parse_message(const char *text, struct diagnosis_slice *out, struct error *err)
+{
+    size_t digits = strspn(text, "0123456789");
+    errno = 0;
+    unsigned long long request = strtoull(text, NULL, 10);
+    if (digits == 0 || text[digits] != '\0' || errno == ERANGE)
+        return error_set(
+            err, ERROR_INPUT,
+            "'%s' is not the number of a request, such as 1234 (run.db, the report and "
+            "the samples number them from 0)",
+            text);
+    *out = (struct diagnosis_slice){.low = 0, .high = 1, .one = true, .request = request};
+    return 0;
+}
+
+char *diagnosis_slice_words(const struct diagnosis_slice *slice, char *out, size_t out_bytes)
+{
+    char bound[32];
+    bool all = slice->low <= 0 && slice->high >= 1;
+    int used = 0;
+    out[0] = '\0';
+    if (slice->one)
+        snprintf(out, out_bytes, "request %llu", (unsigned long long)slice->request);
+    else if (!all)
+        used = snprintf(out, out_bytes, "p%.6g-p%.6g", slice->low * 100, slice->high * 100);
+    if (slice->min_latency_ns > 0 && (size_t)used < out_bytes)
+        snprintf(out + used, out_bytes - (size_t)used, "%sover %s", used ? ", " : "",
+                 units_format_ns(slice->min_latency_ns, bound, sizeof bound));
+    else if (all && !slice->one)
+        snprintf(out, out_bytes, "every message");
+    return out;
+}
+
+char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_ns, char *out,
+                            size_t out_bytes)
+{
+    char what[96], window[64] = "whole run";
+    if (slice->from_ns != slice->to_ns)
+        snprintf(window, sizeof window, "%.3g-%.3g s", (double)(slice->from_ns - begin_ns) / 1e9,
+                 (double)(slice->to_ns - begin_ns) / 1e9);
+    snprintf(out, out_bytes, "%s, %s", diagnosis_slice_words(slice, what, sizeof what), window);
+    return out;
 }

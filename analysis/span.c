@@ -106,13 +106,27 @@ static size_t outermost_of(const struct core_timeline *timeline, size_t index)
     return outermost->items[low] <= index ? outermost->items[low] : index;
 }
 
-enum { MAX_OPEN = 32 }; // no builder nests deeper; deeper spans count as their parent's
+void core_timeline_link(struct core_timeline *timeline)
+{
+    uint32_t open[UINT8_MAX + 1]; // the latest span of each depth
+    unsigned deepest = 0;         // depths [0, deepest) are known
+    for (size_t i = 0; i < timeline->spans.count; i++) {
+        struct span *span = &timeline->spans.items[i];
+        unsigned above = span->depth < deepest ? span->depth : deepest; // depths may be skipped
+        span->parent = above > 0 ? open[above - 1] : NO_SPAN;
+        for (; above < span->depth; above++)
+            open[above] = span->parent;
+        open[span->depth] = (uint32_t)i;
+        deepest = span->depth + 1u;
+    }
+    timeline->linked = true;
+}
 
 struct tiling {
     const struct span *open[MAX_OPEN];
     unsigned depth;
     int64_t cursor, end;
-    span_piece_visitor *each;
+    span_stack_visitor *each;
     void *context;
 };
 
@@ -121,8 +135,7 @@ static void tile_up_to(struct tiling *tiling, int64_t time_ns)
     int64_t end = time_ns < tiling->end ? time_ns : tiling->end;
     if (end <= tiling->cursor)
         return;
-    tiling->each(tiling->depth ? tiling->open[tiling->depth - 1] : NULL, tiling->cursor, end,
-                 tiling->context);
+    tiling->each(tiling->open, tiling->depth, tiling->cursor, end, tiling->context);
     tiling->cursor = end;
 }
 
@@ -148,34 +161,54 @@ bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns
     return low < traced->count && traced->items[low].begin_ns <= begin_ns;
 }
 
-void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
-                          span_piece_visitor *each, void *context)
+// Opens what is open at the cursor: the ancestors of the last span that began, and itself.
+static void open_ancestors(struct tiling *tiling, const struct core_timeline *timeline, size_t last)
 {
-    struct tiling tiling = {
-        .cursor = begin_ns, .end = end_ns, .each = each, .context = context, .depth = 0};
+    const struct span *spans = timeline->spans.items;
+    const struct span *found[UINT8_MAX + 1];
+    unsigned count = 0;
+    for (uint32_t at = (uint32_t)last; at != NO_SPAN && count <= UINT8_MAX; at = spans[at].parent)
+        if (spans[at].end_ns > tiling->cursor)
+            found[count++] = &spans[at];
+    while (count > 0 && tiling->depth < MAX_OPEN)
+        tiling->open[tiling->depth++] = found[--count];
+}
+
+// The same without links: only the outermost span and what lies in the last span of depth 1 can
+// still be open.
+static void open_by_search(struct tiling *tiling, const struct core_timeline *timeline, size_t last)
+{
+    const struct span *spans = timeline->spans.items;
+    size_t inner = last, outer = outermost_of(timeline, last);
+    while (inner > outer && spans[inner].depth > 1)
+        inner--;
+    if (spans[outer].end_ns > tiling->cursor)
+        tiling->open[tiling->depth++] = &spans[outer];
+    for (size_t i = inner > outer ? inner : outer + 1; i <= last; i++) {
+        close_ended(tiling, spans[i].begin_ns);
+        if (spans[i].end_ns > tiling->cursor && tiling->depth < MAX_OPEN)
+            tiling->open[tiling->depth++] = &spans[i];
+    }
+}
+
+void core_timeline_stacks(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
+                          span_stack_visitor *each, void *context)
+{
+    struct tiling tiling;
+    tiling.cursor = begin_ns;
+    tiling.end = end_ns;
+    tiling.each = each;
+    tiling.context = context;
+    tiling.depth = 0;
     if (end_ns <= begin_ns)
         return;
     const struct span *spans = timeline->spans.items;
     size_t next = spans_begun(timeline, begin_ns);
-    if (next > 0) {
-        // Only the outermost span and what lies in the last span of depth 1 can still be open.
-        size_t inner = next - 1;
-        size_t outer = outermost_of(timeline, inner);
-        while (inner > outer && spans[inner].depth > 1)
-            inner--;
-        if (spans[outer].end_ns > begin_ns && spans[outer].kind != SPAN_FUNCTION)
-            tiling.open[tiling.depth++] = &spans[outer];
-        for (size_t i = inner > outer ? inner : outer + 1; i < next; i++) {
-            if (spans[i].kind == SPAN_FUNCTION)
-                continue;
-            close_ended(&tiling, spans[i].begin_ns);
-            if (spans[i].end_ns > begin_ns && tiling.depth < MAX_OPEN)
-                tiling.open[tiling.depth++] = &spans[i];
-        }
-    }
+    if (next > 0 && timeline->linked)
+        open_ancestors(&tiling, timeline, next - 1);
+    else if (next > 0)
+        open_by_search(&tiling, timeline, next - 1);
     for (; next < timeline->spans.count && spans[next].begin_ns < end_ns; next++) {
-        if (spans[next].kind == SPAN_FUNCTION)
-            continue;
         close_ended(&tiling, spans[next].begin_ns);
         tile_up_to(&tiling, spans[next].begin_ns);
         if (tiling.depth < MAX_OPEN)
@@ -183,4 +216,42 @@ void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns
     }
     close_ended(&tiling, end_ns);
     tile_up_to(&tiling, end_ns);
+}
+
+// Joins neighbouring pieces of one context, which differ only in their functions.
+struct context_visit {
+    span_piece_visitor *each;
+    void *context;
+    const struct span *innermost;
+    int64_t begin, end;
+};
+
+static void flush_context(const struct context_visit *visit)
+{
+    if (visit->end > visit->begin)
+        visit->each(visit->innermost, visit->begin, visit->end, visit->context);
+}
+
+static void visit_context(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct context_visit *visit = opaque;
+    while (depth > 0 && open[depth - 1]->kind == SPAN_FUNCTION)
+        depth--;
+    const struct span *innermost = depth ? open[depth - 1] : NULL;
+    if (innermost != visit->innermost) {
+        flush_context(visit);
+        visit->innermost = innermost;
+        visit->begin = begin_ns;
+    }
+    visit->end = end_ns;
+}
+
+void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
+                          span_piece_visitor *each, void *context)
+{
+    struct context_visit visit = {
+        .each = each, .context = context, .begin = begin_ns, .end = begin_ns};
+    core_timeline_stacks(timeline, begin_ns, end_ns, visit_context, &visit);
+    flush_context(&visit);
 }

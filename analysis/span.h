@@ -36,7 +36,9 @@ struct span {
     uint8_t kind;  // enum span_kind
     uint8_t depth; // 0: outermost (task, idle, unknown)
     uint16_t core;
+    uint32_t parent; // index of the span it lies in, once the timeline is linked; else meaningless
 };
+enum { NO_SPAN = 0xffffffff };
 
 struct span_array ARRAY_OF(struct span);
 
@@ -56,6 +58,7 @@ struct core_timeline {
     struct span_array spans;
     struct index_array outermost;   // which spans have depth 0, ascending; only a shortcut for
                                     // searching: may be left empty
+    bool linked;                    // every span knows its parent: a shortcut, too
     struct time_array handoffs;     // when data was handed to any socket on this core, ascending
     struct time_range_array traced; // when its function calls are known, ascending and disjoint:
                                     // elsewhere there are no SPAN_FUNCTIONs whatever ran
@@ -102,6 +105,10 @@ const struct waking *host_timeline_wakings(const struct host_timeline *host, uin
 // Whether the function calls of that core are known all through [begin_ns, end_ns).
 bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns);
 
+// Fills every span's parent from the order and the depths. Where functions nest deep inside one
+// task, searching without is slow.
+void core_timeline_link(struct core_timeline *timeline);
+
 // Calls `each` for the disjoint pieces that tile [begin_ns, end_ns) on the core, in order of time;
 // each piece names the innermost context (any span but a function) that covers it, NULL where none
 // does. Allocates nothing.
@@ -109,5 +116,13 @@ typedef void span_piece_visitor(const struct span *innermost, int64_t begin_ns, 
                                 void *context);
 void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
                           span_piece_visitor *each, void *context);
+
+// The same, and each piece gets all spans that cover it, outermost first (spans nested deeper than
+// MAX_OPEN count as their parent's). `open` is valid during the call.
+enum { MAX_OPEN = 128 };
+typedef void span_stack_visitor(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                                int64_t end_ns, void *context);
+void core_timeline_stacks(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
+                          span_stack_visitor *each, void *context);
 
 #endif

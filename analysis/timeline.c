@@ -267,6 +267,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     while (builder->depth > 0)
         builder->core->spans.items[builder->open[--builder->depth]].end_ns = builder->last_ns;
     builder->core->spans.items[builder->current].end_ns = builder->last_ns;
+    core_timeline_link(builder->core);
     return 0;
 }
 

@@ -8,12 +8,10 @@
 
 #include "analysis/diagnosis.h"
 #include "base/units.h"
-#include "experiments/experiment_agents.h"
+#include "experiments/experiment_load.h"
 #include "experiments/experiment_values.h"
 #include "experiments/suggestion.h"
 #include "experiments/yaml_position.h"
-
-#define MINUTE_NS (60ull * 1000000000ull)
 
 // --- the parts -----------------------------------------------------------------------------------
 
@@ -279,80 +277,6 @@ static int resolve_workload(struct resolver *r)
     return yaml_error(r->source, node, r->err, "workload.%s", inner.text);
 }
 
-static int resolve_load_target(struct resolver *r, int node, const struct load_spec *spec)
-{
-    const struct experiment_server_array *servers = &r->experiment->servers;
-    const char *names[64];
-    char hint[400];
-    r->experiment->load.to = 0;
-    if (!spec->to)
-        return 0; // there is one server
-    for (size_t i = 0; i < servers->count; i++) {
-        names[i] = servers->items[i].name;
-        if (strcmp(names[i], spec->to) == 0) {
-            r->experiment->load.to = i;
-            return 0;
-        }
-    }
-    return yaml_error(r->source, yaml_child(r->source, node, "to"), r->err,
-                      "to: no server is called `%s`%s", spec->to,
-                      suggestion_write(spec->to, names, servers->count, hint, sizeof hint));
-}
-
-// They are the workload's, unless the load says otherwise.
-static int resolve_arrivals(struct resolver *r, int node, const char *text)
-{
-    struct workload *workload = &r->experiment->workload;
-    struct experiment_load *load = &r->experiment->load;
-    if (text) {
-        struct error inner;
-        struct distribution arrivals;
-        if (arrivals_parse(text, &arrivals, &inner) < 0)
-            return misread(r, node, "arrivals", &inner);
-        distribution_free(&workload->arrivals);
-        workload->arrivals = arrivals;
-    }
-    arrivals_format(&workload->arrivals, load->arrivals, sizeof load->arrivals);
-    return 0;
-}
-
-static int resolve_load(struct resolver *r)
-{
-    static const char *const stamps[] = {"auto", "sw", "user"};
-    const struct load_spec *spec = &r->spec->load;
-    struct experiment_load *load = &r->experiment->load;
-    int node = yaml_child(r->source, yaml_root(r->source), "load"), result;
-    *load = (struct experiment_load){.connections = 16,
-                                     .depth = 8,
-                                     .duration_ns = 10000000000ull,
-                                     .seed = 1,
-                                     .stamps = "auto",
-                                     .timeout_ns = 1000000000ull};
-    if (!node)
-        return yaml_error(r->source, yaml_root(r->source), r->err,
-                          "`load` is missing, e.g. `load: {to: cache, rate: 20k, duration: 10s}`");
-    if (!spec->rate && spec->agents_count == 0)
-        return yaml_error(r->source, node, r->err,
-                          "load: `rate` is missing; requests per second, e.g. `rate: 20k`");
-    if ((result = resolve_rate(r, node, spec->rate, &load->rate)) < 0 ||
-        (result = resolve_arrivals(r, node, spec->arrivals)) < 0 ||
-        (result = resolve_count(r, node, "connections", spec->connections, 1, 65536,
-                                &load->connections)) < 0 ||
-        (result = resolve_count(r, node, "depth", spec->depth, 1, 4096, &load->depth)) < 0 ||
-        (result = resolve_count(r, node, "seed", spec->seed, 0, 1ull << 53, &load->seed)) < 0 ||
-        (result = resolve_word(r, node, "stamps", spec->stamps, stamps, 3, &load->stamps)) < 0 ||
-        (result = resolve_duration(r, node, "duration", spec->duration, &load->duration_ns)) < 0 ||
-        (result = resolve_duration(r, node, "timeout", spec->timeout, &load->timeout_ns)) < 0)
-        return result;
-    if (load->duration_ns < 10000000 || load->duration_ns > 24 * 60 * MINUTE_NS)
-        return yaml_error(r->source, yaml_child(r->source, node, "duration"), r->err,
-                          "duration: %s is outside 10ms to 24h", spec->duration);
-    if (load->timeout_ns < 1000000 || load->timeout_ns > MINUTE_NS)
-        return yaml_error(r->source, yaml_child(r->source, node, "timeout"), r->err,
-                          "timeout: %s is outside 1ms to 60s", spec->timeout);
-    return 0;
-}
-
 // --- what to look at -----------------------------------------------------------------------------
 
 // "0s-5s".
@@ -419,18 +343,6 @@ static int resolve_repetitions(struct resolver *r)
     return result;
 }
 
-// The host that loads; where agents do, the first of them runs on, unless another is named.
-static int resolve_load_host(struct resolver *r, int load)
-{
-    const struct load_spec *spec = &r->spec->load;
-    const char *first = spec->agents_count ? spec->agents[0].host : NULL;
-    size_t *from = &r->experiment->load.from;
-    if (spec->from || !first)
-        return resolve_host_name(r, load, "from", spec->from, "client", from);
-    int agent = yaml_entry(r->source, yaml_child(r->source, load, "agents"), 0);
-    return resolve_host_name(r, agent, "host", first, first, from);
-}
-
 static int resolve(struct resolver *r)
 {
     int root = yaml_root(r->source), name = yaml_child(r->source, root, "name");
@@ -446,11 +358,7 @@ static int resolve(struct resolver *r)
         (result = resolve_capture(r)) < 0 || (result = resolve_diagnose(r)) < 0 ||
         (result = resolve_repetitions(r)) < 0)
         return result;
-    int load = yaml_child(r->source, root, "load");
-    result = resolve_load_target(r, load, &r->spec->load);
-    if (result == 0)
-        result = resolve_load_host(r, load);
-    return result < 0 ? result : resolve_agents(r, load);
+    return resolve_load_ends(r);
 }
 
 // --- loading -------------------------------------------------------------------------------------

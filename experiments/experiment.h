@@ -62,6 +62,13 @@ struct experiment_agent {
 };
 struct experiment_agent_array ARRAY_OF(struct experiment_agent);
 
+// Load until a percentile is known well enough, instead of for a duration.
+struct experiment_method {
+    const char *percentile; // NULL: no method, a duration
+    uint64_t interval_ns;   // its confidence interval's width, at most
+    double confidence;
+};
+
 struct experiment_load {
     size_t to;          // index of the server
     size_t from;        // index of the host
@@ -69,7 +76,8 @@ struct experiment_load {
     char arrivals[200]; // as arrivals_format writes the workload's
     uint64_t connections;
     uint64_t depth;
-    uint64_t duration_ns;
+    uint64_t duration_ns; // with a method: at most, its budget
+    struct experiment_method method;
     uint64_t seed;
     const char *stamps;
     uint64_t timeout_ns;

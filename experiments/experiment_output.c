@@ -75,16 +75,25 @@ static json_t *agents_json(const struct experiment *experiment)
     return list;
 }
 
+static json_t *method_json(const struct experiment_method *method)
+{
+    if (!method->percentile)
+        return json_null();
+    return json_pack("{s:s, s:I, s:f}", "percentile", method->percentile, "interval_ns",
+                     (json_int_t)method->interval_ns, "confidence", method->confidence);
+}
+
 static json_t *load_json(const struct experiment *experiment)
 {
     const struct experiment_load *load = &experiment->load;
-    return json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:I, s:I, s:s, s:I, s:o}", "to",
+    return json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:I, s:o, s:I, s:s, s:I, s:o}", "to",
                      experiment->servers.items[load->to].name, "from",
                      experiment->hosts.items[load->from].name, "rate", load->rate, "arrivals",
                      load->arrivals, "connections", (json_int_t)load->connections, "depth",
-                     (json_int_t)load->depth, "duration_ns", (json_int_t)load->duration_ns, "seed",
-                     (json_int_t)load->seed, "stamps", load->stamps, "timeout_ns",
-                     (json_int_t)load->timeout_ns, "agents", agents_json(experiment));
+                     (json_int_t)load->depth, "duration_ns", (json_int_t)load->duration_ns,
+                     "method", method_json(&load->method), "seed", (json_int_t)load->seed, "stamps",
+                     load->stamps, "timeout_ns", (json_int_t)load->timeout_ns, "agents",
+                     agents_json(experiment));
 }
 
 static json_t *diagnose_json(const struct experiment *experiment)
@@ -161,6 +170,18 @@ static void print_neighbours(const struct experiment *experiment, FILE *out)
     }
 }
 
+static void print_length(const struct experiment_load *load, FILE *out)
+{
+    char length[40], width[40];
+    units_format_ns((double)load->duration_ns, length, sizeof length);
+    if (load->method.percentile)
+        fprintf(out, "until the %g %% interval of %s is %s wide, for %s at most\n",
+                100 * load->method.confidence, load->method.percentile,
+                units_format_ns((double)load->method.interval_ns, width, sizeof width), length);
+    else
+        fprintf(out, "for %s\n", length);
+}
+
 void experiment_print_plan(const struct experiment *experiment, FILE *out)
 {
     char text[256];
@@ -179,8 +200,8 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
     fprintf(out, "  load: host %s to server %s, %.10g requests/s, %s arrivals, %llu connections",
             experiment->hosts.items[load->from].name, experiment->servers.items[load->to].name,
             load->rate, load->arrivals, (unsigned long long)load->connections);
-    fprintf(out, " x %llu in flight, for %s\n", (unsigned long long)load->depth,
-            units_format_ns((double)load->duration_ns, text, sizeof text));
+    fprintf(out, " x %llu in flight, ", (unsigned long long)load->depth);
+    print_length(load, out);
     for (size_t i = 0; i < load->agents.count; i++) {
         const struct experiment_agent *agent = &load->agents.items[i];
         fprintf(out,

@@ -127,6 +127,13 @@ static const cyaml_schema_field_t agent_fields[] = {
 static const cyaml_schema_value_t agent_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct agent_entry, agent_fields)};
 
+static const cyaml_schema_field_t method_fields[] = {
+    TEXT("percentile", struct method_spec, percentile), // p99, p99.9; needed
+    TEXT("interval", struct method_spec, interval),     // its interval's width, at most; needed
+    TEXT("confidence", struct method_spec, confidence), // of that interval [0.95]
+    TEXT("budget", struct method_spec, budget),         // load so long at most [60s]
+    CYAML_FIELD_END};
+
 static const cyaml_schema_field_t load_fields[] = {
     TEXT("to", struct load_spec, to),                   // the server [the only one]
     TEXT("from", struct load_spec, from),               // the host that makes it [client]
@@ -135,9 +142,11 @@ static const cyaml_schema_field_t load_fields[] = {
     TEXT("connections", struct load_spec, connections), // TCP connections [16]
     TEXT("depth", struct load_spec, depth),             // most in flight on each of them [8]
     TEXT("duration", struct load_spec, duration),       // [10s]
-    TEXT("seed", struct load_spec, seed),               // same seed, same requests [1]
-    TEXT("stamps", struct load_spec, stamps),           // auto, sw or user [auto]
-    TEXT("timeout", struct load_spec, timeout),         // for one reply [1s]
+    // Instead of a duration: as long as a percentile's interval needs to become that narrow.
+    INSIDE("method", struct load_spec, method, method_fields),
+    TEXT("seed", struct load_spec, seed),       // same seed, same requests [1]
+    TEXT("stamps", struct load_spec, stamps),   // auto, sw or user [auto]
+    TEXT("timeout", struct load_spec, timeout), // for one reply [1s]
     // Processes that load together, each from a host [one, on the host `from`]:
     ENTRIES("agents", struct load_spec, agents, agent_value), CYAML_FIELD_END};
 
@@ -194,7 +203,6 @@ static const char *const later_keys[] = {
     "hosts/*/nic",
     "neighbours/*/load",
     "neighbours/*/workers",
-    "load/method",
     "load/steps",
     "tuning/*/*/irq_affinity",
     "tuning/*/*/rss",

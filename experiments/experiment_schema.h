@@ -100,6 +100,13 @@ struct agent_entry {
     unsigned cores_count;
 };
 
+struct method_spec {
+    char *percentile;
+    char *interval;
+    char *confidence;
+    char *budget;
+};
+
 struct load_spec {
     char *to;
     struct agent_entry *agents;
@@ -110,6 +117,7 @@ struct load_spec {
     char *connections;
     char *depth;
     char *duration;
+    struct method_spec method;
     char *seed;
     char *stamps;
     char *timeout;

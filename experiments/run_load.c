@@ -18,6 +18,7 @@ enum {
 struct load_words {
     char server[64], workload[LOG_PATH_BYTES], samples[LOG_PATH_BYTES];
     char rate[40], connections[24], depth[24], duration[32], seed[24], timeout[32];
+    char interval[32], confidence[40];
 };
 
 static void fill_load_words(struct run *run, struct load_words *words)
@@ -34,6 +35,9 @@ static void fill_load_words(struct run *run, struct load_words *words)
     snprintf(words->duration, sizeof words->duration, "%lluns",
              (unsigned long long)load->duration_ns);
     snprintf(words->seed, sizeof words->seed, "%llu", (unsigned long long)load->seed);
+    snprintf(words->interval, sizeof words->interval, "%lluns",
+             (unsigned long long)load->method.interval_ns);
+    snprintf(words->confidence, sizeof words->confidence, "%.17g", load->method.confidence);
     snprintf(words->timeout, sizeof words->timeout, "%lluns", (unsigned long long)load->timeout_ns);
 }
 
@@ -81,6 +85,19 @@ static void agent_word(struct run *run, const struct experiment_agent *agent, ch
              host->netns[0] ? ",netns=" : "", host->netns);
 }
 
+static void add_length(const struct load_words *words, const char *percentile, const char **argv,
+                       size_t *n)
+{
+    const char *const duration[] = {"--duration", words->duration};
+    const char *const method[] = {"--target",       percentile,     "--ci",
+                                  words->interval,  "--confidence", words->confidence,
+                                  "--max-duration", words->duration};
+    const char *const *added = percentile ? method : duration;
+    size_t count = percentile ? 8 : 2;
+    for (size_t i = 0; i < count; i++)
+        argv[(*n)++] = added[i];
+}
+
 static int start_load(struct run *run, struct error *err)
 {
     const struct experiment_agent_array *agents = &run->experiment->load.agents;
@@ -89,17 +106,21 @@ static int start_load(struct run *run, struct error *err)
     size_t n = 0;
     struct load_words words;
     fill_load_words(run, &words);
-    const char *const fixed[] = {run->self,         "load",         "--server",
-                                 words.server,      "--workload",   words.workload,
-                                 "--rate",          words.rate,     "--connections",
-                                 words.connections, "--depth",      words.depth,
-                                 "--duration",      words.duration, "--seed",
-                                 words.seed,        "--stamps",     run->experiment->load.stamps,
-                                 "--timeout",       words.timeout,  "--samples",
-                                 words.samples,     "--announce",   "--json",
+    const char *const fixed[] = {run->self,       "load",
+                                 "--server",      words.server,
+                                 "--workload",    words.workload,
+                                 "--rate",        words.rate,
+                                 "--connections", words.connections,
+                                 "--depth",       words.depth,
+                                 "--seed",        words.seed,
+                                 "--stamps",      run->experiment->load.stamps,
+                                 "--timeout",     words.timeout,
+                                 "--samples",     words.samples,
+                                 "--announce",    "--json",
                                  "--quiet"};
     for (; n < sizeof fixed / sizeof *fixed; n++)
         argv[n] = fixed[n];
+    add_length(&words, run->experiment->load.method.percentile, argv, &n);
     for (size_t i = 0; i < agents->count; i++) {
         agent_word(run, &agents->items[i], agent_words[i], sizeof agent_words[i]);
         argv[n++] = "--agent";
@@ -205,7 +226,9 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
 {
     const struct experiment_load *load = &run->experiment->load;
     uint64_t end_ns = begin_ns + load->duration_ns;
-    uint64_t deadline_ns = end_ns + load->timeout_ns + LOAD_GRACE_S * SECOND_NS;
+    // A method loads in rounds of a second or more, and the replies to each are waited for.
+    uint64_t rounds = load->method.percentile ? load->duration_ns / SECOND_NS + 1 : 1;
+    uint64_t deadline_ns = end_ns + rounds * load->timeout_ns + LOAD_GRACE_S * SECOND_NS;
     for (;;) {
         uint64_t now_ns = supervisor_now_ns(), next_ns;
         if (now_ns >= deadline_ns)
@@ -215,7 +238,9 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
             return result;
         check_neighbours(run);
         if (now_ns < end_ns)
-            progress_update(run->progress, ": %.0f s to go", (double)(end_ns - now_ns) / SECOND_NS);
+            progress_update(run->progress, ": %s%.0f s to go",
+                            load->method.percentile ? "at most " : "",
+                            (double)(end_ns - now_ns) / SECOND_NS);
         uint64_t wake_ns = now_ns + SECOND_NS;
         result = supervisor_wait(&run->supervisor, &run->load, output, false,
                                  next_ns < wake_ns ? next_ns : wake_ns, status, err);
@@ -244,7 +269,8 @@ int run_load(struct run *run, struct error *err)
     char duration[40], last[400];
     uint64_t begin_ns = 0;
     int status = 0;
-    progress_phase(run->progress, "loading %s at %.10g requests/s",
+    progress_phase(run->progress, "loading %s%s at %.10g requests/s",
+                   load->method.percentile ? "at most " : "",
                    units_format_ns((double)load->duration_ns, duration, sizeof duration),
                    load->rate);
     int result = start_load(run, err);

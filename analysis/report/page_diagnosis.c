@@ -5,8 +5,6 @@
 // `shown` have their latency and causes here, `detailed` also their stages and places.
 #include "analysis/report/page_json.h"
 
-#include "analysis/report/report_text.h"
-
 enum {
     SHOWN_LIMIT = 60000, // shared between the diagnoses
     DETAILED_LIMIT = 2000,
@@ -141,7 +139,7 @@ static void put_slice(struct page_builder *builder, const struct diagnosis *diag
     char label[160];
     const struct diagnosis_slice *slice = &diagnosis->slice;
     bool window = slice->from_ns != slice->to_ns;
-    report_slice_label(slice, builder->run->begin_ns, label, sizeof label);
+    diagnosis_slice_label(slice, builder->run->begin_ns, label, sizeof label);
     page_put(builder, object, "label", page_text(label));
     page_put(builder, object, "low", page_number(slice->low));
     page_put(builder, object, "high", page_number(slice->high));

@@ -9,10 +9,12 @@
 #include "analysis/report/report_text.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run_analysis.h"
+#include "analysis/slice_options.h"
 #include "base/options.h"
 #include "base/progress.h"
 
 struct report_options {
+    struct slice_options slices;
     const char *output;
     bool text;
     bool json;
@@ -20,6 +22,7 @@ struct report_options {
 };
 
 static const struct option_spec options[] = {
+    SLICE_OPTIONS(struct report_options, slices),
     OPTION_STRING("output", 'o', "FILE", struct report_options, output,
                   "where the page goes (default: report.html in the run folder)"),
     OPTION_FLAG("text", 0, struct report_options, text,
@@ -105,36 +108,40 @@ static int report_load(const char *directory, const struct report_options *value
     return fflush(stdout) == EOF ? error_set_errno(err, ERROR_FAILED, "cannot print") : 0;
 }
 
+static int report_run(const char *directory, const struct report_options *values, struct error *err)
+{
+    struct diagnosis_slice_array slices = {0};
+    struct run_analysis run = {0};
+    struct progress progress;
+    int result = slice_options_read(&values->slices, &slices, err);
+    progress_init(&progress, values->quiet);
+    if (result == 0)
+        result = run_analyze(directory, slices.items, slices.count, &progress, &run, err);
+    progress_end(&progress);
+    array_free(&slices);
+    if (result < 0)
+        return result;
+    result = write_report(&run, values, err);
+    int code = run.verdict_available ? 0 : ERROR_INCONCLUSIVE;
+    run_analysis_free(&run);
+    return result < 0 ? result : code;
+}
+
 int report_command(int argc, char **argv)
 {
     struct report_options values = {0};
     struct error err = {0};
     int positional;
     bool help;
-    if (options_parse(&usage, argc, argv, &values, &positional, &help, &err) < 0)
-        return error_report(&err);
-    if (help)
-        return 0;
-    if (positional != 1) {
-        error_set(&err, ERROR_INPUT,
-                  "report takes one run folder, not %d; see taillight report "
-                  "--help",
-                  positional);
-        return error_report(&err);
-    }
-    if (report_is_load(argv[1]))
-        return report_load(argv[1], &values, &err) < 0 ? error_report(&err) : 0;
-    struct progress progress;
-    progress_init(&progress, values.quiet);
-    struct run_analysis run = {0};
-    int result = run_analyze(argv[1], NULL, 0, &progress, &run, &err);
-    progress_end(&progress);
-    if (result < 0)
-        return error_report(&err);
-    result = write_report(&run, &values, &err);
-    bool available = run.verdict_available;
-    run_analysis_free(&run);
-    if (result < 0)
-        return error_report(&err);
-    return available ? 0 : ERROR_INCONCLUSIVE;
+    int result = options_parse(&usage, argc, argv, &values, &positional, &help, &err);
+    if (result == 0 && !help && positional != 1)
+        result = error_set(&err, ERROR_INPUT,
+                           "report takes one run folder, not %d; see taillight report --help",
+                           positional);
+    else if (result == 0 && !help && report_is_load(argv[1]))
+        result = report_load(argv[1], &values, &err);
+    else if (result == 0 && !help)
+        result = report_run(argv[1], &values, &err);
+    slice_options_free(&values.slices);
+    return result < 0 ? error_report(&err) : result;
 }

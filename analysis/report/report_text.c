@@ -81,26 +81,6 @@ char *report_clean_text(const char *text, bool ascii, char *out, size_t out_byte
     return out;
 }
 
-char *report_slice_label(const struct diagnosis_slice *slice, int64_t begin_ns, char *out,
-                         size_t out_bytes)
-{
-    char bound[32], what[96], window[64] = "whole run";
-    bool all = slice->low <= 0 && slice->high >= 1;
-    int used = 0;
-    if (!all)
-        used = snprintf(what, sizeof what, "p%.6g-p%.6g", slice->low * 100, slice->high * 100);
-    if (slice->min_latency_ns > 0)
-        snprintf(what + used, sizeof what - (size_t)used, "%sover %s", used ? ", " : "",
-                 units_format_ns(slice->min_latency_ns, bound, sizeof bound));
-    else if (all)
-        snprintf(what, sizeof what, "every message");
-    if (slice->from_ns != slice->to_ns)
-        snprintf(window, sizeof window, "%.3g-%.3g s", (double)(slice->from_ns - begin_ns) / 1e9,
-                 (double)(slice->to_ns - begin_ns) / 1e9);
-    snprintf(out, out_bytes, "%s, %s", what, window);
-    return out;
-}
-
 char *report_count(uint64_t count, char out[32])
 {
     char digits[24];

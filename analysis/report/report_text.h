@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Words that the page and the terminal summary share: names made safe to show (process names are
-// whatever their owner wrote into them), slices and counts as people read them.
+// whatever their owner wrote into them), counts as people read them.
 #ifndef ANALYSIS_REPORT_REPORT_TEXT_H
 #define ANALYSIS_REPORT_REPORT_TEXT_H
 
@@ -16,11 +16,6 @@
 // ascii: everything outside printable ASCII becomes '?'. Cut at a character's end to fit. Returns
 // out, always NUL-terminated.
 char *report_clean_text(const char *text, bool ascii, char *out, size_t out_bytes);
-
-// "p99-p100, whole run", "p20-p30, 0-5 s", "over 500 us, 5-10 s": what a diagnosis is about.
-// begin_ns is the run's begin, from which its window is counted. Returns out.
-char *report_slice_label(const struct diagnosis_slice *slice, int64_t begin_ns, char *out,
-                         size_t out_bytes);
 
 // 1234567 as "1,234,567". Returns out, which needs 32 bytes.
 char *report_count(uint64_t count, char out[32]);

@@ -288,7 +288,7 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
 static void write_diagnosis(const struct summary *s, const struct diagnosis *diagnosis)
 {
     char a[32], b[32], c[32], label[160], title[240];
-    report_slice_label(&diagnosis->slice, s->run->begin_ns, label, sizeof label);
+    diagnosis_slice_label(&diagnosis->slice, s->run->begin_ns, label, sizeof label);
     snprintf(title, sizeof title, "Why: %s", label);
     heading(s, title);
     if (diagnosis->not_available) {
@@ -322,11 +322,11 @@ static void write_windows(const struct summary *s)
 {
     const struct diagnosis_array *all = &s->run->diagnoses;
     if (all->count > 1)
-        heading(s, "Windows");
+        heading(s, all->items[1].slice.from_ns != all->items[1].slice.to_ns ? "Windows" : "Slices");
     for (size_t i = 1; i < all->count && i <= TOP_WINDOWS; i++) {
         const struct diagnosis *diagnosis = &all->items[i];
         char a[32], b[32], label[160], line[1200], name[260];
-        report_slice_label(&diagnosis->slice, s->run->begin_ns, label, sizeof label);
+        diagnosis_slice_label(&diagnosis->slice, s->run->begin_ns, label, sizeof label);
         int used = snprintf(line, sizeof line, "%s: ", label);
         if (diagnosis->not_available || diagnosis->causes.count == 0)
             snprintf(line + used, sizeof line - (size_t)used, "%s",

@@ -246,6 +246,39 @@ static void a_run_is_analyzed(void **state)
     remove_folder(&f);
 }
 
+static void assert_written(const struct folder *f, const char *key, const char *says)
+{
+    json_t *summary = json_load_file(in_folder(f, "summary.json"), 0, NULL);
+    assert_non_null(summary);
+    const char *text = json_string_value(json_object_get(summary, key));
+    assert_non_null(text);
+    if (!strstr(text, says))
+        fail_msg("'%s' does not say '%s'", text, says);
+    json_decref(summary);
+}
+
+// After --slice p20-p30 --slice >200us --message 9.
+static void check_several(const struct folder *f)
+{
+    json_t *summary = json_load_file(in_folder(f, "summary.json"), 0, NULL);
+    assert_non_null(summary);
+    json_t *first = json_object_get(summary, "diagnosis");
+    json_t *more = json_object_get(summary, "windows");
+    assert_int_equal(json_array_size(more), 2);
+    json_t *slow = json_array_get(more, 0), *one = json_array_get(more, 1);
+    assert_string_equal(json_string_value(json_object_get(first, "slice")), "p20-p30");
+    assert_string_equal(json_string_value(json_object_get(slow, "slice")), "over 200 us");
+    assert_string_equal(json_string_value(json_object_get(one, "slice")), "request 9");
+    assert_true(json_is_null(json_object_get(first, "request")));
+    assert_int_equal(number_in(one, "request"), 9);
+    assert_int_equal(number_in(one, "messages"), 1);
+    assert_true(number_in(one, "latency_low_us") == number_in(one, "latency_high_us"));
+    assert_true(number_in(slow, "latency_low_us") >= 200);
+    assert_true(number_in(first, "messages") > 390 && number_in(first, "messages") < 410);
+    assert_top_cause(slow, "yes", "A");
+    json_decref(summary);
+}
+
 static void the_command_takes_slices(void **state)
 {
     (void)state;
@@ -258,6 +291,16 @@ static void the_command_takes_slices(void **state)
     assert_int_equal(analyze_command(5, narrow), ERROR_INCONCLUSIVE);
     char *beyond[] = {"analyze", f.path, "--from", "5s", "-q", NULL};
     assert_int_equal(analyze_command(5, beyond), ERROR_INCONCLUSIVE);
+    char *several[] = {"analyze", f.path, "-s", "p20-p30", "-s", ">200us", "-m", "9", "-q", NULL};
+    assert_int_equal(analyze_command(9, several), 0);
+    check_several(&f);
+    char *unanswered[] = {"analyze", f.path, "--message", "7", "-q", NULL};
+    assert_int_equal(analyze_command(5, unanswered), ERROR_INCONCLUSIVE);
+    assert_written(&f, "verdict", "N/A: request 7 could not be followed: unanswered");
+    char *absent[] = {"analyze", f.path, "--message", "4000", "-q", NULL};
+    assert_int_equal(analyze_command(5, absent), ERROR_INPUT);
+    char *unnumbered[] = {"analyze", f.path, "--message", "7us", "-q", NULL};
+    assert_int_equal(analyze_command(5, unnumbered), ERROR_INPUT);
     char *bad[] = {"analyze", f.path, "--slice", "fast", "-q", NULL};
     assert_int_equal(analyze_command(5, bad), ERROR_INPUT);
     char *backwards[] = {"analyze", f.path, "--from", "2s", "--to", "1s", NULL};

@@ -230,8 +230,6 @@ static void later_keys_are_named(void **state)
     refuse(SMALLEST "repetitions: {count: 5, restart: false}\n",
            "x.yaml:8:34: restart: every repetition is a run with a server of its own; `taillight "
            "load --repetitions` loads one that goes on running");
-    refuse("name: x\nload: {rate: 1, method: {percentile: p99}}\n",
-           "x.yaml:2:17: `method` is not in this version; take it out");
 }
 
 #define LOAD_OF(agents)                                                                            \
@@ -290,6 +288,45 @@ static void impossible_agents_are_placed(void **state)
     refuse_at(LOAD_OF("[{host: b}]\nworkload: {arrivals: \"replay:x.csv\"}"),
               "x.yaml:7:11: agents: each draws");
     refuse_at(LOAD_OF("many"), "x.yaml:7:11: `agents` takes a list");
+}
+
+#define LOADED(load) "name: x\nhosts: {client: {}, server: {}}\nservers: {c: {}}\nload: " load "\n"
+
+static void a_method_replaces_the_duration(void **state)
+{
+    (void)state;
+    struct experiment e;
+    parse(LOADED("{rate: 1k, method: {percentile: p99.9, interval: 10us}}"), &e);
+    assert_string_equal(e.load.method.percentile, "p99.9");
+    assert_int_equal(e.load.method.interval_ns, 10000);
+    assert_true(e.load.method.confidence == 0.95);
+    assert_true(e.load.duration_ns == 60000000000ull);
+    json_t *document = experiment_to_json(&e);
+    json_t *method = json_object_get(json_object_get(document, "load"), "method");
+    assert_int_equal(json_integer_value(json_object_get(method, "interval_ns")), 10000);
+    json_decref(document);
+    experiment_free(&e);
+    parse(LOADED("{rate: 1k, method: {percentile: p50, interval: 1ms, confidence: 0.9, budget: "
+                 "5s}}"),
+          &e);
+    assert_true(e.load.method.confidence == 0.9 && e.load.duration_ns == 5000000000ull);
+    experiment_free(&e);
+    refuse(LOADED("{rate: 1, duration: 1s, method: {percentile: p99, interval: 10us}}"),
+           "x.yaml:4:17: `duration` and `method` exclude each other: the method decides how long "
+           "the load lasts, `budget` in it how long at most");
+    refuse(LOADED("{rate: 1, method: {percentile: p99}}"),
+           "x.yaml:4:25: method: `percentile` and `interval` are needed, e.g. `method: "
+           "{percentile: p99, interval: 10us}`");
+    refuse(LOADED("{rate: 1, method: {percentile: 99, interval: 10us}}"),
+           "x.yaml:4:38: percentile: `99` is not a percentile, like p99.9");
+    refuse(LOADED("{rate: 1, method: {percentile: p99, interval: 10us, confidence: 95}}"),
+           "x.yaml:4:71: confidence: 95 is not 0.5 to less than 1");
+    refuse(LOADED("{rate: 1, method: {percentile: p99, interval: 10us, budget: 1ms}}"),
+           "x.yaml:4:67: budget: 1ms is outside 10ms to 24h");
+    refuse(LOADED("{method: {percentile: p99, interval: 1us}, agents: [{rate: 1}]}"),
+           "x.yaml:4:16: method: `agents` load for a `duration`, each its own part");
+    refuse(LOADED("{rate: 1, method: {percentil: p99}}"),
+           "x.yaml:4:26: unknown key `percentil`; did you mean `percentile`?");
 }
 
 static void references_are_followed(void **state)
@@ -379,6 +416,7 @@ int main(void)
         cmocka_unit_test(later_keys_are_named),
         cmocka_unit_test(agents_are_resolved),
         cmocka_unit_test(impossible_agents_are_placed),
+        cmocka_unit_test(a_method_replaces_the_duration),
         cmocka_unit_test(references_are_followed),
         cmocka_unit_test(impossible_values_are_placed),
         cmocka_unit_test(impossible_loads_are_placed),
