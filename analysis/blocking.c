@@ -5,6 +5,7 @@
 // the next, belongs to the call's connection; more precisely, what lies between a receive or a send
 // and a following send on the same connection is the work for the requests that this send answers.
 #include "analysis/decompose.h"
+#include "analysis/pauses.h"
 
 enum owner { OWNER_SELF, OWNER_SHARED, OWNER_NOBODY, OWNER_CONNECTION, OWNER_OTHER };
 
@@ -39,8 +40,8 @@ static enum owner owner_after_call(const struct lifetime *life,
     return owner == OWNER_SELF && common && life->sharing > 1 ? OWNER_SHARED : owner;
 }
 
-static void give(struct decomposer *decomposer, const struct lifetime *life, enum owner owner,
-                 int64_t begin_ns, int64_t end_ns)
+static void give(struct decomposer *decomposer, const struct lifetime *life, uint32_t thread,
+                 enum owner owner, int64_t begin_ns, int64_t end_ns)
 {
     if (end_ns <= begin_ns)
         return;
@@ -60,7 +61,12 @@ static void give(struct decomposer *decomposer, const struct lifetime *life, enu
     case OWNER_NOBODY:
         break;
     }
+    double faults = 0; // where function calls are known, these show what a fault took
+    if (decomposer->stack.count == 0)
+        faults = page_fault_ns(decomposer->in->server, thread, begin_ns, end_ns) * share;
+    decomposer_add(decomposer, COMPONENT_PAGE_FAULTS, faults);
     decomposer_add_piece(decomposer, COMPONENT_APPLICATION, begin_ns, end_ns, share);
+    decomposer_add(decomposer, COMPONENT_APPLICATION, -faults);
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -91,7 +97,7 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
 {
     const struct application_calls *all = decomposer->in->calls;
     if (!all || life->receive_call == NO_CALL) {
-        give(decomposer, life, OWNER_NOBODY, begin_ns, end_ns);
+        give(decomposer, life, thread, OWNER_NOBODY, begin_ns, end_ns);
         return;
     }
     const struct decomposer_calls *found = calls_at(decomposer, thread, begin_ns);
@@ -99,19 +105,19 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
     size_t count = found->count, next = found->next;
     if (next == 0) { // before the thread's first call
         int64_t until = count ? earlier(calls[0].entry_ns, end_ns) : end_ns;
-        give(decomposer, life, OWNER_NOBODY, begin_ns, until);
+        give(decomposer, life, thread, OWNER_NOBODY, begin_ns, until);
         begin_ns = until;
         next = 1;
     }
     for (size_t i = next - 1; i < count && begin_ns < end_ns; i++) {
         uint32_t call = (uint32_t)(calls + i - all->items);
         int64_t exit = earlier(calls[i].exit_ns, end_ns);
-        give(decomposer, life, owner_of_call(life, all, call), begin_ns, exit);
+        give(decomposer, life, thread, owner_of_call(life, all, call), begin_ns, exit);
         if (exit > begin_ns)
             begin_ns = exit;
         bool last = i + 1 == count;
         int64_t entry = last ? end_ns : earlier(calls[i + 1].entry_ns, end_ns);
-        give(decomposer, life, owner_after_call(life, all, call, last ? NO_CALL : call + 1),
+        give(decomposer, life, thread, owner_after_call(life, all, call, last ? NO_CALL : call + 1),
              begin_ns, entry);
         if (entry > begin_ns)
             begin_ns = entry;

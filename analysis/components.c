@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/pauses.h"
+
 static const struct component fixed_components[FIXED_COMPONENTS] = {
     [COMPONENT_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT, CAUSE_STAGE, true, false},
     [COMPONENT_CLIENT_STACK] = {"client stack", ROLE_CLIENT, CAUSE_STAGE, true, false},
@@ -22,6 +24,8 @@ static const struct component fixed_components[FIXED_COMPONENTS] = {
                                          CAUSE_BLOCKING, true, false},
     [COMPONENT_BLOCKING_THREAD_A] = {"head-of-line blocking (other thread)", ROLE_A, CAUSE_BLOCKING,
                                      true, false},
+    [COMPONENT_PAGE_FAULTS] = {"page faults", ROLE_A, CAUSE_CONTEXT, true, false},
+    [COMPONENT_MIGRATION] = {"scheduler migration", ROLE_A, CAUSE_GAP, true, false},
     [COMPONENT_APPLICATION] = {"application time", ROLE_A, CAUSE_UNEXPLAINED, false, true},
     [COMPONENT_SERVER_STACK] = {"server stack", ROLE_A, CAUSE_UNEXPLAINED, false, true},
     [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false, false},
@@ -77,6 +81,13 @@ static int64_t find_or_add(struct component_table *table, const struct component
     if (array_push(&table->components, *wanted) < 0)
         return -1;
     return (int64_t)table->components.count - 1;
+}
+
+int64_t component_of_pause(struct component_table *table, uint32_t pause)
+{
+    struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
+    pause_name(pause, component.name, sizeof component.name);
+    return find_or_add(table, &component);
 }
 
 int64_t component_of_context(struct component_table *table, const struct span *span,

@@ -26,6 +26,8 @@ enum fixed_component {
     COMPONENT_BLOCKING_A,
     COMPONENT_BLOCKING_CONNECTION_A,
     COMPONENT_BLOCKING_THREAD_A,
+    COMPONENT_PAGE_FAULTS,
+    COMPONENT_MIGRATION,
     COMPONENT_APPLICATION,
     COMPONENT_SERVER_STACK,
     COMPONENT_UNKNOWN_A,
@@ -50,6 +52,9 @@ struct component_table {
 // host may be NULL. -1 when memory runs out.
 int component_table_init(struct component_table *table, const struct host_timeline *host);
 void component_table_fini(struct component_table *table);
+
+// The component of a thread's pause (struct host_timeline.pauses). -1: no memory.
+int64_t component_of_pause(struct component_table *table, uint32_t pause);
 
 // The component of a context (task, irq, softirq or vector) at role R or A. -1: no memory.
 int64_t component_of_context(struct component_table *table, const struct span *span,

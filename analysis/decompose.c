@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/pauses.h"
+
 enum { SOFTIRQ_NET_RX = 3 }; // include/linux/interrupt.h
 
 void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,
@@ -65,6 +67,7 @@ struct walk {
     uint32_t thread;           // that has the message now
     int64_t runnable_since_ns; // when the thread was woken, INT64_MAX: not
     bool replied;              // after the application's send call began
+    bool moved;                // it waits on another core than it ran on
 };
 
 static bool is_application(const struct diagnosis_input *in, uint32_t thread)
@@ -207,6 +210,8 @@ static void visit_application_core(const struct span *const *open, unsigned dept
             add(walk, COMPONENT_SERVER_STACK, begin_ns, end_ns);
         else
             decompose_thread_time(walk->decomposer, walk->life, walk->thread, begin_ns, end_ns);
+    } else if (walk->moved) {
+        add(walk, COMPONENT_MIGRATION, begin_ns, end_ns);
     } else if (is_application(walk->decomposer->in, context->id)) {
         add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
     } else {
@@ -218,10 +223,51 @@ static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int6
 {
     const struct core_timeline *core = host_timeline_core(walk->decomposer->in->server, number);
     walk->decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
-    if (core)
+    if (core && (core->scheduled || !walk->moved))
         core_timeline_stacks(core, begin_ns, end_ns, visit_application_core, walk);
     else
-        add(walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        add(walk, walk->moved ? COMPONENT_MIGRATION : COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+}
+
+// A thread that sleeps waits for no core, whatever the core does meanwhile. Returns where that
+// ends, no earlier than `begin_ns`.
+static int64_t walk_pause(struct walk *walk, const struct thread_run *before, int64_t begin_ns,
+                          int64_t resumed_ns)
+{
+    uint32_t pause;
+    int64_t woken = walk->runnable_since_ns < resumed_ns ? walk->runnable_since_ns : resumed_ns;
+    if (woken <= begin_ns || !pause_after(walk->decomposer->in->server, before, &pause))
+        return begin_ns;
+    add(walk, component_of_pause(walk->decomposer->table, pause), begin_ns, woken);
+    return woken;
+}
+
+// Where the scheduler moves a thread that is ready to run, it waits for the core it was moved to.
+// Returns where the last such wait begins: that for the core it runs on next.
+static int64_t walk_moves(struct walk *walk, const struct thread_run *before, int64_t begin_ns,
+                          int64_t resumed_ns)
+{
+    size_t count;
+    const struct thread_moment *moves =
+        thread_moments_of(&walk->decomposer->in->server->moves, before->thread, &count);
+    size_t next = moves ? thread_moments_before(moves, count, before->begin_ns) : 0;
+    uint16_t core = before->core;
+    for (; next < count && moves[next].time_ns < resumed_ns; next++) {
+        int64_t until = moves[next].time_ns;
+        walk->moved = core != before->core;
+        if (until > begin_ns) {
+            walk_core(walk, core, begin_ns, until);
+            begin_ns = until;
+        }
+        core = (uint16_t)moves[next].value;
+    }
+    walk->moved = core != before->core;
+    if (walk->moved && resumed_ns > begin_ns) {
+        walk_core(walk, core, begin_ns, resumed_ns);
+        begin_ns = resumed_ns;
+    }
+    walk->moved = false;
+    return begin_ns;
 }
 
 // When the thread, having stopped running at `stopped_ns`, was made runnable again.
@@ -275,6 +321,11 @@ static void walk_application_cores(struct decomposer *decomposer, const struct l
         uint16_t core = known ? runs[run].core : life->stamp_core[STAMP_APPLICATION];
         int64_t stopped = run > 0 ? runs[run - 1].end_ns : INT64_MIN;
         walk.runnable_since_ns = woken_after(wakings, waking_count, stopped);
+        if (run > 0) {
+            int64_t resumed = known && runs[run].begin_ns < until ? runs[run].begin_ns : until;
+            begin_ns = walk_pause(&walk, &runs[run - 1], begin_ns, resumed);
+            begin_ns = walk_moves(&walk, &runs[run - 1], begin_ns, resumed);
+        }
         walk_core(&walk, core, begin_ns, until);
         begin_ns = until;
     }

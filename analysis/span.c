@@ -25,6 +25,9 @@ void host_timeline_free(struct host_timeline *host)
     array_free(&host->names);
     array_free(&host->wakings);
     array_free(&host->runs);
+    array_free(&host->pauses);
+    array_free(&host->moves);
+    array_free(&host->faults);
 }
 
 // The first index in [0, count) whose key (a leading uint32_t member at `offset`) is not below
@@ -70,6 +73,25 @@ const struct waking *host_timeline_wakings(const struct host_timeline *host, uin
 {
     *count = 0;
     return host->wakings.count ? OF_THREAD(&host->wakings, thread, count) : NULL;
+}
+
+const struct thread_moment *thread_moments_of(const struct thread_moment_array *moments,
+                                              uint32_t thread, size_t *count)
+{
+    return OF_THREAD(moments, thread, count);
+}
+
+size_t thread_moments_before(const struct thread_moment *moments, size_t count, int64_t time_ns)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (moments[middle].time_ns < time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 // The number of spans that begin at or before `time_ns`.

@@ -55,6 +55,7 @@ struct time_array ARRAY_OF(int64_t);
 // One core's activity: spans ordered by begin, an enclosing span before the ones inside it.
 struct core_timeline {
     uint16_t core;
+    bool scheduled; // its switches were captured: else what it ran is not known
     struct span_array spans;
     struct index_array outermost;   // which spans have depth 0, ascending; only a shortcut for
                                     // searching: may be left empty
@@ -76,6 +77,18 @@ struct thread_run {
     uint32_t thread;
     uint16_t core;
 };
+// Something that happened to a thread at one moment.
+struct thread_moment {
+    int64_t time_ns;
+    uint32_t thread;
+    uint32_t value;
+};
+struct thread_moment_array ARRAY_OF(struct thread_moment);
+
+// The value of a pause: the number of the system call that the thread sleeps in, or one of these.
+#define PAUSE_STOPPED UINT32_MAX       // by a signal or a tracer
+#define PAUSE_NO_CALL (UINT32_MAX - 1) // outside of any, as in a page fault
+
 struct waking_array ARRAY_OF(struct waking);
 struct thread_run_array ARRAY_OF(struct thread_run);
 
@@ -83,13 +96,16 @@ struct timeline_array ARRAY_OF(struct core_timeline);
 
 // All cores of one host.
 struct host_timeline {
-    struct timeline_array cores;  // ascending core numbers
-    struct name_array names;      // owned; "memcached", "NET_RX", "virtio1-input.0", ...
-    struct waking_array wakings;  // by thread, then by time
-    struct thread_run_array runs; // by thread, then by time
-    uint64_t damaged;             // records that are no event at all
-    uint64_t unpaired;            // exits without entry, or entries without exit: lost records
-    uint64_t lost_intervals;      // SPAN_UNKNOWN spans
+    struct timeline_array cores;       // ascending core numbers
+    struct name_array names;           // owned; "memcached", "NET_RX", "virtio1-input.0", ...
+    struct waking_array wakings;       // by thread, then by time
+    struct thread_run_array runs;      // by thread, then by time
+    struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
+    struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
+    struct thread_moment_array faults; // page faults; all three by thread, then by time
+    uint64_t damaged;                  // records that are no event at all
+    uint64_t unpaired;                 // exits without entry, or entries without exit: lost records
+    uint64_t lost_intervals;           // SPAN_UNKNOWN spans
 };
 
 // The timeline of a core, NULL when that core was not captured.
@@ -101,6 +117,13 @@ const struct thread_run *host_timeline_runs(const struct host_timeline *host, ui
                                             size_t *count);
 const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,
                                            size_t *count);
+
+// Those of one thread, in order of time; NULL and 0 when there are none.
+const struct thread_moment *thread_moments_of(const struct thread_moment_array *moments,
+                                              uint32_t thread, size_t *count);
+
+// How many of them lie before `time_ns`.
+size_t thread_moments_before(const struct thread_moment *moments, size_t count, int64_t time_ns);
 
 // Whether the function calls of that core are known all through [begin_ns, end_ns).
 bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns);

@@ -196,6 +196,20 @@ static int take_waking(struct builder *builder, const struct event *event, int64
                                                               .core = (uint16_t)event->payload.a});
 }
 
+static int take_moment(struct thread_moment_array *moments, const struct event *event,
+                       int64_t time_ns)
+{
+    uint32_t value = 0;
+    if (event->kind == EVENT_MIGRATE)
+        value = (uint32_t)event->payload.b;
+    else if (event->kind == EVENT_BLOCKED && (event->payload.b & BLOCKED_STOPPED))
+        value = PAUSE_STOPPED;
+    else if (event->kind == EVENT_BLOCKED)
+        value = event->payload.a < PAUSE_NO_CALL ? (uint32_t)event->payload.a : PAUSE_NO_CALL;
+    return array_push(
+        moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
+}
+
 static int take_event(struct builder *builder, const struct event *event, int64_t time_ns)
 {
     switch (event->kind) {
@@ -217,8 +231,14 @@ static int take_event(struct builder *builder, const struct event *event, int64_
         return take_exit(builder, SPAN_VECTOR, event, time_ns);
     case EVENT_HANDOFF:
         return array_push(&builder->core->handoffs, time_ns);
+    case EVENT_BLOCKED:
+        return take_moment(&builder->out->pauses, event, time_ns);
+    case EVENT_MIGRATE:
+        return take_moment(&builder->out->moves, event, time_ns);
+    case EVENT_PAGE_FAULT:
+        return take_moment(&builder->out->faults, event, time_ns);
     default:
-        return 0; // page faults, segments and transmits open no span
+        return 0; // segments and transmits open no span
     }
 }
 
@@ -263,6 +283,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
             return -1;
         builder->last_ns = time;
     }
+    builder->core->scheduled = builder->started;
     // The capture ends with the core's last event: what is open then is cut there.
     while (builder->depth > 0)
         builder->core->spans.items[builder->open[--builder->depth]].end_ns = builder->last_ns;
@@ -287,6 +308,20 @@ static int compare_runs(const void *left, const void *right)
     return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
+static int compare_moments(const void *left, const void *right)
+{
+    const struct thread_moment *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+static void sort_moments(struct thread_moment_array *moments)
+{
+    if (moments->count)
+        qsort(moments->items, moments->count, sizeof *moments->items, compare_moments);
+}
+
 static int index_threads(struct host_timeline *out)
 {
     for (size_t c = 0; c < out->cores.count; c++) {
@@ -305,6 +340,9 @@ static int index_threads(struct host_timeline *out)
         qsort(out->runs.items, out->runs.count, sizeof *out->runs.items, compare_runs);
     if (out->wakings.count)
         qsort(out->wakings.items, out->wakings.count, sizeof *out->wakings.items, compare_wakings);
+    sort_moments(&out->pauses);
+    sort_moments(&out->moves);
+    sort_moments(&out->faults);
     // A thread cannot run on two cores at once: one of its switches was lost.
     for (size_t i = 1; i < out->runs.count; i++)
         if (out->runs.items[i].thread == out->runs.items[i - 1].thread &&
@@ -315,7 +353,7 @@ static int index_threads(struct host_timeline *out)
 
 static bool is_event(const struct event *event)
 {
-    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_TAKEN;
+    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_MIGRATE;
 }
 
 // Orders pointers to the events by core, keeping the log's order; starts[c] is core c's first.

@@ -47,6 +47,14 @@ enum event_kind {
     EVENT_TAKEN = 14, // the application took bytes after a time unseen. id: socket, payload.a:
                       // stream offset it has read up to, payload.b: when the socket's last segment
                       // was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)
+    // Why a thread does not run.
+    EVENT_BLOCKED = 15, // id: a user thread that leaves its core to sleep, just before its SWITCH;
+                        // payload.a: the system call it is in (x86-64 number, BLOCKED_NO_CALL:
+                        // none), payload.b: its state (task_struct.__state). Waits for sockets to
+                        // become ready (epoll_wait, poll, select) and the end of a thread are not
+                        // recorded
+    EVENT_MIGRATE = 16, // id: a thread that the scheduler moves, payload.a: the core it was on,
+                        // payload.b: the core it goes to
 };
 
 enum switch_flags {
@@ -56,6 +64,9 @@ enum switch_flags {
     // delivered. Some kernels deliver no tracing events while certain threads run.
     SWITCH_UNSEEN = 1 << 2,
 };
+
+#define BLOCKED_NO_CALL 0xffffffffffffffffull
+enum { BLOCKED_STOPPED = 0x4 | 0x8 }; // bits of the state: stopped by a signal, or by a tracer
 
 enum transmit_flags {
     // TCP had already counted these bytes as sent: a retransmission, or a buffer that a queueing

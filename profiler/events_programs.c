@@ -16,6 +16,7 @@
 const struct event_program event_programs[EVENT_PROGRAMS] = {
     {"sched_switch", EVENT_GROUP_SCHEDULER, false, "which thread runs on each core", NULL},
     {"sched_waking", EVENT_GROUP_SCHEDULER, false, "who woke whom: wake-up latency", NULL},
+    {"sched_migrate_task", EVENT_GROUP_SCHEDULER, false, "threads moved to another core", NULL},
     {"irq_handler_entry", EVENT_GROUP_INTERRUPTS, false, "device interrupts", NULL},
     {"irq_handler_exit", EVENT_GROUP_INTERRUPTS, false, "device interrupts", NULL},
     {"softirq_entry", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them", NULL},

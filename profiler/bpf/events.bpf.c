@@ -151,6 +151,30 @@ static __always_inline uint32_t task_core(struct task_struct *task)
     return ((struct task_struct___before_5_16 *)task)->cpu;
 }
 
+// Waiting for sockets to become ready is what servers do all day, and the shim records it.
+static __always_inline bool waits_for_readiness(uint64_t call)
+{
+    enum { POLL = 7, SELECT = 23, EPOLL_WAIT = 232, PSELECT6 = 270, PPOLL = 271 };
+    enum { EPOLL_PWAIT = 281, EPOLL_PWAIT2 = 441 }; // arch/x86/entry/syscalls/syscall_64.tbl
+    return call == EPOLL_WAIT || call == EPOLL_PWAIT || call == EPOLL_PWAIT2 || call == POLL ||
+           call == PPOLL || call == SELECT || call == PSELECT6;
+}
+
+// Notes what a user thread goes to sleep in.
+static __always_inline void record_blocked(struct core_ring *ring, uint32_t core,
+                                           struct task_struct *task, uint64_t state)
+{
+    struct pt_regs *regs = NULL;
+    if (!bpf_core_field_exists(regs->orig_ax) ||
+        !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+        return;
+    regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    uint64_t call = regs->orig_ax;
+    if (!(state & BLOCKED_STOPPED) && waits_for_readiness(call))
+        return;
+    record(ring, core, EVENT_BLOCKED, 0, (uint32_t)task->pid, call, state);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next)
 {
@@ -165,6 +189,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         flags |= SWITCH_UNSEEN;
     if (flags & SWITCH_UNSEEN)
         ring->unseen_until = bpf_ktime_get_ns() + UNSEEN_WAIT_NS;
+    if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))
+        record_blocked(ring, core, previous, state);
     uint64_t dropped = ring->dropped;
     const uint64_t *name = (const uint64_t *)next->comm;
     record(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
@@ -186,6 +212,18 @@ int BPF_PROG(sched_waking, struct task_struct *task)
         return 0;
     uint32_t waker = (uint32_t)bpf_get_current_pid_tgid();
     return record(ring, core, EVENT_WAKING, 0, (uint32_t)task->pid, target, waker);
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(sched_migrate_task, struct task_struct *task, int target)
+{
+    uint32_t from = task_core(task), to = (uint32_t)target;
+    barrier_var(to); // keeps its bound where the verifier looks for it
+    if (!watched_ring(from) && !watched_ring(to))
+        return 0;
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = ring_of(core);
+    return ring ? record(ring, core, EVENT_MIGRATE, 0, (uint32_t)task->pid, from, to) : 0;
 }
 
 // --- interrupts ----------------------------------------------------------------------------------

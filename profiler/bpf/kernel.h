@@ -27,6 +27,7 @@ struct thread_info {
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
+    unsigned int flags;
     int pid;
     char comm[16];
 } KERNEL_TYPE;
@@ -41,11 +42,14 @@ struct task_struct___before_5_16 {
 
 enum { TASK_DEAD = 0x80 }; // include/linux/sched.h, the same since 4.14
 
+enum { KERNEL_THREAD = 0x00200000 }; // PF_KTHREAD, include/linux/sched.h
+
 struct irqaction {
     const char *name;
 } KERNEL_TYPE;
 
 struct pt_regs {
+    unsigned long orig_ax;
     unsigned long ip;
 } KERNEL_TYPE;
 

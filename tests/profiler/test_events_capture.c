@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -484,7 +485,7 @@ static void test_only_watched_sockets(void **state)
     struct scene *scene = *state;
     for (size_t i = 0; i < scene->events.count; i++) {
         const struct event *event = event_at(scene, i);
-        if (event->kind < EVENT_SEGMENT)
+        if (event->kind < EVENT_SEGMENT || event->kind > EVENT_TAKEN)
             continue;
         bool known = false;
         for (size_t j = 0; j < CONNECTIONS; j++)
@@ -533,6 +534,20 @@ static void test_switches(void **state)
             assert_int_equal(strncmp(event->payload.text, "swapper/", 8), 0);
     }
     print_message("%zu switches, %zu to this test\n", switches, mine);
+    assert_true(mine >= ROUNDS / 2);
+}
+
+// This test slept on purpose: each time its switch away is preceded by the call it slept in.
+static void test_what_threads_sleep_in(void **state)
+{
+    struct scene *scene = *state;
+    size_t mine = 0;
+    for (size_t i = 0; i < scene->events.count; i++) {
+        const struct event *event = event_at(scene, i);
+        mine += event->kind == EVENT_BLOCKED && event->id == (uint32_t)getpid() &&
+                event->payload.a == SYS_clock_nanosleep && !(event->payload.b & BLOCKED_STOPPED);
+    }
+    print_message("asleep in clock_nanosleep %zu times\n", mine);
     assert_true(mine >= ROUNDS / 2);
 }
 
@@ -642,7 +657,8 @@ static void test_overflow(void **state)
     assert_int_equal(reader.count, records);
     const struct event *events = reader.records;
     for (size_t i = 0; i < reader.count; i++)
-        assert_true(events[i].kind == EVENT_SWITCH || events[i].kind == EVENT_WAKING);
+        assert_true(events[i].kind == EVENT_SWITCH || events[i].kind == EVENT_WAKING ||
+                    events[i].kind == EVENT_BLOCKED || events[i].kind == EVENT_MIGRATE);
     log_reader_close(&reader);
     json_decref(stats);
 }
@@ -714,6 +730,7 @@ int main(void)
         cmocka_unit_test(test_only_watched_sockets),
         cmocka_unit_test(test_order_and_cores),
         cmocka_unit_test(test_switches),
+        cmocka_unit_test(test_what_threads_sleep_in),
         cmocka_unit_test(test_interrupts_nest),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_drained_while_running),
