@@ -361,15 +361,15 @@ static int resolve(struct resolver *r)
     return resolve_load_ends(r);
 }
 
-// --- loading -------------------------------------------------------------------------------------
+// --- the whole -----------------------------------------------------------------------------------
 
-// Takes the source, also on failure.
-static int load_source(const char *name, struct yaml_source *source, struct experiment *experiment,
-                       struct error *err)
+int experiment_resolve(struct yaml_source *source, const char *path, const char *configuration,
+                       struct experiment *experiment, struct error *err)
 {
     struct resolver r = {.experiment = experiment, .source = source, .err = err};
-    experiment->source = source;
-    snprintf(experiment->path, sizeof experiment->path, "%s", name);
+    *experiment = (struct experiment){.source = source};
+    snprintf(experiment->path, sizeof experiment->path, "%s", path);
+    snprintf(experiment->configuration, sizeof experiment->configuration, "%s", configuration);
     int result = experiment_spec_load(source, &experiment->spec, err);
     if (result == 0) {
         r.spec = experiment->spec;
@@ -381,23 +381,6 @@ static int load_source(const char *name, struct yaml_source *source, struct expe
     if (result < 0)
         experiment_free(experiment);
     return result;
-}
-
-int experiment_load(const char *path, struct experiment *experiment, struct error *err)
-{
-    struct yaml_source *source;
-    *experiment = (struct experiment){.source = NULL};
-    int result = yaml_source_open(path, &source, err);
-    return result < 0 ? result : load_source(path, source, experiment, err);
-}
-
-int experiment_parse(const char *name, const char *text, size_t bytes,
-                     struct experiment *experiment, struct error *err)
-{
-    struct yaml_source *source;
-    *experiment = (struct experiment){.source = NULL};
-    int result = yaml_source_parse(name, text, bytes, &source, err);
-    return result < 0 ? result : load_source(name, source, experiment, err);
 }
 
 void experiment_free(struct experiment *experiment)

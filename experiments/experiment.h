@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "experiments/experiment_expand.h"
 #include "experiments/experiment_schema.h"
 #include "loadgen/agent.h"
 #include "workloads/workload.h"
@@ -110,15 +111,17 @@ struct experiment {
     struct yaml_source *source;   // owns all the text above
     struct experiment_spec *spec; // the same
     char path[4096];              // of the file
+    bool derived;                 // `source` is not the file as it is, but what it comes to
+    // Which of the matrix, "rate=10k, watched=no"; empty: there is none.
+    char configuration[CONFIGURATION_LABEL_BYTES];
 };
 
-// Reads, binds and checks a file. Everything wrong with it is ERROR_INPUT with file, line, column
-// and the mend. On success the caller frees; on failure nothing is left to free.
-int experiment_load(const char *path, struct experiment *experiment, struct error *err);
-
-// The same for text in memory; `name` stands for the path.
-int experiment_parse(const char *name, const char *text, size_t bytes,
-                     struct experiment *experiment, struct error *err);
+// Binds and checks a document, which must have neither `extends` nor `matrix` any more
+// (experiments/experiment_set.h reads files). Everything wrong with it is ERROR_INPUT with file,
+// line, column and the mend. Takes the source, also on failure. On success the caller frees; on
+// failure nothing is left to free.
+int experiment_resolve(struct yaml_source *source, const char *path, const char *configuration,
+                       struct experiment *experiment, struct error *err);
 void experiment_free(struct experiment *experiment);
 
 // Another seed for the load, and the agents' that follow from it.

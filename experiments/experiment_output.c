@@ -119,14 +119,14 @@ json_t *experiment_to_json(const struct experiment *experiment)
     for (size_t i = 0; i < experiment->neighbours.count; i++)
         json_object_set_new(neighbours, experiment->neighbours.items[i].name,
                             neighbour_json(experiment, &experiment->neighbours.items[i]));
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:I}, s:o, s:{s:I, s:b}}",
-                     "name", experiment->name, "source", experiment->path, "hosts", hosts,
-                     "servers", servers, "neighbours", neighbours, "tuning",
-                     tuning_json(experiment), "workload", workload_to_json(&experiment->workload),
-                     "load", load_json(experiment), "capture", "backend",
-                     capture_backend_name(experiment->backend), "buffer_bytes",
-                     (json_int_t)experiment->buffer_bytes, "diagnose", diagnose_json(experiment),
-                     "repetitions", "count", (json_int_t)experiment->repetitions, "restart", true);
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:I}, s:o, s:{s:I, s:b}}", "name",
+        experiment->name, "source", experiment->path, "configuration", experiment->configuration,
+        "hosts", hosts, "servers", servers, "neighbours", neighbours, "tuning",
+        tuning_json(experiment), "workload", workload_to_json(&experiment->workload), "load",
+        load_json(experiment), "capture", "backend", capture_backend_name(experiment->backend),
+        "buffer_bytes", (json_int_t)experiment->buffer_bytes, "diagnose", diagnose_json(experiment),
+        "repetitions", "count", (json_int_t)experiment->repetitions, "restart", true);
 }
 
 static void print_command(const struct word_array *words, FILE *out)
@@ -186,7 +186,8 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
 {
     char text[256];
     const struct experiment_load *load = &experiment->load;
-    fprintf(out, "experiment %s (%s)\n", experiment->name, experiment->path);
+    fprintf(out, "experiment %s (%s)%s%s\n", experiment->name, experiment->path,
+            experiment->configuration[0] ? ": " : "", experiment->configuration);
     for (size_t i = 0; i < experiment->hosts.count; i++)
         fprintf(out, "  host %s: %s, cores %s\n", experiment->hosts.items[i].name,
                 host_kind_name(experiment->hosts.items[i].kind),

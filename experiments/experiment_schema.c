@@ -168,6 +168,9 @@ static const cyaml_schema_field_t repetitions_fields[] = {
 
 static const cyaml_schema_field_t experiment_fields[] = {
     TEXT("name", struct experiment_spec, name), // names the run folder; needed
+    // Both are gone before the table sees a document (experiments/experiment_expand.h).
+    CYAML_FIELD_IGNORE("extends", CYAML_FLAG_OPTIONAL), // a file that this one is laid over
+    CYAML_FIELD_IGNORE("matrix", CYAML_FLAG_OPTIONAL),  // keys with values: many configurations
     ENTRIES("hosts", struct experiment_spec, hosts, host_value),
     ENTRIES("servers", struct experiment_spec, servers, server_value),
     ENTRIES("neighbours", struct experiment_spec, neighbours, neighbour_value),
@@ -196,8 +199,6 @@ static bool is_named(const char *path)
 // --- keys the design has and this version has not ------------------------------------------------
 
 static const char *const later_keys[] = {
-    "extends",
-    "matrix",
     "gates",
     "hosts/*/address",
     "hosts/*/nic",

@@ -169,13 +169,17 @@ static int finish(struct series *series, const struct experiment *experiment,
     int result = document
                      ? run_folder_write_json(&series->folder, "repetitions.json", document, err)
                      : error_set(err, ERROR_FAILED, "out of memory");
-    if (result == 0 && results->json) {
+    if (result < 0 || results->silent) {
+        json_decref(document);
+        return result;
+    }
+    if (results->json) {
         int written = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
         if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
             result = error_set_errno(err, ERROR_FAILED, "cannot print the repetitions");
-    } else if (result == 0 && results->quiet) {
+    } else if (results->quiet) {
         printf("%s/repetitions.json\n", series->folder.path);
-    } else if (result == 0) {
+    } else {
         print_words(series, &found);
     }
     json_decref(document);

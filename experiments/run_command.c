@@ -5,7 +5,8 @@
 
 #include "base/options.h"
 #include "base/progress.h"
-#include "experiments/experiment.h"
+#include "experiments/experiment_set.h"
+#include "experiments/matrix.h"
 #include "experiments/repetitions.h"
 #include "experiments/run.h"
 #include "experiments/run_results.h"
@@ -38,42 +39,54 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-static int check(const struct experiment *experiment, bool json)
+static int check(const struct experiment_set *set, bool json)
 {
-    if (!json) {
-        experiment_print_plan(experiment, stdout);
-        return 0;
-    }
-    json_t *document = experiment_to_json(experiment);
-    int written = document ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
+    json_t *document = json_array();
+    for (size_t i = 0; i < set->count && json; i++)
+        json_array_append_new(document, experiment_to_json(&set->items[i]));
+    for (size_t i = 0; i < set->count && !json; i++)
+        experiment_print_plan(&set->items[i], stdout);
+    // One experiment is itself; a matrix is a list.
+    const json_t *shown =
+        set->count == 1 && !set->items[0].configuration[0] ? json_array_get(document, 0) : document;
+    int written = json ? json_dumpf(shown, stdout, JSON_INDENT(2)) : 0;
     json_decref(document);
-    putchar('\n');
+    if (json)
+        putchar('\n');
     return written < 0 ? ERROR_FAILED : 0;
 }
 
-static int run(struct experiment *experiment, const struct run_options *o, bool *available,
+static int run_one(struct experiment *experiment, const struct run_settings *settings,
+                   const struct run_results_settings *results, bool *available, struct error *err)
+{
+    struct run_outcome outcome;
+    if (experiment->repetitions > 1)
+        return repetitions_run(experiment, settings, results, available, err);
+    int result = run_experiment(experiment, settings, &outcome, err);
+    if (result == 0)
+        result = run_results_write(&outcome.folder, results, available, err);
+    progress_end(settings->progress);
+    run_outcome_free(&outcome);
+    return result;
+}
+
+static int run(struct experiment_set *set, const struct run_options *o, bool *available,
                struct error *err)
 {
     struct progress progress;
-    struct run_outcome outcome;
     progress_init(&progress, o->quiet);
     const struct run_settings settings = {.folder = o->out, .progress = &progress};
     const struct run_results_settings results = {
         .json = o->json, .quiet = o->quiet, .progress = &progress};
-    if (experiment->repetitions > 1)
-        return repetitions_run(experiment, &settings, &results, available, err);
-    int result = run_experiment(experiment, &settings, &outcome, err);
-    if (result == 0)
-        result = run_results_write(&outcome.folder, &results, available, err);
-    progress_end(&progress);
-    run_outcome_free(&outcome);
-    return result;
+    if (set->items[0].configuration[0])
+        return matrix_run(set, run_one, &settings, &results, available, err);
+    return run_one(&set->items[0], &settings, &results, available, err);
 }
 
 int run_command(int argc, char **argv)
 {
     struct run_options values = {.out = NULL};
-    struct experiment experiment;
+    struct experiment_set set;
     struct error err = {0};
     int positional;
     bool help, available = true;
@@ -88,15 +101,15 @@ int run_command(int argc, char **argv)
                   positional);
         return error_report(&err);
     }
-    if (experiment_load(argv[1], &experiment, &err) < 0)
+    if (experiment_set_load(argv[1], &set, &err) < 0)
         return error_report(&err);
     int code = 0;
     if (values.check)
-        code = check(&experiment, values.json);
-    else if (run(&experiment, &values, &available, &err) < 0)
+        code = check(&set, values.json);
+    else if (run(&set, &values, &available, &err) < 0)
         code = error_report(&err);
     else if (!available)
         code = ERROR_INCONCLUSIVE;
-    experiment_free(&experiment);
+    experiment_set_free(&set);
     return code;
 }

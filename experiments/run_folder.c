@@ -106,6 +106,27 @@ static int make_fresh(struct run_folder *folder, const char *name, struct error 
                : error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", folder->path);
 }
 
+// What the file comes to, when it is not all there is to the experiment.
+static int write_derived(const struct run_folder *folder, const struct experiment *experiment,
+                         struct error *err)
+{
+    char *text, *whole = NULL;
+    size_t bytes;
+    int result =
+        yaml_write(experiment->source, yaml_root(experiment->source), NULL, &text, &bytes, err);
+    if (result < 0)
+        return result;
+    int length =
+        asprintf(&whole, "# What %s comes to%s%s\n%s", experiment->path,
+                 experiment->configuration[0] ? ": " : "", experiment->configuration, text);
+    result = length < 0 ? error_set(err, ERROR_FAILED, "out of memory")
+                        : run_folder_write(folder, "experiment.yaml", whole, (size_t)length, err);
+    free(text);
+    if (length >= 0)
+        free(whole);
+    return result;
+}
+
 static int copy_experiment(const struct run_folder *folder, const char *from, struct error *err)
 {
     enum { MOST_BYTES = 1 << 20 }; // as yaml_source_open
@@ -129,7 +150,8 @@ static int fill(const struct run_folder *folder, const struct experiment *experi
     for (size_t i = 0; i < 3; i++)
         if (mkdir(run_folder_path(folder, inside[i], path), 0755) < 0)
             return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
-    int result = copy_experiment(folder, experiment->path, err);
+    int result = experiment->derived ? write_derived(folder, experiment, err)
+                                     : copy_experiment(folder, experiment->path, err);
     if (result < 0)
         return result;
     char *workload = workload_to_yaml(&experiment->workload);

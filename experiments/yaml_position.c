@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/yaml_position.h"
-
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
-enum { MAX_DEPTH = 30, MAX_NODES = 20000, MAX_FILE_BYTES = 1 << 20, MAX_PATH_BYTES = 512 };
+#include "experiments/yaml_source.h"
 
-struct yaml_source {
-    char *name;
-    yaml_document_t document;
-};
+enum { MAX_FILE_BYTES = 1 << 20, MAX_PATH_BYTES = 512 };
 
 // libyaml's accessors want a document that is not const, though they only read.
-static yaml_node_t *node_at(const struct yaml_source *source, int node)
+yaml_node_t *yaml_source_node(const struct yaml_source *source, int node)
 {
     yaml_document_t *document = (yaml_document_t *)(uintptr_t)&source->document;
     return node > 0 ? yaml_document_get_node(document, node) : NULL;
 }
 
+const char *yaml_source_file(const struct yaml_source *source, int node)
+{
+    size_t at = (size_t)node;
+    return node > 0 && at < source->file_of.count ? source->files.items[source->file_of.items[at]]
+                                                  : source->name;
+}
+
+size_t yaml_size(const struct yaml_source *source)
+{
+    return (size_t)(source->document.nodes.top - source->document.nodes.start);
+}
+
 int yaml_root(const struct yaml_source *source)
 {
-    return node_at(source, 1) ? 1 : 0;
+    return yaml_source_node(source, 1) ? 1 : 0;
 }
 
 enum yaml_kind yaml_kind(const struct yaml_source *source, int node)
 {
-    const yaml_node_t *found = node_at(source, node);
+    const yaml_node_t *found = yaml_source_node(source, node);
     if (!found || found->type == YAML_NO_NODE)
         return YAML_KIND_NONE;
     return found->type == YAML_SCALAR_NODE     ? YAML_KIND_SCALAR
@@ -39,13 +45,13 @@ enum yaml_kind yaml_kind(const struct yaml_source *source, int node)
 
 const char *yaml_text(const struct yaml_source *source, int node)
 {
-    const yaml_node_t *found = node_at(source, node);
+    const yaml_node_t *found = yaml_source_node(source, node);
     return found && found->type == YAML_SCALAR_NODE ? (const char *)found->data.scalar.value : NULL;
 }
 
 size_t yaml_count(const struct yaml_source *source, int node)
 {
-    const yaml_node_t *found = node_at(source, node);
+    const yaml_node_t *found = yaml_source_node(source, node);
     if (found && found->type == YAML_MAPPING_NODE)
         return (size_t)(found->data.mapping.pairs.top - found->data.mapping.pairs.start);
     if (found && found->type == YAML_SEQUENCE_NODE)
@@ -55,7 +61,7 @@ size_t yaml_count(const struct yaml_source *source, int node)
 
 int yaml_entry(const struct yaml_source *source, int node, size_t index)
 {
-    const yaml_node_t *found = node_at(source, node);
+    const yaml_node_t *found = yaml_source_node(source, node);
     if (index >= yaml_count(source, node))
         return 0;
     return found->type == YAML_MAPPING_NODE ? found->data.mapping.pairs.start[index].value
@@ -64,7 +70,7 @@ int yaml_entry(const struct yaml_source *source, int node, size_t index)
 
 int yaml_entry_key(const struct yaml_source *source, int node, size_t index)
 {
-    const yaml_node_t *found = node_at(source, node);
+    const yaml_node_t *found = yaml_source_node(source, node);
     if (index >= yaml_count(source, node) || found->type != YAML_MAPPING_NODE)
         return 0;
     return found->data.mapping.pairs.start[index].key;
@@ -96,7 +102,7 @@ int yaml_key(const struct yaml_source *source, int node, const char *key)
 
 void yaml_place(const struct yaml_source *source, int node, unsigned *line, unsigned *column)
 {
-    const yaml_node_t *found = node_at(source, node);
+    const yaml_node_t *found = yaml_source_node(source, node);
     *line = found ? (unsigned)found->start_mark.line + 1 : 1;
     *column = found ? (unsigned)found->start_mark.column + 1 : 1;
 }
@@ -114,7 +120,7 @@ int yaml_error(const struct yaml_source *source, int node, struct error *err, co
     va_end(args);
     unsigned line, column;
     yaml_place(source, node, &line, &column);
-    return error_prefix(err, "%s:%u:%u", source->name, line, column);
+    return error_prefix(err, "%s:%u:%u", yaml_source_file(source, node), line, column);
 }
 
 // --- what a document must be before anything reads it --------------------------------------------
@@ -155,15 +161,21 @@ static int check_entries(const struct yaml_source *source, int node, int depth, 
 static int check_node(const struct yaml_source *source, int node, int depth, int *nodes,
                       struct error *err)
 {
-    const yaml_node_t *found = node_at(source, node);
-    if (depth > MAX_DEPTH)
-        return yaml_error(source, node, err, "nested deeper than %d levels", MAX_DEPTH);
-    if (++*nodes > MAX_NODES)
-        return yaml_error(source, node, err, "the document has more than %d nodes", MAX_NODES);
+    const yaml_node_t *found = yaml_source_node(source, node);
+    if (depth > YAML_MAX_DEPTH)
+        return yaml_error(source, node, err, "nested deeper than %d levels", YAML_MAX_DEPTH);
+    if (++*nodes > YAML_MAX_NODES)
+        return yaml_error(source, node, err, "the document has more than %d nodes", YAML_MAX_NODES);
     if (found && found->type == YAML_SCALAR_NODE &&
         memchr(found->data.scalar.value, '\0', found->data.scalar.length))
         return yaml_error(source, node, err, "a value must not contain a NUL byte");
     return check_entries(source, node, depth, nodes, err);
+}
+
+int yaml_source_check(const struct yaml_source *source, struct error *err)
+{
+    int nodes = 0;
+    return check_node(source, yaml_root(source), 0, &nodes, err);
 }
 
 // --- reading -------------------------------------------------------------------------------------
@@ -197,9 +209,10 @@ static int check_depth(const char *name, const char *text, size_t bytes, struct 
         }
         depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
         depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
-        if (depth > MAX_DEPTH)
-            result = error_set(err, ERROR_INPUT, "%s:%zu:%zu: nested deeper than %d levels", name,
-                               event.start_mark.line + 1, event.start_mark.column + 1, MAX_DEPTH);
+        if (depth > YAML_MAX_DEPTH)
+            result =
+                error_set(err, ERROR_INPUT, "%s:%zu:%zu: nested deeper than %d levels", name,
+                          event.start_mark.line + 1, event.start_mark.column + 1, YAML_MAX_DEPTH);
         more = event.type != YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
     }
@@ -227,7 +240,7 @@ int yaml_source_parse(const char *name, const char *text, size_t bytes, struct y
 {
     yaml_parser_t parser;
     *out = NULL;
-    int nodes = 0, result = check_depth(name, text, bytes, err);
+    int result = check_depth(name, text, bytes, err);
     if (result < 0)
         return result;
     struct yaml_source *source = calloc(1, sizeof *source);
@@ -244,7 +257,7 @@ int yaml_source_parse(const char *name, const char *text, size_t bytes, struct y
         result = check_single(name, &parser, err);
     yaml_parser_delete(&parser);
     if (result == 0)
-        result = check_node(source, yaml_root(source), 0, &nodes, err);
+        result = yaml_source_check(source, err);
     if (result == 0)
         *out = source;
     else
@@ -281,6 +294,10 @@ void yaml_source_close(struct yaml_source *source)
     if (!source)
         return;
     yaml_document_delete(&source->document);
+    for (size_t i = 0; i < source->files.count; i++)
+        free(source->files.items[i]);
+    array_free(&source->files);
+    array_free(&source->file_of);
     free(source->name);
     free(source);
 }
@@ -369,7 +386,7 @@ static int copy_sequence(struct copy *copy, int node)
 // Returns the new node, 0 when memory or the path's room ran out.
 static int copy_node(struct copy *copy, int node)
 {
-    const yaml_node_t *from = node_at(copy->from, node);
+    const yaml_node_t *from = yaml_source_node(copy->from, node);
     switch (yaml_kind(copy->from, node)) {
     case YAML_KIND_SCALAR:
         return add_scalar(copy, (const char *)from->data.scalar.value, from->data.scalar.style);

@@ -35,6 +35,9 @@ enum yaml_kind yaml_kind(const struct yaml_source *source, int node);
 // A scalar's text, NULL for other nodes. Valid until close.
 const char *yaml_text(const struct yaml_source *source, int node);
 
+// How many nodes the document has.
+size_t yaml_size(const struct yaml_source *source);
+
 // The value of that key in a mapping.
 int yaml_child(const struct yaml_source *source, int node, const char *key);
 

@@ -1,26 +1,42 @@
 // SPDX-License-Identifier: MIT
 //
-// Any bytes as an experiment file: an experiment or an error with a place, never a crash.
+// Any bytes as an experiment file, what follows the first zero byte as every file it extends:
+// experiments or an error with a place, never a crash.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/experiment.h"
+#include "experiments/experiment_set.h"
+
+// What `extends` opens; the opener has no context of its own.
+static const char *base;
+static size_t base_bytes;
+
+static int open_base(const char *path, struct yaml_source **out, struct error *err)
+{
+    return yaml_source_parse(path, base, base_bytes, out, err);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct experiment experiment;
+    struct experiment_set set;
     struct error err = {0};
-    if (experiment_parse("fuzz.yaml", (const char *)data, size, &experiment, &err) < 0) {
-        if (err.kind != ERROR_INPUT || strncmp(err.text, "fuzz.yaml:", 10) != 0)
+    const char *text = (const char *)data, *zero = size ? memchr(data, 0, size) : NULL;
+    size_t bytes = zero ? (size_t)(zero - text) : size;
+    base = zero ? zero + 1 : "";
+    base_bytes = zero ? size - bytes - 1 : 0;
+    if (experiment_set_parse("fuzz.yaml", text, bytes, open_base, &set, &err) < 0) {
+        if (err.kind != ERROR_INPUT || !strchr(err.text, ':'))
             abort();
         return 0;
     }
-    json_t *document = experiment_to_json(&experiment);
-    if (!document)
-        abort();
-    json_decref(document);
-    experiment_free(&experiment);
+    for (size_t i = 0; i < set.count; i++) {
+        json_t *document = experiment_to_json(&set.items[i]);
+        if (!document)
+            abort();
+        json_decref(document);
+    }
+    experiment_set_free(&set);
     return 0;
 }
