@@ -24,7 +24,8 @@ double quantile_sorted(const double *sorted, size_t count, double q);
 struct quantile_interval quantile_interval_sorted(const double *sorted, size_t count, double q,
                                                   double confidence);
 
-// Sorts ascending in place; +infinity last.
+// Sorts ascending; +infinity last. Takes 16 bytes a value meanwhile; where there is no memory for
+// that it sorts in place, an order of magnitude slower.
 void quantile_sort(double *values, size_t count);
 
 #endif

@@ -4,9 +4,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 #include <gsl/gsl_rng.h>
 #include <gsl/gsl_randist.h>
+#include <gsl/gsl_sort_double.h>
 
 #include "base/quantile.h"
 
@@ -75,12 +77,36 @@ static void intervals_hold_the_truth_as_often_as_they_say(void **state)
     assert_in_range(held, 1861, 1990);
 }
 
+// Small, large, equal, negative and infinite values: as a comparison sort has them, to the bit.
+static void sorting_is_exact(void **state)
+{
+    (void)state;
+    static double values[20000], expected[20000];
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(random, 11);
+    for (int trial = 0; trial < 60; trial++) {
+        size_t count = trial < 4 ? (size_t)trial : gsl_rng_uniform_int(random, 20000);
+        for (size_t i = 0; i < count; i++) {
+            double value = gsl_ran_lognormal(random, 0, trial % 3 * 10);
+            value = trial % 2 ? value : gsl_rng_uniform(random) < 0.5 ? -value : value;
+            value = trial % 5 == 4 ? floor(value) : value;
+            values[i] = gsl_rng_uniform(random) < 0.01 ? INFINITY : value;
+        }
+        memcpy(expected, values, count * sizeof *values);
+        gsl_sort(expected, 1, count);
+        quantile_sort(values, count);
+        assert_memory_equal(values, expected, count * sizeof *values);
+    }
+    gsl_rng_free(random);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantiles_are_values_that_were_seen),
         cmocka_unit_test(median_intervals_match_the_published_table),
         cmocka_unit_test(too_few_samples_bound_nothing),
+        cmocka_unit_test(sorting_is_exact),
         cmocka_unit_test(intervals_hold_the_truth_as_often_as_they_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
