@@ -188,6 +188,8 @@ int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *
         judge_evidence(input, out);
         if (!out->not_available)
             result = explain(input, out, &candidates);
+        if (result == 0 && !out->not_available)
+            result = views_build(input, candidates.items, candidates.count, out);
     }
     array_free(&candidates);
     if (result < 0) {
@@ -204,4 +206,5 @@ void diagnosis_free(struct diagnosis *diagnosis)
     array_free(&diagnosis->messages);
     array_free(&diagnosis->causes);
     array_free(&diagnosis->attributions);
+    views_free(&diagnosis->views);
 }

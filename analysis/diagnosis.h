@@ -11,7 +11,9 @@
 
 #include "analysis/calls.h"
 #include "analysis/lifetime.h"
+#include "analysis/service_order.h"
 #include "analysis/span.h"
+#include "analysis/views.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -89,6 +91,7 @@ struct diagnosis {
     struct cause_array causes;             // largest total first
     struct attribution_array attributions; // grouped by message, in the order of `messages`
     double coverage_median, coverage_min, coverage_total; // NAN when there is nothing to explain
+    struct diagnosis_views views;                         // queues, contexts, blocking
     bool not_available; // below the stated completeness: no verdict
     char reason[200];   // why
 };
@@ -101,6 +104,7 @@ struct diagnosis_input {
     size_t application_thread_count;
     double granularity_ns;
     const struct application_calls *calls; // of the server, NULL: no shim log
+    const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
     double dropped_share;                  // of the capture's records, 0..1
 };
 

@@ -36,6 +36,7 @@ struct run_analysis {
     struct lifetime_array lifetimes; // one per scheduled request, in intended order
     struct host_timeline server;
     struct application_calls calls; // the server's socket calls, empty without a shim log
+    struct service_order order;     // who was ahead of whom
     bool has_events, has_calls;     // which of the server's logs there were
     struct join_counts join;
     uint32_t *application_threads;

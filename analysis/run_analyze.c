@@ -80,6 +80,11 @@ static int rebuild(struct run_analysis *run, const struct run_input *input,
     run->worst_disorder_ns = run->join.disorder.worst_ns;
     run->clamped = run->join.disorder.clamped;
     run->clock_error_ns = 2 * input->clock.error_ns; // of the difference of two stamps
+    if (result == 0 && service_order_build(&run->order, run->lifetimes.items, run->lifetimes.count,
+                                           run->has_calls ? &run->calls : NULL,
+                                           run->has_events ? &run->server : NULL) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
+                           run->lifetimes.count);
     return result;
 }
 
@@ -107,6 +112,7 @@ static int diagnose_one(struct run_analysis *run, const struct run_input *input,
         .application_thread_count = run->application_thread_count,
         .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->clock_error_ns),
         .calls = run->has_calls ? &run->calls : NULL,
+        .order = &run->order,
         .dropped_share = dropped > 0 ? dropped / (records + dropped) : 0,
     };
     if (slice.one && slice.request >= run->lifetimes.count)
@@ -221,6 +227,7 @@ void run_analysis_free(struct run_analysis *analysis)
     array_free(&analysis->lifetimes);
     host_timeline_free(&analysis->server);
     array_free(&analysis->calls);
+    service_order_free(&analysis->order);
     free(analysis->application_threads);
     for (size_t i = 0; i < analysis->diagnoses.count; i++)
         diagnosis_free(&analysis->diagnoses.items[i]);

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/database_row.h"
+#include "analysis/run_internal.h"
+
 static const char schema[] =
     "PRAGMA journal_mode = OFF;" // the file gets its name only when it is whole
     "PRAGMA synchronous = OFF;"
@@ -30,7 +33,8 @@ static const char schema[] =
     " id INTEGER PRIMARY KEY, from_ns INTEGER, to_ns INTEGER, slice_low REAL, slice_high REAL,"
     " latency_low_ns REAL, latency_high_ns REAL, candidates INTEGER, messages INTEGER,"
     " reference_messages INTEGER, reference_latency_ns REAL, granularity_ns REAL,"
-    " coverage_median REAL, coverage_min REAL, coverage_total REAL, not_available TEXT);"
+    " coverage_median REAL, coverage_min REAL, coverage_total REAL, not_available TEXT,"
+    " slice TEXT, request INTEGER);"
     "CREATE TABLE causes("
     " diagnosis INTEGER REFERENCES diagnoses(id), cause INTEGER, name TEXT, role TEXT, class TEXT,"
     " explains INTEGER, messages INTEGER, total_ns REAL, min_ns REAL, p25_ns REAL, median_ns REAL,"
@@ -57,100 +61,51 @@ static const char *const class_names[] = {
     [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
 };
 
-// One prepared statement and the parameter that is bound next. After a failure nothing more is
-// done; the error is SQLite's latest.
-struct inserter {
-    sqlite3_stmt *statement;
-    int next;
-    bool failed;
-};
-
-static void put_integer(struct inserter *row, int64_t value)
-{
-    row->failed |= sqlite3_bind_int64(row->statement, row->next++, value) != SQLITE_OK;
-}
-
-static void put_null(struct inserter *row)
-{
-    row->failed |= sqlite3_bind_null(row->statement, row->next++) != SQLITE_OK;
-}
-
-static void put_real(struct inserter *row, double value)
-{
-    if (isfinite(value))
-        row->failed |= sqlite3_bind_double(row->statement, row->next++, value) != SQLITE_OK;
-    else
-        put_null(row);
-}
-
-// A number of whole nanoseconds; infinite and unknown ones are NULL.
-static void put_whole(struct inserter *row, double value)
-{
-    if (isfinite(value))
-        put_integer(row, (int64_t)value);
-    else
-        put_null(row);
-}
-
-static void put_text(struct inserter *row, const char *text)
-{
-    row->failed |=
-        sqlite3_bind_text(row->statement, row->next++, text, -1, SQLITE_STATIC) != SQLITE_OK;
-}
-
-static void end_row(struct inserter *row)
-{
-    row->failed |= sqlite3_step(row->statement) != SQLITE_DONE;
-    row->failed |= sqlite3_reset(row->statement) != SQLITE_OK;
-    row->next = 1;
-}
-
-static void put_request(struct inserter *row, const struct run_analysis *run,
+static void put_request(struct row *row, const struct run_analysis *run,
                         const struct lifetime *life)
 {
-    put_integer(row, (int64_t)life->request);
-    put_integer(row, life->connection);
-    put_integer(row, life->operation);
-    put_text(row, life->status <= SAMPLE_LOST ? status_names[life->status] : "?");
-    put_text(row, lifetime_state_name((enum lifetime_state)life->state));
-    put_whole(row, life->latency_ns);
-    put_whole(row, life->uncorrected_latency_ns);
-    put_integer(row, life->thread);
-    put_integer(row, life->batch);
-    put_integer(row, life->batch_position);
-    put_integer(row, life->sharing);
+    row_put_integer(row, (int64_t)life->request);
+    row_put_integer(row, life->connection);
+    row_put_integer(row, life->operation);
+    row_put_text(row, life->status <= SAMPLE_LOST ? status_names[life->status] : "?");
+    row_put_text(row, lifetime_state_name((enum lifetime_state)life->state));
+    row_put_whole(row, life->latency_ns);
+    row_put_whole(row, life->uncorrected_latency_ns);
+    row_put_integer(row, life->thread);
+    row_put_integer(row, life->batch);
+    row_put_integer(row, life->batch_position);
+    row_put_integer(row, life->sharing);
     static const enum stamp_kind placed[] = {STAMP_HANDOFF, STAMP_APPLICATION};
     for (int i = 0; i < 2; i++) {
         if (life->stamp_core[placed[i]] == NO_CORE)
-            put_null(row);
+            row_put_null(row);
         else
-            put_integer(row, life->stamp_core[placed[i]]);
+            row_put_integer(row, life->stamp_core[placed[i]]);
     }
-    put_integer(row, life->disordered);
-    put_integer(row, life->fallback);
+    row_put_integer(row, life->disordered);
+    row_put_integer(row, life->fallback);
     for (int kind = 0; kind < STAMP_KINDS; kind++) {
         if (lifetime_has(life, (enum stamp_kind)kind))
-            put_integer(row, life->stamp_ns[kind] - run->begin_ns);
+            row_put_integer(row, life->stamp_ns[kind] - run->begin_ns);
         else
-            put_null(row);
+            row_put_null(row);
     }
-    end_row(row);
+    row_end(row);
 }
 
-static void put_stages(struct inserter *row, const struct run_analysis *run,
-                       const struct lifetime *life)
+static void put_stages(struct row *row, const struct run_analysis *run, const struct lifetime *life)
 {
     (void)run;
     if (!isfinite(life->latency_ns))
         return;
-    put_integer(row, (int64_t)life->request);
+    row_put_integer(row, (int64_t)life->request);
     for (int stage = STAMP_SEND; stage < STAGES; stage++) {
         if (life->merged >> stage & 1) // for want of a stamp: part of the next one
-            put_null(row);
+            row_put_null(row);
         else
-            put_whole(row, life->stage_ns[stage]);
+            row_put_whole(row, life->stage_ns[stage]);
     }
-    end_row(row);
+    row_end(row);
 }
 
 static int database_error(sqlite3 *database, const char *path, struct error *err)
@@ -159,36 +114,23 @@ static int database_error(sqlite3 *database, const char *path, struct error *err
                      database ? sqlite3_errmsg(database) : "no memory");
 }
 
-static int prepare(struct inserter *row, sqlite3 *database, const char *insert)
-{
-    *row = (struct inserter){.next = 1};
-    return sqlite3_prepare_v2(database, insert, -1, &row->statement, NULL) == SQLITE_OK ? 0 : -1;
-}
-
-// Finalises; -1 when any row failed.
-static int finish(struct inserter *row)
-{
-    int result = row->failed ? -1 : 0;
-    return sqlite3_finalize(row->statement) == SQLITE_OK ? result : -1;
-}
-
-typedef void lifetime_writer(struct inserter *row, const struct run_analysis *run,
+typedef void lifetime_writer(struct row *row, const struct run_analysis *run,
                              const struct lifetime *life);
 
 static int write_lifetimes(sqlite3 *database, const struct run_analysis *run, const char *insert,
                            lifetime_writer *write)
 {
-    struct inserter row;
-    if (prepare(&row, database, insert) < 0)
+    struct row row;
+    if (row_prepare(&row, database, insert) < 0)
         return -1;
     for (size_t i = 0; i < run->lifetimes.count && !row.failed; i++)
         write(&row, run, &run->lifetimes.items[i]);
-    return finish(&row);
+    return row_finish(&row);
 }
 
 static int write_meta(sqlite3 *database, const struct run_analysis *run)
 {
-    struct inserter row;
+    struct row row;
     char begin[32], scheduled[32];
     snprintf(begin, sizeof begin, "%lld", (long long)run->begin_ns);
     snprintf(scheduled, sizeof scheduled, "%llu", (unsigned long long)run->scheduled);
@@ -201,62 +143,67 @@ static int write_meta(sqlite3 *database, const struct run_analysis *run)
         {"begin_host_ns", begin}, // all *_ns times count from here
         {"requests", scheduled},
     };
-    if (prepare(&row, database, "INSERT INTO meta VALUES(?,?)") < 0)
+    if (row_prepare(&row, database, "INSERT INTO meta VALUES(?,?)") < 0)
         return -1;
     for (size_t i = 0; i < sizeof entries / sizeof *entries && !row.failed; i++) {
-        put_text(&row, entries[i][0]);
-        put_text(&row, entries[i][1]);
-        end_row(&row);
+        row_put_text(&row, entries[i][0]);
+        row_put_text(&row, entries[i][1]);
+        row_end(&row);
     }
-    return finish(&row);
+    return row_finish(&row);
 }
 
-static void put_diagnosis(struct inserter *row, const struct run_analysis *run, size_t number)
+static void put_diagnosis(struct row *row, const struct run_analysis *run, size_t number)
 {
     const struct diagnosis *diagnosis = &run->diagnoses.items[number];
+    char words[96];
     bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
-    put_integer(row, (int64_t)number);
-    put_integer(row, bounded ? diagnosis->slice.from_ns - run->begin_ns : 0);
-    put_integer(row, (bounded ? diagnosis->slice.to_ns : run->end_ns) - run->begin_ns);
-    put_real(row, diagnosis->slice.low);
-    put_real(row, diagnosis->slice.high);
-    put_real(row, diagnosis->slice_low_ns);
-    put_real(row, diagnosis->slice_high_ns);
-    put_integer(row, (int64_t)diagnosis->candidates);
-    put_integer(row, (int64_t)diagnosis->messages.count);
-    put_integer(row, (int64_t)diagnosis->reference_count);
-    put_real(row, diagnosis->reference_latency_ns);
-    put_real(row, diagnosis->granularity_ns);
-    put_real(row, diagnosis->coverage_median);
-    put_real(row, diagnosis->coverage_min);
-    put_real(row, diagnosis->coverage_total);
+    row_put_integer(row, (int64_t)number);
+    row_put_integer(row, bounded ? diagnosis->slice.from_ns - run->begin_ns : 0);
+    row_put_integer(row, (bounded ? diagnosis->slice.to_ns : run->end_ns) - run->begin_ns);
+    row_put_real(row, diagnosis->slice.low);
+    row_put_real(row, diagnosis->slice.high);
+    row_put_real(row, diagnosis->slice_low_ns);
+    row_put_real(row, diagnosis->slice_high_ns);
+    row_put_integer(row, (int64_t)diagnosis->candidates);
+    row_put_integer(row, (int64_t)diagnosis->messages.count);
+    row_put_integer(row, (int64_t)diagnosis->reference_count);
+    row_put_real(row, diagnosis->reference_latency_ns);
+    row_put_real(row, diagnosis->granularity_ns);
+    row_put_real(row, diagnosis->coverage_median);
+    row_put_real(row, diagnosis->coverage_min);
+    row_put_real(row, diagnosis->coverage_total);
     if (diagnosis->not_available)
-        put_text(row, diagnosis->reason);
+        row_put_text(row, diagnosis->reason);
     else
-        put_null(row);
-    end_row(row);
+        row_put_null(row);
+    row_put_text(row, diagnosis_slice_words(&diagnosis->slice, words, sizeof words));
+    if (diagnosis->slice.one)
+        row_put_integer(row, (int64_t)diagnosis->slice.request);
+    else
+        row_put_null(row);
+    row_end(row);
 }
 
-static void put_cause(struct inserter *row, size_t diagnosis, size_t number,
-                      const struct cause *cause)
+static void put_cause(struct row *row, size_t diagnosis, size_t number, const struct cause *cause)
 {
-    put_integer(row, (int64_t)diagnosis);
-    put_integer(row, (int64_t)number);
-    put_text(row, cause->name);
-    put_text(row, role_name(cause->role));
-    put_text(row, class_names[cause->class]);
-    put_integer(row, cause->explains);
-    put_integer(row, (int64_t)cause->messages);
-    put_real(row, cause->total_ns);
-    put_real(row, cause->min_ns);
-    put_real(row, cause->p25_ns);
-    put_real(row, cause->median_ns);
-    put_real(row, cause->p75_ns);
-    put_real(row, cause->max_ns);
-    end_row(row);
+    row_put_integer(row, (int64_t)diagnosis);
+    row_put_integer(row, (int64_t)number);
+    row_put_text(row, cause->name);
+    row_put_text(row, role_name(cause->role));
+    row_put_text(row, class_names[cause->class]);
+    row_put_integer(row, cause->explains);
+    row_put_integer(row, (int64_t)cause->messages);
+    row_put_real(row, cause->total_ns);
+    row_put_real(row, cause->min_ns);
+    row_put_real(row, cause->p25_ns);
+    row_put_real(row, cause->median_ns);
+    row_put_real(row, cause->p75_ns);
+    row_put_real(row, cause->max_ns);
+    row_end(row);
 }
 
-static void put_messages(struct inserter *diagnosed, struct inserter *attributed,
+static void put_messages(struct row *diagnosed, struct row *attributed,
                          const struct run_analysis *run, size_t number)
 {
     const struct diagnosis *diagnosis = &run->diagnoses.items[number];
@@ -264,19 +211,19 @@ static void put_messages(struct inserter *diagnosed, struct inserter *attributed
         const struct diagnosed_message *message = &diagnosis->messages.items[i];
         if (diagnosis->not_available)
             break; // picked, but not compared with anything
-        put_integer(diagnosed, (int64_t)number);
-        put_integer(diagnosed, (int64_t)run->lifetimes.items[message->lifetime].request);
-        put_real(diagnosed, message->deviation_ns);
-        put_real(diagnosed, message->explained_ns);
-        end_row(diagnosed);
+        row_put_integer(diagnosed, (int64_t)number);
+        row_put_integer(diagnosed, (int64_t)run->lifetimes.items[message->lifetime].request);
+        row_put_real(diagnosed, message->deviation_ns);
+        row_put_real(diagnosed, message->explained_ns);
+        row_end(diagnosed);
     }
     for (size_t i = 0; i < diagnosis->attributions.count && !attributed->failed; i++) {
         const struct attribution *attribution = &diagnosis->attributions.items[i];
-        put_integer(attributed, (int64_t)number);
-        put_integer(attributed, (int64_t)run->lifetimes.items[attribution->lifetime].request);
-        put_integer(attributed, attribution->cause);
-        put_real(attributed, attribution->ns);
-        end_row(attributed);
+        row_put_integer(attributed, (int64_t)number);
+        row_put_integer(attributed, (int64_t)run->lifetimes.items[attribution->lifetime].request);
+        row_put_integer(attributed, attribution->cause);
+        row_put_real(attributed, attribution->ns);
+        row_end(attributed);
     }
 }
 
@@ -284,15 +231,15 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
 {
     enum { DIAGNOSES, CAUSES, DIAGNOSED, ATTRIBUTIONS, TABLES };
     static const char *const inserts[TABLES] = {
-        "INSERT INTO diagnoses VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO diagnoses VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         "INSERT INTO causes VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
         "INSERT INTO diagnosed VALUES(?,?,?,?)",
         "INSERT INTO attributions VALUES(?,?,?,?)",
     };
-    struct inserter rows[TABLES] = {0};
+    struct row rows[TABLES] = {0};
     int result = 0;
     for (int t = 0; t < TABLES && result == 0; t++)
-        result = prepare(&rows[t], database, inserts[t]);
+        result = row_prepare(&rows[t], database, inserts[t]);
     for (size_t d = 0; d < run->diagnoses.count && result == 0; d++) {
         const struct cause_array *causes = &run->diagnoses.items[d].causes;
         put_diagnosis(&rows[DIAGNOSES], run, d);
@@ -301,7 +248,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
         put_messages(&rows[DIAGNOSED], &rows[ATTRIBUTIONS], run, d);
     }
     for (int t = 0; t < TABLES; t++)
-        if (finish(&rows[t]) < 0)
+        if (row_finish(&rows[t]) < 0)
             result = -1;
     return result;
 }
@@ -316,7 +263,7 @@ static int fill(sqlite3 *database, const struct run_analysis *run)
                         put_request) < 0 ||
         write_lifetimes(database, run, "INSERT INTO stages VALUES(?,?,?,?,?,?,?,?,?,?)",
                         put_stages) < 0 ||
-        write_diagnoses(database, run) < 0 ||
+        write_diagnoses(database, run) < 0 || run_database_views(database, run) < 0 ||
         sqlite3_exec(database, after, NULL, NULL, NULL) != SQLITE_OK)
         return -1;
     return 0;

@@ -3,7 +3,7 @@
 // summary.json: the verdict for scripts (docs/summary-json.md).
 #include <math.h>
 
-#include "analysis/run_analysis.h"
+#include "analysis/run_internal.h"
 
 static json_t *number(double value)
 {
@@ -73,7 +73,7 @@ static json_t *diagnosis_json(const struct run_analysis *run, const struct diagn
     double from = bounded ? (double)(slice->from_ns - run->begin_ns) : 0;
     double to = (double)((bounded ? slice->to_ns : run->end_ns) - run->begin_ns);
     char words[96];
-    return json_pack(
+    json_t *object = json_pack(
         "{s:s, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, "
         "s:s}",
         "slice", diagnosis_slice_words(slice, words, sizeof words), "request",
@@ -88,6 +88,8 @@ static json_t *diagnosis_json(const struct run_analysis *run, const struct diagn
         "coverage_min", number(diagnosis->coverage_min), "coverage_total",
         number(diagnosis->coverage_total), "available", !diagnosis->not_available, "reason",
         diagnosis->reason);
+    run_summary_add_views(object, run, diagnosis);
+    return object;
 }
 
 static json_t *windows_json(const struct run_analysis *run)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analysis/report/report_text.h"
+#include "analysis/report/summary_views.h"
 #include "base/units.h"
 
 enum { TOP_CAUSES = 8, TOP_WINDOWS = 6, CAUSES_OF_WINDOW = 3, BAR_CELLS = 10 };
@@ -408,6 +409,8 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     write_stages(&s);
     if (run->diagnoses.count)
         write_diagnosis(&s, &run->diagnoses.items[0]);
+    if (run->diagnoses.count)
+        summary_views_write(run, &run->diagnoses.items[0], out);
     write_windows(&s);
     write_losses(&s);
     write_warnings(&s);

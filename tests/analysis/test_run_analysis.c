@@ -209,6 +209,18 @@ static void check_database(const struct folder *f, const struct run_analysis *ru
     assert_true(query(db, "SELECT count(*) FROM meta WHERE key='verdict' AND length(value) > 50") ==
                 1);
     assert_true(query(db, "SELECT max(nic_ns - client_tx_ns) < 10000 FROM requests") == 1);
+    assert_true(query(db, "SELECT count(*) FROM queue WHERE diagnosis = 0") ==
+                5 * (double)run->diagnoses.items[0].messages.count);
+    assert_true(query(db, "SELECT abs(sum(slice_share) - 1) < 1e-6 AND "
+                          "abs(sum(reference_share) - 1) < 1e-6 FROM core_contexts "
+                          "WHERE diagnosis = 0") == 1);
+    assert_true(query(db, "SELECT context = 'yes' FROM core_contexts WHERE diagnosis = 0 AND role "
+                          "= 'A' ORDER BY slice_ns DESC LIMIT 1") == 1);
+    assert_true(query(db, "SELECT count(*) FROM blockers b JOIN requests r ON r.id = b.blocker "
+                          "WHERE b.diagnosis = 0 AND b.request <> b.blocker") > 10);
+    assert_true(query(db, "SELECT count(*) FROM queue_summary WHERE diagnosis = 0") == 10);
+    assert_true(query(db, "SELECT slice = 'p99-p100' AND request IS NULL FROM diagnoses "
+                          "WHERE id = 0") == 1);
     sqlite3_close(db);
 }
 

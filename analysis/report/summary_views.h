@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+//
+// The terminal summary's lines on queues and head-of-line blocking.
+#ifndef ANALYSIS_REPORT_SUMMARY_VIEWS_H
+#define ANALYSIS_REPORT_SUMMARY_VIEWS_H
+
+#include <stdio.h>
+
+#include "analysis/run_analysis.h"
+
+// How many messages were ahead, by kind, and who blocked most: at most five lines, none where
+// nothing is known.
+void summary_views_write(const struct run_analysis *run, const struct diagnosis *diagnosis,
+                         FILE *out);
+
+#endif
