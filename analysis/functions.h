@@ -13,9 +13,9 @@
 
 #define NESTED_EXPLAINS 0.8
 
-// Beyond this many standard deviations something is unusual: of 10^6 values less than one by
-// chance.
-#define UNUSUAL_SCATTER 5
+// Beyond this many standard deviations something is unusual. Durations are more lognormal than
+// normal: five would call one of a hundred quiet servers unusual (bench diagnosis). chance.
+#define UNUSUAL_SCATTER 6
 
 struct function_cause {
     uint32_t path;

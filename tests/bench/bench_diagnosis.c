@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// How right the diagnosis is, on random servers with known causes (tests/analysis/synthetic.h), and
+// how fast: 100,000 and 1,000,000 messages with some fifty spans each, on one core, the slowest
+// hundredth and all of them explained. Each size is a process of its own, for its peak memory.
+// BENCH_SEEDS changes how many servers.
+#include "tests/analysis/synthetic_score.h"
+#include "tests/bench/bench.h"
+
+enum { SEEDS = 1000, SPANS_PER_MESSAGE = 50 };
+
+static void score_all(struct bench_metrics *metrics)
+{
+    unsigned seeds = (unsigned)bench_setting("BENCH_SEEDS", SEEDS, 10, 1000000);
+    struct score score = {0};
+    for (uint64_t seed = 1; seed <= seeds; seed++)
+        if (score_seed(&score, seed, false, true) < 0 || score_seed(&score, seed, true, true) < 0)
+            bench_fail("seed %llu cannot be diagnosed", (unsigned long long)seed);
+    double error = 100 * score_median(&score.errors), cover = 100 * score_median(&score.coverage);
+    double right = 100.0 * score.right / score.scenarios;
+    double of_messages = 100 * (double)score.messages_right / (double)score.messages;
+    double quiet = 100.0 * score.quiet_right / score.quiet;
+    double far = 100 * quantile_sorted(score.errors.items, score.errors.count, 0.95);
+    printf("with function spans\n"
+           "  top cause right           %6.2f %% of %u servers with 1-3 causes\n"
+           "  of each slow message      %6.2f %% of %llu\n"
+           "  attribution error         %6.2f %% median, %.2f %% at p95, of %zu\n"
+           "  coverage of the slice     %6.2f %% median, %.2f %% least\n"
+           "  nothing reported          %6.2f %% of %u servers without a cause\n",
+           right, score.scenarios, of_messages, (unsigned long long)score.messages, error, far,
+           score.errors.count, cover, 100 * score.coverage.items[0], quiet, score.quiet);
+    bench_add(metrics, "%", right, "top_cause_right");
+    bench_add(metrics, "%", of_messages, "top_cause_right_of_messages");
+    bench_add(metrics, "%", error, "attribution_error_median");
+    bench_add(metrics, "%", far, "attribution_error_p95");
+    bench_add(metrics, "%", cover, "coverage_median");
+    bench_add(metrics, "%", 100 * score.coverage.items[0], "coverage_least");
+    bench_add(metrics, "%", quiet, "nothing_reported");
+    score_free(&score);
+}
+
+struct speed {
+    double tail_s, all_s; // processor time
+    double spans;         // per message
+    double peak_mib;
+    double attributions;
+};
+
+static double processor_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static double time_slice(const struct synthetic *s, double low, double *attributions)
+{
+    const struct diagnosis_slice slice = {.low = low, .high = 1};
+    struct diagnosis_input input = synthetic_input(s);
+    struct diagnosis diagnosis;
+    struct error err = {0};
+    double begin = processor_seconds();
+    if (diagnose(&input, &slice, &diagnosis, &err) < 0)
+        bench_fail("%s", err.text);
+    double seconds = processor_seconds() - begin;
+    *attributions = (double)diagnosis.attributions.count;
+    diagnosis_free(&diagnosis);
+    return seconds;
+}
+
+static struct speed measure(unsigned messages)
+{
+    struct synthetic_options options = {.seed = 1,
+                                        .messages = messages,
+                                        .gap_ns = 60000,
+                                        .noise = 0.1,
+                                        .causes = (1u << SYNTHETIC_CHOSEN) - 1,
+                                        .hits = messages / 2000,
+                                        .leaves = SPANS_PER_MESSAGE - 41,
+                                        .functions = true};
+    struct synthetic s;
+    struct speed speed;
+    struct rusage usage;
+    synthetic_build(&s, &options);
+    synthetic_trim(&s);
+    speed.spans = 0;
+    for (size_t c = 0; c < s.server.cores.count; c++)
+        speed.spans += (double)s.server.cores.items[c].spans.count / messages;
+    speed.tail_s = time_slice(&s, 0.99, &speed.attributions);
+    speed.all_s = time_slice(&s, 0, &speed.attributions);
+    getrusage(RUSAGE_SELF, &usage);
+    speed.peak_mib = (double)usage.ru_maxrss / 1024;
+    synthetic_free(&s);
+    return speed;
+}
+
+static struct speed measure_in_child(unsigned messages)
+{
+    struct speed speed;
+    int ends[2], status = 1;
+    if (pipe(ends) < 0)
+        bench_fail("no pipe");
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        speed = measure(messages);
+        _exit(write(ends[1], &speed, sizeof speed) == sizeof speed ? 0 : 1);
+    }
+    close(ends[1]);
+    ssize_t got = read(ends[0], &speed, sizeof speed);
+    close(ends[0]);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0 || got != sizeof speed)
+        bench_fail("diagnosing %u messages failed", messages);
+    return speed;
+}
+
+static void speed_of(struct bench_metrics *metrics, unsigned messages)
+{
+    struct speed speed = measure_in_child(messages);
+    printf("%10u messages, %.1f spans each: slowest 1 %% %6.2f s, all %6.2f s (%.2f us a message, "
+           "%.0f attributions), peak %.0f MiB\n",
+           messages, speed.spans, speed.tail_s, speed.all_s, speed.all_s / messages * 1e6,
+           speed.attributions, speed.peak_mib);
+    bench_add(metrics, "s", speed.tail_s, "slowest_hundredth_of_%u", messages);
+    bench_add(metrics, "s", speed.all_s, "all_of_%u", messages);
+    bench_add(metrics, "MiB", speed.peak_mib, "peak_memory_of_%u", messages);
+    bench_add(metrics, "spans", speed.spans, "spans_per_message_of_%u", messages);
+}
+
+int main(void)
+{
+    static struct bench_metrics metrics;
+    score_all(&metrics);
+    printf("speed, processor time\n");
+    speed_of(&metrics, 100000);
+    speed_of(&metrics, 1000000);
+    bench_write(&metrics, "diagnosis");
+    return 0;
+}
