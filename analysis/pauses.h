@@ -22,7 +22,7 @@ bool pause_after(const struct host_timeline *host, const struct thread_run *run,
 // How much of a thread's running time [begin_ns, end_ns) went to page faults. The kernel tells when
 // one begins, not when it ends: each is taken to last until the thread's next, but no longer than
 // PAGE_FAULT_MOST_NS. host may be NULL.
-enum { PAGE_FAULT_MOST_NS = 5000 };
+enum { PAGE_FAULT_MOST_NS = 20000 };
 double page_fault_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                      int64_t end_ns);
 
