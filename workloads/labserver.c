@@ -32,6 +32,7 @@
 #include "workloads/hash.h"
 #include "workloads/item_store.h"
 #include "workloads/lab.h"
+#include "workloads/lab_fault.h"
 #include "workloads/workload.h"
 
 enum {
@@ -52,6 +53,8 @@ struct settings {
     uint64_t began_tsc;
     double ticks_per_ns;
     struct item_store *store;
+    struct lab_fault fault;
+    const char *fault_log;
 };
 
 struct client {
@@ -61,7 +64,7 @@ struct client {
 };
 
 struct worker {
-    const struct settings *settings;
+    struct settings *settings; // only its fault changes
     pthread_t thread;
     int listener, epoll;
     gsl_rng *random;
@@ -87,7 +90,8 @@ static uint64_t exact_begin(const struct worker *worker)
 
 static void serve_for(struct worker *worker, double ns)
 {
-    const struct settings *settings = worker->settings;
+    struct settings *settings = worker->settings;
+    lab_fault_begin_service(&settings->fault);
     if (settings->drift > 0)
         ns *= 1 + settings->drift * (double)(tsc_now() - settings->began_tsc) /
                       (settings->ticks_per_ns * 1e9);
@@ -95,6 +99,7 @@ static void serve_for(struct worker *worker, double ns)
     worker->free_tsc = begin + (uint64_t)(ns * settings->ticks_per_ns);
     while (tsc_now() < worker->free_tsc)
         _mm_pause();
+    lab_fault_end_service(&settings->fault);
 }
 
 static void serve(struct worker *worker)
@@ -414,16 +419,21 @@ static int parse_drift(const char *text, double *drift, struct error *err)
 
 static void print_usage(FILE *out)
 {
-    fputs("usage: labserver --port PORT [--protocol memcached|lab] [--service DISTRIBUTION] "
-          "[--threads N] [--seed N] [--drift FACTOR] [--exact]\n\n"
-          "A server whose service time, spun before each answer, is drawn from a known "
-          "distribution: fixed:10us,\nexponential:10us, uniform:5us,15us, lognormal:10us,0.5, "
-          "bimodal:5us,100us,0.05, ... (fixed:0 when none\nis given; with lab, a request may "
-          "state its own). With --drift it grows by FACTOR of itself each second. With --exact it "
-          "holds "
-          "the server's own\nwork too, counted from the kernel's receive stamp, and the server "
-          "polls instead of sleeping.\nPrints \"ready\" when it listens; runs until killed.\n",
-          out);
+    fputs(
+        "usage: labserver --port PORT [--protocol memcached|lab] [--service DISTRIBUTION] "
+        "[--threads N] [--seed N] [--drift FACTOR] [--exact] [--fault KIND,LENGTH,EVERY "
+        "--fault-log FILE]\n\n"
+        "A server whose service time, spun before each answer, is drawn from a known "
+        "distribution: fixed:10us,\nexponential:10us, uniform:5us,15us, lognormal:10us,0.5, "
+        "bimodal:5us,100us,0.05, ... (fixed:0 when none\nis given; with lab, a request may "
+        "state its own). With --drift it grows by FACTOR of itself each second. With --exact it "
+        "holds "
+        "the server's own\nwork too, counted from the kernel's receive stamp, and the server "
+        "polls instead of sleeping.\nWith --fault it misbehaves for LENGTH once EVERY so often "
+        "and notes in FILE when: slow (a function takes that\nlong), calls (a function is "
+        "called over and over), pages (page faults), lock (a thread sleeps with the lock\nthat "
+        "each request takes); one worker.\nPrints \"ready\" when it listens; runs until killed.\n",
+        out);
 }
 
 // Returns 1 when --help was asked for.
@@ -436,6 +446,8 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
                                           {"protocol", required_argument, NULL, 'o'},
                                           {"drift", required_argument, NULL, 'd'},
                                           {"exact", no_argument, NULL, 'e'},
+                                          {"fault", required_argument, NULL, 'f'},
+                                          {"fault-log", required_argument, NULL, 'l'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     int status = 0, option;
@@ -454,6 +466,10 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
             status = parse_drift(optarg, &settings->drift, err);
         else if (option == 'e')
             settings->exact = true;
+        else if (option == 'f')
+            status = lab_fault_parse(optarg, &settings->fault, err);
+        else if (option == 'l')
+            settings->fault_log = optarg;
         else if (option == 'h')
             return 1;
         else
@@ -461,6 +477,10 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
     }
     if (status == 0 && (settings->port == 0 || optind < argc))
         status = error_set(err, ERROR_INPUT, "--port PORT is needed, and nothing but options");
+    if (status == 0 && (settings->fault.kind != LAB_FAULT_NONE) != (settings->fault_log != NULL))
+        status = error_set(err, ERROR_INPUT, "--fault and --fault-log go together");
+    if (status == 0 && settings->fault.kind != LAB_FAULT_NONE && settings->threads > 1)
+        status = error_set(err, ERROR_INPUT, "--fault takes one worker: no --threads");
     return status;
 }
 
@@ -487,6 +507,8 @@ int main(int argc, char **argv)
     }
     settings.ticks_per_ns = tsc_measure_hz(50000000) / 1e9;
     settings.began_tsc = tsc_now();
+    if (lab_fault_start(&settings.fault, settings.fault_log, &err) < 0)
+        return error_report(&err);
     for (unsigned i = 1; i < settings.threads; i++) {
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
             error_set(&err, ERROR_FAILED, "cannot start worker %u", i);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/lab_fault.h"
+
+#include <immintrin.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/units.h"
+
+enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
+
+static const size_t fresh_bytes = (size_t)1 << 30; // address space; used at some 4 GB/s
+
+static const char *const kind_names[] = {
+    [LAB_FAULT_NONE] = "none",   [LAB_FAULT_SLOW] = "slow", [LAB_FAULT_CALLS] = "calls",
+    [LAB_FAULT_PAGES] = "pages", [LAB_FAULT_LOCK] = "lock",
+};
+
+int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
+{
+    char kind[16], length[24], every[24];
+    if (sscanf(text, "%15[a-z],%23[^,],%23s", kind, length, every) != 3)
+        return error_set(err, ERROR_INPUT,
+                         "--fault: \"%s\" is not KIND,LENGTH,EVERY, such as slow,1ms,20ms", text);
+    if (units_parse_duration_ns(length, &fault->length_ns, err) < 0 ||
+        units_parse_duration_ns(every, &fault->every_ns, err) < 0)
+        return error_prefix(err, "--fault");
+    if (fault->length_ns == 0 || fault->length_ns >= fault->every_ns)
+        return error_set(err, ERROR_INPUT, "--fault: LENGTH must be more than 0, less than EVERY");
+    for (int k = LAB_FAULT_SLOW; k <= LAB_FAULT_LOCK; k++) {
+        if (strcmp(kind, kind_names[k]) == 0) {
+            fault->kind = (enum lab_fault_kind)k;
+            return 0;
+        }
+    }
+    return error_set(err, ERROR_INPUT, "--fault: \"%s\" is none of slow, calls, pages, lock", kind);
+}
+
+// Sleeps with the lock, once every so often, until the process ends.
+static void *sleep_with_lock(void *argument)
+{
+    struct lab_fault *fault = argument;
+    const struct timespec length = {(time_t)(fault->length_ns / 1000000000),
+                                    (long)(fault->length_ns % 1000000000)};
+    const uint64_t rest_ns = fault->every_ns - fault->length_ns;
+    const struct timespec rest = {(time_t)(rest_ns / 1000000000), (long)(rest_ns % 1000000000)};
+    for (;;) {
+        nanosleep(&rest, NULL);
+        pthread_mutex_lock(&fault->lock);
+        int64_t begin = fault_log_now();
+        nanosleep(&length, NULL);
+        int64_t end = fault_log_now();
+        pthread_mutex_unlock(&fault->lock);
+        fault_log_add(&fault->log, begin, end, kind_names[LAB_FAULT_LOCK]);
+    }
+    return NULL;
+}
+
+int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error *err)
+{
+    if (fault->kind == LAB_FAULT_NONE)
+        return 0;
+    int result = fault_log_open(&fault->log, log_path, err);
+    if (result < 0)
+        return result;
+    fault->due_ns = fault_log_now() + (int64_t)fault->every_ns;
+    if (fault->kind == LAB_FAULT_PAGES) {
+        fault->fresh = mmap(NULL, fresh_bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (fault->fresh == MAP_FAILED)
+            return error_set_errno(err, ERROR_FAILED, "cannot reserve memory for page faults");
+        fault->fresh_bytes = fresh_bytes;
+        madvise(fault->fresh, fresh_bytes, MADV_NOHUGEPAGE);
+    }
+    if (fault->kind == LAB_FAULT_LOCK) {
+        pthread_mutex_init(&fault->lock, NULL);
+        if (pthread_create(&fault->sleeper, NULL, sleep_with_lock, fault) != 0)
+            return error_set(err, ERROR_FAILED, "cannot start the thread that sleeps");
+    }
+    return 0;
+}
+
+static __attribute__((noinline)) int64_t slow_function(int64_t until_ns)
+{
+    int64_t now = fault_log_now();
+    while (now < until_ns) {
+        _mm_pause();
+        now = fault_log_now();
+    }
+    return now;
+}
+
+static __attribute__((noinline)) int64_t extra_call(void)
+{
+    return slow_function(fault_log_now() + EXTRA_CALL_NS);
+}
+
+static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, int64_t until_ns)
+{
+    int64_t now = fault_log_now();
+    while (now < until_ns && fault->fresh_bytes >= PAGE_BYTES) {
+        *(volatile char *)fault->fresh = 1;
+        fault->fresh += PAGE_BYTES;
+        fault->fresh_bytes -= PAGE_BYTES;
+        now = fault_log_now();
+    }
+    return now;
+}
+
+// The request during which a misbehaviour is due suffers it.
+static void misbehave(struct lab_fault *fault, int64_t begin_ns)
+{
+    int64_t until = begin_ns + (int64_t)fault->length_ns, end = begin_ns;
+    if (fault->kind == LAB_FAULT_SLOW)
+        end = slow_function(until);
+    else if (fault->kind == LAB_FAULT_PAGES)
+        end = touch_pages(fault, until);
+    else
+        while (end < until)
+            end = extra_call();
+    fault_log_add(&fault->log, begin_ns, end, kind_names[fault->kind]);
+    fault->due_ns = begin_ns + (int64_t)fault->every_ns;
+}
+
+void lab_fault_begin_service(struct lab_fault *fault)
+{
+    if (fault->kind == LAB_FAULT_NONE)
+        return;
+    if (fault->kind == LAB_FAULT_LOCK) {
+        pthread_mutex_lock(&fault->lock);
+        return;
+    }
+    int64_t now = fault_log_now();
+    if (now >= fault->due_ns && fault->log.used < FAULT_LOG_LINES)
+        misbehave(fault, now);
+}
+
+void lab_fault_end_service(struct lab_fault *fault)
+{
+    if (fault->kind == LAB_FAULT_LOCK)
+        pthread_mutex_unlock(&fault->lock);
+}

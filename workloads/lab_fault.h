@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// What labserver does wrong when it is told to: one kind of misbehaviour, for a stated time, once
+// every so often, each noted in a fault log. Ground truth for the diagnosis (design §15).
+#ifndef WORKLOADS_LAB_FAULT_H
+#define WORKLOADS_LAB_FAULT_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "workloads/fault_log.h"
+
+enum lab_fault_kind {
+    LAB_FAULT_NONE,
+    LAB_FAULT_SLOW,  // one function takes that long
+    LAB_FAULT_CALLS, // a short function is called over and over for that long
+    LAB_FAULT_PAGES, // memory never used before is touched, page by page, for that long
+    LAB_FAULT_LOCK,  // another thread sleeps that long with the lock that every request takes
+};
+
+struct lab_fault {
+    enum lab_fault_kind kind;
+    uint64_t length_ns, every_ns;
+    struct fault_log log;
+    int64_t due_ns;
+    char *fresh; // memory not touched yet (pages)
+    size_t fresh_bytes;
+    pthread_mutex_t lock; // taken by every request (lock)
+    pthread_t sleeper;
+};
+
+// "KIND,LENGTH,EVERY" with the kinds slow, calls, pages and lock: "slow,1ms,20ms".
+int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
+
+// Begins. Without a kind it does nothing. The fault must stay where it is until the process ends.
+int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error *err);
+
+// Around each request's service, by one thread at a time but for `lock`.
+void lab_fault_begin_service(struct lab_fault *fault);
+void lab_fault_end_service(struct lab_fault *fault);
+
+#endif
