@@ -32,6 +32,8 @@ bpf      := $(wildcard profiler/bpf/*.bpf.c)
 skeletons := $(bpf:profiler/bpf/%.bpf.c=$(BUILD)/profiler/bpf/%.skel.h)
 tests    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
+# Programs that tests run: what injects faults, and what scores the diagnosis of them.
+helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c)))
 fuzzers  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/fuzz_*.c))
 
 .PHONY: all deps deps-check demo check check-long bench fuzz install help clean format
@@ -107,6 +109,8 @@ $(BUILD)/tests/%: tests/%.c $(library)
 	$(if $(Q),@echo '  TEST  $@')
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(library) $(LDLIBS) -lcmocka
 
+$(BUILD)/tests/faults/inject: $(BUILD)/tests/faults/inject.skel.h
+
 $(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
 
 # --- what it needs -----------------------------------------------------------------------------
@@ -137,7 +141,7 @@ check: deps-check
 	$(Q)tests/run_tests.sh $(BUILD)
 
 .PHONY: tests-built
-tests-built: $(tests) $(benches)
+tests-built: $(tests) $(benches) $(helpers)
 	@:
 
 check-long: deps-check
@@ -185,4 +189,4 @@ format:
 clean:
 	rm -rf build build-*
 
--include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d)
+-include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d) $(helpers:=.d)

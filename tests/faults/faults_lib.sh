@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+#
+# Runs labserver under a fault of tests/faults/faults.table and scores the diagnosis. Sourced;
+# expects $BUILD.
+. tests/experiments/run_lib.sh
+build=$(cd "$BUILD" && pwd)
+
+need_faults() {
+    need_capture
+    need_program jq jq
+    need_program chrt util-linux
+    chrt -r 10 true 2>/dev/null || skip "no real-time scheduling here: it takes root"
+}
+
+# One column of a class's row: column CLASS NUMBER
+column() {
+    awk -F ' *[|] *' -v class="$1" -v column="$2" '$1 == class { print $column }' \
+        tests/faults/faults.table
+}
+
+classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults.table; }
+
+# Writes the experiment: fault_experiment CLASS DURATION LOG
+fault_experiment() {
+    local by fault server neighbours=
+    by=$(column "$1" 2)
+    fault=$(column "$1" 3)
+    server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""
+    local inject="\"$build/tests/faults/inject\", \"${fault// /\", \"}\", \"$3\""
+    case "$by" in
+        labserver) server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
+        inject)
+            neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [0]}"
+            ;;
+        network) # 10.181.0.2 is the second host
+            neighbours="  sink: {host: server, kind: command, cores: [0],
+         command: [\"$build/tests/faults/inject\", \"sink\"]}
+  fault: {host: client, kind: command, command: [$inject, \"10.181.0.2\"], cores: [1]}"
+            ;;
+    esac
+    cat <<EOF
+name: fault
+hosts:
+  client: {kind: netns, cores: [1]}
+  server: {kind: netns, cores: [0]}
+servers:
+  lab: {host: server, kind: command, command: [$server], shim: true}
+${neighbours:+neighbours:
+$neighbours}
+workload:
+  keys: {count: 1k}
+  values: {size: {fixed: 200}}
+load: {to: lab, rate: 5k, arrivals: exponential, connections: 32, depth: 16, duration: $2, seed: 1}
+EOF
+}
+
+# Runs it and prints the scores, a line of JSON. Everything is a real-time program, so that what else
+# the machine does is not what is measured; the load's arrivals are not what is tested either, so that
+# its verdict of them (exit 4) does not matter. fault_score CLASS DURATION
+fault_score() {
+    local status attempt
+    for attempt in 1 2 3; do
+        rm -rf "$work/run" "$work/fault.log"
+        fault_experiment "$1" "$2" "$work/fault.log" >"$work/fault.yaml"
+        chrt -r 10 "$taillight" run "$work/fault.yaml" --out "$work/run" --quiet \
+            >"$work/out" 2>"$work/run.err"
+        status=$?
+        [ $status -eq 0 ] || [ $status -eq 4 ] || fail "$1: the run ends with exit $status"
+        "$build/tests/faults/score" "$1" "$work/run" "$work/fault.log" "$(column "$1" 4)" \
+            "$(column "$1" 5)" 2>"$work/score.err" && return
+    done
+    fail "$1: no score"
+}
+
+# Whether the scores are as good: good_enough JSON RIGHT ERROR COVERAGE_MEDIAN COVERAGE_MIN EXPLAINED
+# The last: yes, or no where the fault must be located but not explained.
+good_enough() {
+    jq -e --argjson right "$2" --argjson error "$3" --argjson median "$4" --argjson least "$5" \
+        --arg explained "$6" '
+        .affected >= 10 and .right >= $right * .affected
+        and (if $explained == "yes" then
+                 (.attributed_ms / .injected_ms - 1 | fabs) <= $error
+                 and .coverage_median >= $median and .coverage_min >= $least
+             else .coverage_median < 0.5 end)' >/dev/null <<<"$1"
+}
+
+print_header() {
+    printf '%-28s %8s %7s %7s %7s %10s %10s %9s %9s\n' class affected right unseen lesser injected \
+        attributed coverage lowest
+}
+
+print_scores() {
+    jq -r '[.name, .affected, .right, .unseen, .lesser, .injected_ms, .attributed_ms, 100 * .coverage_median,
+            100 * .coverage_min] | @tsv' <<<"$1" | while IFS=$'\t' read -r name affected right unseen \
+        lesser injected attributed median least; do
+        printf '%-28s %8d %7d %7d %7d %7.1f ms %7.1f ms %7.1f %% %7.1f %%\n' "$name" "$affected" "$right" \
+            "$unseen" "$lesser" "$injected" "$attributed" "$median" "$least"
+    done
+    jq -r '.wrong | to_entries[] | "    taken for \(.key): \(.value)"' <<<"$1"
+}

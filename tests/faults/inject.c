@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+//
+// Makes one kind of trouble for a server, for a stated time, once every so often, and notes in a
+// fault log (workloads/fault_log.h) when exactly. It runs where the trouble is to be: in the
+// server's network namespace and on its core, or on the client's (network).
+//
+//     inject KIND LENGTH EVERY LOG [ADDRESS]
+//     inject sink
+//
+// hog      a real-time thread uses the core up
+// softoff  a thread uses the core up with softirqs held off, so that receiving waits too
+// softirq  a softirq uses the core up
+// timers   that many timers expire at once: LENGTH / 100 ns
+// stop     labserver is stopped, and continued
+// migrate  labserver is moved to the next core, and back
+// network  LENGTH / 10 us bundles of datagrams are sent to ADDRESS, where a sink has to be: it
+// costs
+//          the receiver several times as much to take a bundle apart as the sender to make it
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "workloads/fault_log.h"
+
+// What bpftool generates does not keep our warnings.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wconversion"
+#include "tests/faults/inject.skel.h"
+#pragma GCC diagnostic pop
+
+enum { TIMER_NS = 100, FLOOD_PORT = 9, FLOOD_SEGMENT = 64 };
+enum { BUNDLE_BYTES = 64 * FLOOD_SEGMENT, BUNDLE_NS = 10000 };
+
+struct injector {
+    uint64_t length_ns;
+    const char *address;
+    struct inject_bpf *programs; // softoff, softirq
+    int *timers;                 // timers
+    size_t timer_count;
+    pid_t server; // stop, migrate
+    int flood, echo;
+    struct sockaddr_in target;
+};
+
+struct interval {
+    int64_t begin_ns, end_ns;
+};
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec length = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    nanosleep(&length, NULL);
+}
+
+// --- using the core up ---------------------------------------------------------------------------
+
+static void hog(struct injector *injector, struct interval *out)
+{
+    out->begin_ns = fault_log_now();
+    do
+        out->end_ns = fault_log_now();
+    while (out->end_ns < out->begin_ns + (int64_t)injector->length_ns);
+}
+
+static int prepare_programs(struct injector *injector, struct error *err)
+{
+    injector->programs = inject_bpf__open_and_load();
+    if (!injector->programs)
+        return error_set_errno(err, ERROR_FAILED, "cannot load the BPF programs");
+    injector->programs->bss->length_ns = injector->length_ns;
+    return 0;
+}
+
+static int test_run(struct bpf_program *program)
+{
+    char packet[64] = {0};
+    LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = packet, .data_size_in = sizeof packet,
+                .repeat = 1);
+    int result = bpf_prog_test_run_opts(bpf_program__fd(program), &options);
+    return result < 0 ? result : (int)options.retval;
+}
+
+// What the programs noted, in the log's clock.
+static void take_occupation(struct injector *injector, struct interval *out)
+{
+    int64_t ahead = fault_log_now() - clock_ns(CLOCK_MONOTONIC);
+    out->begin_ns = (int64_t)injector->programs->bss->latest_begin + ahead;
+    out->end_ns = (int64_t)injector->programs->bss->latest_end + ahead;
+}
+
+static void hold_softirqs_off(struct injector *injector, struct interval *out)
+{
+    if (test_run(injector->programs->progs.softirqs_off) == 0)
+        take_occupation(injector, out);
+}
+
+static void occupy_softirq(struct injector *injector, struct interval *out)
+{
+    injector->programs->bss->latest_end = 0;
+    if (test_run(injector->programs->progs.start_timer) != 0)
+        return;
+    sleep_ns(2 * injector->length_ns + 1000000);
+    if (injector->programs->bss->latest_end)
+        take_occupation(injector, out);
+}
+
+// --- timers --------------------------------------------------------------------------------------
+
+static int prepare_timers(struct injector *injector, struct error *err)
+{
+    injector->timer_count = injector->length_ns / TIMER_NS;
+    const struct rlimit files = {injector->timer_count + 64, injector->timer_count + 64};
+    injector->timers = calloc(injector->timer_count, sizeof *injector->timers);
+    if (!injector->timers || setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot have %zu timers", injector->timer_count);
+    for (size_t i = 0; i < injector->timer_count; i++) {
+        injector->timers[i] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+        if (injector->timers[i] < 0)
+            return error_set_errno(err, ERROR_FAILED, "cannot make timer %zu", i);
+    }
+    return 0;
+}
+
+// They expire in one interrupt, in the order of their times; this thread's own wake-up, a real-time
+// thread's, is the last of them.
+static void expire_timers(struct injector *injector, struct interval *out)
+{
+    int64_t due = clock_ns(CLOCK_MONOTONIC) + 20000000;
+    struct itimerspec once = {.it_value = {(time_t)(due / 1000000000), (long)(due % 1000000000)}};
+    for (size_t i = 0; i < injector->timer_count; i++) {
+        timerfd_settime(injector->timers[i], TFD_TIMER_ABSTIME, &once, NULL);
+        if (i % 100 == 99)
+            sleep_ns(100000); // the server is to notice little of it
+    }
+    struct timespec last = once.it_value;
+    last.tv_nsec++;
+    if (clock_ns(CLOCK_MONOTONIC) > due)
+        return;
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &last, NULL);
+    out->end_ns = fault_log_now();
+    out->begin_ns = due + out->end_ns - clock_ns(CLOCK_MONOTONIC);
+}
+
+// --- the server ----------------------------------------------------------------------------------
+
+static bool is_our_server(const char *pid)
+{
+    char path[64], mine[64], its[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%.20s/comm", pid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    bool named = fgets(name, sizeof name, file) && strcmp(name, "labserver\n") == 0;
+    fclose(file);
+    snprintf(path, sizeof path, "/proc/%.20s/ns/net", pid);
+    ssize_t a = readlink("/proc/self/ns/net", mine, sizeof mine);
+    ssize_t b = readlink(path, its, sizeof its);
+    return named && a > 0 && a == b && memcmp(mine, its, (size_t)a) == 0;
+}
+
+static int find_server(struct injector *injector, struct error *err)
+{
+    DIR *processes = opendir("/proc");
+    for (struct dirent *entry; processes && !injector->server && (entry = readdir(processes));)
+        if (is_our_server(entry->d_name))
+            injector->server = (pid_t)atoi(entry->d_name);
+    if (processes)
+        closedir(processes);
+    return injector->server
+               ? 0
+               : error_set(err, ERROR_FAILED, "there is no labserver in this network namespace");
+}
+
+static void stop_server(struct injector *injector, struct interval *out)
+{
+    out->begin_ns = fault_log_now();
+    kill(injector->server, SIGSTOP);
+    sleep_ns(injector->length_ns);
+    kill(injector->server, SIGCONT);
+    out->end_ns = fault_log_now();
+}
+
+static void move_server(struct injector *injector, struct interval *out)
+{
+    cpu_set_t home, away;
+    CPU_ZERO(&away);
+    if (sched_getaffinity(injector->server, sizeof home, &home) < 0)
+        return;
+    CPU_SET(CPU_ISSET(0, &home) ? 1 : 0, &away);
+    out->begin_ns = fault_log_now();
+    sched_setaffinity(injector->server, sizeof away, &away);
+    sleep_ns(injector->length_ns);
+    sched_setaffinity(injector->server, sizeof home, &home);
+    out->end_ns = fault_log_now();
+}
+
+// --- the network ---------------------------------------------------------------------------------
+
+static int prepare_flood(struct injector *injector, struct error *err)
+{
+    const int segment = FLOOD_SEGMENT;
+    const struct timeval patience = {0, 100000};
+    injector->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(FLOOD_PORT)};
+    if (!injector->address ||
+        inet_pton(AF_INET, injector->address, &injector->target.sin_addr) != 1)
+        return error_set(err, ERROR_INPUT, "network: the server's ADDRESS is needed");
+    injector->flood = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    injector->echo = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+    if (injector->flood < 0 || injector->echo < 0 ||
+        setsockopt(injector->flood, SOL_UDP, UDP_SEGMENT, &segment, sizeof segment) < 0 ||
+        setsockopt(injector->echo, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot make the flood's sockets");
+    return 0;
+}
+
+static uint16_t internet_checksum(const void *bytes, size_t count)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i + 1 < count; i += 2) {
+        uint16_t word;
+        memcpy(&word, (const char *)bytes + i, 2);
+        sum += word;
+    }
+    sum = (sum >> 16) + (sum & 0xffff);
+    return (uint16_t) ~(sum + (sum >> 16));
+}
+
+// Answered by the kernel in the same softirq, after all that came before.
+static bool ping(struct injector *injector, uint16_t number)
+{
+    struct icmphdr request = {.type = ICMP_ECHO, .un.echo = {(uint16_t)getpid(), number}};
+    char reply[256];
+    request.checksum = internet_checksum(&request, sizeof request);
+    if (sendto(injector->echo, &request, sizeof request, 0, (void *)&injector->target,
+               sizeof injector->target) < 0)
+        return false;
+    while (recv(injector->echo, reply, sizeof reply, 0) >= (ssize_t)(20 + sizeof request)) {
+        struct icmphdr got;
+        memcpy(&got, reply + 20, sizeof got);
+        if (got.type == ICMP_ECHOREPLY && got.un.echo.id == request.un.echo.id &&
+            got.un.echo.sequence == number)
+            return true;
+    }
+    return false;
+}
+
+static void flood(struct injector *injector, struct interval *out)
+{
+    static const char bytes[BUNDLE_BYTES];
+    int64_t begin = fault_log_now();
+    for (uint64_t sent = 0; sent < injector->length_ns / BUNDLE_NS; sent++)
+        sendto(injector->flood, bytes, sizeof bytes, 0, (void *)&injector->target,
+               sizeof injector->target);
+    if (ping(injector, (uint16_t)(begin / 1000000))) {
+        out->begin_ns = begin;
+        out->end_ns = fault_log_now();
+    }
+}
+
+// Takes datagrams and reads none of them.
+static int be_sink(struct error *err)
+{
+    const struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(FLOOD_PORT)};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const void *)&any, sizeof any) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot be the flood's sink");
+    for (;;)
+        pause();
+}
+
+// --- the whole -----------------------------------------------------------------------------------
+
+static const struct kind {
+    const char *name;
+    int (*prepare)(struct injector *injector, struct error *err);
+    void (*make)(struct injector *injector, struct interval *out); // leaves *out zero: it failed
+} kinds[] = {
+    {"hog", NULL, hog},
+    {"softoff", prepare_programs, hold_softirqs_off},
+    {"softirq", prepare_programs, occupy_softirq},
+    {"timers", prepare_timers, expire_timers},
+    {"stop", find_server, stop_server},
+    {"migrate", find_server, move_server},
+    {"network", prepare_flood, flood},
+};
+
+static const struct kind *kind_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = {0};
+    struct injector injector = {.address = argc > 5 ? argv[5] : NULL};
+    struct fault_log log;
+    uint64_t every_ns;
+    const struct kind *kind = argc > 4 ? kind_of(argv[1]) : NULL;
+    if (argc == 2 && strcmp(argv[1], "sink") == 0 && be_sink(&err) < 0)
+        return error_report(&err);
+    if (!kind) {
+        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|network LENGTH EVERY LOG "
+              "[ADDRESS]\n",
+              stderr);
+        return 2;
+    }
+    if (units_parse_duration_ns(argv[2], &injector.length_ns, &err) < 0 ||
+        units_parse_duration_ns(argv[3], &every_ns, &err) < 0 ||
+        fault_log_open(&log, argv[4], &err) < 0 ||
+        (kind->prepare && kind->prepare(&injector, &err) < 0))
+        return error_report(&err);
+    const struct sched_param first = {.sched_priority = 50};
+    if (sched_setscheduler(0, SCHED_FIFO, &first) < 0 || mlockall(MCL_CURRENT | MCL_FUTURE) < 0) {
+        error_set_errno(&err, ERROR_FAILED, "cannot be a real-time program");
+        return error_report(&err);
+    }
+    while (log.used < FAULT_LOG_LINES) {
+        struct interval interval = {0};
+        sleep_ns(every_ns);
+        kind->make(&injector, &interval);
+        if (interval.end_ns)
+            fault_log_add(&log, interval.begin_ns, interval.end_ns, kind->name);
+    }
+    return 0;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+//
+// Scores the diagnosis of one run against the fault log of who misbehaved in it:
+//
+//     score NAME RUN LOG SCOPE CAUSES
+//
+// prints a JSON object. SCOPE says which of the messages that a fault held up are meant: `all` of
+// them, the one that was being served (`own`), or those behind it (`others`). CAUSES are the right
+// answers, "NAME (ROLE)" divided by semicolons; a * at the end of a name stands for anything.
+//
+// How much a fault held a message up is how long the fault lasted while the message was on the
+// server. A message counts as affected when that is beyond the noise (the 95th percentile of what
+// messages deviate that met no fault) and at least half of what it took longer than usual: where it
+// is less (`lesser`), something else did more, as a rule the queue that the fault left. Messages of
+// which the diagnosis itself says that it did not see enough (lost records took more than a
+// twentieth of the deviation) are counted as unseen and not judged.
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/run_analysis.h"
+#include "base/array.h"
+#include "base/error.h"
+#include "base/quantile.h"
+
+struct fault {
+    int64_t begin_ns, end_ns;
+    size_t own; // the message that was being served, SIZE_MAX: none
+};
+struct fault_array ARRAY_OF(struct fault);
+struct double_array ARRAY_OF(double);
+
+struct verdicts {
+    uint64_t affected, right, unseen, lesser;
+    double injected_ns, attributed_ns;
+    struct double_array coverage, errors;
+    json_t *wrong; // what else came first, and how often
+};
+
+static int compare_faults(const void *left, const void *right)
+{
+    const struct fault *a = left, *b = right;
+    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+static int read_faults(const char *path, struct fault_array *out, struct error *err)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return error_set_errno(err, ERROR_INPUT, "cannot read %s", path);
+    long long begin, end;
+    char kind[32];
+    while (fscanf(file, "%lld %lld %31s", &begin, &end, kind) == 3)
+        if (array_push(out, (struct fault){begin, end, SIZE_MAX}) < 0)
+            break;
+    fclose(file);
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, compare_faults);
+    return 0;
+}
+
+static int64_t leaves_server(const struct lifetime *life)
+{
+    return life->stamp_ns[lifetime_has(life, STAMP_SERVER_TX) ? STAMP_SERVER_TX : STAMP_REPLY];
+}
+
+// The first fault that ends after `time_ns`.
+static size_t first_fault(const struct fault_array *faults, int64_t time_ns)
+{
+    size_t i = 0;
+    while (i < faults->count && faults->items[i].end_ns <= time_ns)
+        i++;
+    return i;
+}
+
+static double held_up_ns(const struct fault_array *faults, const struct lifetime *life)
+{
+    int64_t from = life->stamp_ns[STAMP_NIC], to = leaves_server(life), sum = 0;
+    for (size_t i = first_fault(faults, from); i < faults->count && faults->items[i].begin_ns < to;
+         i++) {
+        int64_t begin = faults->items[i].begin_ns, end = faults->items[i].end_ns;
+        sum += (end < to ? end : to) - (begin > from ? begin : from);
+    }
+    return (double)sum;
+}
+
+// Who was being served all through a fault: the first to be answered after it.
+static void find_own(struct fault_array *faults, const struct lifetime_array *lives)
+{
+    for (size_t m = 0; m < lives->count; m++) {
+        const struct lifetime *life = &lives->items[m];
+        if (life->state != LIFETIME_WHOLE)
+            continue;
+        size_t i = first_fault(faults, life->stamp_ns[STAMP_APPLICATION]);
+        if (i == faults->count || faults->items[i].begin_ns < life->stamp_ns[STAMP_APPLICATION] ||
+            life->stamp_ns[STAMP_REPLY] < faults->items[i].end_ns)
+            continue;
+        struct fault *fault = &faults->items[i];
+        if (fault->own == SIZE_MAX ||
+            life->stamp_ns[STAMP_REPLY] < lives->items[fault->own].stamp_ns[STAMP_REPLY])
+            fault->own = m;
+    }
+}
+
+static bool in_scope(const struct fault_array *faults, const struct run_analysis *run,
+                     uint64_t message, const char *scope)
+{
+    if (strcmp(scope, "all") == 0)
+        return true;
+    size_t i = first_fault(faults, run->lifetimes.items[message].stamp_ns[STAMP_NIC]);
+    bool own = i < faults->count && faults->items[i].own == message;
+    return own == (strcmp(scope, "own") == 0);
+}
+
+static bool is_expected(const struct cause *cause, const char *causes)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s (%s)", cause->name, role_name(cause->role));
+    for (const char *at = causes; *at;) {
+        size_t bytes = strcspn(at, ";");
+        bool prefix = bytes > 0 && at[bytes - 1] == '*';
+        if (prefix ? strncmp(at, name, bytes - 1) == 0
+                   : strlen(name) == bytes && memcmp(at, name, bytes) == 0)
+            return true;
+        at += bytes + (at[bytes] == ';');
+    }
+    return false;
+}
+
+static bool is_unseen(const struct diagnosis *diagnosis, const struct diagnosed_message *message,
+                      size_t first, size_t after)
+{
+    double lost = 0;
+    for (size_t i = first; i < after; i++) {
+        const struct attribution *attribution = &diagnosis->attributions.items[i];
+        if (strcmp(diagnosis->causes.items[attribution->cause].name, "lost records") == 0)
+            lost += attribution->ns;
+    }
+    return lost > message->deviation_ns / 20;
+}
+
+// What messages deviate that no fault touched, nor the queue it left.
+static double noise_ns(const struct run_analysis *run, const struct fault_array *faults)
+{
+    const struct diagnosis *diagnosis = &run->diagnoses.items[0];
+    struct double_array quiet = {0};
+    for (size_t i = 0; i < diagnosis->messages.count; i++) {
+        const struct lifetime *life = &run->lifetimes.items[diagnosis->messages.items[i].lifetime];
+        int64_t from = life->stamp_ns[STAMP_INTENDED], to = life->stamp_ns[STAMP_REPLY_READ];
+        size_t f = 0;
+        while (f < faults->count &&
+               (faults->items[f].begin_ns > to ||
+                2 * faults->items[f].end_ns - faults->items[f].begin_ns < from))
+            f++;
+        if (f == faults->count)
+            (void)array_push(&quiet, diagnosis->messages.items[i].deviation_ns);
+    }
+    quantile_sort(quiet.items, quiet.count);
+    double noise = quiet.count ? quantile_sorted(quiet.items, quiet.count, 0.95) : 0;
+    array_free(&quiet);
+    return noise > diagnosis->granularity_ns ? noise : diagnosis->granularity_ns;
+}
+
+static void judge_message(const struct diagnosis *diagnosis,
+                          const struct diagnosed_message *message, size_t first, size_t after,
+                          double injected_ns, const char *causes, struct verdicts *out)
+{
+    double expected = 0;
+    const struct cause *top = NULL;
+    double top_ns = 0;
+    for (size_t i = first; i < after; i++) {
+        const struct attribution *attribution = &diagnosis->attributions.items[i];
+        const struct cause *cause = &diagnosis->causes.items[attribution->cause];
+        if (is_expected(cause, causes)) {
+            expected += attribution->ns;
+        } else if (attribution->ns > top_ns) {
+            top = cause;
+            top_ns = attribution->ns;
+        }
+    }
+    out->affected++;
+    out->injected_ns += injected_ns;
+    out->attributed_ns += expected;
+    (void)array_push(&out->coverage, message->explained_ns / message->deviation_ns);
+    (void)array_push(&out->errors, fabs(expected - injected_ns) / injected_ns);
+    if (expected > top_ns) {
+        out->right++;
+    } else {
+        char name[96] = "nothing";
+        if (top)
+            snprintf(name, sizeof name, "%s (%s)", top->name, role_name(top->role));
+        json_int_t before = json_integer_value(json_object_get(out->wrong, name));
+        json_object_set_new(out->wrong, name, json_integer(before + 1));
+    }
+}
+
+static void judge(const struct run_analysis *run, const struct fault_array *faults,
+                  const char *scope, const char *causes, struct verdicts *out)
+{
+    const struct diagnosis *diagnosis = &run->diagnoses.items[0];
+    double noise = noise_ns(run, faults);
+    size_t first = 0;
+    for (size_t i = 0; i < diagnosis->messages.count; i++) {
+        const struct diagnosed_message *message = &diagnosis->messages.items[i];
+        size_t after = first;
+        while (after < diagnosis->attributions.count &&
+               diagnosis->attributions.items[after].lifetime == message->lifetime)
+            after++;
+        double injected = held_up_ns(faults, &run->lifetimes.items[message->lifetime]);
+        if (injected > noise && message->deviation_ns > noise &&
+            in_scope(faults, run, message->lifetime, scope)) {
+            if (injected < message->deviation_ns / 2)
+                out->lesser++;
+            else if (is_unseen(diagnosis, message, first, after))
+                out->unseen++;
+            else
+                judge_message(diagnosis, message, first, after, injected, causes, out);
+        }
+        first = after;
+    }
+}
+
+static int print(const char *name, struct verdicts *v, size_t faults)
+{
+    quantile_sort(v->coverage.items, v->coverage.count);
+    quantile_sort(v->errors.items, v->errors.count);
+    bool any = v->affected > 0;
+    json_t *scores = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:O}", "name", name, "faults",
+        (json_int_t)faults, "affected", (json_int_t)v->affected, "right", (json_int_t)v->right,
+        "unseen", (json_int_t)v->unseen, "lesser", (json_int_t)v->lesser, "injected_ms",
+        v->injected_ns / 1e6, "attributed_ms", v->attributed_ns / 1e6, "error_median",
+        any ? quantile_sorted(v->errors.items, v->errors.count, 0.5) : 0.0, "coverage_median",
+        any ? quantile_sorted(v->coverage.items, v->coverage.count, 0.5) : 0.0, "coverage_min",
+        any ? v->coverage.items[0] : 0.0, "wrong", v->wrong);
+    int result = scores ? json_dumpf(scores, stdout, JSON_COMPACT | JSON_REAL_PRECISION(4)) : -1;
+    putchar('\n');
+    json_decref(scores);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = {0};
+    struct run_analysis run = {0};
+    struct fault_array faults = {0};
+    struct progress progress = {.quiet = true};
+    const struct diagnosis_slice everything = {.low = 0, .high = 1};
+    if (argc != 6) {
+        fputs("usage: score NAME RUN LOG all|own|others CAUSES\n", stderr);
+        return 2;
+    }
+    if (read_faults(argv[3], &faults, &err) < 0 ||
+        run_analyze(argv[2], &everything, 1, &progress, &run, &err) < 0)
+        return error_report(&err);
+    if (run.diagnoses.items[0].not_available) {
+        fprintf(stderr, "no verdict: %s\n", run.diagnoses.items[0].reason);
+        run_analysis_free(&run);
+        return 4;
+    }
+    struct verdicts verdicts = {.wrong = json_object()};
+    find_own(&faults, &run.lifetimes);
+    judge(&run, &faults, argv[4], argv[5], &verdicts);
+    int result = print(argv[1], &verdicts, faults.count);
+    json_decref(verdicts.wrong);
+    array_free(&verdicts.coverage);
+    array_free(&verdicts.errors);
+    array_free(&faults);
+    run_analysis_free(&run);
+    return result < 0 ? 1 : 0;
+}
