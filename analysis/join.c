@@ -81,14 +81,14 @@ static void init_lifetime(struct joiner *joiner, size_t index)
     if (sample->send_tsc)
         set_stamp(joiner, life, STAMP_SEND, host_time(joiner, HOST_CLOCK_TSC, sample->send_tsc),
                   NO_CORE);
-    if (sample->tx_ns && sample->tx_source == STAMP_SOFTWARE)
+    if (sample->tx_ns && sample->tx_source != STAMP_USER)
         set_stamp(joiner, life, STAMP_CLIENT_TX,
                   host_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns), NO_CORE);
     if (!sample_is_answered(sample) || !sample->reply_tsc)
         return;
     set_stamp(joiner, life, STAMP_REPLY_READ, host_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc),
               NO_CORE);
-    if (sample->rx_ns && sample->rx_source == STAMP_SOFTWARE) {
+    if (sample->rx_ns && sample->rx_source != STAMP_USER) {
         set_stamp(joiner, life, STAMP_CLIENT_RX,
                   host_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns), NO_CORE);
         if (sample->flags & SAMPLE_RX_COALESCED) {

@@ -130,7 +130,7 @@ static int resolve_length(struct resolver *r, int node)
 
 int resolve_load(struct resolver *r)
 {
-    static const char *const stamps[] = {"auto", "sw", "user"};
+    static const char *const stamps[] = {"auto", "hw", "sw", "user"};
     const struct load_spec *spec = &r->spec->load;
     struct experiment_load *load = &r->experiment->load;
     int node = yaml_child(r->source, yaml_root(r->source), "load"), result;
@@ -152,7 +152,7 @@ int resolve_load(struct resolver *r)
                                 &load->connections)) < 0 ||
         (result = resolve_count(r, node, "depth", spec->depth, 1, 4096, &load->depth)) < 0 ||
         (result = resolve_count(r, node, "seed", spec->seed, 0, 1ull << 53, &load->seed)) < 0 ||
-        (result = resolve_word(r, node, "stamps", spec->stamps, stamps, 3, &load->stamps)) < 0 ||
+        (result = resolve_word(r, node, "stamps", spec->stamps, stamps, 4, &load->stamps)) < 0 ||
         (result = resolve_length(r, node)) < 0 ||
         (result = resolve_duration(r, node, "timeout", spec->timeout, &load->timeout_ns)) < 0)
         return result;

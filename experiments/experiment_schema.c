@@ -145,7 +145,7 @@ static const cyaml_schema_field_t load_fields[] = {
     // Instead of a duration: as long as a percentile's interval needs to become that narrow.
     INSIDE("method", struct load_spec, method, method_fields),
     TEXT("seed", struct load_spec, seed),       // same seed, same requests [1]
-    TEXT("stamps", struct load_spec, stamps),   // auto, sw or user [auto]
+    TEXT("stamps", struct load_spec, stamps),   // auto, hw, sw or user [auto]
     TEXT("timeout", struct load_spec, timeout), // for one reply [1s]
     // Processes that load together, each from a host [one, on the host `from`]:
     ENTRIES("agents", struct load_spec, agents, agent_value), CYAML_FIELD_END};

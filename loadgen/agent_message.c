@@ -32,8 +32,8 @@ json_t *agent_plan_to_json(const struct agent_plan *plan, const struct workload 
 static int check_plan(const struct agent_plan *plan, int kind, int stamps, struct error *err)
 {
     const struct agent_spec *spec = &plan->spec;
-    bool right = kind >= 0 && kind <= AGENT_SYMMETRIC && stamps >= 0 && stamps <= STAMP_MODE_USER &&
-                 spec->rate > 0 && spec->connections >= 1 &&
+    bool right = kind >= 0 && kind <= AGENT_SYMMETRIC && stamps >= 0 &&
+                 stamps <= STAMP_MODE_HARDWARE && spec->rate > 0 && spec->connections >= 1 &&
                  spec->connections <= ENGINE_IN_FLIGHT_CAP && spec->depth <= ENGINE_IN_FLIGHT_CAP &&
                  spec->threads >= 1 && spec->threads <= spec->connections &&
                  plan->duration_ns > 0 && plan->quantile > 0 && plan->quantile < 1 &&
@@ -98,6 +98,9 @@ static const struct field fields[] = {
     FIELD(U32, depth),
     FIELD(BOOL, depth_is_cap),
     FIELD(BOOL, kernel_stamps),
+    FIELD(BOOL, hardware_stamps),
+    FIELD(U64, hardware_error_ns),
+    FIELD(ERROR, hardware_why),
     FIELD(ERROR, stamps_why),
     FIELD(ERROR, busy_poll_why),
     FIELD(U64, late_tsc),
@@ -128,6 +131,8 @@ static const struct field fields[] = {
     FIELD(U64, counts.datagrams_malformed),
     FIELD(U64, counts.datagrams_surplus),
     FIELD(U64, counts.datagrams_unassembled),
+    FIELD(U64, counts.tx_hardware),
+    FIELD(U64, counts.tx_software),
     FIELD(U64, counts.stamps_unknown),
     FIELD(ERROR, counts.first_break),
 };

@@ -31,6 +31,11 @@ static void add_figures(struct engine_result *pool, const struct engine_result *
         pool->depth = one->depth;
     pool->depth_is_cap |= one->depth_is_cap;
     pool->kernel_stamps &= one->kernel_stamps;
+    pool->hardware_stamps &= one->hardware_stamps;
+    if (one->hardware_error_ns > pool->hardware_error_ns)
+        pool->hardware_error_ns = one->hardware_error_ns;
+    if (one->hardware_why.kind)
+        pool->hardware_why = one->hardware_why;
     if (one->stamps_why.kind)
         pool->stamps_why = one->stamps_why;
     pool->thread_count += one->thread_count;

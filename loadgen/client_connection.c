@@ -210,12 +210,12 @@ void connection_answer(struct client_connection *connection, struct sample *samp
                         sample->status == SAMPLE_ERROR_REPLY, counts->in_flight);
     if (!context->kernel_stamps)
         return;
-    if (!arrival->rx_ns) {
+    if (!arrival->rx.ns) {
         counts->rx_missing++;
         return;
     }
-    sample->rx_ns = arrival->rx_ns;
-    sample->rx_source = STAMP_SOFTWARE;
+    sample->rx_ns = arrival->rx.ns;
+    sample->rx_source = (uint8_t)arrival->rx.source;
     // The stamp is that of the last segment; a reply that ends before the last byte may have come
     // with an earlier one.
     if (reply->end < arrival->stream_end) {
@@ -285,7 +285,7 @@ bool connection_receive(struct client_connection *connection)
         connection->bytes_received += (uint64_t)count;
         arrival.stream_end = connection->bytes_received;
         if (context->kernel_stamps)
-            arrival.rx_ns = client_stamps_receive_ns(&message);
+            arrival.rx = client_stamps_receive(&message);
         if (!take_bytes(connection, (size_t)count, &arrival)) {
             connection_end(connection, LOSS_MALFORMED, "a reply that the protocol does not allow");
             return true;
@@ -304,6 +304,15 @@ bool connection_receive(struct client_connection *connection)
     return any;
 }
 
+// Whether the NIC's stamp may still follow the kernel's of the same bytes. A NIC that accepts every
+// setting and delivers nothing is not waited for any longer.
+static bool hardware_may_follow(const struct connection_context *context)
+{
+    enum { PATIENCE = 64 };
+    return context->hardware_stamps &&
+           (context->counts->tx_hardware || context->counts->tx_software < PATIENCE);
+}
+
 int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc)
 {
     struct connection_context *context = connection->context;
@@ -313,11 +322,15 @@ int connection_take_stamps(struct client_connection *connection, uint64_t now_ts
     int taken = stamp_reader_take(context->reader, connection->socket_fd, &stamps);
     for (unsigned i = 0; i < stamps; i++) {
         const struct tx_stamp *stamp = &context->reader->stamps[i];
-        const struct stamp_wait *wait = stamp_waits_match(&connection->waits, stamp->last_byte);
+        bool hardware = stamp->at.source == STAMP_HARDWARE;
+        uint64_t *count = hardware ? &context->counts->tx_hardware : &context->counts->tx_software;
+        *count += 1;
+        const struct stamp_wait *wait = stamp_waits_match(
+            &connection->waits, stamp->last_byte, hardware || !hardware_may_follow(context));
         for (uint32_t k = 0; wait && k < wait->requests; k++) {
             struct sample *sample = connection_sample(connection, wait->first_slot + k);
-            sample->tx_ns = stamp->ns;
-            sample->tx_source = STAMP_SOFTWARE;
+            sample->tx_ns = stamp->at.ns;
+            sample->tx_source = (uint8_t)stamp->at.source;
         }
     }
     context->counts->foreign_errors += (unsigned)taken - stamps;

@@ -60,6 +60,8 @@ struct connection_counts {
     uint64_t datagrams_surplus;     // come before, or too late, or answer to nothing
     uint64_t datagrams_unassembled; // of replies for which there was no room
     uint64_t stamps_unknown; // TX stamps of connections since ended that belong to no request
+    // TX stamps that came, of the NIC and of the kernel.
+    uint64_t tx_hardware, tx_software;
     struct error first_break;
 };
 
@@ -94,7 +96,8 @@ struct connection_context {
     uint32_t open;              // connections that are open right now
     struct live_counters *live; // of this thread (loadgen/live_view.h); NULL: nobody looks
     bool kernel_stamps;
-    bool progress; // set when any connection had something to do
+    bool hardware_stamps; // of the NIC, beside the kernel's
+    bool progress;        // set when any connection had something to do
 };
 
 enum connection_state {

@@ -14,7 +14,8 @@ static inline struct sample *connection_sample(struct client_connection *connect
 
 // When bytes of replies came.
 struct arrival {
-    uint64_t tsc, rx_ns, stream_end;
+    uint64_t tsc, stream_end;
+    struct kernel_stamp rx;
 };
 
 // A request has its reply.

@@ -288,7 +288,7 @@ static int take_batch(struct client_connection *connection)
         connection_end(connection, LOSS_OTHER, strerror(errno));
     for (int i = 0; i < count; i++) {
         if (context->kernel_stamps)
-            arrival.rx_ns = client_stamps_receive_ns(&reader->messages[i].msg_hdr);
+            arrival.rx = client_stamps_receive(&reader->messages[i].msg_hdr);
         take_datagram(connection, &reader->messages[i], &arrival);
     }
     return count;

@@ -57,6 +57,8 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->datagrams_malformed += more->datagrams_malformed;
     all->datagrams_surplus += more->datagrams_surplus;
     all->datagrams_unassembled += more->datagrams_unassembled;
+    all->tx_hardware += more->tx_hardware;
+    all->tx_software += more->tx_software;
     all->stamps_unknown += more->stamps_unknown;
 }
 

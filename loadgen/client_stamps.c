@@ -13,6 +13,11 @@ enum { OPT_ID_TCP = 1 << 16 };
 static const unsigned stamp_flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE |
                                     SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY;
 
+// The NIC's stamps come beside the kernel's, not in their place: those that it does not deliver
+// have a substitute.
+static const unsigned hardware_flags = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE |
+                                       SOF_TIMESTAMPING_RAW_HARDWARE | SOF_TIMESTAMPING_OPT_TX_SWHW;
+
 static int set_flags(int socket_fd, unsigned flags)
 {
     return setsockopt(socket_fd, SOL_SOCKET, SO_TIMESTAMPING_NEW, &flags, sizeof flags);
@@ -25,13 +30,14 @@ static int refuse(struct error *err)
                            "Linux 5.1); use --stamps user");
 }
 
-int client_stamps_enable(int socket_fd, struct error *err)
+int client_stamps_enable(int socket_fd, bool hardware, struct error *err)
 {
-    if (set_flags(socket_fd, stamp_flags | SOF_TIMESTAMPING_OPT_ID | OPT_ID_TCP) == 0)
+    unsigned flags = stamp_flags | (hardware ? hardware_flags : 0);
+    if (set_flags(socket_fd, flags | SOF_TIMESTAMPING_OPT_ID | OPT_ID_TCP) == 0)
         return 0;
     // Without OPT_ID_TCP the count begins at the first unacknowledged byte: the same on a
     // connection that has not sent anything.
-    if (errno == EINVAL && set_flags(socket_fd, stamp_flags | SOF_TIMESTAMPING_OPT_ID) == 0)
+    if (errno == EINVAL && set_flags(socket_fd, flags | SOF_TIMESTAMPING_OPT_ID) == 0)
         return 0;
     return refuse(err);
 }
@@ -42,21 +48,25 @@ int client_stamps_supported(int socket_fd, struct error *err)
     return set_flags(socket_fd, stamp_flags) == 0 ? 0 : refuse(err);
 }
 
-static uint64_t software_ns(const struct cmsghdr *header)
+// ts[0] is the kernel's, ts[2] the NIC's.
+static struct kernel_stamp stamp_in(const struct cmsghdr *header)
 {
     struct scm_timestamping64 stamps;
     if (header->cmsg_len < CMSG_LEN(sizeof stamps))
-        return 0;
+        return (struct kernel_stamp){0};
     memcpy(&stamps, CMSG_DATA(header), sizeof stamps);
-    return (uint64_t)stamps.ts[0].tv_sec * 1000000000u + (uint64_t)stamps.ts[0].tv_nsec;
+    bool hardware = stamps.ts[2].tv_sec || stamps.ts[2].tv_nsec;
+    const struct __kernel_timespec *at = &stamps.ts[hardware ? 2 : 0];
+    uint64_t ns = (uint64_t)at->tv_sec * 1000000000u + (uint64_t)at->tv_nsec;
+    return (struct kernel_stamp){ns, !ns ? STAMP_NONE : hardware ? STAMP_HARDWARE : STAMP_SOFTWARE};
 }
 
-uint64_t client_stamps_receive_ns(struct msghdr *message)
+struct kernel_stamp client_stamps_receive(struct msghdr *message)
 {
     for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h))
         if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SO_TIMESTAMPING_NEW)
-            return software_ns(h);
-    return 0;
+            return stamp_in(h);
+    return (struct kernel_stamp){0};
 }
 
 bool client_stamps_parse_error(struct msghdr *message, struct tx_stamp *stamp)
@@ -65,7 +75,7 @@ bool client_stamps_parse_error(struct msghdr *message, struct tx_stamp *stamp)
     *stamp = (struct tx_stamp){0};
     for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h)) {
         if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SO_TIMESTAMPING_NEW) {
-            stamp->ns = software_ns(h);
+            stamp->at = stamp_in(h);
         } else if ((h->cmsg_level == SOL_IP && h->cmsg_type == IP_RECVERR) ||
                    (h->cmsg_level == SOL_IPV6 && h->cmsg_type == IPV6_RECVERR)) {
             struct sock_extended_err what;
@@ -77,7 +87,7 @@ bool client_stamps_parse_error(struct msghdr *message, struct tx_stamp *stamp)
             stamp->last_byte = what.ee_data;
         }
     }
-    return named && stamp->ns != 0;
+    return named && stamp->at.ns != 0;
 }
 
 static struct stamp_wait *wait_at(struct stamp_waits *waits, uint64_t sequence)
@@ -92,16 +102,19 @@ void stamp_waits_push(struct stamp_waits *waits, uint64_t last_byte, uint64_t fi
         waits->first++;
     if (waits->first == waits->next)
         waits->oldest_tsc = now_tsc;
-    *wait_at(waits, waits->next++) = (struct stamp_wait){last_byte, first_slot, requests, false};
+    *wait_at(waits, waits->next++) =
+        (struct stamp_wait){last_byte, first_slot, requests, false, false};
 }
 
-const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t last_byte)
+const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t last_byte, bool last)
 {
     const struct stamp_wait *found = NULL;
     for (uint64_t i = waits->first; i < waits->next && !found; i++) {
         struct stamp_wait *wait = wait_at(waits, i);
-        if ((uint32_t)wait->last_byte == last_byte && !wait->stamped) {
-            wait->stamped = true;
+        if ((uint32_t)wait->last_byte == last_byte && !wait->stamped &&
+            (last || !wait->half_stamped)) {
+            wait->stamped = last;
+            wait->half_stamped = true;
             found = wait;
         }
     }

@@ -14,29 +14,37 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
+#include "loadgen/sample_log.h"
 
 enum stamp_mode {
-    STAMP_MODE_AUTO, // kernel software stamps where the kernel gives them, else user time
+    STAMP_MODE_AUTO, // the NIC's where it stamps every packet, else the kernel's, else user time
     STAMP_MODE_SOFTWARE,
     STAMP_MODE_USER,
+    STAMP_MODE_HARDWARE,
 };
 
-// Turns RX and TX software stamps on. Call before the first byte is sent, so that byte 0 of the
-// connection is byte 0 of the stamps. ERROR_FAILED where the kernel has no such stamps.
-int client_stamps_enable(int socket_fd, struct error *err);
+// Turns RX and TX software stamps on, with `hardware` the NIC's beside them. Call before the first
+// byte is sent, so that byte 0 of the connection is byte 0 of the stamps. ERROR_FAILED where the
+// kernel has no such stamps.
+int client_stamps_enable(int socket_fd, bool hardware, struct error *err);
 
 // Whether that works here, asked of any TCP socket: 0, or ERROR_FAILED with the reason.
 int client_stamps_supported(int socket_fd, struct error *err);
 
 enum { STAMP_CONTROL_BYTES = 256, STAMP_BATCH = 32 };
 
-// The RX software stamp (CLOCK_REALTIME, ns) among a received message's control data; 0: none.
-uint64_t client_stamps_receive_ns(struct msghdr *message);
+struct kernel_stamp {
+    uint64_t ns; // CLOCK_REALTIME of STAMP_SOFTWARE, the NIC's clock of STAMP_HARDWARE
+    enum stamp_source source;
+};
+
+// The RX stamp among a received message's control data, the NIC's before the kernel's; {0}: none.
+struct kernel_stamp client_stamps_receive(struct msghdr *message);
 
 // One TX stamp from the error queue.
 struct tx_stamp {
     uint32_t last_byte; // low 32 bits of the offset of the send call's last byte
-    uint64_t ns;        // CLOCK_REALTIME
+    struct kernel_stamp at;
 };
 
 // Reads a TX stamp out of a message from the error queue. False: it holds something else.
@@ -48,7 +56,8 @@ struct stamp_wait {
     uint64_t last_byte;
     uint64_t first_slot;
     uint32_t requests;
-    bool stamped;
+    bool stamped;      // it awaits no more
+    bool half_stamped; // by the kernel; the NIC's stamp is still to come
 };
 
 // Send calls that await their stamps, oldest first. When it overflows the oldest is given up.
@@ -69,8 +78,10 @@ static inline uint32_t stamp_waits_count(const struct stamp_waits *waits)
 void stamp_waits_push(struct stamp_waits *waits, uint64_t last_byte, uint64_t first_slot,
                       uint32_t requests, uint64_t now_tsc);
 
-// The send call that stamp belongs to, or NULL (counted). Valid until the next push.
-const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t last_byte);
+// The send call that stamp belongs to, or NULL (counted). Valid until the next push. Unless it is
+// the `last` stamp of its bytes, the send call goes on waiting for another.
+const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t last_byte,
+                                           bool last);
 
 // Gives up every wait for slots before `slot`: they are about to be used again.
 void stamp_waits_forget_before(struct stamp_waits *waits, uint64_t slot);

@@ -20,6 +20,8 @@
 #include "base/tsc_rate.h"
 #include "loadgen/client_datagram.h"
 #include "loadgen/engine_worker.h"
+#include "loadgen/nic_clock.h"
+#include "loadgen/nic_stamps.h"
 #include "workloads/memcached_udp.h"
 
 enum {
@@ -36,6 +38,8 @@ struct engine {
     struct engine_worker **workers; // each in memory of its own
     uint32_t begun;                 // threads that run
     int signal_fd, news;
+    struct nic_stamps nic;
+    struct nic_clock nic_clock; // while shared.hardware_stamps
 };
 
 static uint64_t ticks(const struct engine *engine, uint64_t ns)
@@ -61,6 +65,27 @@ static int raise_file_limit(uint32_t connections, uint32_t threads, struct error
                      connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
 }
 
+// The NIC's stamps beside the kernel's, where it has them for every packet.
+static int choose_hardware_stamps(struct engine *engine, struct error *err)
+{
+    const struct engine_settings *settings = engine->shared.settings;
+    struct engine_result *result = engine->result;
+    if (settings->stamps == STAMP_MODE_SOFTWARE)
+        return 0;
+    int status = nic_stamps_begin((const struct sockaddr *)&settings->server->socket_address,
+                                  settings->server->socket_address_bytes, &engine->nic,
+                                  &result->hardware_why);
+    if (status == 0)
+        status =
+            nic_clock_begin(engine->nic.clock_index, &engine->nic_clock, &result->hardware_why);
+    engine->shared.hardware_stamps = result->hardware_stamps = status == 0;
+    if (status < 0 && settings->stamps == STAMP_MODE_HARDWARE) {
+        *err = result->hardware_why;
+        return status;
+    }
+    return 0;
+}
+
 // Kernel stamps where they can be had. Asks a socket of its own, so that "auto" knows before the
 // first connection is made.
 static int choose_stamps(struct engine *engine, struct error *err)
@@ -83,11 +108,11 @@ static int choose_stamps(struct engine *engine, struct error *err)
     int status = client_stamps_supported(probe, &engine->result->stamps_why);
     close(probe);
     engine->result->kernel_stamps = engine->shared.kernel_stamps = status == 0;
-    if (status < 0 && settings->stamps == STAMP_MODE_SOFTWARE) {
+    if (status < 0 && settings->stamps != STAMP_MODE_AUTO) {
         *err = engine->result->stamps_why;
         return status;
     }
-    return 0;
+    return status < 0 ? 0 : choose_hardware_stamps(engine, err);
 }
 
 // One core for each thread, the first ones that this process may run on. A single thread runs
@@ -389,6 +414,21 @@ static int merge_connections(struct engine *engine, struct error *err)
     return 0;
 }
 
+// From here on the stamps of the NIC are in CLOCK_REALTIME, as the others are.
+static void convert_hardware_stamps(struct engine *engine)
+{
+    struct engine_result *result = engine->result;
+    const struct nic_clock *clock = &engine->nic_clock;
+    result->hardware_error_ns = nic_clock_error_ns(clock);
+    for (size_t i = 0; i < result->sample_count; i++) {
+        struct sample *sample = &result->samples[i];
+        if (sample->tx_source == STAMP_HARDWARE)
+            sample->tx_ns = nic_clock_real_ns(clock, sample->tx_ns);
+        if (sample->rx_source == STAMP_HARDWARE)
+            sample->rx_ns = nic_clock_real_ns(clock, sample->rx_ns);
+    }
+}
+
 static int merge(struct engine *engine, struct error *err)
 {
     struct engine_result *result = engine->result;
@@ -418,6 +458,8 @@ static int merge(struct engine *engine, struct error *err)
     while (result->end == ENGINE_INTERRUPTED && result->sample_count &&
            result->samples[result->sample_count - 1].intended_tsc > result->end_tsc)
         result->sample_count--;
+    if (result->hardware_stamps)
+        convert_hardware_stamps(engine);
     for (size_t i = 0; result->kernel_stamps && i < result->sample_count; i++)
         result->stamps_missing += result->samples[i].sent_tsc && !result->samples[i].tx_ns;
     return 0;
@@ -441,6 +483,8 @@ static int run(struct engine *engine, struct error *err)
     release_threads(engine, start);
     await_threads(engine);
     join_threads(engine);
+    if (engine->shared.hardware_stamps)
+        nic_clock_stop(&engine->nic_clock);
     if (status < 0)
         return status;
     struct tsc_pair second = tsc_take_pair();
@@ -462,6 +506,9 @@ static void engine_close(struct engine *engine)
         free(worker);
     }
     free(engine->workers);
+    if (engine->shared.hardware_stamps)
+        nic_clock_free(&engine->nic_clock);
+    nic_stamps_end(&engine->nic);
     if (engine->signal_fd >= 0)
         close(engine->signal_fd);
     if (engine->news >= 0)

@@ -79,6 +79,9 @@ struct engine_result {
     bool kernel_stamps;
     bool closed_loop;
     bool requests_spent;        // of a closed loop: requests_max ended it
+    bool hardware_stamps;       // the NIC was told to stamp; what did come stands in the samples
+    uint64_t hardware_error_ns; // how far those may be off, having been converted
+    struct error hardware_why;  // why it was not although "auto" would have liked it
     struct error stamps_why;    // why there are none although "auto" would have liked them
     struct error busy_poll_why; // why sockets do not busy-poll although they were to
     uint64_t late_tsc;          // how much after the agreed instant the engine was ready to send

@@ -169,7 +169,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
                                     .busy_poll_us = settings->busy_poll_us,
                                     .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
                                     .live = settings->live ? &settings->live[worker->index] : NULL,
-                                    .kernel_stamps = shared->kernel_stamps};
+                                    .kernel_stamps = shared->kernel_stamps,
+                                    .hardware_stamps = shared->hardware_stamps};
     if (worker->context.live)
         live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
     if (!worker->connections || !worker->dirty || !worker->room.items || !worker->key ||

@@ -25,6 +25,7 @@ struct engine_shared {
     uint32_t thread_count;
     uint32_t depth;
     bool kernel_stamps;
+    bool hardware_stamps; // the NIC's, beside the kernel's
     double ticks_per_ns;
     size_t request_bytes;     // the longest request
     size_t value_bytes;       // the longest value

@@ -60,7 +60,7 @@ const struct option_spec load_plan_options[] = {
     OPTION_STRING("restart", 0, "COMMAND", struct load_options, restart,
                   "restarts the server between repetitions; its dataset is stored again"),
     OPTION_STRING("stamps", 0, "KIND", struct load_options, stamps,
-                  "auto (default), sw: kernel software stamps, user: none"),
+                  "auto (default); hw: the NIC's, sw: the kernel's, or an error; user: none"),
     OPTION_DURATION("timeout", 0, "TIME", struct load_options, timeout_ns,
                     "how long replies are waited for after the end (1s); over UDP each of them"),
     OPTION_DURATION("reconnect", 0, "TIME", struct load_options, reconnect_ns,
@@ -110,8 +110,11 @@ static int check_kinds(struct load_plan *plan, struct error *err)
         plan->stamps = STAMP_MODE_SOFTWARE;
     else if (strcmp(o->stamps, "user") == 0)
         plan->stamps = STAMP_MODE_USER;
+    else if (strcmp(o->stamps, "hw") == 0)
+        plan->stamps = STAMP_MODE_HARDWARE;
     else
-        return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, sw or user", o->stamps);
+        return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, hw, sw or user",
+                         o->stamps);
     return 0;
 }
 

@@ -48,9 +48,11 @@ static void count_statuses(const struct engine_result *result, struct load_summa
         summary->lost += sample->status == SAMPLE_LOST;
         if (!sample_is_answered(sample))
             continue;
-        bool software = sample->tx_source == STAMP_SOFTWARE && sample->rx_source == STAMP_SOFTWARE;
-        summary->stamps_software += software;
-        summary->stamps_user += !software;
+        bool stamped = sample->tx_source && sample->rx_source;
+        bool hardware = sample->tx_source == STAMP_HARDWARE && sample->rx_source == STAMP_HARDWARE;
+        summary->stamps_hardware += hardware;
+        summary->stamps_software += stamped && !hardware;
+        summary->stamps_user += !stamped;
     }
 }
 
@@ -387,9 +389,15 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "cpu_us_per_request", number_or_null(summary->cpu_us_per_request));
     json_object_set_new(json, "spin_fraction", number_or_null(summary->spin_fraction));
     json_object_set_new(json, "stamps",
-                        json_pack("{s:i,s:I,s:I}", "hw", 0, "sw",
+                        json_pack("{s:I,s:I,s:I}", "hw", (json_int_t)summary->stamps_hardware, "sw",
                                   (json_int_t)summary->stamps_software, "user",
                                   (json_int_t)summary->stamps_user));
+    json_object_set_new(
+        json, "hardware_stamps",
+        json_pack("{s:b,s:o,s:s*}", "on", result->hardware_stamps, "error_us",
+                  result->hardware_stamps ? json_real((double)result->hardware_error_ns / 1e3)
+                                          : json_null(),
+                  "why", result->hardware_why.kind ? result->hardware_why.text : NULL));
     set_count(json, "unmatched_stamps",
               result->stamps_missing + result->stamps_unknown + counts->rx_missing);
     set_count(json, "tx_stamps_missing", result->stamps_missing);
@@ -493,13 +501,14 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     print_small(out, "\n  client     ", summary->cpu_us_per_request, " us of CPU a request");
     print_small(out, ", ", summary->spin_fraction * 100, " % of the time idle (spinning)\n");
     if (result->kernel_stamps)
-        fprintf(
-            out,
-            "  stamps     %llu by the kernel, %llu by this program; TX missing %llu, RX missing "
-            "%llu, RX coalesced %llu, unknown %llu\n",
-            (count_type)summary->stamps_software, (count_type)summary->stamps_user,
-            (count_type)result->stamps_missing, (count_type)counts->rx_missing,
-            (count_type)counts->rx_coalesced, (count_type)result->stamps_unknown);
+        fprintf(out,
+                "  stamps     %llu by the NIC, %llu by the kernel, %llu by this program; TX "
+                "missing %llu, "
+                "RX missing %llu, RX coalesced %llu, unknown %llu\n",
+                (count_type)summary->stamps_hardware, (count_type)summary->stamps_software,
+                (count_type)summary->stamps_user, (count_type)result->stamps_missing,
+                (count_type)counts->rx_missing, (count_type)counts->rx_coalesced,
+                (count_type)result->stamps_unknown);
     else
         fprintf(out, "  stamps     by this program only%s%s\n", result->stamps_why.kind ? ": " : "",
                 result->stamps_why.text);

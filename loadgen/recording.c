@@ -120,7 +120,7 @@ static double ticks_per_ns(const struct sample *samples, size_t count)
 {
     const struct sample *first = NULL, *last = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (!samples[i].tx_ns || samples[i].tx_source != STAMP_SOFTWARE)
+        if (!samples[i].tx_ns || samples[i].tx_source == STAMP_USER)
             continue;
         first = first ? first : &samples[i];
         last = &samples[i];
