@@ -146,6 +146,23 @@ static void overflow_gives_up_the_oldest(void **state)
     assert_int_equal(stamp_waits_count(&waits), 0);
 }
 
+static void the_nics_stamp_follows_the_kernels(void **state)
+{
+    (void)state;
+    struct stamp_waits waits = {0};
+    stamp_waits_push(&waits, 9, 0, 1, 0);
+    stamp_waits_push(&waits, 19, 1, 1, 0);
+    assert_int_equal(stamp_waits_match(&waits, 9, false)->first_slot, 0);
+    assert_int_equal(stamp_waits_count(&waits), 2);   // the NIC's is to come
+    assert_null(stamp_waits_match(&waits, 9, false)); // the kernel's again: a retransmission
+    assert_int_equal(stamp_waits_match(&waits, 9, true)->first_slot, 0);
+    assert_int_equal(stamp_waits_count(&waits), 1);
+    assert_int_equal(stamp_waits_match(&waits, 19, true)->first_slot,
+                     1); // and without the kernel's
+    assert_int_equal(stamp_waits_count(&waits), 0);
+    assert_int_equal(waits.unknown, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +171,7 @@ int main(void)
         cmocka_unit_test(stamps_find_their_send),
         cmocka_unit_test(offsets_beyond_32_bits_match),
         cmocka_unit_test(overflow_gives_up_the_oldest),
+        cmocka_unit_test(the_nics_stamp_follows_the_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

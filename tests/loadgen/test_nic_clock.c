@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// A NIC's clock told in CLOCK_REALTIME: on, between and beyond the knots, at wrong rates. What
+// needs a NIC is tested in the guest (tests/guest/test_hardware_stamps.sh).
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "loadgen/nic_clock.h"
+
+static const int64_t real_begin = 1763000000000000000, phc_begin = 1000000000000000;
+
+// The PHC is fast by so many parts per 10^9.
+static int64_t phc_at(int64_t real_ns, int64_t ppb)
+{
+    int64_t since = real_ns - real_begin;
+    return phc_begin + since + since / 1000000 * ppb / 1000;
+}
+
+static void lines_between_knots(void **state)
+{
+    (void)state;
+    struct nic_clock clock = {.fd = -1, .wake = -1};
+    for (int64_t ms = 0; ms <= 60000; ms += 100) {
+        int64_t real_ns = real_begin + ms * 1000000;
+        assert_int_equal(
+            array_push(&clock.knots, (struct nic_clock_knot){phc_at(real_ns, 50000), real_ns,
+                                                             ms == 700 ? 90 : 40}),
+            0);
+    }
+    for (int64_t ms = -50; ms <= 60050; ms += 25) {
+        int64_t real_ns = real_begin + ms * 1000000;
+        int64_t found = (int64_t)nic_clock_real_ns(&clock, (uint64_t)phc_at(real_ns, 50000));
+        assert_in_range((uint64_t)(found - real_ns + 2), 0, 4);
+    }
+    assert_int_equal(nic_clock_error_ns(&clock), 90);
+    nic_clock_free(&clock);
+}
+
+static void one_knot_is_an_offset(void **state)
+{
+    (void)state;
+    struct nic_clock clock = {.fd = -1, .wake = -1};
+    assert_int_equal(array_push(&clock.knots, (struct nic_clock_knot){phc_begin, real_begin, 1}),
+                     0);
+    assert_true(nic_clock_real_ns(&clock, (uint64_t)phc_begin + 5) == (uint64_t)real_begin + 5);
+    assert_true(nic_clock_real_ns(&clock, (uint64_t)phc_begin - 5) == (uint64_t)real_begin - 5);
+    nic_clock_free(&clock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_between_knots),
+        cmocka_unit_test(one_knot_is_an_offset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
