@@ -72,6 +72,8 @@ $(BUILD)/taillight: $(BUILD)/taillight.o $(library)
 # The report's page lies inside the program; the compiler does not see which files that takes.
 $(BUILD)/analysis/report/page_assets.o: $(wildcard analysis/report/page*.html analysis/report/page*.css analysis/report/page*.js)
 
+$(BUILD)/analysis/categories.o: analysis/categories.csv
+
 $(BUILD)/workloads/presets.o: $(wildcard workloads/*.yaml)
 
 # --- the shim: lives in other people's processes, so it links nothing but libc -----------------

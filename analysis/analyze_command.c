@@ -15,11 +15,14 @@
 
 struct analyze_options {
     struct slice_options slices;
+    const char *categories;
     bool json, quiet;
 };
 
 static const struct option_spec options[] = {
     SLICE_OPTIONS(struct analyze_options, slices),
+    OPTION_STRING("categories", 0, "FILE", struct analyze_options, categories,
+                  "categories of causes of your own, before the program's"),
     OPTION_FLAG("json", 0, struct analyze_options, json,
                 "print summary.json's document on stdout, and nothing else"),
     OPTION_FLAG("quiet", 'q', struct analyze_options, quiet, "no progress on stderr"),
@@ -84,14 +87,15 @@ static void print_causes(const struct run_analysis *run, const struct diagnosis 
         printf(": N/A: %s\n", diagnosis->reason);
         return;
     }
-    printf(", normal is %s:\n  %-52s %9s %11s %11s\n",
+    printf(", normal is %s:\n  %-44s %-24s %9s %11s %11s\n",
            units_format_ns(diagnosis->reference_latency_ns, total, sizeof total), "cause",
-           "messages", "median", "total");
+           "category", "messages", "median", "total");
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
         snprintf(name, sizeof name, "%s (%s)%s", cause->name, role_name(cause->role),
                  cause->explains ? "" : " *");
-        printf("  %-52s %9llu %11s %11s\n", name, (unsigned long long)cause->messages,
+        printf("  %-44s %-24s %9llu %11s %11s\n", name, cause->category,
+               (unsigned long long)cause->messages,
                units_format_ns(cause->median_ns, median, sizeof median),
                units_format_ns(cause->total_ns, total, sizeof total));
     }
@@ -124,11 +128,18 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
     struct diagnosis_slice_array slices = {0};
     struct run_analysis run = {0};
     struct progress progress;
+    struct categories categories = {0};
     int result = slice_options_read(&chosen->slices, &slices, err);
     progress_init(&progress, chosen->quiet);
     if (result == 0)
-        result = run_analyze(run_dir, slices.items, slices.count, &progress, &run, err);
+        result = categories_init(&categories, err);
+    if (result == 0 && chosen->categories)
+        result = categories_add_file(&categories, chosen->categories, err);
+    if (result == 0)
+        result =
+            run_analyze(run_dir, slices.items, slices.count, &categories, &progress, &run, err);
     array_free(&slices);
+    categories_free(&categories);
     if (result < 0)
         return result;
     result = run_analysis_write(&run, err);

@@ -24,6 +24,7 @@ struct explainer {
     struct component_share_array shares;
     struct path_share_array paths;
     struct function_analysis functions;
+    struct index_array known; // component plus 1 of each path and anomaly; 0: not met yet
 };
 
 // Appends ns of a cause, which still is a component, to those of the message since `first`; what
@@ -49,6 +50,39 @@ static bool scatters(const struct component *component)
     return component->class != CAUSE_BLOCKING;
 }
 
+// A function's own category, or else that of who calls it: helpers are named for all purposes.
+static const char *category_of_path(const struct explainer *explainer, uint32_t path)
+{
+    const struct path_node *nodes = explainer->decomposer->paths.nodes.items;
+    const struct component_table *table = explainer->decomposer->table;
+    const char *category = NULL;
+    uint32_t outermost = path;
+    for (; path != NO_PATH && !category; outermost = path, path = nodes[path].parent)
+        category =
+            categories_of_function(table->categories, table->host->names.items[nodes[path].name]);
+    if (category || nodes[outermost].component == COMPONENT_APPLICATION)
+        return category ? category : "application";
+    return nodes[outermost].kernel ? "kernel"
+                                   : table->components.items[nodes[outermost].component].category;
+}
+
+static int64_t component_of_found(struct explainer *explainer, const struct function_cause *found,
+                                  uint32_t within)
+{
+    size_t slot = (size_t)found->path * ANOMALIES + found->anomaly;
+    while (explainer->known.count <= slot)
+        if (array_push(&explainer->known, 0u) < 0)
+            return -1;
+    if (explainer->known.items[slot])
+        return (int64_t)explainer->known.items[slot] - 1;
+    struct component_table *table = explainer->decomposer->table;
+    uint32_t name = explainer->decomposer->paths.nodes.items[found->path].name;
+    int64_t component = component_of_function(table, table->host->names.items[name], found->anomaly,
+                                              within, category_of_path(explainer, found->path));
+    explainer->known.items[slot] = (uint32_t)(component + 1); // 0 after a failure
+    return component;
+}
+
 // Appends the functions that deviate within a component that took `beyond` more than usual; sets
 // how much they explain.
 static int attribute_functions(struct explainer *explainer, size_t first, uint64_t lifetime,
@@ -58,11 +92,7 @@ static int attribute_functions(struct explainer *explainer, size_t first, uint64
     *explained = function_analysis_explain(functions, within, beyond);
     for (size_t i = 0; i < functions->found.count; i++) {
         const struct function_cause *found = &functions->found.items[i];
-        const struct call_paths *paths = &explainer->decomposer->paths;
-        const char *name =
-            explainer->decomposer->in->server->names.items[paths->nodes.items[found->path].name];
-        int64_t component =
-            component_of_function(explainer->decomposer->table, name, found->anomaly, within);
+        int64_t component = component_of_found(explainer, found, within);
         if (component < 0 ||
             push(explainer->out, first, lifetime, (uint32_t)component, found->ns) < 0)
             return -1;
@@ -146,6 +176,7 @@ static int attribute_messages(struct diagnosis *out, struct decomposer *decompos
     function_analysis_fini(&explainer.functions);
     array_free(&explainer.shares);
     array_free(&explainer.paths);
+    array_free(&explainer.known);
     return result;
 }
 
@@ -165,6 +196,8 @@ static struct cause summarise(const struct component *component,
                           .explains = component->explains,
                           .messages = count};
     memcpy(cause.name, component->name, sizeof cause.name);
+    snprintf(cause.category, sizeof cause.category, "%s",
+             component->category ? component->category : "other");
     for (size_t i = 0; i < count; i++) {
         scratch[i] = ascending[i].ns;
         cause.total_ns += scratch[i];

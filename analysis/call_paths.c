@@ -92,6 +92,7 @@ int call_paths_add(struct call_paths *paths, uint32_t component,
         struct path_node *node = &paths->nodes.items[at];
         if (node->ns <= 0 && node->calls == 0 && array_push(&paths->touched, at) < 0)
             return -1;
+        node->kernel = functions[level]->id & SPAN_ID_KERNEL;
         node->ns += ns;
         node->calls += functions[level]->begin_ns == begin_ns && begin_ns != context_begin_ns;
     }

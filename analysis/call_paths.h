@@ -6,6 +6,7 @@
 #ifndef ANALYSIS_CALL_PATHS_H
 #define ANALYSIS_CALL_PATHS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct path_node {
     uint32_t name;  // of the function, index into the host's names
     uint32_t calls; // of the message at hand
     double ns;
+    bool kernel; // the kernel's code
 };
 struct path_array ARRAY_OF(struct path_node);
 enum { NO_PATH = 0xffffffff };

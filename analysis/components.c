@@ -8,34 +8,45 @@
 #include "analysis/pauses.h"
 
 static const struct component fixed_components[FIXED_COMPONENTS] = {
-    [COMPONENT_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT, CAUSE_STAGE, true, false},
-    [COMPONENT_CLIENT_STACK] = {"client stack", ROLE_CLIENT, CAUSE_STAGE, true, false},
-    [COMPONENT_NETWORK_TO_SERVER] = {"network to server", ROLE_NETWORK, CAUSE_STAGE, true, false},
-    [COMPONENT_NETWORK_TO_CLIENT] = {"network to client", ROLE_NETWORK, CAUSE_STAGE, true, false},
-    [COMPONENT_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT, CAUSE_STAGE, true, false},
-    [COMPONENT_INTERRUPT_DELIVERY] = {"interrupt delivery", ROLE_R, CAUSE_GAP, true, false},
-    [COMPONENT_IDLE_R] = {"idle gap", ROLE_R, CAUSE_GAP, true, false},
-    [COMPONENT_BLOCKING_R] = {"head-of-line blocking", ROLE_R, CAUSE_BLOCKING, true, false},
-    [COMPONENT_UNKNOWN_R] = {"lost records", ROLE_R, CAUSE_UNEXPLAINED, false, false},
-    [COMPONENT_WAKE_UP] = {"wake-up latency", ROLE_A, CAUSE_GAP, true, false},
-    [COMPONENT_IDLE_A] = {"idle gap", ROLE_A, CAUSE_GAP, true, false},
-    [COMPONENT_BLOCKING_A] = {"head-of-line blocking", ROLE_A, CAUSE_BLOCKING, true, false},
+    [COMPONENT_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT, CAUSE_STAGE, true, false, "client"},
+    [COMPONENT_CLIENT_STACK] = {"client stack", ROLE_CLIENT, CAUSE_STAGE, true, false, "client"},
+    [COMPONENT_NETWORK_TO_SERVER] = {"network to server", ROLE_NETWORK, CAUSE_STAGE, true, false,
+                                     "network"},
+    [COMPONENT_NETWORK_TO_CLIENT] = {"network to client", ROLE_NETWORK, CAUSE_STAGE, true, false,
+                                     "network"},
+    [COMPONENT_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT, CAUSE_STAGE, true, false,
+                                  "client"},
+    [COMPONENT_INTERRUPT_DELIVERY] = {"interrupt delivery", ROLE_R, CAUSE_GAP, true, false,
+                                      "NIC delay"},
+    [COMPONENT_IDLE_R] = {"idle gap", ROLE_R, CAUSE_GAP, true, false, "idle"},
+    [COMPONENT_BLOCKING_R] = {"head-of-line blocking", ROLE_R, CAUSE_BLOCKING, true, false,
+                              "head-of-line blocking"},
+    [COMPONENT_UNKNOWN_R] = {"lost records", ROLE_R, CAUSE_UNEXPLAINED, false, false,
+                             "lost records"},
+    [COMPONENT_WAKE_UP] = {"wake-up latency", ROLE_A, CAUSE_GAP, true, false, "scheduling"},
+    [COMPONENT_IDLE_A] = {"idle gap", ROLE_A, CAUSE_GAP, true, false, "idle"},
+    [COMPONENT_BLOCKING_A] = {"head-of-line blocking", ROLE_A, CAUSE_BLOCKING, true, false,
+                              "head-of-line blocking"},
     [COMPONENT_BLOCKING_CONNECTION_A] = {"head-of-line blocking (same connection)", ROLE_A,
-                                         CAUSE_BLOCKING, true, false},
+                                         CAUSE_BLOCKING, true, false, "head-of-line blocking"},
     [COMPONENT_BLOCKING_THREAD_A] = {"head-of-line blocking (other thread)", ROLE_A, CAUSE_BLOCKING,
-                                     true, false},
-    [COMPONENT_PAGE_FAULTS] = {"page faults", ROLE_A, CAUSE_CONTEXT, true, false},
-    [COMPONENT_MIGRATION] = {"scheduler migration", ROLE_A, CAUSE_GAP, true, false},
-    [COMPONENT_APPLICATION] = {"application time", ROLE_A, CAUSE_UNEXPLAINED, false, true},
-    [COMPONENT_SERVER_STACK] = {"server stack", ROLE_A, CAUSE_UNEXPLAINED, false, true},
-    [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false, false},
+                                     true, false, "head-of-line blocking"},
+    [COMPONENT_PAGE_FAULTS] = {"page faults", ROLE_A, CAUSE_CONTEXT, true, false, "page faults"},
+    [COMPONENT_MIGRATION] = {"scheduler migration", ROLE_A, CAUSE_GAP, true, false, "scheduling"},
+    [COMPONENT_APPLICATION] = {"application time", ROLE_A, CAUSE_UNEXPLAINED, false, true,
+                               "application"},
+    [COMPONENT_SERVER_STACK] = {"server stack", ROLE_A, CAUSE_UNEXPLAINED, false, true,
+                                "server stack"},
+    [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false, false,
+                             "lost records"},
 };
 
 enum { KINDS = 8, CORE_ROLES = 2 }; // enum span_kind, and R or A
 
-int component_table_init(struct component_table *table, const struct host_timeline *host)
+int component_table_init(struct component_table *table, const struct host_timeline *host,
+                         const struct categories *categories)
 {
-    *table = (struct component_table){.host = host};
+    *table = (struct component_table){.host = host, .categories = categories};
     size_t names = host ? host->names.count : 0;
     table->by_context = calloc((names + 1) * KINDS * CORE_ROLES, sizeof *table->by_context);
     if (!table->by_context)
@@ -87,6 +98,7 @@ int64_t component_of_pause(struct component_table *table, uint32_t pause)
 {
     struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
     pause_name(pause, component.name, sizeof component.name);
+    component.category = categories_of_wait(table->categories, component.name);
     return find_or_add(table, &component);
 }
 
@@ -99,7 +111,9 @@ int64_t component_of_context(struct component_table *table, const struct span *s
         return (int64_t)table->by_context[slot] - 1;
     struct component component = {
         .role = role, .class = CAUSE_CONTEXT, .explains = true, .functions = true};
-    name_context(&component, table->host->names.items[span->name], span->kind);
+    const char *name = table->host->names.items[span->name];
+    name_context(&component, name, span->kind);
+    component.category = categories_of_context(table->categories, span->kind, name);
     int64_t number = find_or_add(table, &component);
     if (number >= 0)
         table->by_context[slot] = (uint32_t)number + 1;
@@ -107,15 +121,17 @@ int64_t component_of_context(struct component_table *table, const struct span *s
 }
 
 int64_t component_of_function(struct component_table *table, const char *function,
-                              enum function_anomaly anomaly, uint32_t within)
+                              enum function_anomaly anomaly, uint32_t within, const char *category)
 {
     static const char *const forms[ANOMALIES] = {
         [FUNCTION_SLOWER] = "%.47s slower",
         [FUNCTION_MORE_CALLS] = "%.42s called more often",
         [FUNCTION_UNEXPECTED] = "unexpected %.51s",
     };
-    struct component component = {
-        .role = table->components.items[within].role, .class = CAUSE_FUNCTION, .explains = true};
+    struct component component = {.role = table->components.items[within].role,
+                                  .class = CAUSE_FUNCTION,
+                                  .explains = true,
+                                  .category = category};
     snprintf(component.name, sizeof component.name, forms[anomaly], function);
     return find_or_add(table, &component);
 }

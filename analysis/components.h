@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "analysis/categories.h"
 #include "analysis/diagnosis.h"
 #include "analysis/span.h"
 
@@ -40,17 +41,20 @@ struct component {
     enum cause_class class;
     bool explains;
     bool functions; // its time is divided among functions where the backend sees them
+    const char *category;
 };
 struct component_array ARRAY_OF(struct component);
 
 struct component_table {
     struct component_array components;
     const struct host_timeline *host;
+    const struct categories *categories;
     uint32_t *by_context; // (name, kind, role) to component plus 1; 0: not met yet
 };
 
-// host may be NULL. -1 when memory runs out.
-int component_table_init(struct component_table *table, const struct host_timeline *host);
+// host may be NULL; categories must outlive the table, NULL: none. -1 when memory runs out.
+int component_table_init(struct component_table *table, const struct host_timeline *host,
+                         const struct categories *categories);
 void component_table_fini(struct component_table *table);
 
 // The component of a thread's pause (struct host_timeline.pauses). -1: no memory.
@@ -64,6 +68,6 @@ int64_t component_of_context(struct component_table *table, const struct span *s
 // ever given to it. -1: no memory.
 enum function_anomaly { FUNCTION_SLOWER, FUNCTION_MORE_CALLS, FUNCTION_UNEXPECTED, ANOMALIES };
 int64_t component_of_function(struct component_table *table, const char *function,
-                              enum function_anomaly anomaly, uint32_t within);
+                              enum function_anomaly anomaly, uint32_t within, const char *category);
 
 #endif

@@ -156,7 +156,12 @@ static int explain(const struct diagnosis_input *in, struct diagnosis *out,
     struct component_table table;
     struct decomposer decomposer;
     struct reference_set references = {0};
-    int result = component_table_init(&table, in->server);
+    struct categories own = {0};
+    struct error err = {0};
+    int loaded = in->categories ? 0 : categories_init(&own, &err);
+    int result = component_table_init(&table, in->server, in->categories ? in->categories : &own);
+    if (loaded < 0)
+        result = -1;
     decomposer_init(&decomposer, in, &table);
     if (result == 0)
         result =
@@ -169,6 +174,7 @@ static int explain(const struct diagnosis_input *in, struct diagnosis *out,
     reference_set_free(&references);
     decomposer_fini(&decomposer);
     component_table_fini(&table);
+    categories_free(&own);
     return result;
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "analysis/calls.h"
+#include "analysis/categories.h"
 #include "analysis/lifetime.h"
 #include "analysis/service_order.h"
 #include "analysis/span.h"
@@ -53,7 +54,8 @@ enum cause_class {
 };
 
 struct cause {
-    char name[64]; // "yes", "wake-up latency", "head-of-line blocking"
+    char name[64];     // "yes", "wake-up latency", "head-of-line blocking"
+    char category[32]; // what it asks for (categories.h): "other programs", "NIC delay", "memory"
     enum core_role role;
     enum cause_class class;
     bool explains;     // false: does not count towards coverage
@@ -105,6 +107,7 @@ struct diagnosis_input {
     double granularity_ns;
     const struct application_calls *calls; // of the server, NULL: no shim log
     const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
+    const struct categories *categories;   // NULL: the program's own
     double dropped_share;                  // of the capture's records, 0..1
 };
 

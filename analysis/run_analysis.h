@@ -28,12 +28,13 @@ struct diagnosis_array ARRAY_OF(struct diagnosis);
 
 struct run_analysis {
     char run_dir[4096];
-    char name[128];                  // of the experiment
-    json_t *experiment;              // resolved experiment as written by the engine, or NULL
-    json_t *load;                    // client/load.json
-    json_t *capture;                 // server/capture.json, or NULL
-    json_t *facts;                   // facts.json, or NULL
-    struct lifetime_array lifetimes; // one per scheduled request, in intended order
+    char name[128];                      // of the experiment
+    const struct categories *categories; // of causes, while it is analysed
+    json_t *experiment;                  // resolved experiment as written by the engine, or NULL
+    json_t *load;                        // client/load.json
+    json_t *capture;                     // server/capture.json, or NULL
+    json_t *facts;                       // facts.json, or NULL
+    struct lifetime_array lifetimes;     // one per scheduled request, in intended order
     struct host_timeline server;
     struct application_calls calls; // the server's socket calls, empty without a shim log
     struct service_order order;     // who was ahead of whom
@@ -63,9 +64,11 @@ struct run_analysis {
 };
 
 // Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT.
-// slices: what to diagnose (the first is the verdict's); none: as the experiment says.
+// slices: what to diagnose (the first is the verdict's); none: as the experiment says. categories:
+// of causes, NULL for the program's own.
 int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
-                struct progress *progress, struct run_analysis *out, struct error *err);
+                const struct categories *categories, struct progress *progress,
+                struct run_analysis *out, struct error *err);
 void run_analysis_free(struct run_analysis *analysis);
 
 // summary.json's document (docs/summary-json.md). The caller owns it.

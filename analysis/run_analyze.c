@@ -113,6 +113,7 @@ static int diagnose_one(struct run_analysis *run, const struct run_input *input,
         .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->clock_error_ns),
         .calls = run->has_calls ? &run->calls : NULL,
         .order = &run->order,
+        .categories = run->categories,
         .dropped_share = dropped > 0 ? dropped / (records + dropped) : 0,
     };
     if (slice.one && slice.request >= run->lifetimes.count)
@@ -184,10 +185,12 @@ static void take_documents(struct run_analysis *run, struct run_input *input)
 }
 
 int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
-                struct progress *progress, struct run_analysis *out, struct error *err)
+                const struct categories *categories, struct progress *progress,
+                struct run_analysis *out, struct error *err)
 {
     struct run_input input = {0};
     memset(out, 0, sizeof *out);
+    out->categories = categories;
     if (strlen(run_dir) >= sizeof out->run_dir)
         return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
     strcpy(out->run_dir, run_dir);

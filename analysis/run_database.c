@@ -37,7 +37,8 @@ static const char schema[] =
     " slice TEXT, request INTEGER);"
     "CREATE TABLE causes("
     " diagnosis INTEGER REFERENCES diagnoses(id), cause INTEGER, name TEXT, role TEXT, class TEXT,"
-    " explains INTEGER, messages INTEGER, total_ns REAL, min_ns REAL, p25_ns REAL, median_ns REAL,"
+    " category TEXT, explains INTEGER, messages INTEGER, total_ns REAL, min_ns REAL, p25_ns REAL, "
+    "median_ns REAL,"
     " p75_ns REAL, max_ns REAL, PRIMARY KEY (diagnosis, cause)) WITHOUT ROWID;"
     "CREATE TABLE diagnosed("
     " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
@@ -192,6 +193,7 @@ static void put_cause(struct row *row, size_t diagnosis, size_t number, const st
     row_put_text(row, cause->name);
     row_put_text(row, role_name(cause->role));
     row_put_text(row, class_names[cause->class]);
+    row_put_text(row, cause->category);
     row_put_integer(row, cause->explains);
     row_put_integer(row, (int64_t)cause->messages);
     row_put_real(row, cause->total_ns);
@@ -232,7 +234,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
     enum { DIAGNOSES, CAUSES, DIAGNOSED, ATTRIBUTIONS, TABLES };
     static const char *const inserts[TABLES] = {
         "INSERT INTO diagnoses VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        "INSERT INTO causes VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO causes VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         "INSERT INTO diagnosed VALUES(?,?,?,?)",
         "INSERT INTO attributions VALUES(?,?,?,?)",
     };

@@ -57,11 +57,11 @@ static json_t *causes_json(const struct diagnosis *diagnosis)
     for (size_t i = 0; diagnosis && i < diagnosis->causes.count; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
         json_array_append_new(
-            causes,
-            json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:b}", "cause", cause->name, "role",
-                      role_name(cause->role), "messages", count_of(cause->messages), "total_us",
-                      micros(cause->total_ns), "median_us", micros(cause->median_ns), "class",
-                      class_name(cause->class), "explains", cause->explains));
+            causes, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:s, s:b}", "cause", cause->name,
+                              "role", role_name(cause->role), "messages", count_of(cause->messages),
+                              "total_us", micros(cause->total_ns), "median_us",
+                              micros(cause->median_ns), "class", class_name(cause->class),
+                              "category", cause->category, "explains", cause->explains));
     }
     return causes;
 }

@@ -41,7 +41,7 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
     char report[RUN_PATH_BYTES + 128];
     struct run_analysis run = {.name = ""};
     progress_phase(settings->progress, "analyzing");
-    int result = run_analyze(folder->path, NULL, 0, settings->progress, &run, err);
+    int result = run_analyze(folder->path, NULL, 0, NULL, settings->progress, &run, err);
     if (result < 0)
         return result;
     progress_phase(settings->progress, "writing the report");

@@ -116,7 +116,7 @@ static int report_run(const char *directory, const struct report_options *values
     int result = slice_options_read(&values->slices, &slices, err);
     progress_init(&progress, values->quiet);
     if (result == 0)
-        result = run_analyze(directory, slices.items, slices.count, &progress, &run, err);
+        result = run_analyze(directory, slices.items, slices.count, NULL, &progress, &run, err);
     progress_end(&progress);
     array_free(&slices);
     if (result < 0)
