@@ -111,6 +111,14 @@ static void print_findings(const struct run_analysis *run)
     printf("%s\n", run->verdict);
     for (size_t i = 0; i < run->diagnoses.count; i++)
         print_causes(run, &run->diagnoses.items[i]);
+    if (run->trace.problem[0])
+        printf("\nNo functions: %s\n", run->trace.problem);
+    else if (run->trace.present)
+        printf("\nFunctions of %llu messages, from %.3g %% of the processor's trace (%llu decode "
+               "errors)\n",
+               (unsigned long long)run->trace.messages,
+               run->trace.bytes ? 100 * (double)run->trace.decoded / (double)run->trace.bytes : 0,
+               (unsigned long long)run->trace.errors);
     printf("\nwritten: %s/run.db, %s/summary.json\n", run->run_dir, run->run_dir);
 }
 

@@ -14,8 +14,6 @@
 #include "analysis/reference.h"
 #include "base/quantile.h"
 
-struct indices ARRAY_OF(uint64_t);
-
 static bool in_window(const struct diagnosis_slice *slice, const struct lifetime *life)
 {
     int64_t at = life->stamp_ns[STAMP_INTENDED];
@@ -25,7 +23,7 @@ static bool in_window(const struct diagnosis_slice *slice, const struct lifetime
 // Finds the window's whole lifetimes and the slice's bounds of latency, which count every message
 // of the window, also those without a whole lifetime and those that were never answered.
 static int survey(const struct diagnosis_input *in, struct diagnosis *out,
-                  struct indices *candidates)
+                  struct lifetime_indices *candidates)
 {
     size_t count = 0;
     double *latencies = malloc((in->lifetime_count + 1) * sizeof *latencies);
@@ -70,7 +68,7 @@ static int slowest_first(const void *left, const void *right, void *context)
 }
 
 static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out,
-                         const struct indices *candidates)
+                         const struct lifetime_indices *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
         double latency = in->lifetimes[candidates->items[i]].latency_ns;
@@ -151,7 +149,7 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
 }
 
 static int explain(const struct diagnosis_input *in, struct diagnosis *out,
-                   const struct indices *candidates)
+                   const struct lifetime_indices *candidates)
 {
     struct component_table table;
     struct decomposer decomposer;
@@ -178,33 +176,40 @@ static int explain(const struct diagnosis_input *in, struct diagnosis *out,
     return result;
 }
 
-int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
-             struct diagnosis *out, struct error *err)
+int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+                   struct diagnosis *out, struct lifetime_indices *candidates, struct error *err)
 {
-    struct indices candidates = {0};
     *out = (struct diagnosis){.slice = *slice,
                               .granularity_ns = input->granularity_ns,
                               .coverage_median = NAN,
                               .coverage_min = NAN,
                               .coverage_total = NAN};
-    int result = survey(input, out, &candidates);
-    if (result == 0)
-        result = pick_messages(input, out, &candidates);
+    if (survey(input, out, candidates) == 0 && pick_messages(input, out, candidates) == 0)
+        return 0;
+    return error_set(err, ERROR_FAILED,
+                     "no memory to diagnose %zu requests: choose a narrower slice or window",
+                     input->lifetime_count);
+}
+
+int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+             struct diagnosis *out, struct error *err)
+{
+    struct lifetime_indices candidates = {0};
+    int result = diagnosis_pick(input, slice, out, &candidates, err);
     if (result == 0) {
         judge_evidence(input, out);
-        if (!out->not_available)
-            result = explain(input, out, &candidates);
-        if (result == 0 && !out->not_available)
-            result = views_build(input, candidates.items, candidates.count, out);
+        if (!out->not_available &&
+            (explain(input, out, &candidates) < 0 ||
+             views_build(input, candidates.items, candidates.count, out) < 0))
+            result = error_set(err, ERROR_FAILED,
+                               "no memory to explain %zu requests: choose a narrower slice or "
+                               "window",
+                               out->messages.count);
     }
     array_free(&candidates);
-    if (result < 0) {
+    if (result < 0)
         diagnosis_free(out);
-        return error_set(err, ERROR_FAILED,
-                         "no memory to diagnose %zu requests: choose a narrower slice or window",
-                         input->lifetime_count);
-    }
-    return 0;
+    return result;
 }
 
 void diagnosis_free(struct diagnosis *diagnosis)

@@ -116,6 +116,15 @@ enum { DIAGNOSIS_MIN_CANDIDATES = 50 };
 #define DIAGNOSIS_MIN_JOINED  0.95
 #define DIAGNOSIS_MAX_DROPPED 0.01
 
+// Indices into the lifetimes.
+struct lifetime_indices ARRAY_OF(uint64_t);
+
+// Only which messages the slice means: out->messages, slowest first, without what delayed them, and
+// in *candidates all whole lifetimes of its window. The caller frees both, also after a failure (no
+// memory).
+int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+                   struct diagnosis *out, struct lifetime_indices *candidates, struct error *err);
+
 int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
              struct diagnosis *out, struct error *err);
 void diagnosis_free(struct diagnosis *diagnosis);

@@ -8,7 +8,7 @@
 
 // An operation with fewer messages around its median is compared with all of them; of more than the
 // largest number an even selection is taken apart: the median of 5,000 is as good as one of more.
-enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 5000 };
+enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 20 * REFERENCE_SAMPLE };
 #define BAND_LOW  0.4
 #define BAND_HIGH 0.6
 
@@ -223,19 +223,26 @@ static int build_operations(struct reference_set *set, struct decomposer *decomp
     return 0;
 }
 
-int reference_set_build(struct reference_set *set, struct decomposer *decomposer,
-                        const uint64_t *candidates, size_t count)
+static struct ranked *rank(const struct lifetime *lifetimes, const uint64_t *candidates,
+                           size_t count)
 {
-    *set = (struct reference_set){0};
     struct ranked *ranked = malloc((count ? count : 1) * sizeof *ranked);
-    if (!ranked)
-        return -1;
-    for (size_t i = 0; i < count; i++) {
-        const struct lifetime *life = &decomposer->in->lifetimes[candidates[i]];
+    for (size_t i = 0; ranked && i < count; i++) {
+        const struct lifetime *life = &lifetimes[candidates[i]];
         ranked[i] = (struct ranked){.lifetime = candidates[i],
                                     .latency_ns = life->latency_ns,
                                     .operation = life->operation};
     }
+    return ranked;
+}
+
+int reference_set_build(struct reference_set *set, struct decomposer *decomposer,
+                        const uint64_t *candidates, size_t count)
+{
+    *set = (struct reference_set){0};
+    struct ranked *ranked = rank(decomposer->in->lifetimes, candidates, count);
+    if (!ranked)
+        return -1;
     int result = 0;
     if (count) {
         qsort(ranked, count, sizeof *ranked, compare_latency);
@@ -247,6 +254,46 @@ int reference_set_build(struct reference_set *set, struct decomposer *decomposer
     }
     free(ranked);
     return result;
+}
+
+// --- a few of them -----------------------------------------------------------------------------
+
+// Some of those that spend() takes.
+static void visit_evenly(const struct ranked *ranked, size_t count, reference_visitor *each,
+                         void *context)
+{
+    size_t taken = count < REFERENCE_SAMPLE ? count : REFERENCE_SAMPLE;
+    for (size_t i = 0; i < taken; i++)
+        each(ranked[i * count / taken].lifetime, context);
+}
+
+static void visit_one(const struct ranked *ranked, size_t count, reference_visitor *each,
+                      void *context)
+{
+    size_t low = (size_t)floor(BAND_LOW * (double)count);
+    size_t high = (size_t)ceil(BAND_HIGH * (double)count);
+    visit_evenly(ranked + low, high - low, each, context);
+    visit_evenly(ranked, count, each, context);
+}
+
+int reference_sample(const struct lifetime *lifetimes, const uint64_t *candidates, size_t count,
+                     reference_visitor *each, void *context)
+{
+    struct ranked *ranked = rank(lifetimes, candidates, count);
+    if (!ranked)
+        return -1;
+    if (count) {
+        qsort(ranked, count, sizeof *ranked, compare_latency);
+        visit_one(ranked, count, each, context);
+        qsort(ranked, count, sizeof *ranked, compare_operation);
+    }
+    for (size_t first = 0, after; first < count; first = after) {
+        for (after = first; after < count && ranked[after].operation == ranked[first].operation;)
+            after++;
+        visit_one(ranked + first, after - first, each, context);
+    }
+    free(ranked);
+    return 0;
 }
 
 void reference_set_free(struct reference_set *set)

@@ -40,6 +40,15 @@ int reference_set_build(struct reference_set *set, struct decomposer *decomposer
                         const uint64_t *candidates, size_t count);
 void reference_set_free(struct reference_set *set);
 
+// Where functions are dear to know: names the messages, among those that reference_set_build takes
+// apart, whose functions make a reference. For every operation, and for all of them together,
+// REFERENCE_SAMPLE of the band and as many of any latency; one may be named more than once.
+// -1: no memory.
+enum { REFERENCE_SAMPLE = 250 };
+typedef void reference_visitor(uint64_t lifetime, void *context);
+int reference_sample(const struct lifetime *lifetimes, const uint64_t *candidates, size_t count,
+                     reference_visitor *each, void *context);
+
 // An operation's own reference, or the pooled one.
 const struct reference *reference_of(const struct reference_set *set, uint16_t operation);
 

@@ -10,6 +10,7 @@
 #include "analysis/run_analysis.h"
 #include "analysis/run_input.h"
 #include "analysis/run_internal.h"
+#include "analysis/run_trace.h"
 #include "analysis/timeline.h"
 
 // Differences below this are not told apart even with perfect clocks: a record is taken somewhat
@@ -99,12 +100,12 @@ static void place_window(const struct run_analysis *run, struct diagnosis_slice 
     slice->relative = false;
 }
 
-static int diagnose_one(struct run_analysis *run, const struct run_input *input,
-                        struct diagnosis_slice slice, struct error *err)
+static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
+                                              const struct run_input *input)
 {
     double records = (double)(input->events.count + input->calls.count);
     double dropped = (double)(run->dropped_events + run->dropped_calls);
-    const struct diagnosis_input in = {
+    return (struct diagnosis_input){
         .lifetimes = run->lifetimes.items,
         .lifetime_count = run->lifetimes.count,
         .server = run->has_events ? &run->server : NULL,
@@ -116,19 +117,34 @@ static int diagnose_one(struct run_analysis *run, const struct run_input *input,
         .categories = run->categories,
         .dropped_share = dropped > 0 ? dropped / (records + dropped) : 0,
     };
-    if (slice.one && slice.request >= run->lifetimes.count)
+}
+
+// The slice in host time.
+static int place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
+                       struct error *err)
+{
+    if (slice->one && slice->request >= run->lifetimes.count)
         return error_set(err, ERROR_INPUT,
                          "there is no request %llu in %s: its %zu requests are numbered from 0",
-                         (unsigned long long)slice.request, run->run_dir, run->lifetimes.count);
-    if (slice.relative && slice.from_ns != slice.to_ns)
-        place_window(run, &slice);
-    struct diagnosis diagnosis;
-    int result = diagnose(&in, &slice, &diagnosis, err);
-    if (result < 0)
-        return result;
-    if (array_push(&run->diagnoses, diagnosis) < 0) {
-        diagnosis_free(&diagnosis);
-        return error_set(err, ERROR_FAILED, "no memory for the diagnosis");
+                         (unsigned long long)slice->request, run->run_dir, run->lifetimes.count);
+    if (slice->relative && slice->from_ns != slice->to_ns)
+        place_window(run, slice);
+    return 0;
+}
+
+static int diagnose_all(struct run_analysis *run, const struct run_input *input,
+                        const struct diagnosis_slice_array *slices, struct error *err)
+{
+    const struct diagnosis_input in = diagnosis_input(run, input);
+    for (size_t i = 0; i < slices->count; i++) {
+        struct diagnosis diagnosis;
+        int result = diagnose(&in, &slices->items[i], &diagnosis, err);
+        if (result < 0)
+            return result;
+        if (array_push(&run->diagnoses, diagnosis) < 0) {
+            diagnosis_free(&diagnosis);
+            return error_set(err, ERROR_FAILED, "no memory for the diagnosis");
+        }
     }
     return 0;
 }
@@ -149,9 +165,18 @@ static int read_window(const json_t *window, size_t index, struct diagnosis_slic
     return 0;
 }
 
+static int add_slice(const struct run_analysis *run, struct diagnosis_slice slice,
+                     struct diagnosis_slice_array *out, struct error *err)
+{
+    int result = place_slice(run, &slice, err);
+    if (result == 0 && array_push(out, slice) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for slices");
+    return result;
+}
+
 // The slice of the whole run first, then the same slice of each window.
-static int diagnose_experiment(struct run_analysis *run, const struct run_input *input,
-                               struct error *err)
+static int slices_of_experiment(const struct run_analysis *run, struct diagnosis_slice_array *out,
+                                struct error *err)
 {
     const json_t *settings = json_object_get(run->experiment, "diagnose");
     const json_t *text = json_object_get(settings, "slice");
@@ -164,12 +189,39 @@ static int diagnose_experiment(struct run_analysis *run, const struct run_input 
     int result = diagnosis_slice_parse(text ? json_string_value(text) : DEFAULT_SLICE, &slice, err);
     if (result < 0)
         return error_prefix(err, "experiment.json: diagnose");
-    result = diagnose_one(run, input, slice, err);
+    result = add_slice(run, slice, out, err);
     for (size_t i = 0; result == 0 && i < json_array_size(windows); i++) {
         result = read_window(json_array_get(windows, i), i, &slice, err);
         if (result == 0)
-            result = diagnose_one(run, input, slice, err);
+            result = add_slice(run, slice, out, err);
     }
+    return result;
+}
+
+// Functions where there is a trace, then what made the slices' messages slow.
+static int explain(struct run_analysis *run, const struct run_input *input,
+                   const struct diagnosis_slice *asked, size_t asked_count,
+                   struct progress *progress, struct error *err)
+{
+    struct diagnosis_slice_array slices = {0};
+    int result = asked_count == 0 ? slices_of_experiment(run, &slices, err) : 0;
+    for (size_t i = 0; i < asked_count && result == 0; i++)
+        result = add_slice(run, asked[i], &slices, err);
+    const struct diagnosis_input in = diagnosis_input(run, input);
+    const struct run_trace_input trace = {.run_dir = run->run_dir,
+                                          .capture = run->capture,
+                                          .clock = input->clock,
+                                          .diagnosis = &in,
+                                          .slices = slices.items,
+                                          .slice_count = slices.count};
+    if (result == 0 && run->has_events) {
+        progress_phase(progress, "decoding what these messages need of the trace");
+        result = run_trace_add(&trace, &run->server, &run->trace, err);
+    }
+    progress_phase(progress, "diagnosing");
+    if (result == 0)
+        result = diagnose_all(run, input, &slices, err);
+    array_free(&slices);
     return result;
 }
 
@@ -206,11 +258,7 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
                            out->lifetimes.count);
         goto done;
     }
-    progress_phase(progress, "diagnosing");
-    if (slice_count == 0)
-        result = diagnose_experiment(out, &input, err);
-    for (size_t i = 0; i < slice_count && result == 0; i++)
-        result = diagnose_one(out, &input, slices[i], err);
+    result = explain(out, &input, slices, slice_count, progress, err);
     if (result == 0)
         run_verdict(out);
 done:

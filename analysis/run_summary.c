@@ -155,6 +155,20 @@ static json_t *join_json(const struct run_analysis *run)
     return object;
 }
 
+// What the processor's trace gave; null where the capture took none.
+static json_t *trace_json(const struct run_trace *trace)
+{
+    if (trace->problem[0])
+        return json_pack("{s:s}", "problem", trace->problem);
+    if (!trace->present)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "streams",
+                     count_of(trace->streams), "bytes", count_of(trace->bytes), "decoded_bytes",
+                     count_of(trace->decoded), "messages", count_of(trace->messages), "functions",
+                     count_of(trace->functions), "errors", count_of(trace->errors), "traced_ns",
+                     number(trace->traced_ns), "granularity_ns", number(trace->granularity_ns));
+}
+
 json_t *run_summary_json(const struct run_analysis *run)
 {
     const struct diagnosis *first = run->diagnoses.count ? run->diagnoses.items : NULL;
@@ -184,6 +198,8 @@ json_t *run_summary_json(const struct run_analysis *run)
                   first ? diagnosis_json(run, first) : json_null(), "windows", windows_json(run));
     if (summary && more)
         json_object_update(summary, more);
+    if (summary)
+        json_object_set_new(summary, "trace", trace_json(&run->trace));
     json_decref(more);
     return summary;
 }

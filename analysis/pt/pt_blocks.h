@@ -35,12 +35,19 @@ struct pt_space_change {
 };
 struct pt_space_changes ARRAY_OF(struct pt_space_change);
 
+struct pt_window {
+    uint64_t from, to; // TSC, both included
+};
+struct pt_windows ARRAY_OF(struct pt_window);
+
 // One stream: the trace of one CPU, or of one process. Shared by the threads that walk it.
 struct pt_stream {
     struct pt_bytes bytes;
     const struct pt_packets *packets;       // of the same bytes
     const struct pt_space_changes *changes; // ascending, or NULL: PT_SPACE_ALL all along
     struct pt_recorder recorder;
+    const struct pt_windows *windows; // decode only these, ascending and disjoint; NULL: as the
+                                      // options of pt_decode say
 };
 
 struct pt_walk_error {

@@ -46,22 +46,21 @@ struct decoding {
 // --- cutting -----------------------------------------------------------------------------------
 
 // Whether anything between this sync and the next is asked for.
-static bool sync_wanted(const struct decoding *decoding, const struct pt_syncs *syncs, size_t sync)
+static bool sync_wanted(const struct pt_windows *windows, const struct pt_syncs *syncs, size_t sync)
 {
-    const struct pt_decode_options *options = decoding->options;
-    if (!options->windows)
+    if (!windows)
         return true;
     uint64_t from = syncs->items[sync].tsc;
     uint64_t to = sync + 1 < syncs->count ? syncs->items[sync + 1].tsc : UINT64_MAX;
-    size_t low = 0, high = options->window_count; // the first window that ends at or after `from`
+    size_t low = 0, high = windows->count; // the first window that ends at or after `from`
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (options->windows[middle].to < from)
+        if (windows->items[middle].to < from)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < options->window_count && options->windows[low].from <= to;
+    return low < windows->count && windows->items[low].from <= to;
 }
 
 // Cuts the next piece off the stream: [*first, *end). False when there is none left.
@@ -69,8 +68,14 @@ static bool cut_piece(const struct decoding *decoding, const struct pt_stream *s
                       struct cursor *cursor, size_t *first, size_t *end)
 {
     const struct pt_syncs *syncs = &stream->packets->syncs;
+    const struct pt_decode_options *options = decoding->options;
+    struct pt_windows common = {.items = (struct pt_window *)(uintptr_t)options->windows,
+                                .count = options->window_count};
+    const struct pt_windows *windows = stream->windows    ? stream->windows
+                                       : options->windows ? &common
+                                                          : NULL;
     size_t sync = cursor->next_sync;
-    while (sync < syncs->count && !sync_wanted(decoding, syncs, sync))
+    while (sync < syncs->count && !sync_wanted(windows, syncs, sync))
         sync++;
     *first = sync;
     if (sync == syncs->count)
@@ -80,7 +85,7 @@ static bool cut_piece(const struct decoding *decoding, const struct pt_stream *s
     while (sync < syncs->count && !syncs->items[sync].after_break &&
            (!syncs->items[sync].hands_over ||
             (syncs->items[sync].offset - syncs->items[*first].offset < decoding->piece_bytes &&
-             sync_wanted(decoding, syncs, sync))));
+             sync_wanted(windows, syncs, sync))));
     *end = cursor->next_sync = sync;
     return true;
 }

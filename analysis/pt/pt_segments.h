@@ -14,13 +14,10 @@
 #include "analysis/pt/pt_blocks.h"
 #include "base/error.h"
 
-struct pt_window {
-    uint64_t from, to; // TSC, both included
-};
-
 struct pt_decode_options {
     unsigned threads;                // 0: as many as this process has cores
-    const struct pt_window *windows; // ascending and disjoint; NULL: everything
+    const struct pt_window *windows; // ascending and disjoint; NULL: everything. For streams that
+                                     // have none of their own
     size_t window_count;
     bool careful;         // as for pt_walker_alloc
     uint64_t piece_bytes; // the least a piece holds; 0: what is best for speed

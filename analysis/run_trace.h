@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// The processor's trace of a run (server/perf.data, which capture.json's intel_pt.perf_data names):
+// functions for the lifetimes that are asked for, put into the server's timeline. Decodes only what
+// those messages need: the slices' own, slowest first, and an even selection of the ordinary ones
+// they are compared with (design §10).
+#ifndef ANALYSIS_RUN_TRACE_H
+#define ANALYSIS_RUN_TRACE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/diagnosis.h"
+#include "analysis/time_source.h"
+#include "base/error.h"
+
+struct run_trace {
+    bool present;          // there is one, and it was read
+    char problem[400];     // why there is none although there should be; "" otherwise
+    uint64_t streams;      // of cores
+    uint64_t bytes;        // of trace
+    uint64_t decoded;      // of these
+    uint64_t messages;     // whose windows were asked for
+    uint64_t functions;    // spans in the timeline
+    uint64_t errors;       // decode errors; functions are unknown from there to the next PSB
+    double traced_ns;      // time with known functions, over all cores
+    double granularity_ns; // nine of ten boundaries of functions are known at least this well
+};
+
+struct run_trace_input {
+    const char *run_dir;
+    const json_t *capture; // capture.json, or NULL
+    struct time_source clock;
+    const struct diagnosis_input *diagnosis; // lifetimes and threads
+    const struct diagnosis_slice *slices;
+    size_t slice_count;
+};
+
+// Adds the functions to the server's timeline. A trace that cannot be read is not an error: the
+// diagnosis goes on without, and out->problem says why. Only lack of memory fails.
+int run_trace_add(const struct run_trace_input *input, struct host_timeline *server,
+                  struct run_trace *out, struct error *err);
+
+#endif
