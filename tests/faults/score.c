@@ -253,7 +253,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (read_faults(argv[3], &faults, &err) < 0 ||
-        run_analyze(argv[2], &everything, 1, &progress, &run, &err) < 0)
+        run_analyze(argv[2], &everything, 1, NULL, &progress, &run, &err) < 0)
         return error_report(&err);
     if (run.diagnoses.items[0].not_available) {
         fprintf(stderr, "no verdict: %s\n", run.diagnoses.items[0].reason);
