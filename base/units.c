@@ -133,6 +133,23 @@ char *units_format_cores(const cpu_set_t *cores, char *out, size_t out_bytes)
     return out;
 }
 
+char *units_format_core_mask(const cpu_set_t *cores, char *out, size_t out_bytes)
+{
+    int highest = CPU_SETSIZE - 1;
+    size_t used = 0;
+    while (highest > 0 && !CPU_ISSET((size_t)highest, cores))
+        highest--;
+    for (int word = highest / 32; word >= 0 && used < out_bytes; word--) {
+        unsigned bits = 0;
+        for (int bit = 0; bit < 32; bit++)
+            if (CPU_ISSET((size_t)(word * 32 + bit), cores))
+                bits |= 1u << bit;
+        used += (size_t)snprintf(out + used, out_bytes - used,
+                                 word == highest / 32 ? "%x" : ",%08x", bits);
+    }
+    return out;
+}
+
 char *units_format_ns(double ns, char *out, size_t out_bytes)
 {
     static const struct suffix scales[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};

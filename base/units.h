@@ -29,6 +29,10 @@ int units_parse_cores(const char *text, cpu_set_t *out, struct error *err);
 // Writes the cores as such a list. Returns out.
 char *units_format_cores(const cpu_set_t *cores, char *out, size_t out_bytes);
 
+// Writes the cores as the kernel's masks are written: hexadecimal words of 32 cores, highest first,
+// "f,00000001". Returns out.
+char *units_format_core_mask(const cpu_set_t *cores, char *out, size_t out_bytes);
+
 // Writes a duration for people, three significant digits: "12.3 us", "4.56 ms". Returns out.
 char *units_format_ns(double ns, char *out, size_t out_bytes);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/experiment.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "analysis/diagnosis.h"
 #include "base/units.h"
 #include "experiments/experiment_load.h"
+#include "experiments/experiment_tuning.h"
 #include "experiments/experiment_values.h"
 #include "experiments/suggestion.h"
 #include "experiments/yaml_position.h"
@@ -190,70 +190,6 @@ static int resolve_neighbours(struct resolver *r)
                                    &all->items[i]);
         if (result < 0)
             return result;
-    }
-    return 0;
-}
-
-// A sysctl is a file below /proc/sys; its name must not lead anywhere else.
-static int check_sysctl(const struct resolver *r, int key, int value,
-                        const struct setting_entry *setting)
-{
-    const char *name = setting->name;
-    bool plain = name[0] && name[0] != '.' && name[0] != '/' && !strstr(name, "..");
-    for (size_t i = 0; plain && name[i]; i++)
-        plain = isalnum((unsigned char)name[i]) || strchr("-_./:", name[i]);
-    if (!plain)
-        return yaml_error(r->source, key, r->err,
-                          "sysctl: `%s` is not a kernel parameter's name, such as "
-                          "`net.ipv4.tcp_low_latency`",
-                          name);
-    if (!setting->value || !setting->value[0])
-        return yaml_error(r->source, value, r->err, "sysctl: `%s` needs a value", name);
-    return 0;
-}
-
-static int resolve_step(struct resolver *r, int step, size_t host,
-                        const struct tuning_step_spec *spec)
-{
-    int names = yaml_child(r->source, step, "sysctl");
-    if (spec->sysctl_count == 0)
-        return yaml_error(r->source, step, r->err,
-                          "tuning: a step is `- sysctl: {name: value}` in this version");
-    for (size_t i = 0; i < spec->sysctl_count; i++) {
-        const struct setting_entry *entry = &spec->sysctl[i];
-        int result = check_sysctl(r, yaml_entry_key(r->source, names, i),
-                                  yaml_entry(r->source, names, i), entry);
-        if (result < 0)
-            return result;
-        if (array_push(&r->experiment->settings,
-                       (struct experiment_setting){host, entry->name, entry->value}) < 0)
-            return out_of_memory(r);
-    }
-    return 0;
-}
-
-static int resolve_tuning(struct resolver *r)
-{
-    int tuning = yaml_child(r->source, yaml_root(r->source), "tuning");
-    for (size_t i = 0; i < r->spec->tuning_count; i++) {
-        const struct tuning_entry *entry = &r->spec->tuning[i];
-        const char *names[64];
-        char hint[400];
-        size_t host = 0, hosts = r->experiment->hosts.count;
-        for (size_t h = 0; h < hosts; h++)
-            names[h] = r->experiment->hosts.items[h].name;
-        while (host < hosts && strcmp(names[host], entry->name) != 0)
-            host++;
-        if (host == hosts)
-            return yaml_error(r->source, yaml_entry_key(r->source, tuning, i), r->err,
-                              "tuning: no host is called `%s`%s", entry->name,
-                              suggestion_write(entry->name, names, hosts, hint, sizeof hint));
-        int steps = yaml_entry(r->source, tuning, i);
-        for (size_t s = 0; s < entry->value_count; s++) {
-            int result = resolve_step(r, yaml_entry(r->source, steps, s), host, &entry->value[s]);
-            if (result < 0)
-                return result;
-        }
     }
     return 0;
 }

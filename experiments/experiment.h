@@ -52,9 +52,23 @@ struct experiment_neighbour {
     uint64_t stop_ns;  // the same; 0: when the load ends
 };
 
+enum tuning_kind {
+    TUNING_SYSCTL,
+    TUNING_IRQ_AFFINITY,
+    TUNING_RPS,
+    TUNING_RSS,
+    TUNING_COALESCING,
+    TUNING_GOVERNOR,
+    TUNING_CSTATES,
+};
+enum { TUNING_VALUE_BYTES = 512 };
+
 struct experiment_setting {
     size_t host;
-    const char *name, *value; // of a sysctl
+    enum tuning_kind kind;
+    const char *name;               // the sysctl, the IRQ's number, or NULL
+    const char *nic;                // the card's name, "to*" for a netns host's cables, or NULL
+    char value[TUNING_VALUE_BYTES]; // as the kernel takes it
 };
 
 struct experiment_agent {

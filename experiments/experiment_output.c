@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "experiments/experiment.h"
+#include "experiments/tuning.h"
 
 static json_t *cores_json(const cpu_set_t *cores)
 {
@@ -52,9 +53,10 @@ static json_t *tuning_json(const struct experiment *experiment)
     json_t *all = json_array();
     for (size_t i = 0; i < experiment->settings.count; i++) {
         const struct experiment_setting *setting = &experiment->settings.items[i];
-        json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "host",
-                                             experiment->hosts.items[setting->host].name, "sysctl",
-                                             setting->name, "value", setting->value));
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s*, s:s*, s:s}", "host",
+                                             experiment->hosts.items[setting->host].name, "setting",
+                                             tuning_kind_name(setting->kind), "name", setting->name,
+                                             "nic", setting->nic, "value", setting->value));
     }
     return all;
 }
@@ -170,6 +172,16 @@ static void print_neighbours(const struct experiment *experiment, FILE *out)
     }
 }
 
+static void print_setting(const struct experiment *experiment,
+                          const struct experiment_setting *setting, FILE *out)
+{
+    fprintf(out, "  tuning: host %s, %s%s%s%s%s = %s%s, restored afterwards\n",
+            experiment->hosts.items[setting->host].name, tuning_kind_name(setting->kind),
+            setting->name ? " " : "", setting->name ? setting->name : "",
+            setting->nic ? " of " : "", setting->nic ? setting->nic : "", setting->value,
+            setting->kind == TUNING_CSTATES ? "us" : "");
+}
+
 static void print_length(const struct experiment_load *load, FILE *out)
 {
     char length[40], width[40];
@@ -194,9 +206,7 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
                 units_format_cores(&experiment->hosts.items[i].cores, text, sizeof text));
     print_servers(experiment, out);
     for (size_t i = 0; i < experiment->settings.count; i++)
-        fprintf(out, "  tuning: host %s, sysctl %s = %s, restored afterwards\n",
-                experiment->hosts.items[experiment->settings.items[i].host].name,
-                experiment->settings.items[i].name, experiment->settings.items[i].value);
+        print_setting(experiment, &experiment->settings.items[i], out);
     print_neighbours(experiment, out);
     fprintf(out, "  load: host %s to server %s, %.10g requests/s, %s arrivals, %llu connections",
             experiment->hosts.items[load->from].name, experiment->servers.items[load->to].name,

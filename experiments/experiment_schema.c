@@ -92,9 +92,40 @@ static const cyaml_schema_field_t setting_fields[] = {TEXT("name", struct settin
 static const cyaml_schema_value_t setting_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct setting_entry, setting_fields)};
 
+static const cyaml_schema_field_t irq_affinity_fields[] = {
+    TEXT("nic", struct irq_affinity_spec, nic),      // all interrupts of a card, or
+    TEXTS("irqs", struct irq_affinity_spec, irqs),   // these, by number
+    TEXTS("cores", struct irq_affinity_spec, cores), // which handle them [the host's]
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t rps_fields[] = {
+    TEXT("nic", struct rps_spec, nic),      // [of a netns host: its cables]
+    TEXTS("cores", struct rps_spec, cores), // which do the receive processing [the host's]
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t rss_fields[] = {
+    TEXT("nic", struct rss_spec, nic),       // [of a netns host: its cables]
+    TEXT("queues", struct rss_spec, queues), // spread flows over so many [1]
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t coalescing_fields[] = {
+    TEXT("nic", struct coalescing_spec, nic),                   // [of a netns host: its cables]
+    SWITCH("adaptive_rx", struct coalescing_spec, adaptive_rx), // what is absent stays
+    SWITCH("adaptive_tx", struct coalescing_spec, adaptive_tx),
+    TEXT("rx_usecs", struct coalescing_spec, rx_usecs),
+    TEXT("rx_frames", struct coalescing_spec, rx_frames),
+    TEXT("tx_usecs", struct coalescing_spec, tx_usecs),
+    TEXT("tx_frames", struct coalescing_spec, tx_frames),
+    CYAML_FIELD_END};
+
 static const cyaml_schema_field_t tuning_step_fields[] = {
-    // Kernel parameters by name, restored when the run ends, however it ends.
-    ENTRIES("sysctl", struct tuning_step_spec, sysctl, setting_value), CYAML_FIELD_END};
+    // Kernel parameters by name, restored when the run ends, however it ends; as all of these.
+    ENTRIES("sysctl", struct tuning_step_spec, sysctl, setting_value),
+    INSIDE("irq_affinity", struct tuning_step_spec, irq_affinity, irq_affinity_fields),
+    INSIDE("rps", struct tuning_step_spec, rps, rps_fields),
+    INSIDE("rss", struct tuning_step_spec, rss, rss_fields),
+    INSIDE("coalescing", struct tuning_step_spec, coalescing, coalescing_fields),
+    SWITCH("numa_balancing", struct tuning_step_spec, numa_balancing),
+    TEXT("governor", struct tuning_step_spec, governor), // of the host's cores: performance
+    TEXT("cstates", struct tuning_step_spec, cstates),   // none that wakes slower: 0us
+    CYAML_FIELD_END};
 static const cyaml_schema_value_t tuning_step_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct tuning_step_spec, tuning_step_fields)};
 
@@ -199,17 +230,8 @@ static bool is_named(const char *path)
 // --- keys the design has and this version has not ------------------------------------------------
 
 static const char *const later_keys[] = {
-    "gates",
-    "hosts/*/address",
-    "hosts/*/nic",
-    "neighbours/*/load",
-    "neighbours/*/workers",
+    "gates",      "hosts/*/address", "hosts/*/nic", "neighbours/*/load", "neighbours/*/workers",
     "load/steps",
-    "tuning/*/*/irq_affinity",
-    "tuning/*/*/rss",
-    "tuning/*/*/coalescing",
-    "tuning/*/*/cpuset",
-    "tuning/*/*/governor",
 };
 
 static const char *kind_name(enum yaml_kind kind)

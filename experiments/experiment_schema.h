@@ -63,9 +63,42 @@ struct setting_entry {
     char *value;
 };
 
+struct irq_affinity_spec {
+    char *nic;
+    char **irqs;
+    unsigned irqs_count;
+    char **cores;
+    unsigned cores_count;
+};
+
+struct rps_spec {
+    char *nic;
+    char **cores;
+    unsigned cores_count;
+};
+
+struct rss_spec {
+    char *nic;
+    char *queues;
+};
+
+struct coalescing_spec {
+    char *nic;
+    bool adaptive_rx, adaptive_tx;
+    char *rx_usecs, *rx_frames, *tx_usecs, *tx_frames;
+};
+
+// One of these is given.
 struct tuning_step_spec {
     struct setting_entry *sysctl;
     unsigned sysctl_count;
+    struct irq_affinity_spec irq_affinity;
+    struct rps_spec rps;
+    struct rss_spec rss;
+    struct coalescing_spec coalescing;
+    bool numa_balancing;
+    char *governor;
+    char *cstates;
 };
 
 struct host_entry {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
+
 enum { COMMAND_TIMEOUT_MS = 10000 };
 
 struct process_place host_place(const struct host *host, const cpu_set_t *cores)
@@ -48,23 +50,6 @@ static int quieten(struct host *host, struct command_log *log, struct error *err
     return host_run(host, (const char *[]){"ip", "link", "set", "lo", "up", NULL}, log, err);
 }
 
-// The rps_cpus mask: hexadecimal words of 32 cores, highest first.
-static void format_mask(const cpu_set_t *cores, char *out, size_t out_bytes)
-{
-    int highest = CPU_SETSIZE - 1;
-    size_t used = 0;
-    while (highest > 0 && !CPU_ISSET((size_t)highest, cores))
-        highest--;
-    for (int word = highest / 32; word >= 0 && used < out_bytes; word--) {
-        unsigned bits = 0;
-        for (int bit = 0; bit < 32; bit++)
-            if (CPU_ISSET((size_t)(word * 32 + bit), cores))
-                bits |= 1u << bit;
-        used += (size_t)snprintf(out + used, out_bytes - used,
-                                 word == highest / 32 ? "%x" : ",%08x", bits);
-    }
-}
-
 // One end of a cable: its address, the way to the other end, and who handles what arrives.
 static int plug_in(struct host *host, const char *device, const struct host *other,
                    struct command_log *log, struct error *err)
@@ -80,7 +65,7 @@ static int plug_in(struct host *host, const char *device, const struct host *oth
     if (result < 0)
         return result;
     snprintf(path, sizeof path, "/sys/class/net/%s/queues/rx-0/rps_cpus", device);
-    format_mask(&host->plan->cores, mask, sizeof mask);
+    units_format_core_mask(&host->plan->cores, mask, sizeof mask);
     return host_set(host, path, mask, log, err);
 }
 
@@ -144,24 +129,6 @@ static int start_keepers(struct host_array *hosts, const struct experiment *expe
     return 0;
 }
 
-// A sysctl's name is its path below /proc/sys; as with sysctl(8), dots separate unless the name
-// has slashes.
-static int apply_setting(struct host *host, const struct experiment_setting *setting,
-                         struct command_log *log, struct error *err)
-{
-    char path[KEEPER_TEXT_BYTES];
-    if ((size_t)snprintf(path, sizeof path, "/proc/sys/%s", setting->name) >= sizeof path)
-        return error_set(err, ERROR_FAILED, "sysctl: %.60s... is too long", setting->name);
-    if (!strchr(setting->name, '/'))
-        for (char *at = path + strlen("/proc/sys/"); *at; at++)
-            if (*at == '.')
-                *at = '/';
-    int result = host_set(host, path, setting->value, log, err);
-    return result < 0
-               ? error_prefix(err, "tuning host %s, sysctl %s", host->plan->name, setting->name)
-               : 0;
-}
-
 int hosts_start(struct host_array *hosts, const struct experiment *experiment,
                 struct command_log *log, struct error *degraded, struct error *err)
 {
@@ -176,9 +143,6 @@ int hosts_start(struct host_array *hosts, const struct experiment *experiment,
         result = start_keepers(hosts, experiment, false, log, err);
     else
         result = make_network(hosts, log, err);
-    for (size_t i = 0; i < experiment->settings.count && result == 0; i++)
-        result = apply_setting(&hosts->items[experiment->settings.items[i].host],
-                               &experiment->settings.items[i], log, err);
     if (result < 0)
         hosts_end(hosts, log, &ignored);
     return result;

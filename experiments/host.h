@@ -25,7 +25,7 @@ struct host {
 };
 struct host_array ARRAY_OF(struct host);
 
-// Starts the keepers of all hosts of an experiment, makes their network and applies its tuning.
+// Starts the keepers of all hosts of an experiment and makes their network.
 // Where namespaces cannot be made, all hosts become local and `degraded` says why. On failure
 // nothing is left. The experiment must outlive the hosts.
 int hosts_start(struct host_array *hosts, const struct experiment *experiment,

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,13 +21,16 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "experiments/nic_tuning.h"
 
 enum { ANSWER_TIMEOUT_MS = 10000, PROBE_TIMEOUT_MS = 300 };
 
-enum verb { VERB_READY, VERB_SET, VERB_MAKE_DIRECTORY, VERB_PROBE, VERB_END };
+enum verb { VERB_READY, VERB_SET, VERB_FIND, VERB_MAKE_DIRECTORY, VERB_PROBE, VERB_END };
 
 struct request {
     enum verb verb;
+    enum keeper_knob knob; // of VERB_SET
+    unsigned index;        // of VERB_FIND
     uint16_t port;
     char path[KEEPER_TEXT_BYTES]; // or the address
     char text[KEEPER_TEXT_BYTES];
@@ -41,6 +45,9 @@ struct answer {
 
 struct change {
     enum verb verb;
+    enum keeper_knob knob;
+    int fd;             // of KEEPER_LATENCY
+    struct nic_rss rss; // of KEEPER_RSS
     char path[KEEPER_TEXT_BYTES];
     char old[KEEPER_TEXT_BYTES];
 };
@@ -68,6 +75,88 @@ static int write_text(const char *path, const char *text)
     ssize_t put = write(fd, text, strlen(text));
     int number = put < 0 ? errno : 0;
     close(fd);
+    return number;
+}
+
+// What a setting is before its change, into the change and as text for people.
+static int read_old(struct change *change, const struct request *request)
+{
+    int number;
+    switch (change->knob) {
+    case KEEPER_FILE:
+        return read_first_line(change->path, change->old);
+    case KEEPER_COALESCING:
+        return nic_coalescing_get(change->path, request->text, change->old, sizeof change->old);
+    case KEEPER_RSS:
+        number = nic_rss_get(change->path, &change->rss);
+        snprintf(change->old, sizeof change->old, "a table of %u", change->rss.count);
+        return number;
+    case KEEPER_LATENCY:
+        change->fd = open(change->path, O_WRONLY | O_CLOEXEC);
+        return change->fd < 0 ? errno : 0;
+    }
+    return EINVAL;
+}
+
+static int spread_flows(const struct change *change, const char *text)
+{
+    uint32_t queues, wanted = (uint32_t)strtoul(text, NULL, 10);
+    struct nic_rss table;
+    int number = nic_queues(change->path, &queues);
+    if (number || wanted == 0 || wanted > queues)
+        return number ? number : EINVAL;
+    number = nic_rss_get(change->path, &table);
+    if (number)
+        return number;
+    nic_rss_spread(&table, wanted);
+    number = nic_rss_set(change->path, &table);
+    free(table.queues);
+    return number;
+}
+
+static int write_new(const struct change *change, const char *text)
+{
+    int32_t us;
+    switch (change->knob) {
+    case KEEPER_FILE:
+        return write_text(change->path, text);
+    case KEEPER_COALESCING:
+        return nic_coalescing_set(change->path, text);
+    case KEEPER_RSS:
+        return spread_flows(change, text);
+    case KEEPER_LATENCY: // binary, for as long as the file is open (kernel: power/qos.c)
+        us = (int32_t)strtol(text, NULL, 10);
+        return write(change->fd, &us, sizeof us) == sizeof us ? 0 : errno;
+    }
+    return EINVAL;
+}
+
+static int write_old(const struct change *change)
+{
+    if (change->knob == KEEPER_COALESCING)
+        return nic_coalescing_set(change->path, change->old);
+    if (change->knob == KEEPER_RSS)
+        return nic_rss_set(change->path, &change->rss);
+    return change->knob == KEEPER_FILE ? write_text(change->path, change->old) : 0;
+}
+
+static void forget(struct change *change)
+{
+    if (change->knob == KEEPER_LATENCY && change->fd >= 0)
+        close(change->fd);
+    free(change->rss.queues);
+}
+
+static int find_path(const char *pattern, unsigned index, char path[KEEPER_TEXT_BYTES])
+{
+    glob_t found;
+    int number = glob(pattern, 0, NULL, &found) == 0 ? 0 : ENOENT;
+    if (number == 0 &&
+        (index >= found.gl_pathc || strlen(found.gl_pathv[index]) >= KEEPER_TEXT_BYTES))
+        number = ENOENT;
+    if (number == 0)
+        snprintf(path, KEEPER_TEXT_BYTES, "%s", found.gl_pathv[index]);
+    globfree(&found);
     return number;
 }
 
@@ -101,11 +190,11 @@ static void undo(const struct changes *changes, struct answer *answer)
     answer->number = 0;
     answer->text[0] = '\0';
     for (size_t i = changes->count; i-- > 0;) {
-        const struct change *change = &changes->items[i];
-        int number = change->verb == VERB_SET ? write_text(change->path, change->old)
-                                              : remove_directory(change->path);
+        struct change *change = &changes->items[i];
+        int number = change->verb == VERB_SET ? write_old(change) : remove_directory(change->path);
+        forget(change);
         // A setting that is gone took its value along: the other end of a cable may go first.
-        if (number == 0 || number == ENOENT || answer->number)
+        if (number == 0 || number == ENOENT || number == ENODEV || answer->number)
             continue;
         answer->number = number;
         snprintf(answer->text, sizeof answer->text, "%s", change->path);
@@ -136,23 +225,27 @@ static int probe(const char *address, uint16_t port)
 
 static void change(struct changes *changes, const struct request *request, struct answer *answer)
 {
-    struct change made = {.verb = request->verb};
+    struct change made = {.verb = request->verb, .knob = request->knob, .fd = -1};
     snprintf(made.path, sizeof made.path, "%s", request->path);
     if (request->verb == VERB_SET) {
-        answer->number = read_first_line(request->path, made.old);
+        answer->number = read_old(&made, request);
         snprintf(answer->text, sizeof answer->text, "%s", made.old);
     }
     // Noted first, done second: an end between the two undoes what was not done, harmlessly.
     if (answer->number == 0 && array_push(changes, made) < 0)
         answer->number = ENOMEM;
-    if (answer->number)
+    if (answer->number) {
+        forget(&made);
         return;
+    }
     if (request->verb == VERB_SET)
-        answer->number = write_text(request->path, request->text);
+        answer->number = write_new(&made, request->text);
     else if (mkdir(request->path, 0700) < 0)
         answer->number = errno;
-    if (answer->number)
+    if (answer->number) {
         changes->count--;
+        forget(&made);
+    }
 }
 
 static void serve(int channel)
@@ -171,6 +264,8 @@ static void serve(int channel)
         }
         if (request.verb == VERB_PROBE)
             answer.number = probe(request.path, request.port);
+        else if (request.verb == VERB_FIND)
+            answer.number = find_path(request.path, request.index, answer.text);
         else if (request.verb != VERB_READY)
             change(&changes, &request, &answer);
         send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
@@ -287,24 +382,46 @@ static int copy_text(char *to, const char *from, const char *what, struct error 
     return 0;
 }
 
-int keeper_set(struct keeper *keeper, const char *path, const char *text,
-               char old[KEEPER_TEXT_BYTES], struct error *err)
+int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, const char *text,
+                char old[KEEPER_TEXT_BYTES], int *number, struct error *err)
 {
-    struct request request = {.verb = VERB_SET};
+    struct request request = {.verb = VERB_SET, .knob = knob};
     struct answer answer;
-    int result = copy_text(request.path, path, "a path", err);
+    int result = copy_text(request.path, name, "a path", err);
     if (result == 0)
         result = copy_text(request.text, text, "a value", err);
     if (result == 0)
         result = ask(keeper, &request, &answer, err);
     if (result < 0)
         return result;
-    if (answer.number)
-        return error_set(err, ERROR_FAILED, "cannot write \"%s\" to %s: %s", text, path,
-                         strerror(answer.number));
+    *number = answer.number;
     if (old)
         memcpy(old, answer.text, KEEPER_TEXT_BYTES);
     return 0;
+}
+
+int keeper_set(struct keeper *keeper, const char *path, const char *text,
+               char old[KEEPER_TEXT_BYTES], struct error *err)
+{
+    int number, result = keeper_tune(keeper, KEEPER_FILE, path, text, old, &number, err);
+    if (result == 0 && number)
+        result = error_set(err, ERROR_FAILED, "cannot write \"%s\" to %s: %s", text, path,
+                           strerror(number));
+    return result;
+}
+
+int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
+                char path[KEEPER_TEXT_BYTES], struct error *err)
+{
+    struct request request = {.verb = VERB_FIND, .index = index};
+    struct answer answer;
+    int result = copy_text(request.path, pattern, "a pattern", err);
+    if (result == 0)
+        result = ask(keeper, &request, &answer, err);
+    if (result < 0 || answer.number)
+        return result;
+    memcpy(path, answer.text, KEEPER_TEXT_BYTES);
+    return 1;
 }
 
 int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err)

@@ -33,6 +33,24 @@ int keeper_start(struct keeper *keeper, bool isolated, struct error *err);
 int keeper_set(struct keeper *keeper, const char *path, const char *text,
                char old[KEEPER_TEXT_BYTES], struct error *err);
 
+// The path number `index` (from 0) of those that match a shell pattern on that host. Returns 1, or
+// 0 when there are not so many.
+int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
+                char path[KEEPER_TEXT_BYTES], struct error *err);
+
+// Settings that are no file's, by kind.
+enum keeper_knob {
+    KEEPER_FILE,       // a file, as keeper_set
+    KEEPER_COALESCING, // of the card `name`: "adaptive_rx=0 rx_usecs=0"
+    KEEPER_RSS,        // of the card `name`: over how many queues, "2"
+    KEEPER_LATENCY,    // of the file `name` (/dev/cpu_dma_latency): us, held open until the end
+};
+
+// Changes one and notes what it was. What that host refuses is *number, an errno (0: it is done),
+// and no error; `old`, when not NULL, gets what it was before.
+int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, const char *text,
+                char old[KEEPER_TEXT_BYTES], int *number, struct error *err);
+
 // Makes a directory (mode 0700) that is removed with the files in it at the end.
 int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err);
 

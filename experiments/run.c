@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "experiments/program_path.h"
 #include "experiments/run_state.h"
+#include "experiments/tuning.h"
 #include "profiler/doctor.h"
 
 enum { ARM_TIMEOUT_S = 60, CAPTURE_GRACE_S = 240 }; // to load its programs; to write its logs
@@ -86,6 +87,7 @@ static int write_experiment(struct run *run, struct error *err)
     if (!document)
         return error_set(err, ERROR_FAILED, "out of memory");
     json_object_set(document, "warnings", run->outcome->warnings);
+    json_object_set(document, "tuned", run->tuned);
     for (size_t i = 0; i < run->hosts.count; i++) {
         json_t *host =
             json_object_get(json_object_get(document, "hosts"), run->hosts.items[i].plan->name);
@@ -120,6 +122,22 @@ static int start_hosts(struct run *run, struct error *err)
     if (result == 0 && degraded.kind != ERROR_NONE)
         run_warn(run, "%s; hosts are this machine instead, over 127.0.0.1, and share its network",
                  degraded.text);
+    return result;
+}
+
+static int tune(struct run *run, struct error *err)
+{
+    size_t i;
+    json_t *one;
+    if (run->experiment->settings.count)
+        progress_phase(run->progress, "tuning");
+    int result = tuning_apply(&run->hosts, run->experiment, "", &run->log, run->tuned, err);
+    json_array_foreach(run->tuned, i, one) if (!json_is_true(json_object_get(one, "applied")))
+        run_warn(run, "tuning: %s %s is not set on host %s: %s",
+                 json_string_value(json_object_get(one, "setting")),
+                 json_string_value(json_object_get(one, "path")),
+                 json_string_value(json_object_get(one, "host")),
+                 json_string_value(json_object_get(one, "reason")));
     return result;
 }
 
@@ -268,8 +286,8 @@ static int stop_capture(struct run *run, struct error *err)
 static int run_phases(struct run *run, struct error *err)
 {
     int (*const phases[])(struct run *, struct error *) = {
-        look_around,   start_hosts, write_experiment, start_server,    run_prepare,
-        start_capture, run_load,    stop_capture,     write_experiment};
+        look_around, start_hosts,   tune,     write_experiment, start_server,
+        run_prepare, start_capture, run_load, stop_capture,     write_experiment};
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         int result = phases[i](run, err);
         if (result < 0)
@@ -324,6 +342,7 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
         return error_set(err, ERROR_FAILED, "out of memory");
     }
     run->experiment = experiment;
+    run->tuned = json_array();
     run->outcome = outcome;
     run->progress = settings->progress;
     run->supervisor.signals = -1;
@@ -342,6 +361,7 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     if (result == 0)
         result = run_in_folder(run, err);
     free(run->neighbours);
+    json_decref(run->tuned);
     free(run);
     return result;
 }

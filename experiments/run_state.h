@@ -32,6 +32,7 @@ struct run {
     struct supervisor supervisor;
     struct command_log log;
     struct host_array hosts;
+    json_t *tuned; // what was tuned, and what not: experiment.json
     struct server server;
     struct process capture;
     char capture_log[LOG_PATH_BYTES];

@@ -28,6 +28,7 @@
 #include "base/process.h"
 #include "base/quantile.h"
 #include "experiments/host.h"
+#include "experiments/tuning.h"
 #include "loadgen/sample_log.h"
 
 enum {
@@ -221,9 +222,10 @@ static inline void bench_lab_open(struct bench_lab *lab, const char *congestion_
         host->kind = HOST_KIND_NETNS;
         snprintf(host->name, sizeof host->name, "%s", names[side]);
         CPU_SET(side == BENCH_CLIENT ? BENCH_CLIENT_CORE : BENCH_SERVER_CORE, &host->cores);
-        lab->settings[side] = (struct experiment_setting){.host = (size_t)side,
-                                                          .name = "net.ipv4.tcp_congestion_control",
-                                                          .value = congestion_control};
+        struct experiment_setting *setting = &lab->settings[side];
+        *setting = (struct experiment_setting){
+            .host = (size_t)side, .kind = TUNING_SYSCTL, .name = "net.ipv4.tcp_congestion_control"};
+        snprintf(setting->value, sizeof setting->value, "%s", congestion_control);
     }
     lab->plan.hosts.items = lab->host_plans;
     lab->plan.hosts.count = BENCH_SIDES;
@@ -235,6 +237,15 @@ static inline void bench_lab_open(struct bench_lab *lab, const char *congestion_
         printf("no network namespaces here: %s\n", degraded.text);
         exit(77);
     }
+    json_t *tuned = json_array();
+    if (tuning_apply(&lab->hosts, &lab->plan, "", &no_log, tuned, &err) < 0)
+        exit(error_report(&err));
+    for (size_t i = 0; i < json_array_size(tuned); i++)
+        if (!json_is_true(json_object_get(json_array_get(tuned, i), "applied"))) {
+            printf("TCP cannot use %s here\n", congestion_control);
+            exit(77);
+        }
+    json_decref(tuned);
     snprintf(lab->dir, sizeof lab->dir, "/tmp/taillight-bench-XXXXXX");
     if (!mkdtemp(lab->dir))
         bench_fail("cannot make a folder in /tmp: %s", strerror(errno));

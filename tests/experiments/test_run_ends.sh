@@ -4,6 +4,7 @@
 # cannot start, a full disk. Hosts are network namespaces where they can be made, else local.
 . tests/experiments/run_lib.sh
 need_program memcached memcached
+need_program sqlite3 sqlite3
 [ "$(nproc)" -ge 2 ] || skip "client and server need a core each; this machine has one for us"
 kind=local
 unshare -n true 2>/dev/null && kind=netns
@@ -67,14 +68,40 @@ ended terminated 1 'interrupted'
 setting=/proc/sys/net/ipv4/tcp_autocorking
 tuning=""
 if [ -w $setting ] && [ $kind = netns ]; then
-    tuning='tuning: {server: [{sysctl: {vm.stat_interval: 7}}]}'
     before=$(cat /proc/sys/vm/stat_interval)
+    # An interrupt that may be moved: to the other core, if it stands on one.
+    irq="" irq_before=""
+    for file in /proc/irq/[0-9]*/smp_affinity_list; do
+        irq_before=$(cat "$file")
+        echo "$irq_before" 2>/dev/null >"$file" || continue
+        irq=$(basename "$(dirname "$file")")
+        break
+    done
+    core=0
+    [ "$irq_before" = 0 ] && core=1
+    tuning="tuning: {server: [{sysctl: {vm.stat_interval: 7}}, {rps: {cores: [1]}}, {cstates: 0us},
+        {coalescing: {nic: lo, rx_usecs: 0}} ${irq:+, {irq_affinity: {irqs: [$irq], cores: [$core]\}\}}]}"
 fi
 start_run killed "$tuning"
-[ -z "$tuning" ] || [ "$(cat /proc/sys/vm/stat_interval)" = 7 ] || fail "killed: not tuned"
+tuned() { sqlite3 :memory: "select json_extract(value, '\$.$2') from
+    json_each(readfile('$run/experiment.json'), '\$.tuned')
+    where json_extract(value, '\$.setting') = '$1'"; }
+if [ -n "$tuning" ]; then
+    [ "$(cat /proc/sys/vm/stat_interval)" = 7 ] || fail "killed: not tuned"
+    [ "$(tuned sysctl old) $(tuned sysctl applied)" = "$before 1" ] || fail "killed: the sysctl's report"
+    [ "$(tuned rps value) $(tuned rps applied)" = "2 1" ] || fail "killed: the report on RPS"
+    # What the loopback device lacks is told and ends nothing.
+    [ "$(tuned coalescing applied)" = 0 ] || fail "killed: the report on coalescing"
+    grep -q "tuning: coalescing lo is not set on host server: Operation not supported" \
+        "$work/killed.err" || fail "killed: no warning of coalescing"
+    [ -z "$irq" ] || [ "$(cat "/proc/irq/$irq/smp_affinity_list")" = $core ] || fail "killed: IRQ $irq"
+fi
 kill -9 $pid
 ended killed 137 ''
 [ -z "$tuning" ] || [ "$(cat /proc/sys/vm/stat_interval)" = "$before" ] || fail "killed: still tuned"
+[ -z "$tuning" ] || [ -z "$irq" ] || [ "$(cat "/proc/irq/$irq/smp_affinity_list")" = "$irq_before" ] ||
+    fail "killed: IRQ $irq is not back"
+[ -z "$tuning" ] || echo "tuning undone: stat_interval $before, IRQ ${irq:-none} $irq_before"
 
 # A server that ends at once: its own words.
 run="$work/refused"
