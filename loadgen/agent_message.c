@@ -119,6 +119,8 @@ static const struct field fields[] = {
     FIELD(U64, counts.in_flight_max),
     FIELD(U64, counts.ended),
     FIELD(U64, counts.broken),
+    FIELD(U64, counts.moved),
+    FIELD(U64, counts.repeated),
     FIELD(U64, counts.reconnects),
     FIELD(U64, counts.reconnects_failed),
     FIELD(U64, counts.given_up),

@@ -58,11 +58,13 @@ int connection_open(struct client_connection *connection, uint32_t id,
         // Half of the ids may be waited for, so that no other can be taken for them.
         connection->window = (connection->slot_mask + 1) / 2;
     }
+    connection->waits = context->kernel_stamps ? calloc(1, sizeof *connection->waits) : NULL;
     connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
     connection->out = malloc(out_bytes);
     connection->event = event_new(context->base, -1, 0, context->on_ready, connection);
     connection->timer = event_new(context->base, -1, 0, connection_retry, connection);
-    if (!connection->slots || !connection->out || !connection->event || !connection->timer)
+    if (!connection->slots || !connection->out || !connection->event || !connection->timer ||
+        (context->kernel_stamps && !connection->waits))
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
     memset(connection->slots, 0xff, (connection->slot_mask + 1) * sizeof *connection->slots);
     memset(connection->out, 0, out_bytes); // every page is there before the run
@@ -107,6 +109,7 @@ void connection_close(struct client_connection *connection)
         close(connection->socket_fd);
     free(connection->slots);
     free(connection->out);
+    free(connection->waits);
     *connection = (struct client_connection){.socket_fd = -1};
 }
 
@@ -127,8 +130,8 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
     connection->bytes_put += context->datagrams ? 1 : bytes;
     sample->request_end = connection->bytes_put;
     connection->out_end += bytes;
-    if (connection->put > connection->slot_mask)
-        stamp_waits_forget_before(&connection->waits, connection->put - connection->slot_mask);
+    if (connection->waits && connection->put > connection->slot_mask)
+        stamp_waits_forget_before(connection->waits, connection->put - connection->slot_mask);
     connection->slots[connection->put & connection->slot_mask] = sample_index;
     connection->put++;
     if (++counts->in_flight > counts->in_flight_max)
@@ -148,8 +151,8 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
         sample->status = SAMPLE_TIMED_OUT; // until its reply comes
         connection->sent++;
     }
-    if (connection->context->kernel_stamps)
-        stamp_waits_push(&connection->waits, connection->bytes_sent - 1, first,
+    if (connection->waits)
+        stamp_waits_push(connection->waits, connection->bytes_sent - 1, first,
                          (uint32_t)(connection->sent - first), after);
 }
 
@@ -326,7 +329,7 @@ int connection_take_stamps(struct client_connection *connection, uint64_t now_ts
         uint64_t *count = hardware ? &context->counts->tx_hardware : &context->counts->tx_software;
         *count += 1;
         const struct stamp_wait *wait = stamp_waits_match(
-            &connection->waits, stamp->last_byte, hardware || !hardware_may_follow(context));
+            connection->waits, stamp->last_byte, hardware || !hardware_may_follow(context));
         for (uint32_t k = 0; wait && k < wait->requests; k++) {
             struct sample *sample = connection_sample(connection, wait->first_slot + k);
             sample->tx_ns = stamp->at.ns;
@@ -334,6 +337,6 @@ int connection_take_stamps(struct client_connection *connection, uint64_t now_ts
         }
     }
     context->counts->foreign_errors += (unsigned)taken - stamps;
-    connection->waits.oldest_tsc = now_tsc;
+    connection->waits->oldest_tsc = now_tsc;
     return taken;
 }

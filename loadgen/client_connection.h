@@ -7,10 +7,11 @@
 // together with its neighbours in one send call, and waits in a slot until its reply comes. Byte
 // offsets of both directions count from the connection's start.
 //
-// When the stream ends, or is no longer what the protocol allows, what was in flight is lost and
-// the connection is opened again from the event loop (loadgen/client_reconnect.c), after growing
-// pauses, until it has failed for reconnect_ms. Each such reconnect is a connection of its own: a
-// new id, a new entry for connections.tlog, offsets and request numbers from 0.
+// When the stream ends, or is no longer what the protocol allows, what was in flight is lost, what
+// was only put goes to another connection, and the connection is opened again from the event loop
+// (loadgen/client_reconnect.c), after growing pauses, until it has failed for reconnect_ms. Each
+// such reconnect is a connection of its own: a new id, a new entry for connections.tlog, offsets
+// and request numbers from 0.
 #ifndef LOADGEN_CLIENT_CONNECTION_H
 #define LOADGEN_CLIENT_CONNECTION_H
 
@@ -47,6 +48,8 @@ struct connection_counts {
     uint64_t ended;         // connections that ended before the run did
     uint64_t broken;        // of those: not closed by the server with nothing left to answer
     uint64_t lost[LOSS_REASONS];    // requests that were in flight on them
+    uint64_t moved;                 // requests put but not sent: put again, on another
+    uint64_t repeated;              // requests sent behind the last that was answered: sent again
     uint64_t reconnects;            // connections opened again
     uint64_t reconnects_failed;     // attempts at that which failed
     uint64_t given_up;              // connections not tried again any more
@@ -82,10 +85,12 @@ struct connection_context {
     struct connection_counts *counts;
     struct engine_worker *owner; // whose connections these are
     event_callback_fn on_ready;  // its answer to events: calls connection_ready
-    struct connection_log log;   // an entry for each connection that came about
-    _Atomic uint32_t *last_id;   // of the connections of all threads
-    uint32_t busy_poll_us;       // SO_BUSY_POLL; 0: left alone
-    struct error busy_poll_why;  // why that cannot be had
+    // Takes back a request whose connection ended before it could be sent, or answered.
+    void (*put_again)(struct engine_worker *owner, uint32_t sample);
+    struct connection_log log;  // an entry for each connection that came about
+    _Atomic uint32_t *last_id;  // of the connections of all threads
+    uint32_t busy_poll_us;      // SO_BUSY_POLL; 0: left alone
+    struct error busy_poll_why; // why that cannot be had
     struct stamp_reader *reader;
     char *receive_buffer;
     size_t receive_bytes;
@@ -127,10 +132,12 @@ struct client_connection {
     bool dirty;                 // in its owner's list of connections to flush
     bool expiry_set;            // over UDP: the timer runs
     bool listed;                // in its owner's queue of connections with room
+    bool unstamped;             // in its owner's queue of those that await TX stamps
+    bool draining;              // of a closed loop: all is to be answered before more is put
     uint32_t attempts;          // to open it again, since it last was of use
     int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it ceased to be of use; when it opened
     struct reply_parser parser;
-    struct stamp_waits waits;
+    struct stamp_waits *waits; // with kernel stamps; else NULL
 };
 
 // Takes the memory of a connection and begins to connect, without waiting for the end.

@@ -92,8 +92,8 @@ static void mark_sent(struct client_connection *connection, unsigned count, uint
         sample->send_tsc = before;
         sample->sent_tsc = after;
         sample->status = SAMPLE_TIMED_OUT; // until its reply comes
-        if (connection->context->kernel_stamps)
-            stamp_waits_push(&connection->waits, number, number, 1, after);
+        if (connection->waits)
+            stamp_waits_push(connection->waits, number, number, 1, after);
     }
     connection->bytes_sent = connection->sent;
     if (!connection->expiry_set)

@@ -37,6 +37,8 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
         all->replies[kind] += more->replies[kind];
     for (unsigned reason = 0; reason < LOSS_REASONS; reason++)
         all->lost[reason] += more->lost[reason];
+    all->moved += more->moved;
+    all->repeated += more->repeated;
     all->mismatched += more->mismatched;
     all->unexpected += more->unexpected;
     all->in_flight += more->in_flight;
@@ -98,22 +100,26 @@ static void try_again(struct client_connection *connection)
     set_timer(connection, pause);
 }
 
-// What was sent is lost; what was only put was never sent.
+// What was sent is lost, and what was only put goes to another connection. A server that said it
+// closes the connection has not done what came after: that may be asked again (RFC 9112, 9.3.2; a
+// GET is idempotent).
 static void settle_requests(struct client_connection *connection, enum connection_loss reason)
 {
-    struct connection_counts *counts = connection->context->counts;
+    struct connection_context *context = connection->context;
+    struct connection_counts *counts = context->counts;
+    bool announced = connection->parser.closing && reason == LOSS_CLOSED;
     for (uint64_t slot = connection->answered; slot < connection->put; slot++) {
         struct sample *sample = connection_sample(connection, slot);
-        if (slot < connection->sent) {
-            if (sample->status != SAMPLE_TIMED_OUT)
-                continue; // settled out of its order, over UDP
+        bool was_sent = slot < connection->sent;
+        if (was_sent && sample->status != SAMPLE_TIMED_OUT)
+            continue; // settled out of its order, over UDP
+        if (was_sent && !announced) {
             sample->status = SAMPLE_LOST;
             counts->lost[reason]++;
-        } else {
-            sample->status = SAMPLE_UNSENT;
-            sample->connection = 0;
-            sample->request_begin = sample->request_end = 0;
+            continue;
         }
+        *(was_sent ? &counts->repeated : &counts->moved) += 1;
+        context->put_again(context->owner, connection->slots[slot & connection->slot_mask]);
     }
     counts->in_flight -= connection->put - connection->answered - connection->settled_ahead;
 }
@@ -121,7 +127,10 @@ static void settle_requests(struct client_connection *connection, enum connectio
 // Back to the state of a connection that has sent nothing.
 static void forget_stream(struct client_connection *connection)
 {
-    connection->context->counts->stamps_unknown += connection->waits.unknown;
+    if (connection->waits) {
+        connection->context->counts->stamps_unknown += connection->waits->unknown;
+        memset(connection->waits, 0, sizeof *connection->waits);
+    }
     connection->put = connection->sent = connection->answered = 0;
     connection->bytes_put = connection->bytes_sent = connection->bytes_received = 0;
     connection->out_begin = connection->out_end = 0;
@@ -129,7 +138,6 @@ static void forget_stream(struct client_connection *connection)
     if (connection->context->datagrams)
         datagram_forget(connection);
     memset(&connection->parser, 0, sizeof connection->parser);
-    memset(&connection->waits, 0, sizeof connection->waits);
 }
 
 void connection_end(struct client_connection *connection, enum connection_loss reason,
@@ -141,8 +149,8 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     for (unsigned i = 0; context->kernel_stamps && i <= STAMP_WAITS / STAMP_BATCH; i++)
         if (connection_take_stamps(connection, tsc_now()) < STAMP_BATCH)
             break;
-    bool orderly =
-        reason == LOSS_CLOSED && connection->answered && connection->answered == connection->put;
+    bool orderly = reason == LOSS_CLOSED && connection->answered &&
+                   (connection->answered == connection->sent || connection->parser.closing);
     if (!orderly && counts->broken++ == 0)
         error_set(&counts->first_break, ERROR_FAILED, "connection %u broke after %llu replies: %s",
                   connection->id, (unsigned long long)connection->answered, why);

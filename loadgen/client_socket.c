@@ -27,6 +27,12 @@ int64_t monotonic_ms(void)
 
 static int refuse(const struct server_address *server, struct error *err)
 {
+    if (errno == EADDRNOTAVAIL && server->transport == SERVER_TCP)
+        return error_set(err, ERROR_FAILED,
+                         "cannot connect to %s: no local port is left for another connection; "
+                         "allow more (sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\") or "
+                         "ask for fewer with --connections",
+                         server->text);
     return error_set_errno(err, ERROR_FAILED, "cannot connect to %s (is a server running there?)",
                            server->text);
 }

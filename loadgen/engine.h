@@ -5,14 +5,14 @@
 //
 // Its threads (loadgen/engine_worker.h) spin: on the TSC when the next request is near, else on the
 // sockets' readiness (libevent). Which connection: the next in turn that has room; when none has,
-// requests wait in schedule order and their lateness is recorded. Nothing is allocated, and no page
-// touched for the first time, after the start. The thread that calls waits for them, and for
-// signals.
+// requests wait in schedule order and their lateness is recorded. Those that wait together share
+// send calls. Nothing is allocated, and no page touched for the first time, after the start. The
+// thread that calls waits for them, and for signals.
 //
 // Asked for as much as the server answers (closed_loop), it is no open loop: each connection sends
-// as soon as it has room, so that requests wait for replies. A request's intended time is then when
-// it was put, and its latency that of a client which waits; the result says so. This finds a
-// server's maximum; pages for samples are touched on the way.
+// as many requests as its depth allows, and the next when all of them are answered. A request's
+// intended time is then when it was put, and its latency that of a client which waits; the result
+// says so. This finds a server's maximum; pages for samples are touched on the way.
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
 

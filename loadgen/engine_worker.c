@@ -11,16 +11,14 @@
 #include "loadgen/client_datagram.h"
 
 enum {
-    CONNECT_MS = 5000,
-    RECEIVE_BYTES = 256 << 10,
-    OUT_BYTES = 64 << 10,      // of a connection's output buffer, where requests allow
-    OUT_BYTES_ALL = 64 << 20,  // of all of them
-    REQUESTS_AT_ONCE = 64,     // put before the sockets are looked at again
+    SENDS_AT_ONCE = 4,         // then the sockets are looked at again
+    REQUESTS_AT_ONCE = 64,     // in these together
     NEAR_NS = 2000,            // a request this near: spin instead of polling
     QUIET_NS = 30000,          // nothing due for this long: time for TX stamps
     STAMPS_WORTHWHILE = 16,    // so many together, or ...
     STAMPS_OLD_NS = 20000000,  // ... this old
     STAMPS_URGENT = 64,        // before the error queue eats the receive buffer
+    UNSTAMPED_MAX = 512,       // connections whose stamps wait, before they eat the kernel's memory
     LAST_STAMPS_NS = 50000000, // after the end
     EMPTY_ROUNDS = 201,        // timed before the start, to know what idling costs
 };
@@ -32,25 +30,47 @@ static uint64_t ticks(const struct engine_worker *worker, uint64_t ns)
 
 // --- connections with room -----------------------------------------------------------------------
 
-static void list_room(struct engine_worker *worker, struct client_connection *connection)
+static void queue_push(struct connection_queue *queue, struct client_connection *connection)
 {
-    struct connection_queue *room = &worker->room;
-    if (connection->listed || !connection_has_room(connection, worker->shared->request_bytes))
+    uint32_t place = queue->first + queue->count++;
+    queue->items[place < queue->size ? place : place - queue->size] = connection;
+}
+
+static struct client_connection *queue_pop(struct connection_queue *queue)
+{
+    struct client_connection *connection = queue->items[queue->first];
+    queue->first = queue->first + 1 == queue->size ? 0 : queue->first + 1;
+    queue->count--;
+    return connection;
+}
+
+// A closed loop has its next requests on a connection when all before them are answered: as many
+// together as the depth allows, in one send call and, likely, one receive call of the server. One
+// request for each reply would keep them apart for ever once they are. (A datagram's reply may not
+// come.)
+static bool is_draining(const struct engine_worker *worker, struct client_connection *connection)
+{
+    uint64_t unsettled = connection->put - connection->answered;
+    if (!worker->shared->settings->closed_loop || worker->context.datagrams)
+        return false;
+    connection->draining = unsettled && (connection->draining || unsettled >= connection->depth);
+    return connection->draining;
+}
+
+void engine_worker_list_room(struct engine_worker *worker, struct client_connection *connection)
+{
+    if (connection->listed || is_draining(worker, connection) ||
+        !connection_has_room(connection, worker->shared->request_bytes))
         return;
-    uint32_t place = room->first + room->count;
-    room->items[place < room->size ? place : place - room->size] = connection;
-    room->count++;
+    queue_push(&worker->room, connection);
     connection->listed = true;
 }
 
-// The next in turn that has room, or NULL. One that has not comes back when it has (list_room).
+// The next in turn that has room, or NULL. One that has not comes back when it has.
 static struct client_connection *take_room(struct engine_worker *worker)
 {
-    struct connection_queue *room = &worker->room;
-    while (room->count) {
-        struct client_connection *connection = room->items[room->first];
-        room->first = room->first + 1 == room->size ? 0 : room->first + 1;
-        room->count--;
+    while (worker->room.count) {
+        struct client_connection *connection = queue_pop(&worker->room);
         connection->listed = false;
         if (connection_has_room(connection, worker->shared->request_bytes))
             return connection;
@@ -58,144 +78,91 @@ static struct client_connection *take_room(struct engine_worker *worker)
     return NULL;
 }
 
-static void on_ready(evutil_socket_t socket_fd, short what, void *argument)
+// --- TX stamps -----------------------------------------------------------------------------------
+
+static uint32_t stamps_waiting(const struct client_connection *connection)
 {
-    (void)socket_fd, (void)what;
-    struct client_connection *connection = argument;
-    struct engine_worker *worker = connection->context->owner;
-    connection_ready(connection);
-    list_room(worker, connection);
+    return connection->waits ? stamp_waits_count(connection->waits) : 0;
 }
 
-// --- preparation ---------------------------------------------------------------------------------
-
-static int make_samples(struct engine_worker *worker, struct error *err)
+static void list_unstamped(struct engine_worker *worker, struct client_connection *connection)
 {
-    const struct engine_shared *shared = worker->shared;
-    const struct schedule *schedule = shared->schedule;
-    bool closed = shared->settings->closed_loop;
-    size_t all = closed ? shared->settings->requests_max : schedule->count;
-    size_t first = worker->index, step = shared->thread_count;
-    worker->sample_count = all > first ? (all - first + step - 1) / step : 0;
-    worker->sample_bytes = (worker->sample_count + 1) * sizeof *worker->samples;
-    // Populated: the run meets no page for the first time. How many samples a closed loop will take
-    // nobody knows.
-    void *memory =
-        mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | (closed ? MAP_NORESERVE : MAP_POPULATE), -1, 0);
-    if (memory == MAP_FAILED)
-        return error_set_errno(err, ERROR_FAILED,
-                               "cannot take %zu MiB for the samples of %zu requests (a lower rate "
-                               "or a shorter run needs less)",
-                               worker->sample_bytes >> 20, worker->sample_count);
-    worker->context.samples = worker->samples = memory;
-    worker->order = first;
-    for (size_t i = 0; i < worker->sample_count && !closed; i++) {
-        const struct scheduled_request *request = &schedule->items[first + i * step];
-        worker->samples[i] = (struct sample){.intended_tsc = ticks(worker, request->offset_ns),
-                                             .operation = request->operation,
-                                             .key = request->key,
-                                             .status = SAMPLE_UNSENT};
-    }
-    return 0;
+    if (connection->unstamped || !stamps_waiting(connection))
+        return;
+    queue_push(&worker->unstamped, connection);
+    connection->unstamped = true;
 }
 
-static int make_event_base(struct engine_worker *worker, struct error *err)
+// Looks at the connection that has been waiting longest; takes its stamps when there are enough to
+// be worth a call, or at once.
+static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now, bool at_once)
 {
-    struct event_config *config = event_config_new();
-    if (config) {
-        event_config_require_features(config, EV_FEATURE_ET);
-        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME);
-        worker->base = event_base_new_with_config(config);
-        event_config_free(config);
+    if (!worker->unstamped.count)
+        return;
+    struct client_connection *connection = queue_pop(&worker->unstamped);
+    connection->unstamped = false;
+    uint32_t waiting = stamps_waiting(connection);
+    if (waiting && (at_once || waiting >= STAMPS_WORTHWHILE ||
+                    now - connection->waits->oldest_tsc > ticks(worker, STAMPS_OLD_NS))) {
+        connection_take_stamps(connection, now);
+        worker->context.progress = true; // a system call is work, whatever it found
     }
-    if (!worker->base)
-        return error_set_errno(err, ERROR_FAILED,
-                               "libevent offers no edge-triggered readiness here");
-    return 0;
+    list_unstamped(worker, connection);
 }
 
-static int connect_all(struct engine_worker *worker, struct error *err)
+// The last stamps may still be on their way.
+static void take_last_stamps(struct engine_worker *worker)
 {
-    const struct engine_shared *shared = worker->shared;
-    const struct engine_settings *settings = shared->settings;
-    size_t out_bytes = OUT_BYTES_ALL / settings->connections;
-    out_bytes = out_bytes > OUT_BYTES ? OUT_BYTES : out_bytes;
-    out_bytes = out_bytes < shared->request_bytes ? shared->request_bytes : out_bytes;
-    for (uint32_t i = 0; i < worker->connection_count; i++) {
-        // Thread w has connections w + 1, w + 1 + T, ...
-        uint32_t id = worker->index + i * shared->thread_count + 1;
-        int status = connection_open(&worker->connections[i], id, &worker->context, shared->depth,
-                                     out_bytes, err);
-        if (status < 0)
-            return status;
-    }
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t deadline_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + CONNECT_MS;
-    for (uint32_t i = 0; i < worker->connection_count; i++) {
-        struct client_connection *connection = &worker->connections[i];
-        int status = connection_establish(connection, deadline_ms, err);
-        if (status < 0)
-            return status;
-        list_room(worker, connection);
-    }
-    return 0;
+    uint64_t now = tsc_now(), deadline = now + ticks(worker, LAST_STAMPS_NS);
+    for (; worker->unstamped.count && now < deadline; now = tsc_now())
+        take_stamps_in_turn(worker, now, true);
 }
 
-int engine_worker_prepare(struct engine_worker *worker, struct error *err)
+// --- requests ------------------------------------------------------------------------------------
+
+void engine_worker_put_again(struct engine_worker *worker, uint32_t index)
+{
+    struct sample *sample = &worker->samples[index];
+    *sample = (struct sample){.intended_tsc = sample->intended_tsc,
+                              .operation = sample->operation,
+                              .key = sample->key,
+                              .status = SAMPLE_UNSENT};
+    if (worker->again_count++)
+        worker->samples[worker->again_last - 1].reply_begin = index + 1;
+    else
+        worker->again_first = index + 1;
+    worker->again_last = index + 1;
+}
+
+static size_t take_again(struct engine_worker *worker)
+{
+    size_t index = worker->again_first - 1;
+    worker->again_first = worker->samples[index].reply_begin;
+    worker->samples[index].reply_begin = 0;
+    worker->again_count--;
+    return index;
+}
+
+static bool has_more(const struct engine_worker *worker)
+{
+    return worker->again_count || worker->next < worker->sample_count;
+}
+
+// The next request of a closed loop: intended now.
+static size_t take_next_of_order(struct engine_worker *worker, uint64_t now)
 {
     const struct engine_shared *shared = worker->shared;
-    const struct engine_settings *settings = shared->settings;
-    uint32_t all = settings->connections, step = shared->thread_count;
-    uint32_t count = (all - worker->index + step - 1) / step;
-    worker->connections = calloc(count, sizeof *worker->connections);
-    worker->dirty = calloc(count, sizeof(void *));
-    worker->room = (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
-    worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
-    worker->value = calloc(1, shared->value_bytes + 1);
-    worker->context =
-        (struct connection_context){.protocol = settings->workload->protocol,
-                                    .server = settings->server,
-                                    .counts = &worker->counts,
-                                    .owner = worker,
-                                    .on_ready = on_ready,
-                                    .last_id = &worker->shared->last_id,
-                                    .reader = malloc(sizeof(struct stamp_reader)),
-                                    .receive_buffer = malloc(RECEIVE_BYTES),
-                                    .receive_bytes = RECEIVE_BYTES,
-                                    .timeout_tsc = ticks(worker, settings->timeout_ns),
-                                    .ticks_per_us = shared->ticks_per_ns * 1e3,
-                                    .busy_poll_us = settings->busy_poll_us,
-                                    .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
-                                    .live = settings->live ? &settings->live[worker->index] : NULL,
-                                    .kernel_stamps = shared->kernel_stamps,
-                                    .hardware_stamps = shared->hardware_stamps};
-    if (worker->context.live)
-        live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
-    if (!worker->connections || !worker->dirty || !worker->room.items || !worker->key ||
-        !worker->value || !worker->context.reader || !worker->context.receive_buffer ||
-        array_reserve(&worker->context.log, count) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
-    if (settings->server->transport == SERVER_UDP) {
-        worker->context.datagrams =
-            datagram_reader_new(worker->context.receive_buffer, RECEIVE_BYTES, shared->value_bytes);
-        if (!worker->context.datagrams)
-            return error_set(err, ERROR_FAILED, "out of memory for replies over UDP");
-    }
-    for (uint32_t i = 0; i < count; i++)
-        worker->connections[i].socket_fd = -1;
-    worker->connection_count = count;
-    memset(worker->context.receive_buffer, 0, RECEIVE_BYTES);
-    stamp_reader_init(worker->context.reader);
-    int status = make_samples(worker, err);
-    if (status == 0)
-        status = make_event_base(worker, err);
-    worker->context.base = worker->base;
-    return status < 0 ? status : connect_all(worker, err);
+    const struct scheduled_request *request = &shared->schedule->items[worker->order];
+    struct sample *sample = &worker->samples[worker->next];
+    sample->intended_tsc = now;
+    sample->operation = request->operation;
+    sample->key = request->key;
+    sample->status = SAMPLE_UNSENT;
+    worker->order += shared->thread_count;
+    while (worker->order >= shared->schedule->count)
+        worker->order -= shared->schedule->count;
+    return worker->next++;
 }
-
-// --- the run -------------------------------------------------------------------------------------
 
 static void put_request(struct engine_worker *worker, struct client_connection *connection,
                         size_t index)
@@ -218,9 +185,12 @@ static void flush_dirty(struct engine_worker *worker, uint64_t now)
     for (uint32_t i = 0; i < worker->dirty_count; i++) {
         struct client_connection *connection = worker->dirty[i];
         connection_flush(connection);
-        list_room(worker, connection);
-        if (stamp_waits_count(&connection->waits) >= STAMPS_URGENT)
+        engine_worker_list_room(worker, connection);
+        if (stamps_waiting(connection) >= STAMPS_URGENT)
             connection_take_stamps(connection, now);
+        list_unstamped(worker, connection);
+        if (worker->unstamped.count > UNSTAMPED_MAX)
+            take_stamps_in_turn(worker, now, true);
         worker->context.progress = true;
     }
     worker->dirty_count = 0;
@@ -228,62 +198,78 @@ static void flush_dirty(struct engine_worker *worker, uint64_t now)
         live_set(&worker->context.live->in_flight, worker->counts.in_flight);
 }
 
-// Puts what is due and gives it to the kernel, one send call a connection.
-static void send_due(struct engine_worker *worker, uint64_t now)
+// How many of the requests that go out in one round are due.
+static unsigned count_due(const struct engine_worker *worker, uint64_t now)
 {
-    for (unsigned i = 0; i < REQUESTS_AT_ONCE && worker->next < worker->sample_count; i++) {
-        uint64_t intended = worker->samples[worker->next].intended_tsc;
-        if (intended > now)
-            break;
+    size_t due = worker->again_count, at = worker->next;
+    while (due < REQUESTS_AT_ONCE && at < worker->sample_count &&
+           worker->samples[at].intended_tsc <= now)
+        due++, at++;
+    return due < REQUESTS_AT_ONCE ? (unsigned)due : REQUESTS_AT_ONCE;
+}
+
+// Puts what is due and gives it to the kernel in at most that many send calls, one a connection. A
+// few requests go to as many connections; more than there are calls for, because the rate is higher
+// than that of single calls or because there was no room, share them.
+static void send_due(struct engine_worker *worker, uint64_t now, unsigned calls)
+{
+    unsigned due = count_due(worker, now), share = (due + calls - 1) / calls;
+    while (due && worker->dirty_count < calls) {
         struct client_connection *connection = take_room(worker);
         if (!connection) {
             // While none is open it is not the depth that delays.
             worker->full_tsc = worker->context.open ? now : worker->full_tsc;
             break;
         }
-        if (intended < worker->full_tsc)
-            worker->delayed_by_depth++;
-        put_request(worker, connection, worker->next++);
-        list_room(worker, connection);
+        for (unsigned i = 0;
+             i < share && due && connection_has_room(connection, worker->shared->request_bytes);
+             i++, due--) {
+            size_t index = worker->again_count ? take_again(worker) : worker->next++;
+            worker->delayed_by_depth += worker->samples[index].intended_tsc < worker->full_tsc;
+            put_request(worker, connection, index);
+        }
+        engine_worker_list_room(worker, connection);
     }
     flush_dirty(worker, now);
 }
 
-// A closed loop: fills every connection that has room.
+// A closed loop: fills every connection that may be filled.
 static void send_more(struct engine_worker *worker, uint64_t now)
 {
-    const struct engine_shared *shared = worker->shared;
-    struct client_connection *connection = NULL;
-    while (worker->next < worker->sample_count && (connection = take_room(worker))) {
-        while (worker->next < worker->sample_count &&
-               connection_has_room(connection, shared->request_bytes)) {
-            const struct scheduled_request *request = &shared->schedule->items[worker->order];
-            struct sample *sample = &worker->samples[worker->next];
-            sample->intended_tsc = now;
-            sample->operation = request->operation;
-            sample->key = request->key;
-            sample->status = SAMPLE_UNSENT;
-            worker->order += shared->thread_count;
-            while (worker->order >= shared->schedule->count)
-                worker->order -= shared->schedule->count;
-            put_request(worker, connection, worker->next++);
-        }
-    }
+    struct client_connection *connection;
+    while (has_more(worker) && (connection = take_room(worker)))
+        while (has_more(worker) && connection_has_room(connection, worker->shared->request_bytes))
+            put_request(worker, connection,
+                        worker->again_count ? take_again(worker) : take_next_of_order(worker, now));
     flush_dirty(worker, now);
 }
 
-// One look at one connection's error queue, when enough stamps wait there to be worth a call.
-static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now)
+// When the next request is to be put.
+static uint64_t next_due(const struct engine_worker *worker)
 {
-    struct client_connection *connection = &worker->connections[worker->stamp_turn];
-    worker->stamp_turn = (worker->stamp_turn + 1) % worker->connection_count;
-    uint32_t waiting = stamp_waits_count(&connection->waits);
-    if (waiting >= STAMPS_WORTHWHILE ||
-        (waiting && now - connection->waits.oldest_tsc > ticks(worker, STAMPS_OLD_NS))) {
-        connection_take_stamps(connection, now);
-        worker->context.progress = true; // a system call is work, whatever it found
-    }
+    if (worker->again_count)
+        return 0;
+    return worker->next < worker->sample_count ? worker->samples[worker->next].intended_tsc
+                                               : UINT64_MAX;
 }
+
+// Replies wait on many connections at times; a request that is due does not wait for all of them to
+// be read.
+void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argument)
+{
+    (void)socket_fd, (void)what;
+    struct client_connection *connection = argument;
+    struct engine_worker *worker = connection->context->owner;
+    connection_ready(connection);
+    engine_worker_list_room(worker, connection);
+    if (worker->shared->settings->closed_loop || !worker->room.count)
+        return;
+    uint64_t now = tsc_now();
+    if (next_due(worker) <= now)
+        send_due(worker, now, 1);
+}
+
+// --- the run -------------------------------------------------------------------------------------
 
 // A round that found nothing to do is idle time, as long as it took no longer than such rounds do:
 // else something was done in it after all (an interrupt, the kernel's receiving of a reply), and
@@ -327,7 +313,7 @@ static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadlin
         worker->end = ENGINE_INTERRUPTED;
     else if (counts->given_up == worker->connection_count)
         worker->end = ENGINE_BROKEN;
-    else if (worker->next == worker->sample_count && counts->in_flight == 0)
+    else if (!has_more(worker) && counts->in_flight == 0)
         worker->end = ENGINE_COMPLETE;
     else if (now > deadline)
         worker->end = ENGINE_TIMED_OUT;
@@ -344,21 +330,18 @@ static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
         start_tsc + ticks(worker, settings->duration_ns) + ticks(worker, settings->timeout_ns);
     uint64_t now = tsc_now();
     while (!is_over(worker, now, deadline)) {
-        uint64_t due = worker->next < worker->sample_count
-                           ? worker->samples[worker->next].intended_tsc
-                           : UINT64_MAX;
-        uint64_t empty = worker->empty_poll_tsc;
+        uint64_t due = next_due(worker), empty = worker->empty_poll_tsc;
         worker->context.progress = false;
         if (due <= now) {
-            send_due(worker, now);
+            send_due(worker, now, SENDS_AT_ONCE);
             event_base_loop(worker->base, EVLOOP_NONBLOCK);
         } else if (due - now <= near) {
             _mm_pause();
             empty = worker->empty_pause_tsc;
         } else {
             event_base_loop(worker->base, EVLOOP_NONBLOCK);
-            if (!worker->context.progress && due - now > quiet && worker->context.kernel_stamps)
-                take_stamps_in_turn(worker, now);
+            if (!worker->context.progress && due - now > quiet)
+                take_stamps_in_turn(worker, now, false);
         }
         uint64_t after = tsc_now();
         if (!worker->context.progress)
@@ -376,12 +359,10 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         _mm_pause();
     while (!is_over(worker, now, deadline)) {
         worker->context.progress = false;
-        if (now < end) {
-            send_more(worker, now);
-            worker->requests_spent = worker->next == worker->sample_count;
-        } else if (worker->next < worker->sample_count) {
+        if (now >= end)
             worker->sample_count = worker->next; // that was all
-        }
+        send_more(worker, now);
+        worker->requests_spent |= now < end && worker->next == worker->sample_count;
         event_base_loop(worker->base, EVLOOP_NONBLOCK);
         uint64_t after = tsc_now();
         if (!worker->context.progress)
@@ -394,24 +375,6 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
     if (bytes < worker->sample_bytes &&
         mremap(worker->samples, worker->sample_bytes, bytes, 0) == worker->samples)
         worker->sample_bytes = bytes;
-}
-
-// The last stamps may still be on their way.
-static void take_last_stamps(struct engine_worker *worker)
-{
-    uint64_t deadline = tsc_now() + ticks(worker, LAST_STAMPS_NS);
-    for (bool missing = worker->context.kernel_stamps; missing;) {
-        missing = false;
-        uint64_t now = tsc_now();
-        for (uint32_t i = 0; i < worker->connection_count; i++) {
-            struct client_connection *connection = &worker->connections[i];
-            if (!connection_is_open(connection) || !stamp_waits_count(&connection->waits))
-                continue;
-            connection_take_stamps(connection, now);
-            missing |= stamp_waits_count(&connection->waits) > 0;
-        }
-        missing &= now < deadline;
-    }
 }
 
 static uint64_t thread_cpu_ns(void)
@@ -444,22 +407,8 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     worker->end_tsc = tsc_now();
     take_last_stamps(worker);
     worker->stamps_unknown = worker->counts.stamps_unknown;
-    for (uint32_t i = 0; i < worker->connection_count; i++)
-        worker->stamps_unknown += worker->connections[i].waits.unknown;
-}
-
-void engine_worker_close(struct engine_worker *worker)
-{
-    for (uint32_t i = 0; i < worker->connection_count; i++)
-        connection_close(&worker->connections[i]);
-    if (worker->base)
-        event_base_free(worker->base);
-    free(worker->connections);
-    free(worker->dirty);
-    free(worker->room.items);
-    free(worker->key);
-    free(worker->value);
-    free(worker->context.reader);
-    datagram_reader_free(worker->context.datagrams);
-    free(worker->context.receive_buffer);
+    for (uint32_t i = 0; i < worker->connection_count && worker->context.kernel_stamps; i++)
+        worker->stamps_unknown += worker->connections[i].waits->unknown;
+    while (worker->again_count) // never put again
+        take_again(worker);
 }

@@ -48,11 +48,14 @@ struct engine_worker {
     uint32_t connection_count;
     struct client_connection **dirty; // to flush, in the order of their first request
     uint32_t dirty_count;
-    struct connection_queue room; // those that may take a request, in turn
-    uint32_t stamp_turn;          // whose error queue is looked at next
+    struct connection_queue room;      // those that may take a request, in turn
+    struct connection_queue unstamped; // those with sends that await their TX stamps
     struct connection_context context;
     uint64_t empty_poll_tsc, empty_pause_tsc; // what a round takes that finds nothing to do
     size_t next;                              // first of its requests not yet put
+    // Requests to be put once more because their connection ended: a list through the reply_begin
+    // of their samples, which has no other meaning before a reply. Indices plus 1; 0: none.
+    uint64_t again_first, again_last, again_count;
     size_t order;      // of a closed loop: the place in the schedule of the next request
     uint64_t full_tsc; // when no connection last had room
     char *key, *value;
@@ -81,7 +84,16 @@ static inline uint64_t engine_ticks(const struct engine_shared *shared, uint64_t
     return (uint64_t)((double)ns * shared->ticks_per_ns);
 }
 
-// Takes all memory and connects.
+// The answer to an event of a connection.
+void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *connection);
+
+// Puts a request once more, before any that is not yet put; its sample is as new.
+void engine_worker_put_again(struct engine_worker *worker, uint32_t sample);
+
+// Puts the connection among those that may take a request, if it may.
+void engine_worker_list_room(struct engine_worker *worker, struct client_connection *connection);
+
+// Takes all memory and connects (engine_worker_prepare.c, and engine_worker_close).
 int engine_worker_prepare(struct engine_worker *worker, struct error *err);
 
 // Sends its share of the schedule, which begins at start_tsc, and waits for the replies.

@@ -372,6 +372,8 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     set_count(json, "timed_out", summary->timed_out);
     set_count(json, "lost", summary->lost);
     json_object_set_new(json, "lost_by", lost_json(counts));
+    set_count(json, "moved", counts->moved);
+    set_count(json, "repeated", counts->repeated);
     set_count(json, "connections_ended", counts->ended);
     set_count(json, "reconnects", counts->reconnects);
     set_count(json, "reconnects_failed", counts->reconnects_failed);
@@ -486,9 +488,10 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
         fprintf(
             out,
             "  ends       %llu connections ended, %llu opened again, %llu attempts failed, %llu "
-            "given up\n",
+            "given up; %llu requests moved, %llu repeated\n",
             (count_type)counts->ended, (count_type)counts->reconnects,
-            (count_type)counts->reconnects_failed, (count_type)counts->given_up);
+            (count_type)counts->reconnects_failed, (count_type)counts->given_up,
+            (count_type)counts->moved, (count_type)counts->repeated);
     fprintf(out, "  in flight  at most %llu; %llu requests waited for a connection with room",
             (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth);
     print_small(out, "\n  lateness   p50 ", summary->lateness_p50_us, " us");

@@ -288,8 +288,8 @@ static void a_server_that_tires_is_connected_again(void **state)
     assert_int_equal(result.end, ENGINE_COMPLETE);
     assert_int_equal(result.counts.given_up, 0);
     assert_true(result.counts.reconnects >= result.sample_count / TIRED_AFTER / 2);
-    assert_int_equal(tally.by_status[SAMPLE_MISS] + tally.by_status[SAMPLE_LOST] +
-                         tally.by_status[SAMPLE_UNSENT],
+    // What a connection had not sent when it ended, another did.
+    assert_int_equal(tally.by_status[SAMPLE_MISS] + tally.by_status[SAMPLE_LOST],
                      result.sample_count);
     // With one in flight at a time only one sent into the close can be lost with its connection.
     assert_true(tally.by_status[SAMPLE_LOST] <= result.counts.broken);

@@ -51,7 +51,8 @@ for at in range(0, len(connections), 64):
 assert len(ids) == at_once + reconnects, (len(ids), at_once, reconnects)
 assert len(set(ids)) == len(ids)
 place = {i: [0, 0] for i in ids}
-for at in range(0, len(samples), 96):
+order = range(0, len(samples), 96) # of a connection, in the order they were sent in
+for at in sorted(order, key=lambda at: struct.unpack_from("<Q", samples, at + 48)[0]):
     sent = struct.unpack_from("<Q", samples, at + 16)[0]
     request, request_end, reply, reply_end = struct.unpack_from("<4Q", samples, at + 48)
     connection, = struct.unpack_from("<I", samples, at + 80)
@@ -113,6 +114,15 @@ check http 4
 [ "$(value connections_ended)" -ge "$(value reconnects)" ] || fail 'http: more reconnects than ends'
 grep -q '"errors": {}' "$dir/out" || fail 'http: an orderly close counts as an error'
 grep -qE 'broke|restarted' "$dir/err" && fail 'http: an orderly close is held against the server'
+
+# Pipelined: what was sent behind the request whose reply announced the end is asked again.
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/http.yaml" --rate 20k --duration 0.5s \
+    --connections 4 --depth 16 --json --quiet --timeout 10s --samples "$dir/logs" >"$dir/out" 2>"$dir/err"
+case $? in 0 | 4) ;; *) fail 'http, pipelined' ;; esac
+check 'http, pipelined' 4
+[ "$(value answered)" = "$(value scheduled)" ] || fail 'http, pipelined: not all answered'
+[ "$(value repeated)" -gt 0 ] || fail 'http, pipelined: nothing was repeated'
+grep -qE 'broke|restarted' "$dir/err" && fail 'http, pipelined: an announced close is held against the server'
 kill $server # its worker would outlive a SIGKILL
 wait $server 2>/dev/null
 server=0
