@@ -9,6 +9,7 @@
 #include "analysis/report/report_command.h"
 #include "base/error.h"
 #include "experiments/capture_command.h"
+#include "experiments/compare_command.h"
 #include "experiments/run_command.h"
 #include "loadgen/agent_command.h"
 #include "loadgen/load_command.h"
@@ -27,6 +28,7 @@ static const struct command commands[] = {
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
     {"analyze", analyze_command, "lifetimes and diagnosis of a run; what ran in an Intel PT trace"},
     {"report", report_command, "the report of a run: the page and the terminal summary"},
+    {"compare", compare_command, "what changed between two runs, by how much, because of what"},
     {"agent", agent_command, NULL},
     {NULL, NULL, NULL},
 };

@@ -100,12 +100,9 @@ static void place_window(const struct run_analysis *run, struct diagnosis_slice 
     slice->relative = false;
 }
 
-static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
-                                              const struct run_input *input)
+void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out)
 {
-    double records = (double)(input->events.count + input->calls.count);
-    double dropped = (double)(run->dropped_events + run->dropped_calls);
-    return (struct diagnosis_input){
+    *out = (struct diagnosis_input){
         .lifetimes = run->lifetimes.items,
         .lifetime_count = run->lifetimes.count,
         .server = run->has_events ? &run->server : NULL,
@@ -115,8 +112,18 @@ static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
         .calls = run->has_calls ? &run->calls : NULL,
         .order = &run->order,
         .categories = run->categories,
-        .dropped_share = dropped > 0 ? dropped / (records + dropped) : 0,
     };
+}
+
+static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
+                                              const struct run_input *input)
+{
+    double records = (double)(input->events.count + input->calls.count);
+    double dropped = (double)(run->dropped_events + run->dropped_calls);
+    struct diagnosis_input in;
+    run_diagnosis_input(run, &in);
+    in.dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
+    return in;
 }
 
 // The slice in host time.

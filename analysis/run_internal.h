@@ -15,6 +15,9 @@ int run_statistics(struct run_analysis *run);
 // Puts the findings into words: run->verdict (run_verdict.c).
 void run_verdict(struct run_analysis *run);
 
+// What a run's diagnoses are made from, but for the share of dropped records (run_analyze.c).
+void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out);
+
 // Adds to a diagnosis's part of summary.json what the views found (run_summary_views.c).
 void run_summary_add_views(json_t *object, const struct run_analysis *run,
                            const struct diagnosis *diagnosis);

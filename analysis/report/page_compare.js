@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+//
+// The page of two runs: which components of latency appeared, grew, shrank or went, slice by slice.
+
+const SIDES = ['candidate', 'base'];
+const QUANTILES = ['p50', 'p90', 'p99', 'p99.9', 'p99.99', 'max'];
+const shown = {slice: 0};
+const micros = us => known(us) ? duration(us * 1000) : 'never';
+const signed = us => known(us) ? (us < 0 ? '−' : '+') + duration(Math.abs(us) * 1000) : '?';
+const changeLabel = change => `${change.cause} (${change.role})`;
+// An outline says what a colour says, for those who do not see it.
+const CHANGE_LOOK = {
+  appeared: [0, 'new'],
+  grew: [0, 'grew'],
+  shrank: [2, 'shrank'],
+  gone: [2, 'gone'],
+  unchanged: [99, '']
+};
+
+function renderFacts() {
+  byId('facts').replaceChildren(...SIDES.flatMap(side => {
+    const run = data[side];
+    return [
+      element('dt', {}, side === 'base' ? 'Base' : 'Candidate'),
+      element(
+          'dd', {},
+          `${run.run_dir}: ${count(run.requests)} requests, ${count(run.offered_rate)} /s offered, ${
+              count(run.achieved_rate)} /s achieved, ${percent(run.joined, run.requests)} with every stamp`)
+    ];
+  }),
+      element('dt', {}, 'How sure'),
+      element(
+          'dd', {},
+          `${percent(data.confidence)} intervals from resampling ${
+              data.blocks} blocks of time within each run. How much runs differ by themselves they do not know: repeat both to learn that.`));
+}
+
+function renderLatency() {
+  const cell = (side, q) => {
+    const interval = data[side].latency_ci_us[q];
+    return micros(data[side].latency_us[q]) +
+        (interval ? ` [${micros(interval[0])}, ${micros(interval[1])}]` : '');
+  };
+  const change = q => {
+    const [now, before] = SIDES.map(side => data[side].latency_us[q]);
+    return known(now) && known(before) && before > 0 ?
+        `${now >= before ? '+' : '−'}${Math.abs(100 * (now / before - 1)).toFixed(1)} %` :
+        '–';
+  };
+  byId('latency').replaceChildren(table(
+      [['', true], ['base [95 %]'], ['candidate [95 %]'], ['change']],
+      QUANTILES.map(q => [q, cell('base', q), cell('candidate', q), change(q)]), 'Latency'));
+}
+
+function changeRow(change, y, x, size) {
+  const [rank, word] = CHANGE_LOOK[change.change], colour = causeColour(theme(), rank),
+        from = Math.min(x(0), x(change.difference_us)), middle = y + 13,
+        label = changeLabel(change), sure = change.change !== 'unchanged';
+  const whiskers = known(change.low_us) && known(change.high_us) ? [
+    svg('line', {x1: x(change.low_us), x2: x(change.high_us), y1: middle, y2: middle, stroke: 'var(--ink)'}),
+    ...[change.low_us, change.high_us].map(
+        at => svg('line', {x1: x(at), x2: x(at), y1: middle - 4, y2: middle + 4, stroke: 'var(--ink)'}))
+  ] :
+                                                                    [];
+  return svg(
+      'g', {
+        'data-cause': label,
+        tabindex: 0,
+        role: 'img',
+        'aria-label': `${label} ${change.change}: ${signed(change.difference_us)}`,
+        pointermove: event => showTip(
+            event,
+            `${label}: ${change.change}\nbase ${micros(change.base_us)} on average, ${
+                percent(change.base_share)} of messages longer than its median\ncandidate ${
+                micros(change.candidate_us)}, ${percent(change.candidate_share)}\nchange ${
+                signed(change.difference_us)} [${signed(change.low_us)}, ${signed(change.high_us)}]`),
+        pointerleave: hideTip
+      },
+      svg('rect', {x: 0, y, width: size.width, height: 26, fill: 'transparent'}),
+      svg('text', {x: 0, y: middle + 4}, label.length > 38 ? label.slice(0, 37) + '…' : label),
+      svg('text', {class: 'muted', x: size.left - 10, y: middle + 4, 'text-anchor': 'end'}, word),
+      svg('rect', {
+        x: from,
+        y: y + 5,
+        width: Math.max(Math.abs(x(change.difference_us) - x(0)), 1),
+        height: 16,
+        fill: colour,
+        'fill-opacity': sure ? .5 : .15,
+        stroke: colour,
+        'stroke-dasharray': word === 'gone' || word === 'new' ? '4 2' : null
+      }),
+      ...whiskers,
+      svg('text', {x: size.width - 92, y: middle + 4, 'text-anchor': 'end'}, signed(change.difference_us)),
+      svg('text', {class: 'muted', x: size.width - 4, y: middle + 4, 'text-anchor': 'end'},
+          `${(100 * change.base_share).toFixed(0)} → ${(100 * change.candidate_share).toFixed(0)} %`));
+}
+
+function renderChanges(slice) {
+  const place = byId('changes-plot'), width = Math.max(800, place.clientWidth),
+        rows = slice.changes.slice(0, 18), size = {width, left: 320, right: width - 190};
+  if (!rows.length) {
+    place.replaceChildren(element('p', {class: 'empty'}, slice.verdict));
+    byId('changes-table').replaceChildren();
+    return;
+  }
+  const ends = rows.flatMap(one => [one.difference_us, one.low_us, one.high_us]).filter(known);
+  const x = linearScale(Math.min(...ends, 0), Math.max(...ends, 0.001), size.left, size.right),
+        bottom = 24 + rows.length * 26;
+  const plot = svg('svg', {viewBox: `0 0 ${width} ${bottom + 26}`, role: 'group', 'aria-label': 'What changed'});
+  for (const tick of linearTicks(Math.min(...ends, 0), Math.max(...ends, 0.001), 7))
+    plot.append(
+        svg('line', {class: tick === 0 ? 'axis' : 'grid', x1: x(tick), x2: x(tick), y1: 20, y2: bottom}),
+        svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
+            tick === 0 ? '0' : signed(tick).replace(/\.0+ /, ' ').replace(/(\.\d*?)0+ /, '$1 ')));
+  plot.append(
+      svg('text', {class: 'muted', x: width - 92, y: 14, 'text-anchor': 'end'}, 'a message'),
+      svg('text', {class: 'muted', x: width - 4, y: 14, 'text-anchor': 'end'}, 'messages'),
+      ...rows.map((one, i) => changeRow(one, 24 + i * 26, x, size)));
+  place.replaceChildren(plot);
+  byId('changes-table').replaceChildren(table(
+      [['cause', true], ['change', true], ['base'], ['candidate'], ['difference'], ['from'], ['to'], ['messages, base'], ['candidate']],
+      slice.changes.map(
+          one => [changeLabel(one), one.change, micros(one.base_us), micros(one.candidate_us),
+                  signed(one.difference_us), signed(one.low_us), signed(one.high_us),
+                  percent(one.base_share), percent(one.candidate_share)]),
+      'What changed'));
+}
+
+function renderSlice() {
+  const slice = data.slices[shown.slice], sides = SIDES.map(side => slice[side]);
+  byId('slice-lead').textContent = slice.verdict;
+  renderChanges(slice);
+  renderQueue(byId('queue-plot'), sides.map(side => side.queue), SIDES);
+  renderContexts(byId('contexts-plot'), sides.map(side => side.contexts), SIDES);
+  byId('queue-table').replaceChildren(
+      sides.every(side => side.queue.length) ? queueTable(sides.map(side => side.queue), SIDES) : '');
+  byId('contexts-table').replaceChildren(contextTable(sides.map(side => side.contexts), SIDES));
+}
+
+function redraw() {
+  renderSlice();
+}
+
+function start() {
+  // The headline is the first slice's; what each says stands above its plot.
+  renderFacts();
+  renderLatency();
+  if (data.slices.length > 1)
+    choice(
+        byId('slices'), 'Slice', data.slices.map((slice, i) => [i, slice.slice]), shown.slice,
+        index => {
+          shown.slice = index;
+          renderSlice();
+        });
+  renderSlice();
+  byId('footer').textContent = `Taillight ${data.taillight_version}`;
+  let pending = 0;
+  addEventListener('resize', () => {
+    cancelAnimationFrame(pending);
+    pending = requestAnimationFrame(redraw);
+  });
+  for (const [event, on] of [['beforeprint', true], ['afterprint', false]])
+    addEventListener(event, () => {
+      document.documentElement.classList.toggle('printing', on);
+      if (on)
+        for (const details of document.querySelectorAll('details')) details.open = true;
+      redraw();
+    });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+  document.documentElement.dataset.ready = 'yes';
+}
+
+start();

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+//
+// The comparison of two runs as people read it: on the terminal, and as a page.
+#ifndef ANALYSIS_REPORT_REPORT_COMPARE_H
+#define ANALYSIS_REPORT_REPORT_COMPARE_H
+
+#include <stdio.h>
+
+#include "analysis/run_compare.h"
+#include "base/error.h"
+
+void report_compare_text(const struct run_comparison *comparison, FILE *out);
+
+// A self-contained page, written as a whole or not at all.
+int report_compare_html(const struct run_comparison *comparison, const char *path,
+                        struct error *err);
+
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/compare_command.h"
+
+#include <stdio.h>
+
+#include "analysis/report/report_compare.h"
+#include "analysis/run_compare.h"
+#include "analysis/slice_options.h"
+#include "base/options.h"
+#include "base/progress.h"
+
+struct compare_options {
+    struct slice_options slices;
+    const char *output;
+    bool json, quiet;
+};
+
+static const struct option_spec options[] = {
+    SLICE_OPTIONS(struct compare_options, slices),
+    OPTION_STRING("output", 'o', "FILE", struct compare_options, output,
+                  "write the comparison's page there"),
+    OPTION_FLAG("json", 0, struct compare_options, json,
+                "print the comparison as one JSON document on stdout"),
+    OPTION_FLAG("quiet", 'q', struct compare_options, quiet, "no progress on stderr"),
+    OPTION_END,
+};
+
+static const struct command_usage usage = {
+    .name = "compare",
+    .arguments = "BASE CANDIDATE [options]",
+    .summary = "What changed between two runs, by how much, because of what.",
+    .details = "Both are run folders. The messages of a slice of the one are compared with those "
+               "of the same slice of\nthe other; without --slice the slowest percent (p99-100) and "
+               "the ordinary ones (p45-55).\nExit code 4: nothing could be compared, and the "
+               "reason is stated.",
+    .options = options,
+};
+
+// The tail and the ordinary ones, when nothing was asked for.
+static int choose_slices(const struct slice_options *asked, struct diagnosis_slice_array *out,
+                         struct error *err)
+{
+    static const char *const usual[] = {"p99-100", "p45-55"};
+    int result = slice_options_read(asked, out, err);
+    for (size_t i = 0; i < 2 && result == 0 && out->count < 2 && asked->slices.count == 0 &&
+                       asked->messages.count == 0 && asked->from_ns == 0 && asked->to_ns == 0;
+         i++) {
+        struct diagnosis_slice slice;
+        result = diagnosis_slice_parse(usual[i], &slice, err);
+        if (result == 0 && array_push(out, slice) < 0)
+            result = error_set(err, ERROR_FAILED, "no memory for a slice");
+    }
+    return result;
+}
+
+// One run after the other, so that one at a time is in memory.
+static int take_run(const char *run_dir, const struct diagnosis_slice_array *slices, bool quiet,
+                    struct run_profile *out, struct error *err)
+{
+    struct progress progress;
+    struct run_analysis run;
+    progress_init(&progress, quiet);
+    int result = run_analyze(run_dir, slices->items, slices->count, NULL, &progress, &run, err);
+    if (result < 0)
+        return result;
+    result = run_profile_take(&run, out, err);
+    run_analysis_free(&run);
+    return result;
+}
+
+static int print_json(const struct run_comparison *comparison, struct error *err)
+{
+    json_t *document = run_comparison_json(comparison);
+    bool printed = document &&
+                   json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 &&
+                   putchar('\n') != EOF;
+    json_decref(document);
+    return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the comparison");
+}
+
+static int compare(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
+                   struct error *err)
+{
+    struct diagnosis_slice_array slices = {0};
+    struct run_comparison comparison = {0};
+    int result = choose_slices(&chosen->slices, &slices, err);
+    for (int side = 0; side < COMPARE_SIDES && result == 0; side++)
+        result = take_run(folders[side], &slices, chosen->quiet, &comparison.runs[side], err);
+    if (result == 0)
+        result = run_compare(&comparison, err);
+    if (result == 0 && chosen->output)
+        result = report_compare_html(&comparison, chosen->output, err);
+    if (result == 0 && chosen->json)
+        result = print_json(&comparison, err);
+    else if (result == 0)
+        report_compare_text(&comparison, stdout);
+    if (result == 0 && chosen->output && !chosen->json)
+        printf("\nReport: %s\n", chosen->output);
+    bool available = false;
+    for (size_t i = 0; i < comparison.slices.count; i++)
+        available = available || comparison.slices.items[i].available;
+    run_comparison_free(&comparison);
+    array_free(&slices);
+    return result < 0 ? result : available ? 0 : ERROR_INCONCLUSIVE;
+}
+
+int compare_command(int argc, char **argv)
+{
+    struct compare_options chosen = {0};
+    struct error err = {0};
+    int positional;
+    bool help;
+    int result = options_parse(&usage, argc, argv, &chosen, &positional, &help, &err);
+    if (result == 0 && !help && positional != COMPARE_SIDES)
+        result = error_set(&err, ERROR_INPUT,
+                           "compare takes two run folders, the base and the candidate, not %d; see "
+                           "taillight compare --help",
+                           positional);
+    else if (result == 0 && !help)
+        result = compare(argv + 1, &chosen, &err);
+    slice_options_free(&chosen.slices);
+    return result < 0 ? error_report(&err) : result;
+}

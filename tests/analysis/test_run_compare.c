@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+//
+// Two runs of a scenario against each other: what differs is found, with about its true size; what
+// does not differ is not; and the differences add up.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "analysis/join.h"
+#include "analysis/run_compare.h"
+#include "analysis/run_internal.h"
+#include "analysis/timeline.h"
+#include "tests/analysis/scenario.h"
+
+static void build_run(struct run_analysis *run, const struct scenario_options *options,
+                      const struct diagnosis_slice *slices, size_t count)
+{
+    struct scenario s;
+    struct time_source clock = scenario_clock();
+    struct error err = {0};
+    uint64_t damaged;
+    *run = (struct run_analysis){.has_events = true, .has_calls = true};
+    scenario_build(&s, options);
+    assert_int_equal(
+        application_calls_build(s.calls.items, s.calls.count, &clock, &run->calls, &damaged, &err),
+        0);
+    assert_int_equal(
+        host_timeline_build(s.events.items, s.events.count, &clock, &run->server, &err), 0);
+    struct join_input join = {.samples = s.samples.items,
+                              .sample_count = s.samples.count,
+                              .client_connections = s.client.items,
+                              .client_connection_count = s.client.count,
+                              .events = s.events.items,
+                              .event_count = s.events.count,
+                              .sockets = s.sockets.items,
+                              .socket_count = s.sockets.count,
+                              .calls = &run->calls,
+                              .shim_connections = s.shim.items,
+                              .shim_connection_count = s.shim.count,
+                              .clock = clock};
+    assert_int_equal(join_lifetimes(&join, &run->lifetimes, &run->join, &err), 0);
+    assert_int_equal(service_order_build(&run->order, run->lifetimes.items, run->lifetimes.count,
+                                         &run->calls, &run->server),
+                     0);
+    run->application_threads = malloc(sizeof *run->application_threads);
+    run->application_threads[0] = SERVER_THREAD;
+    run->application_thread_count = 1;
+    assert_int_equal(run_statistics(run), 0);
+    struct diagnosis_input in;
+    run_diagnosis_input(run, &in);
+    for (size_t i = 0; i < count; i++) {
+        struct diagnosis diagnosis;
+        assert_int_equal(diagnose(&in, &slices[i], &diagnosis, &err), 0);
+        assert_int_equal(array_push(&run->diagnoses, diagnosis), 0);
+    }
+    scenario_free(&s);
+}
+
+static const struct scenario_options quiet = {.requests = 6000,
+                                              .connections = 16,
+                                              .gap_ns = 60000,
+                                              .pipelined = 1,
+                                              .faults = 150,
+                                              .fault_ns = 100000,
+                                              .seed = 11};
+static const struct diagnosis_slice slices[] = {{.low = 0, .high = 1}, {.low = 0.4, .high = 0.6}};
+
+static void compare(struct run_comparison *comparison, enum fault base, enum fault candidate)
+{
+    const enum fault faults[COMPARE_SIDES] = {base, candidate};
+    struct error err = {0};
+    *comparison = (struct run_comparison){0};
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct run_analysis run;
+        struct scenario_options options = quiet;
+        options.fault = faults[side];
+        options.seed += (uint64_t)side;
+        build_run(&run, &options, slices, 2);
+        assert_int_equal(run_profile_take(&run, &comparison->runs[side], &err), 0);
+        run_analysis_free(&run);
+    }
+    assert_int_equal(run_compare(comparison, &err), 0);
+    assert_int_equal(comparison->slices.count, 2);
+    for (size_t s = 0; s < 2; s++) {
+        const struct slice_comparison *slice = &comparison->slices.items[s];
+        assert_true(slice->available);
+        double sum = 0;
+        for (size_t i = 0; i < slice->changes.count; i++) {
+            const struct change *change = &slice->changes.items[i];
+            sum += change->difference_ns;
+            assert_true(change->low_ns <= change->difference_ns + 1);
+            assert_true(change->high_ns >= change->difference_ns - 1);
+        }
+        assert_true(fabs(sum - slice->latency.difference_ns) < 5);
+    }
+}
+
+static const struct change *find(const struct slice_comparison *slice, const char *name,
+                                 enum core_role role)
+{
+    for (size_t i = 0; i < slice->changes.count; i++)
+        if (strcmp(slice->changes.items[i].name, name) == 0 && slice->changes.items[i].role == role)
+            return &slice->changes.items[i];
+    return NULL;
+}
+
+static void a_new_cause_appears_and_an_old_one_is_gone(void **state)
+{
+    (void)state;
+    struct run_comparison comparison;
+    compare(&comparison, FAULT_NONE, FAULT_HOG);
+    const struct slice_comparison *all = &comparison.slices.items[0];
+    const struct change *hog = find(all, "yes", ROLE_A);
+    print_message("%s\n", all->verdict);
+    assert_non_null(hog);
+    assert_int_equal(hog->kind, CHANGE_APPEARED);
+    assert_true(hog->mean_ns[COMPARE_BASE] == 0 && hog->share[COMPARE_BASE] == 0);
+    assert_true(hog->share[COMPARE_CANDIDATE] > 0.01 && hog->share[COMPARE_CANDIDATE] < 0.5);
+    assert_ptr_equal(hog, &all->changes.items[0]);
+    assert_int_equal(all->latency.kind, CHANGE_GREW);
+    assert_non_null(strstr(all->verdict, "yes (A) appeared: +"));
+    run_comparison_free(&comparison);
+    compare(&comparison, FAULT_HOG, FAULT_NONE);
+    hog = find(&comparison.slices.items[0], "yes", ROLE_A);
+    assert_int_equal(hog->kind, CHANGE_GONE);
+    assert_int_equal(comparison.slices.items[0].latency.kind, CHANGE_SHRANK);
+    run_comparison_free(&comparison);
+}
+
+static void a_cause_that_was_there_grows(void **state)
+{
+    (void)state;
+    struct run_comparison comparison;
+    compare(&comparison, FAULT_NONE, FAULT_NETWORK);
+    const struct change *network =
+        find(&comparison.slices.items[0], "network to server", ROLE_NETWORK);
+    assert_int_equal(network->kind, CHANGE_GREW);
+    // 150 of 6,000 requests come 100 us late: 2.5 us on average.
+    assert_true(fabs(network->difference_ns - 2500) < 500);
+    assert_true(network->low_ns > 0 && network->high_ns < 6000);
+    run_comparison_free(&comparison);
+}
+
+static void alike_runs_are_alike(void **state)
+{
+    (void)state;
+    struct run_comparison comparison;
+    compare(&comparison, FAULT_NONE, FAULT_NONE);
+    for (size_t s = 0; s < 2; s++) {
+        const struct slice_comparison *slice = &comparison.slices.items[s];
+        for (size_t i = 0; i < slice->changes.count; i++)
+            assert_int_equal(slice->changes.items[i].kind, CHANGE_NONE);
+        assert_int_equal(slice->latency.kind, CHANGE_NONE);
+        assert_non_null(strstr(slice->verdict, "No cause changed"));
+    }
+    json_t *document = run_comparison_json(&comparison);
+    assert_int_equal(json_array_size(json_object_get(document, "slices")), 2);
+    json_t *first = json_array_get(json_object_get(document, "slices"), 0);
+    assert_true(json_array_size(json_object_get(first, "changes")) > 5);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(first, "base"), "queue")),
+                     QUEUE_KINDS);
+    json_decref(document);
+    run_comparison_free(&comparison);
+}
+
+static void what_cannot_be_compared_says_why(void **state)
+{
+    (void)state;
+    struct run_comparison comparison = {0};
+    struct error err = {0};
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct run_analysis run;
+        struct scenario_options options = quiet;
+        options.requests = side == COMPARE_BASE ? 40 : 400; // the base has too few for a verdict
+        build_run(&run, &options, slices, 1);
+        assert_int_equal(run_profile_take(&run, &comparison.runs[side], &err), 0);
+        run_analysis_free(&run);
+    }
+    assert_int_equal(run_compare(&comparison, &err), 0);
+    const struct slice_comparison *slice = &comparison.slices.items[0];
+    assert_false(slice->available);
+    assert_int_equal(slice->changes.count, 0);
+    assert_non_null(strstr(slice->verdict, "N/A: the base: only 40 whole lifetimes"));
+    run_comparison_free(&comparison);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_cause_appears_and_an_old_one_is_gone),
+        cmocka_unit_test(a_cause_that_was_there_grows),
+        cmocka_unit_test(alike_runs_are_alike),
+        cmocka_unit_test(what_cannot_be_compared_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
