@@ -164,6 +164,7 @@ function renderDiagnosis() {
   renderBoxControls();
   renderBoxes();
   renderCauseTable();
+  renderViews();
 }
 
 function renderWindows() {
@@ -296,6 +297,7 @@ function renderMessage() {
   }
   lead.textContent = `${describeMessage(timeline)}. ${timelineOmissions(timeline)}`;
   renderMessageCauses(diagnosis, view.message, timeline);
+  byId('message-causes').append(...messageBlockers(diagnosis, view.message));
   if (byId('timeline-table').parentElement.open) renderTimelineTable(timeline);
 }
 
@@ -448,6 +450,7 @@ function redraw() {
     balloons.picture = null;
     balloons.draw();
     renderBoxes();
+    renderViews();
   }
   renderMessage();
 }

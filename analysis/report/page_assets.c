@@ -19,6 +19,7 @@ ASSET(page_causes_js, "page_causes.js")
 ASSET(page_boxes_js, "page_boxes.js")
 ASSET(page_timeline_js, "page_timeline.js")
 ASSET(page_js, "page.js")
+ASSET(page_blocking_js, "page_blocking.js")
 ASSET(page_views_js, "page_views.js")
 ASSET(page_compare_html, "page_compare.html")
 ASSET(page_compare_js, "page_compare.js")
@@ -34,6 +35,7 @@ const struct page_asset page_assets[] = {
     {"page_boxes.js", page_boxes_js_begin, page_boxes_js_end},
     {"page_timeline.js", page_timeline_js_begin, page_timeline_js_end},
     {"page.js", page_js_begin, page_js_end},
+    {"page_blocking.js", page_blocking_js_begin, page_blocking_js_end},
     {"page_views.js", page_views_js_begin, page_views_js_end},
     {"page_compare.html", page_compare_html_begin, page_compare_html_end},
     {"page_compare.js", page_compare_js_begin, page_compare_js_end},

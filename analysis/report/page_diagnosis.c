@@ -131,6 +131,7 @@ static void put_messages(struct page_builder *builder, const struct diagnosis *d
     page_put(builder, object, "total", page_count(diagnosis->messages.count));
     page_put(builder, object, "shown", page_count(shown));
     page_put(builder, object, "detailed", page_count(detailed));
+    page_put(builder, object, "views", page_views_build(builder, diagnosis, detailed));
 }
 
 static void put_slice(struct page_builder *builder, const struct diagnosis *diagnosis,

@@ -385,6 +385,46 @@ static int fixture_compare_ranked(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
+// Queues and blockers of about the right kind: the requests before a message held it up.
+static void fixture_views(struct fixture *f, struct diagnosis *diagnosis)
+{
+    struct diagnosis_views *views = &diagnosis->views;
+    const struct spread few = {0.4, 0, 0, 0, 1, 5}, many = {7.5, 0, 2, 6, 11, 61};
+    for (size_t i = 0; i < diagnosis->messages.count; i++) {
+        uint64_t lifetime = diagnosis->messages.items[i].lifetime;
+        struct message_view view = {.first_blocker = views->blockers.count};
+        for (int kind = 0; kind < QUEUE_KINDS; kind++)
+            view.ahead[kind] = (uint32_t)(fixture_uniform(f) * 20);
+        for (uint64_t b = 1; b <= 12 && b <= lifetime; b++, view.blockers++)
+            if (array_push(&views->blockers, (struct blocker){.lifetime = lifetime - b,
+                                                              .ns = (float)(90000 / b),
+                                                              .scope = (uint8_t)(b % 3)}) < 0)
+                abort();
+        view.blocked_by[BLOCKED_BY_THREAD] = view.blockers;
+        if (array_push(&views->messages, view) < 0)
+            abort();
+    }
+    for (int kind = 0; kind < QUEUE_KINDS; kind++)
+        views->queue[kind] = (struct queue_summary){{many, few}, {many, few}, 100};
+    for (int scope = 0; scope < BLOCKING_SCOPES; scope++)
+        views->blocking[scope] = (struct blocking_summary){100, 2e7, 2e5, {2e5, 1e3}};
+    static const struct core_context contexts[] = {
+        {"NET_RX softirq", ROLE_R, FIXTURE_RECEIVE_CORE, {2e6, 4e6}},
+        {"yes", ROLE_A, FIXTURE_APPLICATION_CORE, {6e7, 1e5}},
+        {"memcached", ROLE_A, FIXTURE_APPLICATION_CORE, {3e7, 2e7}},
+        {"idle", ROLE_A, FIXTURE_APPLICATION_CORE, {1e6, 3e6}}};
+    for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
+        views->context_ns[VIEW_SLICE] += contexts[i].ns[VIEW_SLICE];
+        views->context_ns[VIEW_REFERENCE] += contexts[i].ns[VIEW_REFERENCE];
+        if (array_push(&views->contexts, contexts[i]) < 0)
+            abort();
+    }
+    struct named_blocker worst = {.messages = 12, .total_ns = 3e6};
+    if (array_push(&views->worst, worst) < 0)
+        abort();
+    views->available = true;
+}
+
 // The slowest 1 % of a window.
 static void fixture_diagnose(struct fixture *f, const struct fixture_options *options, int64_t from,
                              int64_t to)
@@ -424,6 +464,8 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     fixture_causes(&diagnosis, options->odd);
     fixture_coverage(&diagnosis);
     free(ranked);
+    if (!options->no_verdict && diagnosis.messages.count)
+        fixture_views(f, &diagnosis);
     if (array_push(&run->diagnoses, diagnosis) < 0)
         abort();
 }
@@ -563,6 +605,10 @@ static inline void fixture_free(struct fixture *f)
         array_free(&run->diagnoses.items[i].messages);
         array_free(&run->diagnoses.items[i].causes);
         array_free(&run->diagnoses.items[i].attributions);
+        array_free(&run->diagnoses.items[i].views.messages);
+        array_free(&run->diagnoses.items[i].views.blockers);
+        array_free(&run->diagnoses.items[i].views.contexts);
+        array_free(&run->diagnoses.items[i].views.worst);
     }
     array_free(&run->diagnoses);
     array_free(&run->lifetimes);
