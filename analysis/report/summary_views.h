@@ -8,8 +8,8 @@
 
 #include "analysis/run_analysis.h"
 
-// How many messages were ahead, by kind, and who blocked most: at most five lines, none where
-// nothing is known.
+// How many messages were ahead, by kind, and who blocked most: at most six lines of 98 columns,
+// none where nothing is known.
 void summary_views_write(const struct run_analysis *run, const struct diagnosis *diagnosis,
                          FILE *out);
 
