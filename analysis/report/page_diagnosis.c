@@ -6,7 +6,7 @@
 #include "analysis/report/page_json.h"
 
 enum {
-    SHOWN_LIMIT = 60000, // shared between the diagnoses
+    SHOWN_LIMIT = 100000, // shared between the diagnoses
     DETAILED_LIMIT = 2000,
 };
 

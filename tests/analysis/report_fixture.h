@@ -41,7 +41,7 @@ struct fixture_options {
     size_t requests;
     double rate;
     bool odd;        // hostile names, infinities, NaN, losses
-    bool everything; // diagnosed is not the slowest 1 % but every message
+    bool everything; // diagnosed is not the slowest 1 % but every message, once
     bool no_causes;  // diagnosed, but nothing found
     bool no_verdict; // N/A
 };
@@ -590,8 +590,10 @@ static inline void fixture_build(struct fixture *f, const struct fixture_options
     if (options->requests) {
         int64_t half = (run->begin_ns + run->end_ns) / 2;
         fixture_diagnose(f, options, 0, 0);
-        fixture_diagnose(f, options, run->begin_ns, half);
-        fixture_diagnose(f, options, half, run->end_ns);
+        if (!options->everything) {
+            fixture_diagnose(f, options, run->begin_ns, half);
+            fixture_diagnose(f, options, half, run->end_ns);
+        }
     }
     if (options->requests)
         fixture_verdict(run, options);

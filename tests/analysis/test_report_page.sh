@@ -54,6 +54,16 @@ for variant in usual large everything odd no-causes no-verdict empty; do
     grep -o '\[ok\].*' "$folder/dom" | sed "s/^\[ok\]/ok    $variant:/"
 done
 
+# Two runs against each other.
+"$BUILD/tests/analysis/test_run_compare" --write "$folder/compare.html" || exit 1
+open_page "$folder/compare.html" "" >"$folder/dom"
+expect "compare: the page became ready" 'data-ready="yes"'
+expect "compare: what appeared is drawn and named" 'aria-label="yes (A) appeared: +'
+expect "compare: slices can be chosen" '>p40-p60</button>'
+expect "compare: queues are drawn" 'aria-label="Messages ahead by kind'
+expect "compare: contexts stand in a table" '<caption class="only-screen-reader">Contexts of the cores</caption>'
+no_errors "compare"
+
 # The address chooses the message: an ordinary one, and one that is not there.
 ordinary=$(grep -o '"id":[0-9]*,"reference":true' "$folder/usual.html" | head -n 1 | grep -o '[0-9]*')
 open_page "$folder/usual.html" "#message=$ordinary" >"$folder/dom"

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "analysis/join.h"
+#include "analysis/report/report_compare.h"
 #include "analysis/run_compare.h"
 #include "analysis/run_internal.h"
 #include "analysis/timeline.h"
@@ -185,8 +186,17 @@ static void what_cannot_be_compared_says_why(void **state)
     run_comparison_free(&comparison);
 }
 
-int main(void)
+// `test_run_compare --write FILE` only writes a comparison's page, for test_report_page.sh.
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--write") == 0) {
+        struct run_comparison comparison;
+        struct error err = {0};
+        compare(&comparison, FAULT_NONE, FAULT_HOG);
+        int result = report_compare_html(&comparison, argv[2], &err);
+        run_comparison_free(&comparison);
+        return result < 0 ? error_report(&err) : 0;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_cause_appears_and_an_old_one_is_gone),
         cmocka_unit_test(a_cause_that_was_there_grows),
