@@ -9,6 +9,7 @@
 #include "analysis/report/report_text.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run_analysis.h"
+#include "analysis/run_perfetto.h"
 #include "analysis/slice_options.h"
 #include "base/options.h"
 #include "base/progress.h"
@@ -16,6 +17,7 @@
 struct report_options {
     struct slice_options slices;
     const char *output;
+    const char *perfetto;
     bool text;
     bool json;
     bool quiet;
@@ -25,6 +27,8 @@ static const struct option_spec options[] = {
     SLICE_OPTIONS(struct report_options, slices),
     OPTION_STRING("output", 'o', "FILE", struct report_options, output,
                   "where the page goes (default: report.html in the run folder)"),
+    OPTION_STRING("perfetto", 0, "FILE", struct report_options, perfetto,
+                  "also write the whole run for ui.perfetto.dev"),
     OPTION_FLAG("text", 0, struct report_options, text,
                 "print the terminal summary only, write no page"),
     OPTION_FLAG("json", 0, struct report_options, json,
@@ -65,6 +69,11 @@ static int write_report(const struct run_analysis *run, const struct report_opti
     const char *path = values->output ? values->output : in_folder;
     if (!values->text) {
         int written = report_write_html(run, path, err);
+        if (written < 0)
+            return written;
+    }
+    if (values->perfetto) {
+        int written = run_perfetto_write(run, values->perfetto, err);
         if (written < 0)
             return written;
     }

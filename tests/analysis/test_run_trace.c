@@ -14,9 +14,11 @@
 
 #include "analysis/function_spans.h"
 #include "analysis/run_analysis.h"
+#include "analysis/run_perfetto.h"
 #include "base/log_file.h"
 #include "profiler/clock_log.h"
 #include "tests/analysis/perf_data_maker.h"
+#include "tests/analysis/perfetto_reader.h"
 
 // Both headers have a struct scenario.
 #define scenario pt_scenario
@@ -405,6 +407,85 @@ static void functions_of_a_trace_enter_the_lives(void **state)
     run_analysis_free(&found);
 }
 
+// --- the same for Perfetto -----------------------------------------------------------------------
+
+// The slices of a core's track are its spans, in the same order.
+static size_t check_core_track(const struct run_analysis *found, const struct core_timeline *core,
+                               const struct read_trace *read)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < read->slices.count; i++) {
+        const struct read_slice *slice = &read->slices.items[i];
+        if (slice->track != run_perfetto_core_track(core->core))
+            continue;
+        assert_true(next < core->spans.count);
+        const struct span *span = &core->spans.items[next++];
+        assert_int_equal(slice->begin, span->begin_ns);
+        assert_int_equal(slice->end, span->end_ns);
+        assert_int_equal(slice->depth, span->depth);
+        assert_string_equal(slice->name, found->server.names.items[span->name]);
+    }
+    assert_int_equal(next, core->spans.count);
+    return next;
+}
+
+// From the send to the call that received, to the call that answered, to the reply.
+static void check_flows(const struct run_analysis *found, const struct read_trace *read)
+{
+    size_t lives = found->lifetimes.count + 2;
+    unsigned *stages = calloc(lives, sizeof *stages), *calls = calloc(lives, sizeof *calls);
+    size_t requests = 0;
+    for (size_t i = 0; i < read->slices.count; i++) {
+        const struct read_slice *slice = &read->slices.items[i];
+        requests += strcmp(slice->category, "request") == 0;
+        assert_true(slice->flow <= found->lifetimes.count);
+        stages[slice->flow] += strcmp(slice->category, "stage") == 0;
+        calls[slice->flow] += strcmp(slice->category, "socket call") == 0;
+    }
+    assert_int_equal(requests, found->lifetimes.count);
+    for (size_t i = 1; i <= found->lifetimes.count; i++) {
+        assert_int_equal(stages[i], 2);
+        assert_int_equal(calls[i], 2);
+    }
+    free(stages);
+    free(calls);
+}
+
+static void check_stages(const struct run_analysis *found, const struct read_trace *read)
+{
+    double sliced = 0, wanted = 0;
+    for (size_t i = 0; i < read->slices.count; i++)
+        if (strcmp(read->slices.items[i].category, "stage") == 0)
+            sliced += (double)(read->slices.items[i].end - read->slices.items[i].begin);
+    for (size_t i = 0; i < found->lifetimes.count; i++)
+        wanted += found->lifetimes.items[i].latency_ns;
+    assert_true(sliced == wanted); // stages add up to latencies
+}
+
+static void a_run_is_written_for_perfetto(void **state)
+{
+    struct traced_run *run = *state;
+    struct run_analysis found;
+    struct error err = {0};
+    char path[300];
+    size_t spans = 0;
+    analyze(run, &found);
+    snprintf(path, sizeof path, "%s/run.pftrace", run->path);
+    assert_int_equal(run_perfetto_write(&found, path, &err), 0);
+    struct read_trace read = read_perfetto(path);
+    if (read.wrong)
+        fail_msg("%s", read.wrong);
+    for (size_t c = 0; c < found.server.cores.count; c++)
+        spans += check_core_track(&found, &found.server.cores.items[c], &read);
+    check_flows(&found, &read);
+    check_stages(&found, &read);
+    print_message("%zu spans, %zu slices, %" PRIu64 " packets\n", spans, read.slices.count,
+                  read.packets);
+    assert_true(run_perfetto_write(&found, "/nowhere/at/all", &err) < 0);
+    read_trace_free(&read);
+    run_analysis_free(&found);
+}
+
 static void a_trace_that_cannot_be_read_is_told(void **state)
 {
     struct traced_run *run = *state;
@@ -488,6 +569,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(functions_of_a_trace_enter_the_lives, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_run_is_written_for_perfetto, setup, teardown),
         cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_read_is_told, setup, teardown),
         cmocka_unit_test(functions_are_cut_where_contexts_are),
     };
