@@ -39,9 +39,7 @@ static void walk_block(struct pt_walk *walk, const struct pt_block *block)
     walk->last_ip = block->end_ip;
     if (!pt_walk_inside(walk, block->end_ip))
         pt_walk_jump(walk, block->end_ip, true); // a direct jump does not end a block
-    walk->time_unread =
-        block->iclass == ptic_cond_jump; // most blocks are such, few leave functions
-    if (walk->time_unread)
+    if (block->iclass == ptic_cond_jump) // most blocks are such: not worth asking for the time
         return;
     pt_walk_read_time(walk);
     enum pt_flow_kind kind;
@@ -65,6 +63,7 @@ static void walk_block(struct pt_walk *walk, const struct pt_block *block)
         return;
     }
     walk->pending = pt_walk_flow(walk, kind, block->end_ip, 0);
+    walk->pending.unmarked = kind == PT_FLOW_CALL;
     if (kind == PT_FLOW_FAR_RETURN)
         pt_walk_follow_changes(walk, walk->tsc);
 }
@@ -120,10 +119,8 @@ static int walk_plain_blocks(struct pt_walk *walk, struct pt_block *block)
         passed.last_ip = block->end_ip;
         passed.blocks++;
     }
-    if (passed.blocks) {
-        walk->time_unread = true;
+    if (passed.blocks)
         walk->enabled = true;
-    }
     walk->last_ip = passed.last_ip;
     walk->piece->counts.instructions += passed.instructions;
     walk->piece->counts.blocks += passed.blocks;
@@ -168,9 +165,8 @@ static void walk_begin(struct pt_walk *walk, const struct pt_sync *sync)
 {
     walk->enabled = sync->ip && !sync->stray;
     walk->aborted = false;
-    walk->tsc = 0;
+    walk->tsc = walk->passed_tsc = 0;
     walk->last_ip = 0;
-    walk->time_unread = false;
     walk->function = (struct pt_function){0};
     if (!walk->walker->symbols) // all code is one function: jumps stay inside
         walk->function.high = UINT64_MAX;
@@ -246,6 +242,23 @@ static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, bool fo
     return result;
 }
 
+// What is known of the times of the piece.
+static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
+{
+    const struct pt_packets *packets = stream->packets;
+    const struct pt_syncs *syncs = &packets->syncs;
+    const struct pt_recorder *recorder = &stream->recorder;
+    uint64_t most = UINT64_MAX;
+    pt_flows_interpolate(&piece->flows,
+                         piece->end_sync < syncs->count ? syncs->items[piece->end_sync].tsc : 0);
+    if (packets->count[PT_KIND_CYC] == 0)
+        return;
+    if (packets->count[PT_KIND_MTC] && recorder->tsc_ctc_eax)
+        most = ((uint64_t)recorder->tsc_ctc_ebx << recorder->mtc_frequency % 64) /
+               recorder->tsc_ctc_eax;
+    pt_flows_add_cycle_error(&piece->flows, syncs->items[piece->first_sync].tsc, most);
+}
+
 int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
             size_t end_sync, struct pt_piece *piece, struct error *err)
 {
@@ -273,7 +286,6 @@ int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t fir
     piece->counts.followed_bytes = walker->following ? walked : 0;
     pt_bytes_release(&stream->bytes, begin, walked);
     if (result == 0)
-        pt_flows_interpolate(&piece->flows,
-                             end_sync < syncs->count ? syncs->items[end_sync].tsc : 0);
+        time_flows(stream, piece);
     return result;
 }

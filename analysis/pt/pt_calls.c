@@ -100,7 +100,8 @@ static int on_loss(struct pt_calls *calls, struct error *err)
 // flow before and that.
 static int on_overflow(struct pt_calls *calls, const struct pt_flow *flow, struct error *err)
 {
-    uint64_t gap = flow->tsc > calls->writer.now ? flow->tsc - calls->writer.now : 0;
+    uint64_t gap =
+        flow->tsc > calls->writer.now ? flow->tsc - calls->writer.now + flow->error_tsc : 0;
     if (calls->writer.timed && gap > calls->writer.now_error)
         calls->writer.now_error = gap < UINT32_MAX ? (uint32_t)gap : UINT32_MAX;
     return on_loss(calls, err);

@@ -34,7 +34,7 @@ void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc)
                                 : (uint64_t)((double)gap * (double)(flow->instruction - begin) /
                                              (double)(end - begin));
             uint64_t since = tsc - before + into, until = gap - into;
-            if (flow->early)
+            if (flow->unmarked)
                 until = time_after(flows, next, end_tsc) - flow->tsc - into;
             uint64_t error = since > until ? since : until;
             flow->tsc += into;
@@ -42,5 +42,17 @@ void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc)
         }
         before = tsc;
         first = next;
+    }
+}
+
+void pt_flows_add_cycle_error(struct pt_flows *flows, uint64_t begin_tsc, uint64_t most_tsc)
+{
+    enum { ROUNDING = 2 };
+    for (size_t i = 0; i < flows->count; i++) {
+        struct pt_flow *flow = &flows->items[i];
+        uint64_t since = flow->tsc > begin_tsc ? flow->tsc - begin_tsc : 0;
+        uint64_t error = (since < most_tsc ? since : most_tsc) / PT_CYCLE_ERROR_PART + ROUNDING;
+        flow->error_tsc =
+            error < UINT32_MAX - flow->error_tsc ? flow->error_tsc + (uint32_t)error : UINT32_MAX;
     }
 }

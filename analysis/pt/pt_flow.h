@@ -36,8 +36,9 @@ struct pt_flow {
     uint32_t error_tsc;   // the true time is within this of tsc
     uint8_t kind;         // enum pt_flow_kind
     bool at_start;        // `to` is the first instruction of its function
-    bool early;           // tsc is that of an earlier moment: it may have happened after the next
-    bool asynchronous;    // DISABLE: between two instructions, by an interrupt
+    bool unmarked;     // no packet was written for it, as for a direct call: it may have happened
+                       // after the timing packet that follows the one of tsc
+    bool asynchronous; // DISABLE: between two instructions, by an interrupt
 };
 struct pt_flows ARRAY_OF(struct pt_flow);
 
@@ -47,5 +48,11 @@ struct pt_flows ARRAY_OF(struct pt_flow);
 // next: that is its error.
 // end_tsc: when the next piece begins, 0 unknown.
 void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc);
+
+// Between packets that tell the time, libipt counts cycles at a ratio it keeps in 256ths: it is off
+// by at most a 64th of the time since the last of those, which is no more than most_tsc, or
+// than the time since begin_tsc. Widens the errors by that.
+enum { PT_CYCLE_ERROR_PART = 64 };
+void pt_flows_add_cycle_error(struct pt_flows *flows, uint64_t begin_tsc, uint64_t most_tsc);
 
 #endif

@@ -62,8 +62,8 @@ static int frame_report(struct pt_span_writer *writer, struct pt_stack *stack, s
     return pt_span_write(writer, &span, err);
 }
 
-static int frame_push(struct pt_span_writer *writer, struct pt_stack *stack, enum pt_frame_kind kind,
-                      const struct pt_flow *flow, struct error *err)
+static int frame_push(struct pt_span_writer *writer, struct pt_stack *stack,
+                      enum pt_frame_kind kind, const struct pt_flow *flow, struct error *err)
 {
     struct pt_frame frame = {.function = flow->function ? flow->function : flow->to,
                              .known = flow->function != 0,
@@ -347,7 +347,12 @@ int pt_stack_apply(struct pt_span_writer *writer, struct pt_stack *stack,
 int pt_stack_begin_unknown(struct pt_span_writer *writer, struct pt_stack *stack, struct error *err)
 {
     struct pt_flow unknown = {.kind = PT_FLOW_BEGIN};
-    return frame_push(writer, stack, PT_FRAME_ROOT, &unknown, err);
+    int result = frame_push(writer, stack, PT_FRAME_ROOT, &unknown, err);
+    if (result == 0) {
+        stack->frames.items[0].begin = stack->since;
+        stack->frames.items[0].error = stack->since_error;
+    }
+    return result;
 }
 
 int pt_stack_suspend(struct pt_span_writer *writer, struct pt_stack *stack, struct error *err)

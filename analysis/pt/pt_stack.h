@@ -63,7 +63,7 @@ int pt_span_write(struct pt_span_writer *writer, const struct pt_span *span, str
 int pt_stack_apply(struct pt_span_writer *writer, struct pt_stack *stack,
                    const struct pt_flow *flow, bool contiguous, struct error *err);
 
-// The task runs inside a function that is not known yet.
+// The task has run since it came, in a function that is not known yet; its stack is empty.
 int pt_stack_begin_unknown(struct pt_span_writer *writer, struct pt_stack *stack,
                            struct error *err);
 

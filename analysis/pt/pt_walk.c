@@ -45,10 +45,35 @@ void pt_walk_jump(struct pt_walk *walk, uint64_t ip, bool direct)
     if (walk->function.key == left)
         return; // a cold part, or still nothing known
     struct pt_flow flow = pt_walk_flow(walk, PT_FLOW_JUMP, walk->last_ip, ip);
-    flow.early = walk->time_unread;
+    flow.unmarked = true;
     flow.function = walk->function.key;
     flow.at_start = walk->function.whole && (direct || walk->function.low == ip);
     pt_walk_emit(walk, &flow);
+}
+
+// Whether that flow has the event's time only because the decoder had read on to it.
+static bool flow_read_ahead(const struct pt_flow *flow, const struct pt_event *event)
+{
+    bool branch = flow->kind >= PT_FLOW_CALL && flow->kind <= PT_FLOW_FAR_RETURN;
+    return flow->tsc == event->tsc && (flow->unmarked || (branch && pt_walk_passes(event)));
+}
+
+void pt_walk_event_read(struct pt_walk *walk, const struct pt_event *event)
+{
+    struct pt_flows *flows = &walk->piece->flows;
+    bool pending = walk->pending.kind != PT_FLOW_NONE && flow_read_ahead(&walk->pending, event);
+    if (walk->pending.kind != PT_FLOW_NONE && !pending)
+        return;
+    size_t first = flows->count;
+    while (first > 0 && flow_read_ahead(&flows->items[first - 1], event))
+        first--;
+    if (first == 0)
+        return;
+    uint64_t before = flows->items[first - 1].tsc;
+    for (size_t i = first; i < flows->count; i++)
+        flows->items[i].tsc = before;
+    if (pending)
+        walk->pending.tsc = before;
 }
 
 // --- address spaces --------------------------------------------------------------------------

@@ -19,9 +19,9 @@ struct pt_walk {
     bool aborted;        // a transaction: the asynchronous branch that follows is no interrupt
     bool failed;         // out of memory
     bool unusual;        // not to be followed: libipt's block decoder must do it
-    bool time_unread;    // the last block was not asked for its time
     uint64_t last_ip;
-    uint64_t tsc; // at the last flow
+    uint64_t tsc;        // at the last flow
+    uint64_t passed_tsc; // of an event that was read over: branches before and after it have it
     uint32_t space;
     size_t next_change;
     struct pt_function function; // that holds the instruction pointer; key 0: unknown
@@ -50,7 +50,8 @@ static inline uint64_t pt_walk_advance(struct pt_walk *walk, uint64_t tsc)
 static inline void pt_walk_read_time(struct pt_walk *walk)
 {
     uint64_t tsc = 0;
-    if (pt_walker_time(walk->walker, &tsc, &walk->lost_mtc, &walk->lost_cyc) >= 0)
+    if (pt_walker_time(walk->walker, &tsc, &walk->lost_mtc, &walk->lost_cyc) >= 0 &&
+        tsc != walk->passed_tsc)
         pt_walk_advance(walk, tsc);
 }
 
@@ -73,6 +74,17 @@ void pt_walk_settle(struct pt_walk *walk, uint64_t to);
 // A jump that nothing announced took control to `ip`. A direct one inside a block hides its target;
 // direct jumps between functions go to their start.
 void pt_walk_jump(struct pt_walk *walk, uint64_t ip, bool direct);
+
+// Whether the event came among branches that are not told yet: a change of the frequency (CBR). All
+// others come after the packets of what was before them.
+static inline bool pt_walk_passes(const struct pt_event *event)
+{
+    return event->type == ptev_cbr && !event->status_update;
+}
+
+// An event came that has a time. To see it the decoder read beyond the last branch, over timing
+// packets, perhaps, and gave their time to what needs no packet: that goes back to the time before.
+void pt_walk_event_read(struct pt_walk *walk, const struct pt_event *event);
 
 // Control is at `ip`: settles how it came there.
 static inline void pt_walk_reach(struct pt_walk *walk, uint64_t ip)

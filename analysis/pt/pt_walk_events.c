@@ -32,7 +32,9 @@ static void walk_event(struct pt_walk *walk, const struct pt_event *event)
 {
     uint64_t target;
     struct pt_flow flow;
-    if (event->has_tsc)
+    if (event->has_tsc && pt_walk_passes(event))
+        walk->passed_tsc = event->tsc;
+    else if (event->has_tsc)
         pt_walk_follow_changes(walk, pt_walk_advance(walk, event->tsc));
     switch (event->type) {
     case ptev_enabled:
@@ -58,6 +60,7 @@ static void walk_event(struct pt_walk *walk, const struct pt_event *event)
         walk->pending.kind = PT_FLOW_NONE;
         walk->piece->counts.overflows++;
         walk->enabled = !event->ip_suppressed;
+        walk->passed_tsc = 0;
         pt_walk_read_time(walk); // the event's is from before the loss
         flow = pt_walk_flow(walk, PT_FLOW_OVERFLOW, walk->last_ip, 0);
         pt_walk_arrive(walk, &flow, event->ip_suppressed ? 0 : event->variant.overflow.ip);
@@ -106,6 +109,8 @@ int pt_walk_events(struct pt_walk *walk, int status, bool *ended)
         status = pt_walker_event(walk->walker, &event);
         if (status < 0)
             return status;
+        if (event.has_tsc)
+            pt_walk_event_read(walk, &event);
         *ended = walk_hands_over(walk, &event);
         if (*ended) {
             if (walk->pending.kind != PT_FLOW_BEGIN)

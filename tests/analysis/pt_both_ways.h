@@ -15,7 +15,8 @@ static inline bool flows_equal(const struct pt_flow *a, const struct pt_flow *b)
 {
     return a->tsc == b->tsc && a->from == b->from && a->to == b->to && a->function == b->function &&
            a->instruction == b->instruction && a->error_tsc == b->error_tsc && a->kind == b->kind &&
-           a->at_start == b->at_start && a->early == b->early && a->asynchronous == b->asynchronous;
+           a->at_start == b->at_start && a->unmarked == b->unmarked &&
+           a->asynchronous == b->asynchronous;
 }
 
 static inline bool counts_equal(const struct pt_walk_counts *a, const struct pt_walk_counts *b)
@@ -100,7 +101,7 @@ static inline int both_ways(const struct scenario *scenario, unsigned damage, bo
     struct error err = {0};
     struct random_source random = {scenario->seed};
     struct pt_symbols symbols = {.context = &program, .find = program_find};
-    program_make(&program, scenario->seed / 8, 0);
+    program_build(&program, scenario->seed / 8, 0, scenario->rich);
     if (memory_of(&program, &memory, &err) < 0)
         return -1;
     int result = machine_run(&machine, &program, scenario);
@@ -109,7 +110,8 @@ static inline int both_ways(const struct scenario *scenario, unsigned damage, bo
         machine.writer.data[random_below(&random, (unsigned)bytes)] = (uint8_t)random_next(&random);
     struct pt_stream stream = {.bytes = {.bytes = bytes, .data = machine.writer.data},
                                .packets = &packets,
-                               .recorder.nominal_ratio = NOMINAL_RATIO};
+                               .changes = &machine.changes,
+                               .recorder = scenario_recorder()};
     if (result == 0)
         result = pt_packets_scan(&stream.bytes, &packets, &err);
     struct pt_walker *follower = pt_walker_alloc(&memory, named ? &symbols : NULL, false, &err);
@@ -133,7 +135,8 @@ static inline int seeds_both_ways(uint64_t first, uint64_t count, bool damaged,
         struct scenario scenario = {.seed = seed,
                                     .bytes = 1000 + seed * 37 % 5000,
                                     .psb_bytes = 200 + (unsigned)(seed * 211 % 2000),
-                                    .faults = seed % 3 == 0};
+                                    .faults = seed % 3 == 0,
+                                    .rich = seed / 2 % 2};
         if (both_ways(&scenario, damaged ? 1 + (unsigned)seed % 5 : 0, seed % 4 != 0, sum) < 0) {
             fprintf(stderr, "seed %" PRIu64 "\n", seed);
             return -1;

@@ -1,132 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The processor of a scenario (pt_scenario.h): runs the program for several tasks, writes the
-// trace, and keeps the spans a perfect decoder would report, in the order it would.
+// Runs the program of a scenario (pt_scenario.h) for several tasks, writes the trace
+// (pt_writer.h), and keeps the true spans (pt_truth.h).
 #ifndef TESTS_ANALYSIS_PT_MACHINE_H
 #define TESTS_ANALYSIS_PT_MACHINE_H
 
-#include "tests/analysis/pt_scenario.h"
-
-enum { TASKS = 3, MOST_FRAMES = 128, COMPRESSED = 64 };
-
-struct machine_frame {
-    int function; // -1: not traced
-    int item;     // to execute next
-    uint64_t begin;
-    uint64_t untraced; // enum pt_untraced
-    uint8_t kind;      // enum pt_span_kind
-    bool cut;
-    bool known; // to the decoder: it saw it begin, or control come back to it
-};
-
-struct machine_task {
-    struct machine_frame frames[MOST_FRAMES];
-    int count;
-    uint64_t since; // the decoder knows the task since then
-    int base;       // depth that the decoder calls level 0
-    int outermost;  // level of the outermost frame it knows
-    bool fresh;     // never ran
-};
-
-struct truth_spans ARRAY_OF(struct pt_span);
-
-struct machine {
-    const struct program *program;
-    struct writer writer;
-    struct random_source random;
-    struct machine_task tasks[TASKS];
-    int current;
-    bool traces_kernel;
-    bool tracing, blind; // blind: packets are being lost
-    bool branched;       // the last instruction was a conditional branch
-    uint64_t returns[COMPRESSED];
-    int return_count;
-    uint64_t instructions;
-    uint64_t task_since, lost_since;
-    struct truth_spans spans;
-    struct pt_switches switches;
-};
-
-static inline struct machine_task *machine_task(struct machine *machine)
-{
-    return &machine->tasks[machine->current];
-}
-
-static inline struct machine_frame *machine_top(struct machine *machine)
-{
-    struct machine_task *task = machine_task(machine);
-    return &task->frames[task->count - 1];
-}
-
-static inline uint64_t machine_ip(struct machine *machine)
-{
-    const struct machine_frame *top = machine_top(machine);
-    return machine->program->functions[top->function].items[top->item].ip;
-}
-
-// --- truth -------------------------------------------------------------------------------------
-
-static inline void truth_report(struct machine *machine, int index, bool cut_end)
-{
-    struct machine_task *task = machine_task(machine);
-    struct machine_frame *frame = &task->frames[index];
-    struct pt_span span = {.begin = frame->begin,
-                           .end = machine->writer.now,
-                           .task = (uint32_t)machine->current + 1,
-                           .level = index - task->base,
-                           .kind = frame->kind,
-                           .cut_begin = frame->cut,
-                           .cut_end = cut_end,
-                           .function_known = true};
-    span.function =
-        frame->function < 0 ? frame->untraced : machine->program->functions[frame->function].low;
-    if (frame->known && !machine->blind)
-        array_push(&machine->spans, span);
-}
-
-static inline void truth_push(struct machine *machine, int function, enum pt_span_kind kind,
-                              uint64_t untraced)
-{
-    struct machine_task *task = machine_task(machine);
-    task->frames[task->count++] = (struct machine_frame){.function = function,
-                                                         .begin = machine->writer.now,
-                                                         .untraced = untraced,
-                                                         .kind = (uint8_t)kind,
-                                                         .known = !machine->blind};
-}
-
-// Control went back to the top frame: the decoder knows it from now on.
-static inline void truth_reveal(struct machine *machine)
-{
-    struct machine_task *task = machine_task(machine);
-    struct machine_frame *top = machine_top(machine);
-    if (top->known || machine->blind)
-        return;
-    top->known = top->cut = true;
-    top->kind = PT_SPAN_FUNCTION;
-    top->begin = task->since;
-    task->outermost = task->count - 1 - task->base;
-}
-
-static inline void truth_pop(struct machine *machine)
-{
-    truth_report(machine, machine_task(machine)->count - 1, false);
-    machine_task(machine)->count--;
-    truth_reveal(machine);
-}
-
-// The decoder begins to know the current task here, in the middle of its top frame.
-static inline void truth_restart(struct machine *machine)
-{
-    struct machine_task *task = machine_task(machine);
-    for (int i = 0; i < task->count; i++)
-        task->frames[i].known = false;
-    struct machine_frame *top = machine_top(machine);
-    top->known = top->cut = true;
-    top->kind = PT_SPAN_FUNCTION;
-    top->begin = task->since = machine->writer.now;
-    task->base = task->count - 1 - task->outermost;
-}
+#include "tests/analysis/pt_truth.h"
 
 // --- running -----------------------------------------------------------------------------------
 
@@ -231,35 +110,76 @@ static inline void machine_stop_tracing(struct machine *machine, bool asynchrono
     machine->tracing = false;
 }
 
+// A task other than the current one that is fresh, or waits in the kernel with such a frame on top:
+// an untraced one, or SWITCH. -1: none.
+static inline int machine_other_task(struct machine *machine, int top_function)
+{
+    int first = (int)random_below(&machine->random, TASKS - 1);
+    for (int i = 0; i < TASKS - 1; i++) {
+        int index = (machine->current + 1 + (first + i) % (TASKS - 1)) % TASKS;
+        const struct machine_task *task = &machine->tasks[index];
+        if (task->fresh || task->frames[task->count - 1].function == top_function)
+            return index;
+    }
+    return -1;
+}
+
 static inline void machine_switch(struct machine *machine)
 {
+    int to = machine_other_task(machine, -1);
+    if (to < 0)
+        return;
+    writer_pass(&machine->writer, 100 + random_below(&machine->random, 1000));
+    truth_switch(machine, to);
+    write_paging(&machine->writer);
+}
+
+// A task that never ran comes out of the kernel.
+static inline void machine_begin_in_kernel(struct machine *machine)
+{
     struct machine_task *task = machine_task(machine);
-    machine->writer.now += 100 + random_below(&machine->random, 1000);
-    for (int i = task->count - 1; i >= 0; i--)
-        truth_report(machine, i, true);
-    struct pt_span run = {.begin = machine->task_since,
-                          .end = machine->writer.now,
-                          .task = (uint32_t)machine->current + 1,
-                          .level = INT32_MIN,
-                          .kind = PT_SPAN_TASK};
-    array_push(&machine->spans, run);
-    machine->current =
-        (machine->current + 1 + (int)random_below(&machine->random, TASKS - 1)) % TASKS;
-    array_push(&machine->switches,
-               (struct pt_switch){machine->writer.now, (uint32_t)machine->current + 1});
-    machine->task_since = machine->writer.now;
-    task = machine_task(machine);
-    task->since = machine->writer.now;
-    for (int i = 0; i < task->count; i++) {
-        task->frames[i].begin = machine->writer.now;
-        task->frames[i].cut = true;
+    static const struct machine_frame frames[] = {
+        {.function = 0, .kind = PT_SPAN_FUNCTION},
+        {.function = SYSCALL_ENTRY, .item = 1, .kind = PT_SPAN_SYSCALL},
+        {.function = SWITCH,
+         .kind = PT_SPAN_FUNCTION,
+         .known = true,
+         .cut = true,
+         .nameless = true},
+    };
+    memcpy(task->frames, frames, sizeof frames);
+    task->count = sizeof frames / sizeof *frames;
+    task->frames[task->count - 1].begin = machine->writer.now;
+    task->base = task->count - 1;
+    task->fresh = false;
+}
+
+// The kernel changes the address space, and perhaps the task. What is traced right before and after
+// is told apart by time.
+static inline void machine_paging(struct machine *machine)
+{
+    int to = machine_other_task(machine, SWITCH);
+    write_tnt(&machine->writer);
+    writer_pass(&machine->writer, 1 + random_below(&machine->random, 20));
+    write_tsc(&machine->writer);
+    writer_pass(&machine->writer, 100 + random_below(&machine->random, 1000));
+    if (to >= 0) {
+        machine->did.switches++;
+        truth_switch(machine, to);
+        if (machine_task(machine)->fresh)
+            machine_begin_in_kernel(machine);
     }
+    machine->return_count = 0; // they are another stack's
+    machine_top(machine)->item = BEHIND_PAGING;
+    write_paging(&machine->writer);
+    writer_pass(&machine->writer, 1 + random_below(&machine->random, 100));
+    write_tsc(&machine->writer);
 }
 
 static inline void machine_start_tracing(struct machine *machine)
 {
     struct machine_task *task = machine_task(machine);
-    machine->writer.now += 100 + random_below(&machine->random, 1000);
+    writer_pass(&machine->writer, 100 + random_below(&machine->random, 1000));
     if (!task->fresh) {
         truth_pop(machine);
     } else {
@@ -283,8 +203,39 @@ static inline void machine_untraced_kernel(struct machine *machine)
     machine_start_tracing(machine);
 }
 
+static inline bool machine_in_interrupt(struct machine *machine)
+{
+    const struct machine_task *task = machine_task(machine);
+    for (int i = 0; i < task->count; i++)
+        if (task->frames[i].kind == PT_SPAN_INTERRUPT)
+            return true;
+    return false;
+}
+
+// Whatever it did since it began is undone. Control goes on behind the XBEGIN, as after a longjmp.
+static inline void machine_abort(struct machine *machine)
+{
+    struct machine_task *task = machine_task(machine);
+    uint64_t ip = machine_ip(machine);
+    int target = machine->transaction - 1;
+    while (task->count - 1 > target) {
+        truth_report(machine, task->count - 1, false);
+        task->count--;
+    }
+    machine_top(machine)->item = machine->transaction_item;
+    machine->transaction = 0;
+    machine->return_count = 0;
+    if (machine->blind)
+        return;
+    machine->did.aborts++;
+    write_transaction(&machine->writer, false, true, ip);
+    emit_target(machine, machine_ip(machine));
+}
+
 static inline void machine_interrupt(struct machine *machine)
 {
+    if (machine->transaction)
+        machine_abort(machine);
     uint64_t ip = machine_ip(machine);
     if (!machine->traces_kernel || random_chance(&machine->random, 30)) {
         machine_stop_tracing(machine, true, ip, PT_UNTRACED_INTERRUPT);
@@ -292,6 +243,7 @@ static inline void machine_interrupt(struct machine *machine)
         return;
     }
     machine->return_count = 0;
+    machine->did.nested_interrupts += machine_in_interrupt(machine);
     write_address(&machine->writer, ppt_fup, ip);
     machine_enter(machine, INTERRUPT_ENTRY, PT_SPAN_INTERRUPT);
     write_address(&machine->writer, ppt_tip, machine_ip(machine));
@@ -311,6 +263,7 @@ static inline void machine_syscall(struct machine *machine)
 // The processor loses packets for a while.
 static inline void machine_overflow(struct machine *machine)
 {
+    machine->did.lost_in_interrupts += machine_in_interrupt(machine);
     struct machine_task *task = machine_task(machine);
     write_tnt(&machine->writer);
     write_time(&machine->writer);
@@ -318,6 +271,8 @@ static inline void machine_overflow(struct machine *machine)
         truth_report(machine, i, true);
     machine->lost_since = machine->writer.now;
     machine->blind = true;
+    machine->writer.ticking = false;
+    machine->transaction = 0; // how it ended is lost too
 }
 
 static inline void machine_recover(struct machine *machine)
@@ -327,8 +282,8 @@ static inline void machine_recover(struct machine *machine)
     write_packet(&machine->writer, (struct pt_packet){.type = ppt_ovf});
     machine->writer.last_ip = 0;
     write_tsc(&machine->writer);
-    write_packet(&machine->writer, // without it, libipt cannot count cycles any more
-                 (struct pt_packet){.type = ppt_cbr, .payload.cbr.ratio = NOMINAL_RATIO});
+    write_ratio(&machine->writer); // without it, libipt cannot count cycles any more
+    machine->writer.ticking = true;
     write_address(&machine->writer, ppt_fup, machine_ip(machine));
     struct pt_span lost = {.begin = machine->lost_since,
                            .end = machine->writer.now,
@@ -339,8 +294,14 @@ static inline void machine_recover(struct machine *machine)
     truth_restart(machine);
 }
 
-static inline bool machine_deeper(struct machine *machine, enum item_kind kind)
+static inline bool machine_deeper(struct machine *machine, const struct item *item)
 {
+    enum item_kind kind = (enum item_kind)item->kind;
+    if (kind == ITEM_CALL && item->target == SWITCH && machine->rich)
+        return !machine->blind && machine->traces_kernel &&
+               machine_other_task(machine, SWITCH) >= 0;
+    if (kind == ITEM_XBEGIN || kind == ITEM_XEND)
+        return !machine->blind && !machine->transaction == (kind == ITEM_XBEGIN);
     if (kind == ITEM_LONGJMP && (machine->blind || longjmp_target(machine) < 0))
         return false;
     if (kind == ITEM_NOP || kind == ITEM_LONGJMP)
@@ -349,21 +310,48 @@ static inline bool machine_deeper(struct machine *machine, enum item_kind kind)
     return random_chance(&machine->random, percent);
 }
 
+// Transactions do not go on through what would leave their function, or make it run twice at once,
+// so that an abort goes back to the only frame of it.
+static inline bool machine_aborts_at(struct machine *machine, const struct item *item)
+{
+    int depth = machine->transaction,
+        own = machine_task(machine)->frames[depth ? depth - 1 : 0].function;
+    switch ((enum item_kind)item->kind) {
+    case ITEM_CALL:
+        return depth && item->target == own;
+    case ITEM_RET:
+        return depth == machine_task(machine)->count;
+    case ITEM_NOP:
+    case ITEM_SKIP:
+    case ITEM_LOOP:
+    case ITEM_XBEGIN:
+    case ITEM_XEND:
+        return false;
+    default:
+        return depth;
+    }
+}
+
 static inline void machine_step(struct machine *machine)
 {
     struct machine_frame *top = machine_top(machine);
-    const struct function *function = &machine->program->functions[top->function];
-    const struct item *item = &function->items[top->item++];
+    const struct function *function = machine_function(machine, top->function);
+    const struct item *item = &function->items[top->item];
+    if (machine_aborts_at(machine, item)) {
+        machine_abort(machine);
+        return;
+    }
+    top->item++;
     bool kernel = top->function >= USER_FUNCTIONS, taken;
     int callee;
-    machine->writer.now += 1 + random_below(&machine->random, 20);
+    writer_pass(&machine->writer, 1 + random_below(&machine->random, 20));
     machine->instructions += !machine->blind;
     machine->branched = item->kind == ITEM_SKIP || item->kind == ITEM_LOOP;
     switch ((enum item_kind)item->kind) {
     case ITEM_NOP:
         break;
     case ITEM_SKIP:
-        taken = !machine_deeper(machine, function->items[top->item].kind);
+        taken = !machine_deeper(machine, &function->items[top->item]);
         top->item += taken;
         emit_branch(machine, taken);
         break;
@@ -375,8 +363,9 @@ static inline void machine_step(struct machine *machine)
         break;
     case ITEM_CALL:
     case ITEM_ICALL:
-        callee =
-            item->kind == ITEM_CALL ? item->target : (int)random_callee(&machine->random, kernel);
+        callee = item->kind == ITEM_CALL
+                     ? item->target
+                     : (int)random_callee(&machine->random, kernel, machine->rich);
         return_push(machine, item->ip + item->bytes);
         machine_enter(machine, callee, PT_SPAN_FUNCTION);
         if (item->kind == ITEM_ICALL)
@@ -386,7 +375,7 @@ static inline void machine_step(struct machine *machine)
         machine_tail(machine, item->target);
         break;
     case ITEM_ITAIL:
-        machine_tail(machine, (int)random_callee(&machine->random, kernel));
+        machine_tail(machine, (int)random_callee(&machine->random, kernel, machine->rich));
         emit_target(machine, machine_ip(machine));
         break;
     case ITEM_SYSCALL:
@@ -403,6 +392,24 @@ static inline void machine_step(struct machine *machine)
         truth_pop(machine);
         machine->return_count = 0;
         emit_target(machine, machine_ip(machine));
+        break;
+    case ITEM_PAGING:
+        if (!machine->blind)
+            machine_paging(machine);
+        break;
+    case ITEM_XBEGIN:
+        if (machine->blind || machine->transaction)
+            break;
+        machine->transaction = machine_task(machine)->count;
+        machine->transaction_item = top->item;
+        write_transaction(&machine->writer, true, false, item->ip);
+        break;
+    case ITEM_XEND:
+        if (!machine->transaction)
+            break;
+        machine->transaction = 0;
+        machine->did.commits++;
+        write_transaction(&machine->writer, false, false, item->ip);
         break;
     }
 }
@@ -427,34 +434,65 @@ struct scenario {
     size_t bytes; // of trace, about
     unsigned psb_bytes;
     bool faults; // overflows
+    bool rich;   // the program must be, too
+    bool timing_chosen;
+    enum timing timing;
 };
 
-// Runs until the trace is long enough. The caller calls machine_fini.
-static inline int machine_run(struct machine *machine, const struct program *program,
-                              const struct scenario *scenario)
+static inline void machine_init(struct machine *machine, const struct program *program,
+                                const struct scenario *scenario)
 {
     memset(machine, 0, sizeof *machine);
-    struct pt_config config;
     machine->program = program;
     machine->random.state = scenario->seed ^ 0x5eed;
     machine->writer.random.state = scenario->seed ^ 0xfeed;
     machine->writer.capacity = scenario->bytes + (64 << 10);
     machine->writer.data = malloc(machine->writer.capacity);
-    machine->writer.timing = (enum timing)random_below(&machine->random, TIMINGS);
+    machine->writer.timing = (enum timing)random_below(
+        &machine->random, scenario->rich ? (unsigned)TIMINGS : (unsigned)TIMINGS_PLAIN);
+    if (scenario->timing_chosen)
+        machine->writer.timing = scenario->timing;
+    machine->writer.ratio = NOMINAL_RATIO;
+    if (machine->writer.timing == TIMING_MTC_CYC)
+        machine->writer.ratio = (uint8_t)(10 + random_below(&machine->random, 30));
+    machine->writer.ticking = true;
     machine->writer.compress_returns = random_chance(&machine->random, 50);
     machine->writer.long_tnt = random_chance(&machine->random, 30);
     machine->traces_kernel = random_chance(&machine->random, 50);
+    machine->rich = scenario->rich;
+    machine->writer.supervisor = machine->rich && machine->traces_kernel;
     machine->writer.now = 1000000000 + (random_next(&machine->random) >> 24);
+    for (int i = 0; i < TASKS; i++) {
+        machine->tasks[i].fresh = true;
+        machine->tasks[i].space = machine->rich ? i % SPACES : 0;
+    }
+    machine->writer.cr3 = 1 << 13;
+    machine->task_since = machine->writer.now;
+    array_push(&machine->switches, (struct pt_switch){machine->writer.now, 1});
+    array_push(&machine->changes,
+               (struct pt_space_change){machine->writer.now, program_space(program, 0)});
+}
+
+// Whether an interrupt comes now.
+static inline bool machine_is_interrupted(struct machine *machine)
+{
+    const struct machine_task *task = machine_task(machine);
+    bool nests = machine->rich && task->count < MOST_FRAMES / 2 && machine_in_interrupt(machine);
+    return random_chance(&machine->random, nests ? 4 : 1);
+}
+
+// Runs until the trace is long enough. The caller calls machine_fini.
+static inline int machine_run(struct machine *machine, const struct program *program,
+                              const struct scenario *scenario)
+{
+    struct pt_config config;
+    machine_init(machine, program, scenario);
     pt_config_init(&config);
     config.begin = machine->writer.data;
     config.end = config.begin + machine->writer.capacity;
     machine->writer.encoder = machine->writer.data ? pt_alloc_encoder(&config) : NULL;
     if (!machine->writer.encoder)
         return -1;
-    for (int i = 0; i < TASKS; i++)
-        machine->tasks[i].fresh = true;
-    machine->task_since = machine->writer.now;
-    array_push(&machine->switches, (struct pt_switch){machine->writer.now, 1});
     machine_psb(machine);
     machine_start_tracing(machine);
     unsigned blind_steps = 0;
@@ -465,10 +503,12 @@ static inline int machine_run(struct machine *machine, const struct program *pro
                 machine_recover(machine);
             continue;
         }
-        if (random_chance(&machine->random, 1)) {
+        if (machine->rich && machine_top(machine)->function == SWITCH)
+            continue; // undisturbed
+        if (machine_is_interrupted(machine)) {
             machine_interrupt(machine);
         } else if (scenario->faults && machine->branched &&
-                   random_below(&machine->random, 500) == 0) {
+                   random_below(&machine->random, machine_in_interrupt(machine) ? 200 : 500) == 0) {
             machine_overflow(machine);
             blind_steps = random_below(&machine->random, 200);
             continue;
@@ -488,6 +528,7 @@ static inline void machine_fini(struct machine *machine)
     free(machine->writer.data);
     array_free(&machine->spans);
     array_free(&machine->switches);
+    array_free(&machine->changes);
 }
 
 #endif

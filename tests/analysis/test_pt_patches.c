@@ -16,7 +16,7 @@
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
 #include "tests/analysis/perf_data_maker.h"
-#include "tests/analysis/pt_scenario.h"
+#include "tests/analysis/pt_writer.h"
 
 #define KERNEL     UINT64_C(0xffffffff81000000)
 #define ELSEWHERE  (KERNEL + 0x40)
@@ -61,7 +61,8 @@ static size_t write_trace(uint8_t *out, size_t bytes, uint64_t patched[PATCHES])
     pt_config_init(&config);
     config.begin = out;
     config.end = out + bytes;
-    struct writer writer = {.encoder = pt_alloc_encoder(&config), .now = 1000000};
+    struct writer writer = {
+        .encoder = pt_alloc_encoder(&config), .now = 1000000, .ratio = NOMINAL_RATIO};
     write_psb(&writer, KERNEL);
     for (int i = 0; i < BEFORE; i++, writer.now += 10)
         write_address(&writer, ppt_tip, KERNEL);

@@ -22,7 +22,7 @@
 
 // Both headers have a struct scenario.
 #define scenario pt_scenario
-#include "tests/analysis/pt_scenario.h"
+#include "tests/analysis/pt_writer.h"
 #undef scenario
 #include "tests/analysis/scenario.h"
 
@@ -124,7 +124,9 @@ static void write_operation(struct writer *writer, const struct operation *opera
 
 static uint8_t *write_trace(const struct operations *operations, uint64_t *bytes)
 {
-    struct writer writer = {.capacity = operations->count * 64 + 4096, .timing = TIMING_TSC_OFTEN};
+    struct writer writer = {.capacity = operations->count * 64 + 4096,
+                            .timing = TIMING_TSC_OFTEN,
+                            .ratio = NOMINAL_RATIO};
     struct pt_config config;
     int stack[8] = {MAIN_LOOP}, depth = 1;
     writer.data = malloc(writer.capacity);

@@ -79,7 +79,7 @@ static int make_elf(const char *dir, const struct program *program)
     char *link[] = {"cc", "-nostdlib", "-static", "-Wl,-Ttext=0x400000,--build-id=none",
                     "-o", "program",   "code.S",  NULL};
     struct spent spent;
-    if (write_file(dir, "code", program->user, program->user_bytes) < 0 ||
+    if (write_file(dir, "code", program->user[0], program->user_bytes[0]) < 0 ||
         write_file(dir, "code.S", source, sizeof source - 1) < 0)
         return -1;
     return run(link, dir, &spent) == 0 ? 0 : -1;
