@@ -213,6 +213,8 @@ static int arm(struct capture *capture, struct error *err)
     if (result == 0)
         result =
             clock_recorder_start(&capture->clock, CLOCK_INTERVAL_NS, CLOCK_RECORDER_KNOTS, err);
+    if (result == 0)
+        clock_recorder_settle(&capture->clock);
     if (result == 0 && o->shim)
         result = message_collector_create(o->shim, 0, (uint16_t)o->port, &capture->collector, err);
     if (result == 0)
@@ -375,6 +377,7 @@ static int write_clock(struct capture *capture, struct error *err)
 {
     char path[RUN_PATH_BYTES + 32];
     snprintf(path, sizeof path, "%s/clock.tlog", capture->options.out);
+    clock_recorder_settle(&capture->clock);
     int result = clock_recorder_write(&capture->clock, path, err);
     if (result == 0)
         json_object_set_new(capture->document, "clock",

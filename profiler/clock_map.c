@@ -7,36 +7,14 @@
 // both eras are taken to reach across the gap: a value that only one of them can have shown is as
 // exact as any; one that both can have shown is placed by assuming the step in the middle, and
 // carries the difference as its error.
+//
+// Within an era a clock is bent where it is slewed. Between which knots that happened is seen from
+// the rates around; where exactly, from where the lines before and after it meet.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "profiler/clock_log.h"
-
-struct knot {
-    uint64_t tsc;
-    int64_t ns;
-    double half_ns;  // half the sandwich and the clock's own resolution
-    double error_ns; // bound from here to the next knot of the era
-};
-
-struct era {
-    size_t first, last; // knots
-    uint64_t begin_tsc; // where it begins and ends if steps happen half-way between knots
-    uint64_t end_tsc;
-    int64_t begin_ns; // what its clock showed at the earliest and the latest it can have lasted
-    int64_t end_ns;
-    double change; // the largest change of rate seen in it, beyond noise: ns per cycle
-};
-
-struct knot_array ARRAY_OF(struct knot);
-struct era_array ARRAY_OF(struct era);
-
-struct line {
-    struct knot_array knots;
-    struct era_array eras; // at least one when there are knots
-};
+#include "profiler/clock_map_private.h"
 
 struct clock_map {
     struct line lines[HOST_CLOCKS]; // none for the TSC
@@ -46,42 +24,7 @@ struct clock_map {
 
 enum { EXTENSION_KNOTS = 16 };                // how far back the rate of an extension looks
 static const double step_rate = 1e-3;         // a rate this far off its neighbours' is a step
-static const double largest = 4611686018e9;   // 2^62: no value that a clock of this century shows
 static const double jump_allowance_ns = 20.0; // REALTIME against MONOTONIC, beside the sandwiches
-
-static int64_t saturate(double value)
-{
-    if (!(value < largest))
-        return (int64_t)largest;
-    return value <= -largest ? -(int64_t)largest : (int64_t)floor(value);
-}
-
-static int64_t add_saturating(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return b > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
-static double cycles_between(uint64_t from, uint64_t to)
-{
-    return (double)(int64_t)(to - from);
-}
-
-static double ns_between(int64_t from, int64_t to)
-{
-    int64_t passed;
-    if (__builtin_sub_overflow(to, from, &passed))
-        return (double)to - (double)from;
-    return (double)passed;
-}
-
-// ns per cycle between two knots of one era.
-static double rate_between(const struct knot *from, const struct knot *to)
-{
-    return ns_between(from->ns, to->ns) / cycles_between(from->tsc, to->tsc);
-}
 
 // ns per cycle before an era's first knot and after its last: over some knots, for one segment's
 // rate carries the noise of two sandwiches.
@@ -169,7 +112,7 @@ static struct place place_of_tsc(const struct clock_map *map, const struct line 
 static int64_t ns_at(const struct place *place)
 {
     double beyond = cycles_between(place->knot->tsc, place->tsc) * place->rate;
-    return add_saturating(place->knot->ns, saturate(beyond));
+    return add_saturating(place->knot->ns, clock_saturate(beyond));
 }
 
 // When the clock showed the value, if it was in that era.
@@ -182,7 +125,7 @@ static struct place place_in_era(const struct clock_map *map, const struct line 
     size_t index = after ? era->last : knot_at_ns(line, era->first, era->last, ns);
     place_near(map, line, index, before, after, &place);
     double beyond = ns_between(place.knot->ns, ns) / place.rate;
-    place.tsc = place.knot->tsc + (uint64_t)saturate(beyond);
+    place.tsc = place.knot->tsc + (uint64_t)clock_saturate(beyond);
     return place;
 }
 
@@ -311,7 +254,7 @@ static int readings_check(const struct clock_reading *readings, size_t count, st
         if (r->clock == HOST_CLOCK_TSC || r->clock >= HOST_CLOCKS)
             return error_set(err, ERROR_INPUT, "clock reading %zu: no clock has number %u", i,
                              r->clock);
-        if (r->ns < 0 || (double)r->ns >= largest || (double)r->tsc >= largest)
+        if (r->ns < 0 || (double)r->ns >= clock_largest || (double)r->tsc >= clock_largest)
             return error_set(err, ERROR_INPUT,
                              "clock reading %zu: %lld ns at cycle %llu cannot be: the log is "
                              "damaged",
@@ -428,18 +371,35 @@ static void set_borders(const struct clock_map *map, struct line *line)
             late = cycles_between(last->tsc, last[1].tsc);
         era->begin_tsc = first->tsc - (uint64_t)(early / 2);
         era->end_tsc = last->tsc + (uint64_t)(late / 2);
-        era->begin_ns = add_saturating(first->ns, -saturate(early * rate_at_begin(map, line, era)));
-        era->end_ns = add_saturating(last->ns, saturate(late * rate_at_end(map, line, era)));
+        era->begin_ns =
+            add_saturating(first->ns, -clock_saturate(early * rate_at_begin(map, line, era)));
+        era->end_ns = add_saturating(last->ns, clock_saturate(late * rate_at_end(map, line, era)));
+    }
+}
+
+// How much each era's rate was seen to change.
+static void set_changes(struct line *line)
+{
+    const struct knot *k = line->knots.items;
+    for (size_t e = 0; e < line->eras.count; e++) {
+        struct era *era = &line->eras.items[e];
+        for (size_t i = era->first + 1; i < era->last; i++) {
+            double change = fabs(rate_between(&k[i], &k[i + 1]) - rate_between(&k[i - 1], &k[i]));
+            double cycles = cycles_between(k[i].tsc, k[i + 1].tsc);
+            double noise = 2 * (k[i].half_ns + k[i + 1].half_ns) / cycles;
+            era->change = fmax(era->change, change - noise);
+        }
     }
 }
 
 // The bound of each segment: the sandwiches at its ends, and what a change of the clock's rate
-// somewhere inside could bend it: at most a quarter of the difference times its length.
+// somewhere inside could bend it: at most a quarter of the difference times its length. A change
+// that was found to be at one of its ends bends nothing.
 static void set_errors(struct line *line)
 {
     struct knot *k = line->knots.items;
     for (size_t e = 0; e < line->eras.count; e++) {
-        struct era *era = &line->eras.items[e];
+        const struct era *era = &line->eras.items[e];
         for (size_t i = era->first; i <= era->last; i++) {
             k[i].error_ns = k[i].half_ns;
             if (i == era->last)
@@ -447,12 +407,14 @@ static void set_errors(struct line *line)
             double rate = rate_between(&k[i], &k[i + 1]);
             double before = i > era->first ? rate_between(&k[i - 1], &k[i]) : rate;
             double after = i + 2 <= era->last ? rate_between(&k[i + 1], &k[i + 2]) : rate;
+            if (k[i].bend || (i > era->first && k[i - 1].bend))
+                before = rate;
+            if (k[i + 1].bend || (i + 2 <= era->last && k[i + 2].bend))
+                after = rate;
             double change =
                 fmax(fabs(after - before), fmax(fabs(rate - before), fabs(rate - after)));
             double cycles = cycles_between(k[i].tsc, k[i + 1].tsc);
             k[i].error_ns = fmax(k[i].half_ns, k[i + 1].half_ns) + change * cycles / 4;
-            double noise = 2 * (k[i].half_ns + k[i + 1].half_ns) / cycles;
-            era->change = fmax(era->change, fabs(rate - before) - noise);
         }
     }
 }
@@ -463,6 +425,10 @@ static int build_line(struct clock_map *map, enum host_clock clock, struct error
     for (size_t i = 0; i < line->knots.count; i++)
         line->knots.items[i].half_ns = line->knots.items[i].half_ns * map->nominal + 1;
     int result = split_eras(map, clock, line, err);
+    if (result < 0)
+        return result;
+    set_changes(line);
+    result = clock == HOST_CLOCK_RAW ? 0 : line_add_bends(line, err);
     if (result < 0)
         return result;
     set_borders(map, line);

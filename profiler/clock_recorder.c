@@ -7,7 +7,7 @@
 
 #include "base/log_file.h"
 
-enum { READINGS_PER_KNOT = HOST_CLOCKS - 1, TRIES = 8 };
+enum { READINGS_PER_KNOT = HOST_CLOCKS - 1, TRIES = 8, NEAR_NS = 1000000 };
 
 static uint64_t now_ns(void)
 {
@@ -63,9 +63,21 @@ uint64_t clock_recorder_poll(struct clock_recorder *recorder)
     return recorder->next_ns - now;
 }
 
+void clock_recorder_settle(struct clock_recorder *recorder)
+{
+    const struct timespec apart = {.tv_nsec = CLOCK_RECORDER_SETTLE_MS * 1000000L};
+    for (int i = 0; i < 2; i++) {
+        nanosleep(&apart, NULL);
+        clock_recorder_take(recorder);
+    }
+}
+
 int clock_recorder_write(struct clock_recorder *recorder, const char *path, struct error *err)
 {
-    clock_recorder_take(recorder);
+    const struct clock_reading *latest =
+        &recorder->readings[(recorder->knots - 1) * READINGS_PER_KNOT];
+    if (now_ns() - (uint64_t)latest[HOST_CLOCK_MONOTONIC - 1].ns > NEAR_NS)
+        clock_recorder_take(recorder);
     return log_write(path, LOG_CLOCK, CLOCK_LOG_VERSION, sizeof *recorder->readings,
                      recorder->readings, recorder->knots * READINGS_PER_KNOT, 0, err);
 }

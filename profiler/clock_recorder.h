@@ -35,7 +35,13 @@ uint64_t clock_recorder_poll(struct clock_recorder *recorder);
 // Takes a knot now, due or not: what lies after the last knot is converted by guess.
 void clock_recorder_take(struct clock_recorder *recorder);
 
-// Takes a last knot and writes the log. May be called once more to write elsewhere.
+// Takes two knots, each after CLOCK_RECORDER_SETTLE_MS. Done first and before the end, a change of
+// a clock's rate can be placed near either end, too: that takes two segments on each side of it.
+enum { CLOCK_RECORDER_SETTLE_MS = 20 };
+void clock_recorder_settle(struct clock_recorder *recorder);
+
+// Takes a last knot, unless the latest is hardly older than now (knots that near say nothing of the
+// rate between them), and writes the log. May be called once more to write elsewhere.
 int clock_recorder_write(struct clock_recorder *recorder, const char *path, struct error *err);
 
 void clock_recorder_free(struct clock_recorder *recorder);

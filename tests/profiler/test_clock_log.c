@@ -164,8 +164,10 @@ static void test_slewed(void **state)
         double worst = check_all(&world, map, 0.5, 0.5 + (KNOTS - 1) * knot_seconds);
         print_message("%+.0f ppm: worst %.1f ns, stated %.1f\n", ppms[i], worst,
                       clock_map_worst_error_ns(map));
-        // A change of 2 x 500 ppm inside a knot's 10 ms bends the line by 2.5 us at most.
-        assert_true(clock_map_worst_error_ns(map) < 100 + fabs(ppms[i]) * 2 * 10 / 4 * 2);
+        // A change of 2 x 500 ppm inside a knot's 10 ms would bend the line by 5 us, were it not
+        // found where that was.
+        assert_true(worst < 150);
+        assert_true(clock_map_worst_error_ns(map) < 400);
         check_order(&world, map);
         // Just beyond the ends, where the clock may have changed its rate unseen.
         check_all(&world, map, 0.47, 0.5);
