@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/timex.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@
 #include "base/tsc.h"
 #include "profiler/clock_log.h"
 #include "profiler/clock_recorder.h"
-#include "profiler/privilege.h"
+#include "tests/profiler/clock_disturbance.h"
 
 enum { SLEW_PERIOD_MS = 100, KNOT_INTERVAL_NS = 2000000 };
 
@@ -42,36 +41,6 @@ struct background {
     struct clock_recorder recorder;
     bool stop; // atomic
 };
-
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-static void sleep_us(long us)
-{
-    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
-}
-
-static void set_frequency(long scaled_ppm)
-{
-    struct timex change = {.modes = ADJ_FREQUENCY, .freq = scaled_ppm};
-    if (adjtimex(&change) < 0)
-        fprintf(stderr, "adjtimex: %s\n", strerror(errno));
-}
-
-// In microseconds, for asking for nanoseconds would leave the clock's interface in that mode.
-static void step_clock(int64_t ns)
-{
-    int64_t us = ns / 1000;
-    struct timex change = {.modes = ADJ_SETOFFSET};
-    change.time.tv_sec = us < 0 ? -1 - (-us - 1) / 1000000 : us / 1000000;
-    change.time.tv_usec = us - change.time.tv_sec * 1000000;
-    if (adjtimex(&change) < 0)
-        fprintf(stderr, "adjtimex: %s\n", strerror(errno));
-}
 
 static void *disturb(void *context)
 {
@@ -196,38 +165,18 @@ static int run_all(size_t count, bool steps, long base_freq)
     return failed;
 }
 
-// Puts the frequency back, and what the offset to the never-slewed clock is off by.
-static void restore(const struct timex *saved, int64_t real_minus_raw, int64_t raw_then)
-{
-    set_frequency(saved->freq);
-    sleep_us(20000);
-    int64_t raw = clock_ns(CLOCK_MONOTONIC_RAW);
-    double own_drift = (double)(raw - raw_then) * (double)saved->freq / 65536e6;
-    int64_t off = clock_ns(CLOCK_REALTIME) - raw - real_minus_raw - (int64_t)own_drift;
-    printf("the clock ended %lld ns from where it would be; put back\n", (long long)off);
-    if (off > 1000 || off < -1000)
-        step_clock(-off);
-}
-
 int main(int argc, char **argv)
 {
-    struct timex saved = {0};
     size_t count = argc > 1 ? strtoul(argv[1], NULL, 10) / 2 : 5000000;
     bool steps = argc < 3 || strcmp(argv[2], "slew") != 0;
     if (count < 1000 || count > 100000000) {
         fprintf(stderr, "usage: test_long_clock [READINGS] [slew]\n");
         return 2;
     }
-    if (!privilege_held(PRIVILEGE_SYS_TIME)) {
-        printf("slewing the clock needs CAP_SYS_TIME\n");
-        return 77;
-    }
-    if (adjtimex(&saved) < 0 || !(saved.status & STA_UNSYNC)) {
-        printf("a time daemon keeps this machine's clock; the test would fight it\n");
-        return 77;
-    }
-    int64_t raw_then = clock_ns(CLOCK_MONOTONIC_RAW);
-    int64_t real_minus_raw = clock_ns(CLOCK_REALTIME) - raw_then;
+    struct clock_state saved;
+    int skipped = clock_state_save(&saved);
+    if (skipped)
+        return skipped;
     signal(SIGINT, SIG_IGN); // the child ends, the parent restores
     signal(SIGTERM, SIG_IGN);
     pid_t child = fork();
@@ -235,12 +184,12 @@ int main(int argc, char **argv)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGINT, SIG_DFL);
         alarm(240);
-        exit(run_all(count, steps, saved.freq));
+        exit(run_all(count, steps, saved.frequency));
     }
     int status = -1;
     if (child > 0)
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             ;
-    restore(&saved, real_minus_raw, raw_then);
+    clock_state_restore(&saved);
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
