@@ -74,6 +74,8 @@ static void put_message(struct row rows[TABLES], int64_t number, const struct ru
     const struct message_view *view = &views->messages.items[at];
     int64_t request = (int64_t)run->lifetimes.items[diagnosis->messages.items[at].lifetime].request;
     for (int kind = 0; kind < QUEUE_KINDS; kind++) {
+        if (view->ahead[kind] == 0)
+            continue;
         row_put_integer(&rows[QUEUE], number);
         row_put_integer(&rows[QUEUE], request);
         row_put_text(&rows[QUEUE], queue_kind_name((enum queue_kind)kind));
