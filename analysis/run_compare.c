@@ -251,7 +251,12 @@ static void say_changes(struct slice_comparison *slice)
             units_format_ns(fabs(change->difference_ns), time, sizeof time),
             100 * change->share[COMPARE_CANDIDATE], 100 * change->share[COMPARE_BASE]);
     }
-    if (changed == 0)
+    if (changed == 0 && isnan(slice->latency.low_ns) && slice->changes.count)
+        say(slice->verdict, bytes, " The largest difference is %s (%s), %c%s a message",
+            slice->changes.items[0].name, role_name(slice->changes.items[0].role),
+            slice->changes.items[0].difference_ns < 0 ? '-' : '+',
+            units_format_ns(fabs(slice->changes.items[0].difference_ns), time, sizeof time));
+    else if (changed == 0)
         say(slice->verdict, bytes, " No cause changed by more than the runs' own scatter");
     else if (changed > NAMED_CHANGES)
         say(slice->verdict, bytes, "; and %zu smaller changes", changed - NAMED_CHANGES);

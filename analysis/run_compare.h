@@ -52,11 +52,17 @@ struct slice_profile {
 };
 struct slice_profile_array ARRAY_OF(struct slice_profile);
 
+// The share of requests that take longer than a latency, from all of them to one.
+struct curve_point {
+    double slower, ns; // ns: +infinity where it is never answered
+};
+
 struct run_profile {
     char run_dir[4096], name[128];
     uint64_t scheduled, answered, joined;
     double offered_rate, achieved_rate;
     struct latency_summary latency;
+    struct ARRAY_OF(struct curve_point) curve; // a few hundred points, evenly spaced by logarithm
     struct slice_profile_array slices;
 };
 

@@ -115,11 +115,15 @@ static json_t *run_json(const struct run_profile *run)
                                                         number(interval->high / 1000))
                                             : json_null());
     }
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "run_dir", run->run_dir,
+    json_t *curve = json_array();
+    for (size_t i = 0; i < run->curve.count; i++)
+        json_array_append_new(curve, json_pack("[o, o]", number(run->curve.items[i].slower),
+                                               number(run->curve.items[i].ns / 1000)));
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run_dir", run->run_dir,
                      "name", run->name, "requests", (json_int_t)run->scheduled, "answered",
                      (json_int_t)run->answered, "joined", (json_int_t)run->joined, "offered_rate",
                      number(run->offered_rate), "achieved_rate", number(run->achieved_rate),
-                     "latency_us", latency, "latency_ci_us", intervals);
+                     "latency_us", latency, "latency_ci_us", intervals, "curve", curve);
 }
 
 json_t *run_comparison_json(const struct run_comparison *comparison)

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // What of a run is compared with another one.
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/components.h"
 #include "analysis/decompose.h"
 #include "analysis/run_compare.h"
 #include "analysis/run_internal.h"
+#include "base/quantile.h"
 
 static uint32_t block_of(const struct diagnosis_slice *slice, const struct run_analysis *run,
                          const struct lifetime *life)
@@ -97,6 +100,33 @@ static int take_slice(const struct run_analysis *run, const struct diagnosis *di
     return result;
 }
 
+enum { CURVE_POINTS_PER_DECADE = 40 };
+
+static int take_curve(const struct run_analysis *run, struct run_profile *out)
+{
+    size_t count = run->lifetimes.count;
+    double *latencies = malloc((count + 1) * sizeof *latencies);
+    if (!latencies)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        latencies[i] = run->lifetimes.items[i].latency_ns;
+    quantile_sort(latencies, count);
+    int result = 0;
+    size_t last = SIZE_MAX; // ranks of neighbouring points coincide in the tail
+    for (int i = 0; count && result == 0; i++) {
+        double slower = pow(10, -(double)i / CURVE_POINTS_PER_DECADE);
+        size_t above = (size_t)ceil(slower * (double)count), rank = count - (above ? above : 1);
+        if (rank != last)
+            result = array_push(&out->curve,
+                                (struct curve_point){.slower = slower, .ns = latencies[rank]});
+        last = rank;
+        if (slower * (double)count <= 1)
+            break;
+    }
+    free(latencies);
+    return result;
+}
+
 int run_profile_take(const struct run_analysis *run, struct run_profile *out, struct error *err)
 {
     *out = (struct run_profile){.scheduled = run->scheduled,
@@ -107,6 +137,8 @@ int run_profile_take(const struct run_analysis *run, struct run_profile *out, st
                                 .latency = run->latency};
     memcpy(out->run_dir, run->run_dir, sizeof out->run_dir);
     memcpy(out->name, run->name, sizeof out->name);
+    if (take_curve(run, out) < 0)
+        return error_set(err, ERROR_FAILED, "no memory to compare %s", run->run_dir);
     for (size_t i = 0; i < run->diagnoses.count; i++) {
         if (array_push(&out->slices, (struct slice_profile){0}) < 0 ||
             take_slice(run, &run->diagnoses.items[i], &out->slices.items[i]) < 0)
@@ -123,4 +155,5 @@ void run_profile_free(struct run_profile *profile)
         array_free(&profile->slices.items[i].contexts);
     }
     array_free(&profile->slices);
+    array_free(&profile->curve);
 }

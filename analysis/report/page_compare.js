@@ -52,6 +52,42 @@ function renderLatency() {
       QUANTILES.map(q => [q, cell('base', q), cell('candidate', q), change(q)]), 'Latency'));
 }
 
+function renderCurves() {
+  const place = byId('curve-plot'), width = Math.max(800, place.clientWidth),
+        curves = SIDES.map(side => data[side].curve.filter(([, us]) => known(us) && us > 0)),
+        all = curves.flat();
+  if (!all.length) {
+    place.replaceChildren(element('p', {class: 'empty'}, 'Nothing was answered.'));
+    return;
+  }
+  const size = {left: 76, right: width - 20, top: 12, bottom: 300}, colours = SIDE_COLOURS(),
+        times = all.map(([, us]) => us),
+        low = Math.min(...times), high = Math.max(...times, low * 10),
+        least = Math.min(...all.map(([slower]) => slower)),
+        x = logScale(low, high, size.left, size.right), y = logScale(1, least / 1.2, size.top, size.bottom);
+  const plot = svg('svg', {viewBox: `0 0 ${width} 340`, role: 'img', 'aria-label': 'Latency of both runs; the table below has their percentiles'});
+  for (const tick of logTicks(low, high, 10))
+    plot.append(
+        svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: size.top, y2: size.bottom}),
+        svg('text', {class: 'muted', x: x(tick), y: size.bottom + 18, 'text-anchor': 'middle'}, shortDuration(tick * 1000)));
+  for (let slower = 1; slower >= least / 1.2; slower /= 10)
+    plot.append(
+        svg('line', {class: 'grid', x1: size.left, x2: size.right, y1: y(slower), y2: y(slower)}),
+        svg('text', {class: 'muted', x: size.left - 8, y: y(slower) + 4, 'text-anchor': 'end'}, `${Number((100 * slower).toPrecision(2))} %`));
+  curves.forEach((curve, side) => {
+    if (!curve.length) return;
+    plot.append(svg('path', {
+      d: 'M' + curve.map(([slower, us]) => `${x(us).toFixed(1)} ${y(slower).toFixed(1)}`).join('L'),
+      fill: 'none',
+      stroke: colours[side],
+      'stroke-width': 2,
+      'stroke-dasharray': side ? '5 3' : null
+    }));
+  });
+  plot.append(svg('text', {class: 'muted', x: size.right, y: size.bottom + 36, 'text-anchor': 'end'}, 'latency'));
+  place.replaceChildren(sideLegend(SIDES), plot);
+}
+
 function changeRow(change, y, x, size) {
   const [rank, word] = CHANGE_LOOK[change.change], colour = causeColour(theme(), rank),
         from = Math.min(x(0), x(change.difference_us)), middle = y + 13,
@@ -138,6 +174,7 @@ function renderSlice() {
 }
 
 function redraw() {
+  renderCurves();
   renderSlice();
 }
 
@@ -145,6 +182,7 @@ function start() {
   // The headline is the first slice's; what each says stands above its plot.
   renderFacts();
   renderLatency();
+  renderCurves();
   if (data.slices.length > 1)
     choice(
         byId('slices'), 'Slice', data.slices.map((slice, i) => [i, slice.slice]), shown.slice,

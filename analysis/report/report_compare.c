@@ -81,7 +81,9 @@ static void write_slice(const struct slice_comparison *slice, FILE *out)
         else
             write_change(&slice->changes.items[i], out);
     }
-    if (unchanged)
+    if (unchanged && isnan(slice->latency.low_ns))
+        fprintf(out, "  %zu of which nobody can tell: too few messages\n", unchanged);
+    else if (unchanged)
         fprintf(out, "  %zu unchanged, as far as these runs can tell\n", unchanged);
     write_queue(slice, out);
 }

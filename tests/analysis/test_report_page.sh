@@ -59,6 +59,7 @@ done
 open_page "$folder/compare.html" "" >"$folder/dom"
 expect "compare: the page became ready" 'data-ready="yes"'
 expect "compare: what appeared is drawn and named" 'aria-label="yes (A) appeared: +'
+expect "compare: both runs' latencies are drawn" 'aria-label="Latency of both runs'
 expect "compare: slices can be chosen" '>p40-p60</button>'
 expect "compare: queues are drawn" 'aria-label="Messages ahead by kind'
 expect "compare: contexts stand in a table" '<caption class="only-screen-reader">Contexts of the cores</caption>'

@@ -161,7 +161,44 @@ static void alike_runs_are_alike(void **state)
     assert_true(json_array_size(json_object_get(first, "changes")) > 5);
     assert_int_equal(json_array_size(json_object_get(json_object_get(first, "base"), "queue")),
                      QUEUE_KINDS);
+    json_t *curve = json_object_get(json_object_get(document, "base"), "curve");
+    assert_true(json_array_size(curve) > 50 && json_array_size(curve) < 400);
+    double above = 2, longer = 0;
+    for (size_t i = 0; i < json_array_size(curve); i++) {
+        const json_t *point = json_array_get(curve, i);
+        double slower = json_number_value(json_array_get(point, 0));
+        double us = json_number_value(json_array_get(point, 1));
+        assert_true(slower < above && us >= longer);
+        above = slower;
+        longer = us;
+    }
+    assert_true(above < 0.0003 && longer > 0); // down to one of 6,000
     json_decref(document);
+    run_comparison_free(&comparison);
+}
+
+// A slice of one request: its difference is told, nothing is claimed.
+static void too_few_messages_claim_nothing(void **state)
+{
+    (void)state;
+    struct run_comparison comparison = {0};
+    struct error err = {0};
+    const struct diagnosis_slice one = {.high = 1, .one = true, .request = 100};
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct run_analysis run;
+        build_run(&run, &quiet, &one, 1);
+        assert_int_equal(run_profile_take(&run, &comparison.runs[side], &err), 0);
+        run_analysis_free(&run);
+    }
+    comparison.runs[COMPARE_CANDIDATE].slices.items[0].values.items[0].ns += 5e6f;
+    assert_int_equal(run_compare(&comparison, &err), 0);
+    const struct slice_comparison *slice = &comparison.slices.items[0];
+    assert_true(slice->available);
+    assert_int_equal(slice->changes.items[0].kind, CHANGE_NONE);
+    assert_true(isnan(slice->changes.items[0].low_ns));
+    assert_non_null(strstr(slice->verdict, "too few messages"));
+    assert_non_null(strstr(slice->verdict, "The largest difference is"));
+    assert_null(strstr(slice->verdict, "No cause changed"));
     run_comparison_free(&comparison);
 }
 
@@ -201,6 +238,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_new_cause_appears_and_an_old_one_is_gone),
         cmocka_unit_test(a_cause_that_was_there_grows),
         cmocka_unit_test(alike_runs_are_alike),
+        cmocka_unit_test(too_few_messages_claim_nothing),
         cmocka_unit_test(what_cannot_be_compared_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
