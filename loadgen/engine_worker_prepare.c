@@ -17,7 +17,7 @@ enum {
     OUT_BYTES = 64 << 10,       // of a connection's output buffer, where requests allow
     OUT_BYTES_ALL = 64 << 20,   // of all of them
     CONNECTS_AT_ONCE = 64,      // half of what small backlogs hold ...
-    CONNECT_PAUSE_NS = 1000000, // ... and time for the server to accept them
+    CONNECT_PAUSE_NS = 3000000, // ... and time for the server to accept them
 };
 
 static uint64_t ticks(const struct engine_worker *worker, uint64_t ns)
