@@ -282,7 +282,8 @@ static void scan_search(struct scan *scan)
 static int scan_flaw(struct scan *scan, const char *what, struct error *err)
 {
     struct pt_flaw flaw = {scan->base + scan->at, what};
-    if (array_push(&scan->out->flaws, flaw) < 0)
+    scan->out->flaw_count++;
+    if (scan->out->flaws.count < PT_FLAWS_KEPT && array_push(&scan->out->flaws, flaw) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for a list of flaws");
     scan->searching = true;
     scan->at++;

@@ -70,10 +70,12 @@ struct pt_packets {
     // spread, so that memory does not grow with the trace. The first, and those behind missing
     // bytes, are always there. count[PT_KIND_PSB] has them all.
     struct pt_syncs syncs;
-    struct pt_flaws flaws; // unknown or cut packets; the scan goes on at the next PSB
+    // Unknown or cut packets; the scan goes on at the next PSB. The first PT_FLAWS_KEPT.
+    struct pt_flaws flaws;
+    uint64_t flaw_count; // all of them
 };
 
-enum { PT_MOST_SYNCS = 4096 };
+enum { PT_MOST_SYNCS = 4096, PT_FLAWS_KEPT = 1000 };
 
 // Scans the stream in bounded memory. Fails only for want of memory. The caller calls
 // pt_packets_free.

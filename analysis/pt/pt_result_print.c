@@ -57,7 +57,7 @@ static json_t *packets_json(const struct pt_packets *packets)
 static json_t *flaws_json(const struct pt_packets *packets)
 {
     json_t *out = json_array();
-    for (size_t i = 0; i < packets->flaws.count && i < PT_ERRORS_KEPT; i++)
+    for (size_t i = 0; i < packets->flaws.count; i++)
         json_array_append_new(out, json_pack("{s:I, s:s}", "offset",
                                              (json_int_t)packets->flaws.items[i].offset, "what",
                                              packets->flaws.items[i].what));
@@ -113,6 +113,7 @@ static json_t *stream_json(const struct pt_result *result, size_t index)
     json_object_set_new(out, "error_count", whole(stream->error_count));
     json_object_set_new(out, "spans", whole(stream->calls.spans));
     json_object_set_new(out, "flaws", flaws_json(&source->packets));
+    json_object_set_new(out, "flaw_count", whole(source->packets.flaw_count));
     json_object_set_new(out, "skipped_bytes", whole(source->packets.skipped));
     json_object_set_new(out, "packet_kinds", packets_json(&source->packets));
     json_object_set_new(out, "tail_calls", whole(stream->calls.tail_calls));

@@ -162,6 +162,25 @@ static void what_is_no_packet_is_told_and_skipped(void **state)
     machine_fini(&machine);
 }
 
+static void flaws_beyond_a_number_are_only_counted(void **state)
+{
+    enum { PIECES = 3 * PT_FLAWS_KEPT, PSB_BYTES = 16, PIECE_BYTES = PSB_BYTES + 1 };
+    static uint8_t data[PIECES * PIECE_BYTES];
+    (void)state;
+    for (size_t i = 0; i < PIECES; i++) {
+        for (size_t k = 0; k < PSB_BYTES; k++)
+            data[i * PIECE_BYTES + k] = k % 2 ? 0x82 : 0x02;
+        data[i * PIECE_BYTES + PSB_BYTES] = 0x05; // no packet has this opcode
+    }
+    struct pt_bytes source = {.bytes = sizeof data, .data = data};
+    struct pt_packets packets;
+    struct error err;
+    assert_int_equal(pt_packets_scan(&source, &packets, &err), 0);
+    assert_int_equal(packets.flaw_count, PIECES);
+    assert_int_equal(packets.flaws.count, PT_FLAWS_KEPT);
+    pt_packets_free(&packets);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +188,7 @@ int main(void)
         cmocka_unit_test(scattered_and_long_streams_scan_the_same),
         cmocka_unit_test(a_break_starts_over_at_the_next_psb),
         cmocka_unit_test(what_is_no_packet_is_told_and_skipped),
+        cmocka_unit_test(flaws_beyond_a_number_are_only_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
