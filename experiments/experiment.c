@@ -50,6 +50,22 @@ static int resolve_hosts(struct resolver *r)
     return 0;
 }
 
+// Options of redis-server that keys of ours stand for, or that would take it out of our hands.
+static int check_redis_options(const struct resolver *r, int node, const struct server_spec *spec)
+{
+    static const char *const taken[] = {"--port", "--bind", "--maxmemory", "--io-threads",
+                                        "--daemonize"};
+    int list = yaml_child(r->source, node, "options");
+    for (size_t i = 0; i < spec->options_count; i++)
+        for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
+            if (strcmp(spec->options[i], taken[k]) == 0)
+                return yaml_error(r->source, yaml_entry(r->source, list, i), r->err,
+                                  "options: %s is not for an experiment to give: the keys `port`, "
+                                  "`memory` and `threads` are, and the run chooses the rest",
+                                  taken[k]);
+    return 0;
+}
+
 // Options of memcached that keys of ours stand for, or that would take it out of our hands.
 static int check_memcached_options(const struct resolver *r, int node,
                                    const struct server_spec *spec)
@@ -86,20 +102,25 @@ static int check_server_kind(const struct resolver *r, int node, const struct se
         for (size_t i = 0; i < 3; i++)
             if (yaml_key(r->source, node, not_ours[i]))
                 return yaml_error(r->source, yaml_key(r->source, node, not_ours[i]), r->err,
-                                  "`%s` is for kind memcached; put it into `command`", not_ours[i]);
+                                  "`%s` is not for kind command; put it into `command`",
+                                  not_ours[i]);
         return 0;
     }
     if (yaml_key(r->source, node, "command"))
         return yaml_error(r->source, yaml_key(r->source, node, "command"), r->err,
-                          "`command` is for `kind: command`; memcached takes `options`");
-    return check_memcached_options(r, node, spec);
+                          "`command` is for `kind: command`; %s takes `options`",
+                          server_kind_name(spec->kind));
+    if (spec->kind == SERVER_KIND_LABSERVER)
+        return 0;
+    return spec->kind == SERVER_KIND_REDIS ? check_redis_options(r, node, spec)
+                                           : check_memcached_options(r, node, spec);
 }
 
 static int resolve_server(struct resolver *r, int node, const struct server_entry *entry,
                           struct experiment_server *server)
 {
     const struct server_spec *spec = &entry->value;
-    uint64_t port = 11211;
+    uint64_t port = spec->kind == SERVER_KIND_REDIS ? 6379 : 11211;
     int result = resolve_host_name(r, node, "host", spec->host, "server", &server->host);
     if (result < 0)
         return result;
@@ -110,7 +131,8 @@ static int resolve_server(struct resolver *r, int node, const struct server_entr
     if ((result = check_server_kind(r, node, spec)) < 0 ||
         (result = resolve_cores(r, node, spec->cores, spec->cores_count, &server->cores)) < 0)
         return result;
-    server->threads = (uint64_t)CPU_COUNT(&server->cores);
+    bool one_thread = spec->kind == SERVER_KIND_REDIS || spec->kind == SERVER_KIND_LABSERVER;
+    server->threads = one_thread ? 1 : (uint64_t)CPU_COUNT(&server->cores);
     if ((result = resolve_count(r, node, "threads", spec->threads, 1, 1024, &server->threads)) <
             0 ||
         (result = resolve_bytes(r, node, "memory", spec->memory, 8ull << 20,
@@ -279,6 +301,29 @@ static int resolve_repetitions(struct resolver *r)
     return result;
 }
 
+// A server that is known speaks what the workload does.
+static int check_protocol(const struct resolver *r)
+{
+    static const char *const spoken[][3] = {[SERVER_KIND_MEMCACHED] = {"memcached"},
+                                            [SERVER_KIND_REDIS] = {"redis"},
+                                            [SERVER_KIND_LABSERVER] = {"memcached", "lab"},
+                                            [SERVER_KIND_COMMAND] = {""}};
+    struct experiment_server *server = &r->experiment->servers.items[0];
+    const char *protocol = r->experiment->workload.protocol->name;
+    bool exactly = server->kind == SERVER_KIND_LABSERVER; // else redis-resp3, too
+    server->protocol = protocol;
+    for (const char *const *one = spoken[server->kind]; *one; one++)
+        if (strncmp(protocol, *one, strlen(*one) + exactly) == 0)
+            return 0;
+    int workload = yaml_child(r->source, yaml_root(r->source), "workload");
+    int node = yaml_child(r->source, workload, "protocol");
+    return yaml_error(r->source, node ? node : workload, r->err,
+                      "protocol: the workload speaks %s, and the server `%s` is of kind %s, which "
+                      "does not; write `workload: {protocol: %s}`",
+                      protocol, server->name, server_kind_name(server->kind),
+                      spoken[server->kind][0]);
+}
+
 static int resolve(struct resolver *r)
 {
     int root = yaml_root(r->source), name = yaml_child(r->source, root, "name");
@@ -289,10 +334,10 @@ static int resolve(struct resolver *r)
         return result;
     snprintf(r->experiment->name, sizeof r->experiment->name, "%s", r->spec->name);
     if ((result = resolve_hosts(r)) < 0 || (result = resolve_servers(r)) < 0 ||
-        (result = resolve_workload(r)) < 0 || (result = resolve_load(r)) < 0 ||
-        (result = resolve_neighbours(r)) < 0 || (result = resolve_tuning(r)) < 0 ||
-        (result = resolve_capture(r)) < 0 || (result = resolve_diagnose(r)) < 0 ||
-        (result = resolve_repetitions(r)) < 0)
+        (result = resolve_workload(r)) < 0 || (result = check_protocol(r)) < 0 ||
+        (result = resolve_load(r)) < 0 || (result = resolve_neighbours(r)) < 0 ||
+        (result = resolve_tuning(r)) < 0 || (result = resolve_capture(r)) < 0 ||
+        (result = resolve_diagnose(r)) < 0 || (result = resolve_repetitions(r)) < 0)
         return result;
     return resolve_load_ends(r);
 }

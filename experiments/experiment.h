@@ -34,6 +34,7 @@ struct experiment_server {
     char name[EXPERIMENT_PART_NAME_BYTES];
     size_t host;
     enum server_kind kind;
+    const char *protocol; // that the workload speaks
     uint64_t threads;
     uint64_t memory_bytes;
     struct word_array options; // for memcached

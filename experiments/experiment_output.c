@@ -146,7 +146,7 @@ static void print_servers(const struct experiment *experiment, FILE *out)
                 server_kind_name(server->kind), experiment->hosts.items[server->host].name,
                 server->port, units_format_cores(&server->cores, cores, sizeof cores),
                 server->shim ? ", seen by the shim" : "");
-        if (server->kind == SERVER_KIND_MEMCACHED)
+        if (server->kind == SERVER_KIND_MEMCACHED || server->kind == SERVER_KIND_REDIS)
             fprintf(out, ", %llu thread%s, %llu MiB;", (unsigned long long)server->threads,
                     server->threads == 1 ? "" : "s",
                     (unsigned long long)server->memory_bytes >> 20);

@@ -49,6 +49,8 @@ static const cyaml_strval_t booleans[] = {{"true", 1}, {"false", 0}, {"yes", 1},
 static const cyaml_strval_t host_kinds[] = {
     {"local", HOST_KIND_LOCAL}, {"netns", HOST_KIND_NETNS}, {"ssh", HOST_KIND_SSH}};
 static const cyaml_strval_t server_kinds[] = {{"memcached", SERVER_KIND_MEMCACHED},
+                                              {"redis", SERVER_KIND_REDIS},
+                                              {"labserver", SERVER_KIND_LABSERVER},
                                               {"command", SERVER_KIND_COMMAND}};
 static const cyaml_strval_t agent_kinds[] = {
     {"throughput", AGENT_THROUGHPUT}, {"latency", AGENT_LATENCY}, {"symmetric", AGENT_SYMMETRIC}};
@@ -67,13 +69,14 @@ static const cyaml_schema_field_t host_fields[] = {
 static const cyaml_schema_field_t server_fields[] = {
     TEXT("host", struct server_spec, host),               // where it runs [server]
     WORD("kind", struct server_spec, kind, server_kinds), // [memcached]
-    TEXT("threads", struct server_spec, threads),         // memcached -t [one a core]
-    TEXT("memory", struct server_spec, memory),           // memcached -m [256MiB]
-    TEXTS("options", struct server_spec, options),        // more arguments for memcached [none]
+    TEXT("threads", struct server_spec, threads),         // of memcached [one a core],
+                                                          // redis and labserver [1]
+    TEXT("memory", struct server_spec, memory),           // of memcached, redis [256MiB]
+    TEXTS("options", struct server_spec, options),        // more arguments for it [none]
     TEXTS("command", struct server_spec, command),        // kind command: program, arguments;
                                                           // {address}, {port} are filled in
     SWITCH("shim", struct server_spec, shim),             // see its socket calls [true]
-    TEXT("port", struct server_spec, port),               // TCP [11211]
+    TEXT("port", struct server_spec, port),               // TCP [11211, redis: 6379]
     TEXTS("cores", struct server_spec, cores),            // [its host's]
     CYAML_FIELD_END};
 

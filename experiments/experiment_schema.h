@@ -17,7 +17,12 @@
 #include "workloads/workload.h"
 
 enum host_kind { HOST_KIND_LOCAL, HOST_KIND_NETNS, HOST_KIND_SSH };
-enum server_kind { SERVER_KIND_MEMCACHED, SERVER_KIND_COMMAND };
+enum server_kind {
+    SERVER_KIND_MEMCACHED,
+    SERVER_KIND_REDIS,
+    SERVER_KIND_LABSERVER,
+    SERVER_KIND_COMMAND
+};
 enum neighbour_kind { NEIGHBOUR_KIND_COMMAND };
 enum capture_backend {
     CAPTURE_BACKEND_AUTO,

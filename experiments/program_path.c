@@ -17,7 +17,7 @@ int program_path_self(char *path, size_t path_bytes, struct error *err)
     return 0;
 }
 
-int program_path_shim(char *path, size_t path_bytes, struct error *err)
+int program_path_beside(const char *name, char *path, size_t path_bytes, struct error *err)
 {
     char self[PATH_MAX];
     int result = program_path_self(self, sizeof self, err);
@@ -26,14 +26,22 @@ int program_path_shim(char *path, size_t path_bytes, struct error *err)
     *strrchr(self, '/') = '\0';
     const char *const places[] = {"", "/../lib/taillight"};
     for (size_t i = 0; i < 2; i++) {
-        int used = snprintf(path, path_bytes, "%s%s/libtaillight-shim.so", self, places[i]);
+        int used = snprintf(path, path_bytes, "%s%s/%s", self, places[i], name);
         if (used > 0 && (size_t)used < path_bytes && access(path, R_OK) == 0)
             return 0;
     }
     return error_set(err, ERROR_FAILED,
-                     "libtaillight-shim.so is neither in %s nor in %s/../lib/taillight; build it "
-                     "with `make`, or set `shim: false`",
+                     "%s is neither in %s nor in %s/../lib/taillight; build it with `make`", name,
                      self, self);
+}
+
+int program_path_shim(char *path, size_t path_bytes, struct error *err)
+{
+    int result = program_path_beside("libtaillight-shim.so", path, path_bytes, err);
+    if (result < 0)
+        snprintf(err->text + strlen(err->text), sizeof err->text - strlen(err->text),
+                 ", or set `shim: false`");
+    return result;
 }
 
 static bool is_program(const char *path)

@@ -12,8 +12,11 @@
 // The path of this very program.
 int program_path_self(char *path, size_t path_bytes, struct error *err);
 
-// The path of libtaillight-shim.so: beside the program, or where `make install` puts it
+// The path of what is built with this program: beside it, or where `make install` puts it
 // (../lib/taillight). ERROR_FAILED names both places when it is in neither.
+int program_path_beside(const char *name, char *path, size_t path_bytes, struct error *err);
+
+// The same for libtaillight-shim.so.
 int program_path_shim(char *path, size_t path_bytes, struct error *err);
 
 // Whether a command of that name (or path) can be started.

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "experiments/program_path.h"
 #include "experiments/run_state.h"
+#include "experiments/server_command.h"
 #include "experiments/tuning.h"
 #include "profiler/doctor.h"
 
@@ -64,11 +65,12 @@ static int check_programs(const struct experiment *experiment, struct error *err
         return error_set(err, ERROR_FAILED,
                          "there is no command `ip`; install it: apt-get install "
                          "iproute2");
-    if (server->kind == SERVER_KIND_MEMCACHED && !program_exists("memcached"))
+    const char *program = server_program(server->kind);
+    if (program && !program_exists(program))
         return error_set(err, ERROR_FAILED,
-                         "there is no command `memcached` to start the server "
-                         "`%s`; install it: apt-get install memcached",
-                         server->name);
+                         "there is no command `%s` to start the server `%s`; install it: apt-get "
+                         "install %s",
+                         program, server->name, program);
     if (server->kind == SERVER_KIND_COMMAND && !program_exists(server->command.items[0]))
         return error_set(err, ERROR_FAILED, "the server `%s`: there is no command `%s`",
                          server->name, server->command.items[0]);

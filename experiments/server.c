@@ -6,90 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/server_command.h"
+
 enum { READY_TIMEOUT_MS = 10000, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
-
-// The words of a command line, and the memory of those that had to be made.
-struct command_line {
-    struct word_array words;
-    struct {
-        char *items[16];
-        size_t count;
-    } made;
-};
-
-static int add(struct command_line *line, const char *word)
-{
-    return array_push(&line->words, word);
-}
-
-static int add_number(struct command_line *line, const char *option, uint64_t number)
-{
-    char *text;
-    if (line->made.count == 16 || asprintf(&text, "%llu", (unsigned long long)number) < 0)
-        return -1;
-    line->made.items[line->made.count++] = text;
-    return add(line, option) < 0 || add(line, text) < 0 ? -1 : 0;
-}
-
-// A word of a command with {address} and {port} filled in.
-static int add_filled(struct command_line *line, const char *word, const char *address,
-                      uint16_t port)
-{
-    char filled[4200], *copy;
-    size_t used = 0;
-    if (!strstr(word, "{address}") && !strstr(word, "{port}"))
-        return add(line, word);
-    while (*word && used + 1 < sizeof filled) {
-        int n;
-        if (strncmp(word, "{address}", 9) == 0) {
-            n = snprintf(filled + used, sizeof filled - used, "%s", address);
-            word += 9;
-        } else if (strncmp(word, "{port}", 6) == 0) {
-            n = snprintf(filled + used, sizeof filled - used, "%u", port);
-            word += 6;
-        } else {
-            n = snprintf(filled + used, sizeof filled - used, "%c", *word++);
-        }
-        used += (size_t)n;
-    }
-    if (line->made.count == 16 || !(copy = strdup(filled)))
-        return -1;
-    line->made.items[line->made.count++] = copy;
-    return add(line, copy);
-}
-
-static void command_line_free(struct command_line *line)
-{
-    for (size_t i = 0; i < line->made.count; i++)
-        free(line->made.items[i]);
-    array_free(&line->words);
-}
-
-static int memcached_line(struct command_line *line, const struct experiment_server *plan,
-                          const char *address)
-{
-    int failed = add(line, "memcached");
-    if (geteuid() == 0) // it refuses to be root without being told whom to become
-        failed |= add(line, "-u") | add(line, "root");
-    failed |= add(line, "-l") | add(line, address);
-    failed |= add_number(line, "-p", plan->port) | add_number(line, "-U", 0);
-    failed |= add_number(line, "-t", plan->threads);
-    failed |= add_number(line, "-m", plan->memory_bytes >> 20);
-    for (size_t i = 0; i + 1 < plan->options.count; i++)
-        failed |= add(line, plan->options.items[i]);
-    return failed | array_push(&line->words, NULL);
-}
-
-static int command_line_make(struct command_line *line, const struct experiment_server *plan,
-                             const char *address)
-{
-    if (plan->kind == SERVER_KIND_MEMCACHED)
-        return memcached_line(line, plan, address);
-    int failed = 0;
-    for (size_t i = 0; i + 1 < plan->command.count; i++)
-        failed |= add_filled(line, plan->command.items[i], address, plan->port);
-    return failed | array_push(&line->words, NULL);
-}
 
 static int wait_ready(struct server *server, struct host *host, struct host *from,
                       struct supervisor *supervisor, struct error *err)
@@ -126,7 +45,7 @@ static int start_process(struct server *server, struct host *host, const char *s
                          const char *shim_dir, struct command_log *log, struct error *err)
 {
     char preload[4300], directory[4300], described[1000];
-    struct command_line line = {0};
+    struct command_line line;
     const char *already = getenv("LD_PRELOAD");
     const char *const environment[] = {preload, directory, NULL};
     struct process_place place = host_place(host, &server->plan->cores);
@@ -137,18 +56,15 @@ static int start_process(struct server *server, struct host *host, const char *s
         snprintf(directory, sizeof directory, "TAILLIGHT_SHIM_DIR=%s", shim_dir);
         place.environment = environment;
     }
-    int result;
-    if (command_line_make(&line, server->plan, host->address) != 0)
-        result = error_set(err, ERROR_FAILED, "the command of server `%s` is too long",
-                           server->plan->name);
-    else
+    int result = server_command_make(&line, server->plan, host->address, err);
+    if (result == 0)
         result = process_start(&server->process, line.words.items, &place, err);
     if (line.words.count)
         command_log_write(log, server->plan->name, "%s%s%s%s%s%s", shim_path ? directory : "",
                           shim_path ? " " : "", shim_path ? preload : "", shim_path ? " " : "",
                           process_describe(line.words.items, described, sizeof described),
                           result < 0 ? ": failed" : "");
-    command_line_free(&line);
+    server_command_free(&line);
     return result;
 }
 

@@ -322,6 +322,34 @@ static void a_method_replaces_the_duration(void **state)
            "x.yaml:4:26: unknown key `percentil`; did you mean `percentile`?");
 }
 
+static void servers_of_every_kind(void **state)
+{
+    (void)state;
+    struct experiment e;
+#define SERVED(server, workload)                                                                   \
+    "name: x\nhosts: {client: {}, server: {}}\nservers: {s: " server "}\nworkload: " workload      \
+    "\nload: {rate: 1}\n"
+    parse(SERVED("{kind: redis}", "{protocol: redis}"), &e);
+    assert_int_equal(e.servers.items[0].kind, SERVER_KIND_REDIS);
+    assert_int_equal(e.servers.items[0].port, 6379);
+    assert_int_equal(e.servers.items[0].threads, 1);
+    experiment_free(&e);
+    parse(SERVED("{kind: labserver, options: [--exact]}", "{protocol: lab}"), &e);
+    assert_string_equal(e.servers.items[0].protocol, "lab");
+    experiment_free(&e);
+    refuse(SERVED("{kind: redis}", "{mix: {get: 1}}"),
+           "x.yaml:4:11: protocol: the workload speaks memcached, and the server `s` is of kind "
+           "redis, which does not; write `workload: {protocol: redis}`");
+    refuse(SERVED("{kind: labserver}", "{protocol: memcached-binary}"),
+           "x.yaml:4:22: protocol: the workload speaks memcached-binary, and the server `s` is of "
+           "kind labserver, which does not; write `workload: {protocol: memcached}`");
+    refuse(SERVED("{kind: redis, options: [--port, 1]}", "{protocol: redis}"),
+           "x.yaml:3:38: options: --port is not for an experiment to give: the keys `port`, "
+           "`memory` and `threads` are, and the run chooses the rest");
+    refuse(SERVED("{kind: redis, command: [a]}", "{protocol: redis}"),
+           "x.yaml:3:28: `command` is for `kind: command`; redis takes `options`");
+}
+
 static void references_are_followed(void **state)
 {
     (void)state;
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test(agents_are_resolved),
         cmocka_unit_test(impossible_agents_are_placed),
         cmocka_unit_test(a_method_replaces_the_duration),
+        cmocka_unit_test(servers_of_every_kind),
         cmocka_unit_test(references_are_followed),
         cmocka_unit_test(impossible_values_are_placed),
         cmocka_unit_test(impossible_loads_are_placed),

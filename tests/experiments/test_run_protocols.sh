@@ -22,14 +22,14 @@ check() { # EXPERIMENT PROTOCOL
 
 experiment "$work/redis.yaml" netns 2k 1s <<'END'
 servers:
-  store: {kind: command, command: [redis-server, --port, "{port}", --bind, "{address}", --save, "", --protected-mode, "no"]}
+  store: {kind: redis, memory: 64MiB}
 END
 sed -i 's/^workload:/&\n  protocol: redis\n  mix: {get: 4, set: 1, lrange: 1, zadd: 1}/' "$work/redis.yaml"
 check "$work/redis.yaml" redis exponential
 
 experiment "$work/lab.yaml" netns 2k 1s <<END
 servers:
-  lab: {kind: command, command: [$(realpath "$BUILD")/labserver, --port, "{port}", --protocol, lab]}
+  lab: {kind: labserver}
 END
 sed -i 's/^workload:/&\n  protocol: lab\n  service: "bimodal:5us,100us,0.02"/; s/rate: 2k/&, arrivals: "gpd:0,16.0292,0.154971"/' "$work/lab.yaml"
 check "$work/lab.yaml" lab gpd:0,16.0292,0.154971

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+//
+// The command line that starts a server, by its kind.
+#ifndef EXPERIMENTS_SERVER_COMMAND_H
+#define EXPERIMENTS_SERVER_COMMAND_H
+
+#include "experiments/experiment.h"
+
+// The words of a command line, and the memory of those that had to be made.
+struct command_line {
+    struct word_array words;
+    struct {
+        char *items[16];
+        size_t count;
+    } made;
+};
+
+// The words of it, NULL-terminated, for a host of that address. The caller frees, also on failure.
+int server_command_make(struct command_line *line, const struct experiment_server *plan,
+                        const char *address, struct error *err);
+void server_command_free(struct command_line *line);
+
+// The program that a kind is started with, which is also its Debian package's name. NULL: it is the
+// experiment's own command, or comes with this program.
+const char *server_program(enum server_kind kind);
+
+#endif
