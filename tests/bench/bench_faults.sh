@@ -21,7 +21,9 @@ jq -s '
             {key: (.[0].name + ": top cause right"), value: of(100 * .right / .affected; "%")},
             {key: (.[0].name + ": attributed of injected"),
              value: of(100 * .attributed_ms / .injected_ms; "%")},
-            {key: (.[0].name + ": coverage"), value: of(100 * .coverage_median; "%")}) | from_entries)
+            {key: (.[0].name + ": coverage"), value: of(100 * .coverage_median; "%")},
+            {key: (.[0].name + ": lowest coverage"), value: of(100 * .coverage_min; "%")})
+            | from_entries)
         + {"coverage of a class, those that the backend sees":
                [.[] | select(.explained == "yes" and .affected > 0) | 100 * .coverage_median] | metric("%")}
         | with_entries(.key |= gsub(" "; "_")))}' "$all" >"$BUILD/bench/faults.json" || exit 1
