@@ -191,4 +191,4 @@ format:
 clean:
 	rm -rf build build-*
 
--include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d) $(helpers:=.d)
+-include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d) $(benches:=.d) $(helpers:=.d)

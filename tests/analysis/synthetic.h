@@ -69,7 +69,8 @@ static const struct synthetic_name {
     X(memcached)                                                                                   \
     X(nginx)                                                                                       \
     X(backup)                                                                                      \
-    X(eth0) X(nvme0q1) X(NET_RX) X(BLOCK) X(do_idle) X(event_base_loop) X(main_loop)               \
+    X(eth0)                                                                                        \
+    X(nvme0q1) X(NET_RX) X(BLOCK) X(do_idle) X(event_base_loop) X(main_loop)                       \
         X(asm_common_interrupt) X(handle_irq) X(handle_softirqs) X(net_rx_action) X(napi_poll)     \
             X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack)          \
                 X(sock_def_readable) X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait)           \
@@ -479,7 +480,7 @@ static inline int64_t synthetic_command(struct synthetic *s, size_t at, int64_t 
     for (int i = 0; i < 2 || now - extra_from < more; i++) {
         if (i == 2)
             extra_from = now;
-        synthetic_call(s, 0, now, NAME_item_get);
+        synthetic_call(s, 0, now += 10, NAME_item_get);
         now = synthetic_leaf(s, 0, now + synthetic_about(s, 250), 80, NAME_memcmp);
         synthetic_return(s, 0, now += 40);
         if (i < 2)

@@ -10,6 +10,7 @@
 
 #include "base/quantile.h"
 #include "tests/analysis/synthetic.h"
+#include "tests/analysis/synthetic_pt.h"
 
 struct score_values ARRAY_OF(double);
 
@@ -29,7 +30,7 @@ static inline void score_free(struct score *score)
 }
 
 // Random options of one seed: one to three causes, or none.
-static inline struct synthetic_options score_options(uint64_t seed, bool quiet, bool functions)
+static inline struct synthetic_options score_options(uint64_t seed, bool quiet)
 {
     struct synthetic draw = {.random = seed * 0x9e3779b97f4a7c15u + 1};
     for (int i = 0; i < 10; i++)
@@ -39,7 +40,7 @@ static inline struct synthetic_options score_options(uint64_t seed, bool quiet, 
                                         .gap_ns = 60000 + (int64_t)synthetic_below(&draw, 100000),
                                         .regular = quiet,
                                         .noise = 0.02 + 0.1 * synthetic_uniform(&draw),
-                                        .functions = functions,
+                                        .functions = true,
                                         .truth = true};
     unsigned causes = quiet ? 0 : 1 + (unsigned)synthetic_below(&draw, 3);
     while ((unsigned)__builtin_popcount(options.causes) < causes)
@@ -134,17 +135,23 @@ static inline void score_diagnosis(struct score *score, const struct synthetic *
     SYNTHETIC_PUSH(&score->coverage, g->coverage_median);
 }
 
-// 0, or -1 where the diagnosis itself failed.
-static inline int score_seed(struct score *score, uint64_t seed, bool quiet, bool functions)
+// through_pt: what the diagnosis gets was Intel PT in between. 0, or -1 where something failed.
+static inline int score_seed(struct score *score, uint64_t seed, bool quiet, bool through_pt)
 {
-    struct synthetic_options options = score_options(seed, quiet, functions);
+    struct synthetic_options options = score_options(seed, quiet);
     const struct diagnosis_slice slowest = {.low = 0.99, .high = 1};
     struct synthetic s;
-    struct diagnosis diagnosis;
+    struct diagnosis diagnosis = {0};
     struct error err = {0};
+    uint64_t errors = 0;
     synthetic_build(&s, &options);
+    int result = through_pt ? synthetic_through_pt(&s, &errors, &err) : 0;
+    if (result == 0 && errors)
+        result = error_set(&err, ERROR_FAILED, "seed %llu: %llu errors in decoding",
+                           (unsigned long long)seed, (unsigned long long)errors);
     struct diagnosis_input input = synthetic_input(&s);
-    int result = diagnose(&input, &slowest, &diagnosis, &err);
+    if (result == 0)
+        result = diagnose(&input, &slowest, &diagnosis, &err);
     if (result == 0)
         score_diagnosis(score, &s, &diagnosis);
     else
