@@ -3,18 +3,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/net_tstamp.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 // The bytes of an IPv4 or IPv6 address, without its port.
@@ -95,55 +91,35 @@ static int set(int control, const char *interface, struct hwtstamp_config *confi
     return ioctl(control, SIOCSHWTSTAMP, &request);
 }
 
-// The child: nothing but system calls, since other threads of the parent may hold any lock. A
-// session of its own keeps a terminal's and a group's signals away.
-static void guard(int control, const char *interface, struct hwtstamp_config before, int end)
+// What the guard needs to put a setting back.
+struct setting {
+    int control;
+    char interface[IF_NAMESIZE];
+    struct hwtstamp_config config;
+};
+
+static void put_back(const void *context)
 {
-    sigset_t all;
-    char byte;
-    ssize_t got;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    setsid();
-    prctl(PR_SET_NAME, "nic-stamps");
-    // Pipes of the parent's must end with the parent.
-    int keep[2] = {control < end ? control : end, control < end ? end : control};
-    if (keep[0] > 0)
-        close_range(0, (unsigned)keep[0] - 1, 0);
-    if (keep[0] + 1 < keep[1])
-        close_range((unsigned)keep[0] + 1, (unsigned)keep[1] - 1, 0);
-    close_range((unsigned)keep[1] + 1, ~0U, 0);
-    do
-        got = read(end, &byte, 1);
-    while (got < 0 && errno == EINTR);
-    _exit(set(control, interface, &before) < 0);
+    struct setting before = *(const struct setting *)context;
+    set(before.control, before.interface, &before.config);
 }
 
 // The guard is there before anything changes.
 static int turn_on(int control, struct nic_stamps *stamps, struct error *err)
 {
-    struct hwtstamp_config before = {0},
-                           config = {.tx_type = HWTSTAMP_TX_ON, .rx_filter = HWTSTAMP_FILTER_ALL};
-    struct ifreq request = {.ifr_data = (char *)&before};
-    int ends[2];
+    struct setting before = {.control = control};
+    struct hwtstamp_config config = {.tx_type = HWTSTAMP_TX_ON, .rx_filter = HWTSTAMP_FILTER_ALL};
+    struct ifreq request = {.ifr_data = (char *)&before.config};
+    memcpy(before.interface, stamps->interface, IF_NAMESIZE);
     memcpy(request.ifr_name, stamps->interface, IF_NAMESIZE);
     if (ioctl(control, SIOCGHWTSTAMP, &request) < 0)
         return refuse(stamps->interface, "its present setting cannot be read, thus not be put back",
                       err);
-    if (before.tx_type == HWTSTAMP_TX_ON && before.rx_filter == HWTSTAMP_FILTER_ALL)
+    if (before.config.tx_type == HWTSTAMP_TX_ON && before.config.rx_filter == HWTSTAMP_FILTER_ALL)
         return 0;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot guard the NIC's setting: no pipe");
-    pid_t pid = fork();
-    if (pid == 0)
-        guard(control, stamps->interface, before, ends[0]);
-    close(ends[0]);
-    if (pid < 0) {
-        close(ends[1]);
-        return error_set_errno(err, ERROR_FAILED, "cannot guard the NIC's setting: no process");
-    }
-    stamps->guard = pid;
-    stamps->pipe = ends[1];
+    int status = guard_begin(&stamps->guard, put_back, &before, control, err);
+    if (status < 0)
+        return status;
     if (set(control, stamps->interface, &config) < 0)
         return refuse(stamps->interface,
                       errno == EPERM ? "setting it takes CAP_NET_ADMIN" : strerror(errno), err);
@@ -156,7 +132,7 @@ static int turn_on(int control, struct nic_stamps *stamps, struct error *err)
 int nic_stamps_begin(const struct sockaddr *server, socklen_t server_bytes,
                      struct nic_stamps *stamps, struct error *err)
 {
-    *stamps = (struct nic_stamps){.pipe = -1};
+    *stamps = (struct nic_stamps){0};
     int status = find_interface(server, server_bytes, stamps->interface, err);
     if (status < 0)
         return status;
@@ -174,10 +150,5 @@ int nic_stamps_begin(const struct sockaddr *server, socklen_t server_bytes,
 
 void nic_stamps_end(struct nic_stamps *stamps)
 {
-    if (!stamps->guard)
-        return;
-    close(stamps->pipe);
-    while (waitpid(stamps->guard, NULL, 0) < 0 && errno == EINTR)
-        ;
-    stamps->guard = 0;
+    guard_end(&stamps->guard);
 }

@@ -2,8 +2,7 @@
 //
 // Hardware stamps of the NIC that leads to the server: turned on for all packets both ways
 // (SIOCSHWTSTAMP, TX_ON + FILTER_ALL; Linux's Documentation/networking/timestamping.rst), and put
-// back as they were on any end of this program. That is the work of a child that waits for the end
-// of a pipe: a SIGKILL closes it, too.
+// back as they were on any end of this program (base/guard.h).
 //
 // The stamps are in the NIC's own clock; loadgen/nic_clock.h tells what they are in CLOCK_REALTIME.
 //
@@ -15,15 +14,14 @@
 
 #include <net/if.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 
 #include "base/error.h"
+#include "base/guard.h"
 
 struct nic_stamps {
     char interface[IF_NAMESIZE];
-    int clock_index; // of /dev/ptpN
-    pid_t guard;     // puts the setting back when `pipe` closes; 0: nothing to put back
-    int pipe;
+    int clock_index;    // of /dev/ptpN
+    struct guard guard; // puts the setting back; none when it was so before
 };
 
 // Finds the interface that leads to a server and turns its stamps on. ERROR_FAILED with the
