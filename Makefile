@@ -18,7 +18,7 @@ CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARN
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
 PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 hiredis libmemcached libbpf \
-            libzstd libelf libdw
+            libzstd libelf libdw libtraceevent
 LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
@@ -119,7 +119,7 @@ $(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
 
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
-          libjansson-dev libsqlite3-dev libzstd-dev memcached iproute2 procps
+          libjansson-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps
 debian_check := libcmocka-dev libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 linux-perf xz-utils jq protobuf-compiler \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
 debian_bench := redis-tools libmemcached-tools wrk # the peers

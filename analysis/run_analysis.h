@@ -10,6 +10,7 @@
 #include "analysis/diagnosis.h"
 #include "analysis/join.h"
 #include "analysis/lifetime.h"
+#include "analysis/run_functions.h"
 #include "analysis/run_trace.h"
 #include "analysis/span.h"
 #include "base/error.h"
@@ -38,6 +39,7 @@ struct run_analysis {
     struct lifetime_array lifetimes;     // one per scheduled request, in intended order
     struct host_timeline server;
     struct run_trace trace;
+    struct run_functions functions;
     struct application_calls calls; // the server's socket calls, empty without a shim log
     struct service_order order;     // who was ahead of whom
     bool has_events, has_calls;     // which of the server's logs there were

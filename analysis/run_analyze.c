@@ -8,6 +8,7 @@
 
 #include "analysis/join.h"
 #include "analysis/run_analysis.h"
+#include "analysis/run_functions.h"
 #include "analysis/run_input.h"
 #include "analysis/run_internal.h"
 #include "analysis/run_trace.h"
@@ -225,6 +226,9 @@ static int explain(struct run_analysis *run, const struct run_input *input,
         progress_phase(progress, "decoding what these messages need of the trace");
         result = run_trace_add(&trace, &run->server, &run->trace, err);
     }
+    if (result == 0 && run->has_events)
+        result = run_functions_add(run->run_dir, run->capture, &input->clock, &run->server,
+                                   &run->functions, err);
     progress_phase(progress, "diagnosing");
     if (result == 0)
         result = diagnose_all(run, input, &slices, err);

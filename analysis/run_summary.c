@@ -198,8 +198,10 @@ json_t *run_summary_json(const struct run_analysis *run)
                   first ? diagnosis_json(run, first) : json_null(), "windows", windows_json(run));
     if (summary && more)
         json_object_update(summary, more);
-    if (summary)
+    if (summary) {
         json_object_set_new(summary, "trace", trace_json(&run->trace));
+        json_object_set_new(summary, "functions", run_functions_json(&run->functions));
+    }
     json_decref(more);
     return summary;
 }

@@ -18,15 +18,17 @@
 #include "experiments/run_folder.h"
 #include "profiler/clock_recorder.h"
 #include "profiler/events_capture.h"
+#include "profiler/function_recorder.h"
 #include "shim/message_collector.h"
 
 enum {
     POLL_MS = 50, // rings of the default size last at least ten times as long
     CLOCK_INTERVAL_NS = 100 * 1000 * 1000,
+    FUNCTIONS_BYTES = 16 << 20, // of each core
 };
 
 struct capture_options {
-    const char *out, *shim, *backend_name;
+    const char *out, *shim, *backend_name, *functions;
     uint64_t port, buffer_bytes;
     cpu_set_t cores, helper_cores;
     bool no_events, need_events, quiet;
@@ -39,7 +41,10 @@ static const struct option_spec options[] = {
                  "the server's TCP port; needed for kernel events and the shim"),
     OPTION_STRING(
         "backend", 'b', "NAME", struct capture_options, backend_name,
-        "auto: what there is; events or intel_pt (functions, beside events): or fail; none"),
+        "auto: events and intel_pt where possible; events, intel_pt or functions: or fail; none"),
+    OPTION_STRING(
+        "functions", 0, "LIST", struct capture_options, functions,
+        "kernel functions to trace, as in \"tcp_*,schedule\" (network, scheduler, calls)"),
     OPTION_CORES("cores", 'c', "LIST", struct capture_options, cores,
                  "cores to record (all): \"0-2,5\""),
     OPTION_STRING("shim", 0, "DIR", struct capture_options, shim,
@@ -88,6 +93,8 @@ struct capture {
     struct message_collector *collector; // NULL: none
     struct capture_trace trace;
     bool tracing, trace_needed, trace_wanted;
+    bool functions_wanted;
+    struct function_recorder *functions; // NULL: none
     struct clock_recorder clock;
     json_t *warnings, *document;
     int signals;
@@ -102,13 +109,19 @@ static int choose_backends(struct capture *capture, struct error *err)
     const char *name = o->backend_name ? o->backend_name : "auto";
     capture->trace_needed = strcmp(name, "intel_pt") == 0;
     capture->trace_wanted = capture->trace_needed || strcmp(name, "auto") == 0;
+    capture->functions_wanted = strcmp(name, "functions") == 0;
+    if (capture->functions_wanted)
+        return 0;
+    if (o->functions)
+        return error_set(err, ERROR_INPUT, "--functions is for --backend functions");
     if (strcmp(name, "events") == 0)
         o->need_events = true;
     else if (strcmp(name, "none") == 0)
         o->no_events = true;
     else if (!capture->trace_wanted)
         return error_set(err, ERROR_INPUT,
-                         "--backend: \"%s\" is not auto, intel_pt, events or none", name);
+                         "--backend: \"%s\" is not auto, intel_pt, functions, events or none",
+                         name);
     return 0;
 }
 
@@ -188,6 +201,16 @@ static int start_trace(struct capture *capture, struct error *err)
     return result;
 }
 
+static int start_functions(struct capture *capture, struct error *err)
+{
+    const struct function_tracer_settings settings = {.cores = capture->options.cores,
+                                                      .patterns = capture->options.functions,
+                                                      .buffer_bytes = FUNCTIONS_BYTES};
+    return capture->functions_wanted
+               ? function_recorder_start(&settings, capture->options.out, &capture->functions, err)
+               : 0;
+}
+
 static void say_missing_programs(struct capture *capture)
 {
     char text[600];
@@ -221,6 +244,8 @@ static int arm(struct capture *capture, struct error *err)
         result = open_events(capture, err);
     if (result == 0)
         result = start_trace(capture, err);
+    if (result == 0)
+        result = start_functions(capture, err);
     if (result < 0)
         return result;
     say_missing_programs(capture);
@@ -243,9 +268,10 @@ static int say(json_t *line, struct error *err)
 
 static int say_ready(const struct capture *capture, struct error *err)
 {
-    return say(json_pack("{s:b, s:b, s:b, s:b, s:O}", "ready", 1, "events", capture->events != NULL,
-                         "intel_pt", capture->tracing, "shim", capture->collector != NULL,
-                         "warnings", capture->warnings),
+    return say(json_pack("{s:b, s:b, s:b, s:b, s:b, s:O}", "ready", 1, "events",
+                         capture->events != NULL, "intel_pt", capture->tracing, "functions",
+                         capture->functions != NULL, "shim", capture->collector != NULL, "warnings",
+                         capture->warnings),
                err);
 }
 
@@ -309,6 +335,8 @@ static int watch(struct capture *capture, struct error *err)
             events_capture_poll(capture->events);
         if (capture->collector)
             result = message_collector_poll(capture->collector, err);
+        if (result == 0 && capture->functions)
+            result = function_recorder_poll(capture->functions, err);
         if (result == 0 && capture->tracing)
             result = perf_recorder_check(&capture->trace.recorder, err);
         if (result == 0)
@@ -373,6 +401,24 @@ static int write_trace(struct capture *capture, struct error *err)
     return 0;
 }
 
+static int write_functions(struct capture *capture, struct error *err)
+{
+    json_t *functions = NULL;
+    if (!capture->functions)
+        return 0;
+    int result = function_recorder_stop(capture->functions, &functions, err);
+    if (result < 0)
+        return result;
+    if (json_integer_value(json_object_get(functions, "dropped")))
+        warn(capture,
+             "records of functions were lost: the kernel's buffers were full; trace fewer, "
+             "with --functions");
+    json_object_set(json_object_get(capture->document, "dropped"), "functions",
+                    json_object_get(functions, "dropped"));
+    json_object_set_new(capture->document, "functions", functions);
+    return 0;
+}
+
 static int write_clock(struct capture *capture, struct error *err)
 {
     char path[RUN_PATH_BYTES + 32];
@@ -397,9 +443,10 @@ static int write_out(struct capture *capture, struct error *err)
     snprintf(folder.path, sizeof folder.path, "%s", o->out);
     capture->document =
         json_pack("{s:s, s:i, s:s, s:{}, s:O}", "backend",
-                  capture->tracing  ? "intel_pt"
-                  : capture->events ? "events"
-                                    : "none",
+                  capture->tracing     ? "intel_pt"
+                  : capture->functions ? "functions"
+                  : capture->events    ? "events"
+                                       : "none",
                   "port", (int)o->port, "cores",
                   CPU_COUNT(&o->cores) ? units_format_cores(&o->cores, cores, sizeof cores) : "all",
                   "dropped", "warnings", capture->warnings);
@@ -407,8 +454,12 @@ static int write_out(struct capture *capture, struct error *err)
         return error_set(err, ERROR_FAILED, "out of memory");
     // What costs the server time for as long as it lasts ends first.
     int result = capture->tracing ? perf_recorder_disable(&capture->trace.recorder, err) : 0;
+    if (result == 0 && capture->functions)
+        result = function_recorder_disable(capture->functions, err);
     if (result == 0)
         result = write_events(capture, err);
+    if (result == 0)
+        result = write_functions(capture, err);
     if (result == 0)
         result = write_trace(capture, err);
     if (result == 0)
@@ -446,6 +497,7 @@ int capture_command(int argc, char **argv)
     }
     progress_end(&capture.progress);
     perf_recorder_fini(&capture.trace.recorder);
+    function_recorder_free(capture.functions);
     events_capture_free(capture.events);
     message_collector_free(capture.collector);
     clock_recorder_free(&capture.clock);

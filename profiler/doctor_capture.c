@@ -8,6 +8,7 @@
 
 #include "profiler/doctor_checks.h"
 #include "profiler/events_capture.h"
+#include "profiler/function_tracer.h"
 #include "profiler/privilege.h"
 #include "profiler/processor_trace.h"
 #include "profiler/receive_stamps.h"
@@ -134,21 +135,14 @@ static void check_counters(struct doctor_items *items)
 
 static void check_function_tracing(struct doctor_items *items)
 {
-    char tracers[256];
+    struct function_tracer_support support;
     struct doctor_item *item = doctor_add(items, DOCTOR_CAPTURE, "kernel function tracing",
                                           "function calls in software, at a cost");
-    if (!doctor_read_line("/sys/kernel/tracing/available_tracers", tracers, sizeof tracers))
-        doctor_read_line("/sys/kernel/debug/tracing/available_tracers", tracers, sizeof tracers);
-    if (doctor_has_word(tracers, "function_graph"))
-        doctor_found(item, DOCTOR_YES, "function_graph");
-    else if (tracers[0])
-        doctor_missing(item, DOCTOR_NO, "a kernel built with CONFIG_FUNCTION_GRAPH_TRACER",
-                       "this kernel's tracers: %s", tracers);
+    function_tracer_find(&support);
+    if (support.ready)
+        doctor_found(item, DOCTOR_YES, "%s", support.found);
     else
-        doctor_missing(item, DOCTOR_NO,
-                       "root, mount -t tracefs none /sys/kernel/tracing, and a kernel with "
-                       "CONFIG_FUNCTION_GRAPH_TRACER",
-                       "no tracers to be seen");
+        doctor_missing(item, DOCTOR_NO, support.how, "%s", support.reason);
 }
 
 static void check_shim(struct doctor_items *items)

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// The `functions` backend: kernel function calls of the recorded cores from the function_graph
+// tracer (profiler/function_tracer.h) into functions.tlog and functions.sym
+// (profiler/function_log.h). The kernel's ring pages are read with libtraceevent as they are.
+#ifndef PROFILER_FUNCTION_RECORDER_H
+#define PROFILER_FUNCTION_RECORDER_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "profiler/function_tracer.h"
+
+struct function_recorder;
+
+// Sets the tracer up and switches it on; the log begins in out_dir. The caller frees.
+int function_recorder_start(const struct function_tracer_settings *settings, const char *out_dir,
+                            struct function_recorder **out, struct error *err);
+
+// Takes what lies in the kernel's buffers.
+int function_recorder_poll(struct function_recorder *recorder, struct error *err);
+
+// Switches the tracer off, so that it costs nothing any more.
+int function_recorder_disable(struct function_recorder *recorder, struct error *err);
+
+// Takes the rest, puts the tracer back and writes both files. *document becomes what capture.json
+// says of it, owned by the caller:
+//   {"log": "functions.tlog", "records", "dropped", "symbols", "unnamed"}
+int function_recorder_stop(struct function_recorder *recorder, json_t **document,
+                           struct error *err);
+
+// Also puts the tracer back, if need be. Harmless on NULL.
+void function_recorder_free(struct function_recorder *recorder);
+
+#endif

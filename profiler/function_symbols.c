@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/function_symbols.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+struct symbol {
+    uint64_t address;
+    char name[88];
+};
+struct symbol_array ARRAY_OF(struct symbol);
+
+static size_t place_of(uint64_t address, size_t slots)
+{
+    return (size_t)((address * 0x9e3779b97f4a7c15u) >> 20) & (slots - 1);
+}
+
+static void insert(uint64_t *slots, size_t count, uint64_t address)
+{
+    size_t at = place_of(address, count);
+    while (slots[at])
+        at = (at + 1) & (count - 1);
+    slots[at] = address;
+}
+
+static int grow(struct function_symbols *symbols)
+{
+    size_t wanted = symbols->slot_count ? symbols->slot_count * 2 : 1024;
+    uint64_t *slots = calloc(wanted, sizeof *slots);
+    if (!slots)
+        return -1;
+    for (size_t i = 0; i < symbols->slot_count; i++)
+        if (symbols->slots[i])
+            insert(slots, wanted, symbols->slots[i]);
+    free(symbols->slots);
+    symbols->slots = slots;
+    symbols->slot_count = wanted;
+    return 0;
+}
+
+int function_symbols_note(struct function_symbols *symbols, uint64_t address)
+{
+    if (!address)
+        return 0;
+    if (symbols->count * 2 >= symbols->slot_count && grow(symbols) < 0)
+        return -1;
+    size_t at = place_of(address, symbols->slot_count);
+    for (; symbols->slots[at]; at = (at + 1) & (symbols->slot_count - 1))
+        if (symbols->slots[at] == address)
+            return 0;
+    symbols->slots[at] = address;
+    symbols->count++;
+    return 0;
+}
+
+void function_symbols_free(struct function_symbols *symbols)
+{
+    free(symbols->slots);
+    *symbols = (struct function_symbols){0};
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static int compare_symbols(const void *left, const void *right)
+{
+    return compare_addresses(&((const struct symbol *)left)->address,
+                             &((const struct symbol *)right)->address);
+}
+
+// Functions of the kernel and its modules.
+static int read_kallsyms(struct symbol_array *out, struct error *err)
+{
+    char line[400], type;
+    unsigned long long address;
+    struct symbol symbol;
+    int result = 0;
+    FILE *file = fopen("/proc/kallsyms", "re");
+    if (!file)
+        return error_set_errno(err, ERROR_FAILED, "cannot read /proc/kallsyms");
+    while (result == 0 && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "%llx %c %87s", &address, &type, symbol.name) != 3 || !address ||
+            !strchr("tTwW", type))
+            continue;
+        symbol.address = address;
+        result = array_push(out, symbol);
+    }
+    fclose(file);
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, compare_symbols);
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for the kernel's symbols") : 0;
+}
+
+static size_t write_names(FILE *file, const struct symbol_array *all, const uint64_t *addresses,
+                          size_t count)
+{
+    size_t next = 0, named = 0;
+    for (size_t i = 0; i < count; i++) {
+        while (next < all->count && all->items[next].address <= addresses[i])
+            next++;
+        if (!next)
+            continue;
+        // Of several names of one address the first: the order is the kernel's own no more.
+        size_t at = next - 1;
+        while (at > 0 && all->items[at - 1].address == all->items[at].address)
+            at--;
+        fprintf(file, "%llx %s\n", (unsigned long long)addresses[i], all->items[at].name);
+        named++;
+    }
+    return named;
+}
+
+int function_symbols_write(const struct function_symbols *symbols, const char *path, size_t *named,
+                           struct error *err)
+{
+    struct symbol_array all = {0};
+    uint64_t *addresses = malloc((symbols->count + 1) * sizeof *addresses);
+    size_t count = 0;
+    if (!addresses)
+        return error_set(err, ERROR_FAILED, "no memory for the functions' addresses");
+    for (size_t i = 0; i < symbols->slot_count; i++)
+        if (symbols->slots[i])
+            addresses[count++] = symbols->slots[i];
+    qsort(addresses, count, sizeof *addresses, compare_addresses);
+    int result = read_kallsyms(&all, err);
+    FILE *file = result == 0 ? fopen(path, "we") : NULL;
+    if (result == 0 && !file)
+        result = error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    if (file)
+        *named = write_names(file, &all, addresses, count);
+    if (file && (ferror(file) | fclose(file)) != 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    array_free(&all);
+    free(addresses);
+    return result;
+}

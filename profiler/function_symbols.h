@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+//
+// Which kernel addresses were met, and what they are called (/proc/kallsyms): the file
+// functions.sym beside a function log.
+#ifndef PROFILER_FUNCTION_SYMBOLS_H
+#define PROFILER_FUNCTION_SYMBOLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+// A set of addresses; zeroed: empty.
+struct function_symbols {
+    uint64_t *slots; // 0: free
+    size_t slot_count, count;
+};
+
+// -1: no memory.
+int function_symbols_note(struct function_symbols *symbols, uint64_t address);
+
+// Writes a line "<address> <name>" for each that a name was found for, ascending; the function is
+// the one whose beginning lies at or nearest before the address. *named: how many.
+int function_symbols_write(const struct function_symbols *symbols, const char *path, size_t *named,
+                           struct error *err);
+void function_symbols_free(struct function_symbols *symbols);
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's function_graph tracer (Linux, Documentation/trace/ftrace.rst): whether this host has
+// it, and setting it up in tracefs. Kernels before 6.12 have one such tracer for everybody, so this
+// one takes the top-level buffer when nobody uses it, and puts every setting back as it was, on any
+// end (base/guard.h).
+#ifndef PROFILER_FUNCTION_TRACER_H
+#define PROFILER_FUNCTION_TRACER_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/guard.h"
+
+// Where tracefs is, "" where it is not; and what keeps functions from being traced.
+struct function_tracer_support {
+    const char *folder;
+    bool ready;
+    char found[100];  // the tracer
+    char reason[300]; // why not; "" when ready
+    char how[200];    // what to do about it
+};
+void function_tracer_find(struct function_tracer_support *out);
+
+struct function_tracer_settings {
+    cpu_set_t cores;       // empty: all
+    const char *patterns;  // "tcp_*,schedule": kernel functions, NULL: those below
+    uint64_t buffer_bytes; // of each core
+};
+
+// Receive and transmit, sockets, epoll, the scheduler, system calls, page faults, timers.
+extern const char *const function_tracer_default_patterns;
+
+enum { TRACER_SETTINGS = 6, TRACER_VALUE_BYTES = 1100 };
+
+// What was before, ready to be written back by system calls alone.
+struct function_tracer {
+    struct tracer_setting {
+        char path[64];
+        char before[TRACER_VALUE_BYTES];
+    } settings[TRACER_SETTINGS];
+    const char *folder;
+    struct guard guard;
+    unsigned functions; // how many patterns matched any
+};
+
+// Sets everything up, tracing still off. ERROR_FAILED in the doctor's words where it cannot be had;
+// ERROR_INPUT when a pattern given matches no function.
+int function_tracer_begin(struct function_tracer *tracer,
+                          const struct function_tracer_settings *settings, struct error *err);
+int function_tracer_switch(const struct function_tracer *tracer, bool on, struct error *err);
+
+// Puts everything back. Harmless on a zeroed struct.
+void function_tracer_end(struct function_tracer *tracer);
+
+#endif
