@@ -43,7 +43,7 @@ assert (by_name["Intel PT"]["state"] == "no") == \
 shim = os.path.join(os.path.dirname(os.environ["BUILD"] + "/"), "libtaillight-shim.so")
 assert (by_name["shim"]["state"] == "yes") == os.path.exists(shim)
 if by_name["BPF (events backend)"]["state"] != "no":
-    assert sum(item["group"] == "events backend" for item in items) == 25
+    assert sum(item["group"] == "events backend" for item in items) == 26
 PYTHON
 
 "$taillight" doctor >"$work/people" || fail "exit $?"
