@@ -90,6 +90,7 @@ grep -q 'perf record ended while it was recording (signal 9)' "$work/cmd.err" ||
 # The capture is killed: perf dies with it. Interrupted: everything is written.
 real=(--no-events --backend intel_pt --pt-event cpu-clock)
 for signal in KILL INT; do
+    : >"$work/out" # the last one's readiness is not this one's
     "$taillight" capture --out "$out.$signal" "${real[@]}" <&7 >"$work/out" 2>"$work/cmd.err" &
     capture=$!
     wait_for "$work/out" '"ready":true' 10 || fail "it is not ready"
