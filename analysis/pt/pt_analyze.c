@@ -212,7 +212,9 @@ static int decode(const struct pt_trace *trace, const struct analyze_options *gi
     }
     progress_phase(progress, "decoding %zu stream%s", trace->streams.count,
                    trace->streams.count == 1 ? "" : "s");
-    int decoded = pt_export_decode(trace, &how, &given->files, &result, err);
+    struct pt_export_files files = given->files;
+    files.strips = given->json ? NULL : stdout;
+    int decoded = pt_export_decode(trace, &how, &files, &result, err);
     progress_end(progress);
     if (decoded == 0 && given->json) {
         json_t *document = pt_result_json(&result, given->top);

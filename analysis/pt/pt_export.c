@@ -6,6 +6,7 @@
 #include "analysis/pt/pt_folded.h"
 #include "analysis/pt/pt_order.h"
 #include "analysis/pt/pt_perfetto.h"
+#include "analysis/pt/pt_strip.h"
 
 struct stream_export {
     struct export *all;
@@ -19,7 +20,8 @@ struct export
     const struct pt_export_files *files;
     struct pt_perfetto *perfetto;
     struct stream_export *streams;
-    void **contexts; // of the orders
+    struct pt_strip *strips;
+    void **contexts; // of the streams
     size_t count;
 };
 
@@ -35,20 +37,44 @@ static int take_spans(void *context, const struct pt_nested_span *spans, size_t 
     return result;
 }
 
+static int take_span(void *context, const struct pt_span *span, struct error *err)
+{
+    struct stream_export *stream = context;
+    const struct pt_export_files *files = stream->all->files;
+    if (files->strips && pt_strip_take(&stream->all->strips[stream->stream], span) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for the timeline");
+    return files->perfetto || files->folded ? pt_order_take(&stream->order, span, err) : 0;
+}
+
+// All strips cover the same time: that of the whole trace.
+static void place_strips(struct export *export, const struct pt_trace *trace)
+{
+    uint64_t begin = UINT64_MAX, end = 0;
+    for (size_t i = 0; i < export->count; i++) {
+        const struct pt_packets *packets = &trace->streams.items[i]->packets;
+        begin = packets->first_tsc && packets->first_tsc < begin ? packets->first_tsc : begin;
+        end = packets->last_tsc > end ? packets->last_tsc : end;
+    }
+    for (size_t i = 0; i < export->count; i++)
+        export->strips[i] = (struct pt_strip){.begin = begin, .end = end > begin ? end : begin};
+}
+
 static int export_open(struct export *export, const struct pt_trace *trace, struct error *err)
 {
     export->count = trace->streams.count;
     export->streams = calloc(export->count + 1, sizeof *export->streams);
     export->contexts = calloc(export->count + 1, sizeof *export->contexts);
-    if (!export->streams || !export->contexts)
+    export->strips = calloc(export->count + 1, sizeof *export->strips);
+    if (!export->streams || !export->contexts || !export->strips)
         return error_set(err, ERROR_FAILED, "out of memory for %zu streams", export->count);
     for (size_t i = 0; i < export->count; i++) {
         struct stream_export *stream = &export->streams[i];
         *stream = (struct stream_export){.all = export, .stream = i};
         stream->order.sink = take_spans;
         stream->order.context = stream;
-        export->contexts[i] = &stream->order;
+        export->contexts[i] = stream;
     }
+    place_strips(export, trace);
     if (!export->files->perfetto)
         return 0;
     export->perfetto = pt_perfetto_create(trace, export->files->perfetto, err);
@@ -73,6 +99,9 @@ static void export_free(struct export *export)
         pt_order_free(&export->streams[i].order);
         pt_folded_free(&export->streams[i].folded);
     }
+    for (size_t i = 0; export->strips && i < export->count; i++)
+        pt_strip_free(&export->strips[i]);
+    free(export->strips);
     free(export->streams);
     free(export->contexts);
 }
@@ -81,12 +110,12 @@ int pt_export_decode(const struct pt_trace *trace, const struct pt_decode_option
                      const struct pt_export_files *files, struct pt_result *out, struct error *err)
 {
     struct export export = {.files = files};
-    bool spans = files->perfetto || files->folded;
+    bool spans = files->perfetto || files->folded || files->strips;
     *out = (struct pt_result){.trace = trace};
     int result = export_open(&export, trace, err);
     if (result == 0)
-        result = pt_result_decode(trace, options, spans ? pt_order_take : NULL, export.contexts,
-                                  out, err);
+        result =
+            pt_result_decode(trace, options, spans ? take_span : NULL, export.contexts, out, err);
     for (size_t i = 0; result == 0 && i < export.count; i++)
         result = pt_order_finish(&export.streams[i].order, err);
     struct error ignored;
@@ -96,6 +125,8 @@ int pt_export_decode(const struct pt_trace *trace, const struct pt_decode_option
         result = write_folded(&export, trace, err);
     if (result == 0 && files->csv)
         result = pt_result_write_csv(out, files->csv, err);
+    if (result == 0 && files->strips)
+        pt_strip_print(export.strips, out, files->strips);
     export_free(&export);
     return result;
 }

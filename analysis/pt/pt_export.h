@@ -5,6 +5,8 @@
 #ifndef ANALYSIS_PT_PT_EXPORT_H
 #define ANALYSIS_PT_PT_EXPORT_H
 
+#include <stdio.h>
+
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_segments.h"
 #include "analysis/pt/pt_trace.h"
@@ -15,6 +17,7 @@ struct pt_export_files {
     const char *perfetto; // analysis/pt/pt_perfetto.h
     const char *folded;   // analysis/pt/pt_folded.h
     const char *csv;      // functions with their totals
+    FILE *strips;         // who ran on each CPU, for a terminal (analysis/pt/pt_strip.h)
 };
 
 // Decodes as pt_result_decode does, and writes the files. The caller frees *out with

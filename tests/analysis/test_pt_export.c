@@ -13,6 +13,7 @@
 #include "analysis/pt/pt_functions.h"
 #include "analysis/pt/pt_label.h"
 #include "analysis/pt/pt_perfetto.h"
+#include "analysis/pt/pt_strip.h"
 #include "tests/analysis/perfetto_reader.h"
 #include "tests/analysis/pt_round_trip.h"
 
@@ -320,6 +321,32 @@ static void stacks_and_functions_add_up(void **state)
     pt_result_free(&result);
 }
 
+// A letter for each CPU and column, and what it stands for.
+static void a_terminal_shows_who_ran(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = {0};
+    struct pt_decode_options how = {0};
+    char *text = NULL;
+    size_t bytes = 0, lines = 0;
+    struct pt_export_files files = {.strips = open_memstream(&text, &bytes)};
+    struct pt_result result;
+    assert_non_null(files.strips);
+    assert_int_equal(pt_export_decode(&f->trace, &how, &files, &result, &err), 0);
+    assert_int_equal(fclose(files.strips), 0);
+    for (const char *at = text; (at = strstr(at, "cpu ")); at++, lines++) {
+        const char *begin = strchr(at, '|') + 1;
+        assert_int_equal(strcspn(begin, "|"), PT_STRIP_COLUMNS);
+        assert_true(strspn(begin, " ABC~") >= PT_STRIP_COLUMNS);
+        assert_true(strcspn(begin, "ABC") < PT_STRIP_COLUMNS);
+    }
+    assert_int_equal(lines, CPUS);
+    assert_non_null(strstr(text, ", A task"));
+    assert_non_null(strstr(text, ", C task"));
+    free(text);
+    pt_result_free(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +354,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(protoc_reads_it, setup_first, teardown),
         cmocka_unit_test_setup_teardown(a_file_that_cannot_be_written_is_an_error, setup_first,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_terminal_shows_who_ran, setup_first, teardown),
         cmocka_unit_test_setup_teardown(stacks_and_functions_add_up, setup_first, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
