@@ -97,10 +97,11 @@ void processor_trace_find(const char *root, const char *perf, struct processor_t
     if (!out->perf[0])
         obstruct(out, PROCESSOR_TRACE_NO_PERF, "apt-get install linux-perf",
                  "Intel PT is there; perf, which records it, is not");
+    // No word of setcap: to exec a file with capabilities clears PR_SET_PDEATHSIG (prctl(2)), so
+    // such a perf would outlive this process.
     else if (!may_record_cores(root, text, sizeof text))
         obstruct(out, PROCESSOR_TRACE_NO_PRIVILEGE,
-                 "run as root, setcap cap_perfmon+ep on perf and this program, or sysctl "
-                 "kernel.perf_event_paranoid=-1",
+                 "run as root, or sysctl kernel.perf_event_paranoid=-1",
                  "recording every core takes CAP_PERFMON (perf_event_paranoid is %s)", text);
 }
 
