@@ -17,7 +17,7 @@ before=$(ip -br link show | wc -l)
 [ -s "$work/errors" ] && fail "it wrote to stderr: $(cat "$work/errors")"
 [ "$(ip -br link show | wc -l)" = "$before" ] || fail "it left network devices behind"
 python3 - "$work/doctor.json" <<'PYTHON'
-import json, os, sys
+import json, os, re, sys
 document = json.load(open(sys.argv[1]))
 host, items = document["host"], document["items"]
 assert host["kernel"] == os.uname().release, host
@@ -43,7 +43,11 @@ assert (by_name["Intel PT"]["state"] == "no") == \
 shim = os.path.join(os.path.dirname(os.environ["BUILD"] + "/"), "libtaillight-shim.so")
 assert (by_name["shim"]["state"] == "yes") == os.path.exists(shim)
 if by_name["BPF (events backend)"]["state"] != "no":
-    assert sum(item["group"] == "events backend" for item in items) == 26
+    told = [item["name"] for item in items if item["group"] == "events backend"]
+    source = open("profiler/events_programs.c").read()
+    table = source[source.index("event_programs[EVENT_PROGRAMS] = {"):]
+    table = table[:table.index("};")]
+    assert told == re.findall(r'^    {"(\w+)"', table, re.M), told
 PYTHON
 
 "$taillight" doctor >"$work/people" || fail "exit $?"
