@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Twenty runs of the default length at a healthy load give at most one n/a: the method must not cry wolf. memcached on core
-# 0, the load on core 1. On a machine that others use, n/a may well be right: then it is skipped.
+# Twenty runs of the default length at a healthy load give at most one n/a: the method must not cry
+# wolf. memcached on core 0, the load on core 1. On a machine that others use, n/a may well be
+# right: then it is skipped.
 set -u
 build=${BUILD:-build}
 command -v memcached >/dev/null || { echo 'memcached is not installed'; exit 77; }
