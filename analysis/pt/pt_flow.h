@@ -45,7 +45,8 @@ struct pt_flows ARRAY_OF(struct pt_flow);
 // libipt knows the time at timing packets only; several flows share one. These are spread over the
 // time to the next packet by the instructions between them. Each may truly have happened anywhere
 // between the packet before its own (branches are reported in bunches, after the fact) and the
-// next: that is its error.
+// next: that is its error. Not proven where the core's clock ratio changes between two branches (CBR
+// in mid-run): times there can lie beyond it.
 // end_tsc: when the next piece begins, 0 unknown.
 void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc);
 
