@@ -11,7 +11,7 @@
 #include "experiments/capture_command.h"
 #include "experiments/compare_command.h"
 #include "experiments/run_command.h"
-#include "loadgen/agent_command.h"
+#include "loadgen/agents/agent_command.h"
 #include "loadgen/load_command.h"
 #include "profiler/doctor_command.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "analysis/pt/pt_analyze.h"
-#include "analysis/run_database.h"
+#include "analysis/run/run_database.h"
 #include "analysis/slice_options.h"
 #include "base/options.h"
 #include "base/units.h"

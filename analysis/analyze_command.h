@@ -4,7 +4,7 @@
 #ifndef ANALYSIS_ANALYZE_COMMAND_H
 #define ANALYSIS_ANALYZE_COMMAND_H
 
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 #include "base/error.h"
 
 // argv[0] is the command's name. Returns an exit code; 4 (inconclusive) when the verdict is N/A.

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "analysis/report/report_compare.h"
-#include "analysis/run_compare.h"
+#include "analysis/run/run_compare.h"
 #include "analysis/slice_options.h"
 #include "base/options.h"
 #include "base/progress.h"

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "experiments/experiment_expand.h"
 #include "experiments/experiment_schema.h"
-#include "loadgen/agent.h"
+#include "loadgen/agents/agent.h"
 #include "workloads/workload.h"
 
 enum { EXPERIMENT_NAME_BYTES = 65, EXPERIMENT_PART_NAME_BYTES = 32 };

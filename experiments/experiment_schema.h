@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "experiments/yaml_position.h"
-#include "loadgen/agent.h"
+#include "loadgen/agents/agent.h"
 #include "workloads/workload.h"
 
 enum host_kind { HOST_KIND_LOCAL, HOST_KIND_NETNS, HOST_KIND_SSH };

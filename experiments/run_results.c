@@ -6,7 +6,7 @@
 #include "analysis/analyze_command.h"
 #include "analysis/report/report_html.h"
 #include "analysis/report/summary_text.h"
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 
 static int print_json(const struct run_analysis *run, struct error *err)
 {

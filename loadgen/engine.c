@@ -18,10 +18,10 @@
 
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
-#include "loadgen/client_datagram.h"
+#include "loadgen/client/client_datagram.h"
 #include "loadgen/engine_worker.h"
-#include "loadgen/nic_clock.h"
-#include "loadgen/nic_stamps.h"
+#include "loadgen/client/nic_clock.h"
+#include "loadgen/client/nic_stamps.h"
 #include "workloads/memcached_udp.h"
 
 enum {

@@ -23,11 +23,11 @@
 
 #include "base/connection.h"
 #include "base/error.h"
-#include "loadgen/client_connection.h"
-#include "loadgen/client_stamps.h"
+#include "loadgen/client/client_connection.h"
+#include "loadgen/client/client_stamps.h"
 #include "loadgen/sample_log.h"
 #include "loadgen/schedule.h"
-#include "loadgen/server_address.h"
+#include "loadgen/client/server_address.h"
 #include "workloads/workload.h"
 
 enum { ENGINE_IN_FLIGHT_CAP = 65536 }; // over all connections, when no depth is asked for

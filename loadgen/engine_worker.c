@@ -8,7 +8,7 @@
 
 #include "base/tsc.h"
 #include "loadgen/live_view.h"
-#include "loadgen/client_datagram.h"
+#include "loadgen/client/client_datagram.h"
 
 enum {
     SENDS_AT_ONCE = 4,         // then the sockets are looked at again

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/tsc.h"
-#include "loadgen/client_datagram.h"
+#include "loadgen/client/client_datagram.h"
 #include "loadgen/engine_worker.h"
 #include "loadgen/live_view.h"
 

@@ -11,12 +11,12 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/progress.h"
-#include "loadgen/agent.h"
+#include "loadgen/agents/agent.h"
 #include "loadgen/engine.h"
 #include "loadgen/load_summary.h"
 #include "loadgen/method.h"
 #include "loadgen/recording.h"
-#include "loadgen/server_address.h"
+#include "loadgen/client/server_address.h"
 #include "loadgen/slo.h"
 #include "loadgen/sweep_range.h"
 #include "workloads/workload.h"
@@ -41,8 +41,8 @@ struct load_plan {
     struct load_options options;
     struct server_address server;
     struct workload workload;
-    char arrivals[4200]; // what they come to, for people
-    char pattern[500];   // the same
+    char arrivals[4200];        // what they come to, for people
+    char pattern[500];          // the same
     struct recording recording; // no requests: arrivals are drawn
     enum stamp_mode stamps;
     double quantile; // the target's, or the SLO's

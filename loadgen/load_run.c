@@ -11,7 +11,7 @@
 #include "base/log_file.h"
 #include "base/progress.h"
 #include "loadgen/live_view.h"
-#include "loadgen/load_agents.h"
+#include "loadgen/agents/load_agents.h"
 #include "loadgen/method_machine.h"
 #include "loadgen/method_rounds.h"
 #include "loadgen/sample_log.h"

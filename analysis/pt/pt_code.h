@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Gives a trace its code and its names: the files found for a recording (analysis/code_image.h)
-// become sections for libipt, and their symbols (analysis/symbols.h) the functions that the
-// decoding threads ask for.
+// Gives a trace its code and its names: the files found for a recording
+// (analysis/code/code_image.h) become sections for libipt, and their symbols
+// (analysis/code/symbols.h) the functions that the decoding threads ask for.
 #ifndef ANALYSIS_PT_PT_CODE_H
 #define ANALYSIS_PT_PT_CODE_H
 
-#include "analysis/code_image.h"
+#include "analysis/code/code_image.h"
 #include "analysis/pt/pt_image.h"
 #include "analysis/pt/pt_symbols.h"
-#include "analysis/symbols.h"
+#include "analysis/code/symbols.h"
 #include "base/array.h"
 #include "base/error.h"
 

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 #include "base/error.h"
 
 // The caller owns the document. NULL with *err filled when memory runs out.

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 
 struct page_builder {
     const struct run_analysis *run;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "analysis/report/page_json.h"
-#include "analysis/run_internal.h"
+#include "analysis/run/run_internal.h"
 
 enum { BLOCKERS_SHOWN = 8 };
 

@@ -9,7 +9,7 @@
 #ifndef ANALYSIS_REPORT_REPORT_HTML_H
 #define ANALYSIS_REPORT_REPORT_HTML_H
 
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 #include "base/error.h"
 
 // Writes the page as "<path>.partial" and renames it when it is complete; on failure nothing is

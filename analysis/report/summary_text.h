@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 
 struct summary_style {
     bool unicode; // bars of blocks and typographic signs; else plain ASCII

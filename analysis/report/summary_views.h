@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 
 // How many messages were ahead, by kind, and who blocked most: at most six lines of 98 columns,
 // none where nothing is known.

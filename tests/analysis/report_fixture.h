@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 
 enum { FIXTURE_RECEIVE_CORE = 2, FIXTURE_APPLICATION_CORE = 3, FIXTURE_THREAD = 4711 };
 enum { FIXTURE_BEGIN_NS = 1000000000 };

@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/code_image.h"
-#include "analysis/code_image_elf.h"
+#include "analysis/code/code_image.h"
+#include "analysis/code/code_image_elf.h"
 #include "tests/analysis/capture_folder.h"
 #include "tests/analysis/perf_data_maker.h"
 

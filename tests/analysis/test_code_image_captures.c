@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/code_image.h"
-#include "analysis/code_image_elf.h"
-#include "analysis/symbols.h"
+#include "analysis/code/code_image.h"
+#include "analysis/code/code_image_elf.h"
+#include "analysis/code/symbols.h"
 #include "tests/analysis/capture_folder.h"
 
 static struct capture_folder hase;

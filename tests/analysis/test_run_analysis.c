@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "analysis/analyze_command.h"
-#include "analysis/run_analysis.h"
-#include "analysis/run_database.h"
+#include "analysis/run/run_analysis.h"
+#include "analysis/run/run_database.h"
 #include "base/log_file.h"
 #include "profiler/clock_log.h"
 #include "tests/analysis/scenario.h"

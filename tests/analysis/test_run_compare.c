@@ -9,8 +9,8 @@
 
 #include "analysis/join.h"
 #include "analysis/report/report_compare.h"
-#include "analysis/run_compare.h"
-#include "analysis/run_internal.h"
+#include "analysis/run/run_compare.h"
+#include "analysis/run/run_internal.h"
 #include "analysis/timeline.h"
 #include "tests/analysis/scenario.h"
 

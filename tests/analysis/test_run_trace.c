@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "analysis/function_spans.h"
-#include "analysis/run_analysis.h"
-#include "analysis/run_perfetto.h"
+#include "analysis/run/run_analysis.h"
+#include "analysis/run/run_perfetto.h"
 #include "base/log_file.h"
 #include "profiler/clock_log.h"
 #include "tests/analysis/perf_data_maker.h"

@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/code_image_elf.h"
-#include "analysis/symbols.h"
+#include "analysis/code/code_image_elf.h"
+#include "analysis/code/symbols.h"
 #include "tests/analysis/capture_folder.h"
 #include "tests/analysis/perf_data_maker.h"
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/run_analysis.h"
+#include "analysis/run/run_analysis.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/quantile.h"

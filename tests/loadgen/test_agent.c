@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/quantile.h"
-#include "loadgen/agent_message.h"
-#include "loadgen/agent_pool.h"
+#include "loadgen/agents/agent_message.h"
+#include "loadgen/agents/agent_pool.h"
 #include "loadgen/load_summary.h"
 #include "tests/loadgen/method_series.h"
 

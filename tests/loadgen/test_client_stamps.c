@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loadgen/client_stamps.h"
+#include "loadgen/client/client_stamps.h"
 
 struct made_message {
     struct msghdr header;

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <cmocka.h>
 
-#include "loadgen/server_address.h"
+#include "loadgen/client/server_address.h"
 
 static void addresses_are_split(void **state)
 {

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+//
+// The symbols of a recording: which table an address belongs to, and reading tables when they are
+// first needed. See symbols.h.
+#include "analysis/code/symbols.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static const uint64_t kernel_begins = (uint64_t)1 << 63;
+
+struct file_symbols {
+    struct symbol_table table;
+    uint32_t file_name; // "[libc.so.6]"
+    bool loaded;
+};
+
+struct jit_symbols {
+    uint32_t pid;
+    struct symbol_table table;
+};
+struct jit_array ARRAY_OF(struct jit_symbols);
+
+struct symbols {
+    const struct perf_data *data;
+    const struct code_images *images;
+    char *jit_dir, *debug_dir;
+    struct name_pool *names;
+    struct file_symbols *files; // one per code file
+    struct symbol_table kernel;
+    bool kernel_loaded;
+    struct jit_array jit; // by pid
+    bool all_loaded;      // nothing may change any more
+    uint32_t unknown;
+    uint64_t unreadable, malformed;
+};
+
+static uint32_t add_name(struct symbols *symbols, const char *name)
+{
+    return name_pool_add(symbols->names, name, strlen(name));
+}
+
+static int name_files(struct symbols *symbols)
+{
+    for (size_t i = 0; i < symbols->images->files.count; i++) {
+        const char *path = symbols->images->files.items[i].mapped_path;
+        const char *slash = strrchr(path, '/');
+        char name[300];
+        if (path[0] == '[')
+            snprintf(name, sizeof name, "%s", path);
+        else
+            snprintf(name, sizeof name, "[%s]", slash ? slash + 1 : path);
+        symbols->files[i].file_name = add_name(symbols, name);
+        if (symbols->files[i].file_name == UINT32_MAX)
+            return -1;
+    }
+    symbols->unknown = add_name(symbols, "[unknown]");
+    return symbols->unknown == UINT32_MAX ? -1 : 0;
+}
+
+struct symbols *symbols_alloc(const struct perf_data *data, const struct code_images *images,
+                              const char *jit_dir, const char *debug_dir, struct error *err)
+{
+    struct symbols *symbols = calloc(1, sizeof *symbols);
+    if (symbols) {
+        symbols->data = data;
+        symbols->images = images;
+        symbols->jit_dir = strdup(jit_dir ? jit_dir : "/tmp");
+        symbols->debug_dir = strdup(debug_dir ? debug_dir : "/usr/lib/debug");
+        symbols->names = name_pool_alloc();
+        symbols->files = calloc(images->files.count + 1, sizeof *symbols->files);
+        if (symbols->jit_dir && symbols->debug_dir && symbols->names && symbols->files &&
+            name_files(symbols) == 0)
+            return symbols;
+    }
+    symbols_free(symbols);
+    error_set(err, ERROR_FAILED, "out of memory for symbols");
+    return NULL;
+}
+
+void symbols_free(struct symbols *symbols)
+{
+    if (!symbols)
+        return;
+    for (size_t i = 0; symbols->files && i < symbols->images->files.count; i++)
+        symbol_table_free(&symbols->files[i].table);
+    for (size_t i = 0; i < symbols->jit.count; i++)
+        symbol_table_free(&symbols->jit.items[i].table);
+    array_free(&symbols->jit);
+    symbol_table_free(&symbols->kernel);
+    name_pool_free(symbols->names);
+    free(symbols->files);
+    free(symbols->jit_dir);
+    free(symbols->debug_dir);
+    free(symbols);
+}
+
+struct name_pool *symbols_names(struct symbols *symbols)
+{
+    return symbols->names;
+}
+
+uint64_t symbols_unreadable(const struct symbols *symbols)
+{
+    return symbols->unreadable;
+}
+
+uint64_t symbols_malformed_lines(const struct symbols *symbols)
+{
+    return symbols->malformed;
+}
+
+// --- the kernel ----------------------------------------------------------------------------------
+
+// Where the recording says that the kernel's text began, or 0.
+static uint64_t recorded_kernel_text(const struct perf_data *data)
+{
+    for (size_t i = 0; data && i < data->events.count; i++) {
+        const struct perf_event *event = &data->events.items[i];
+        if (event->time > 0)
+            break;
+        if (event->type != PERF_MMAP && event->type != PERF_MMAP2)
+            continue;
+        struct perf_mmap mmap;
+        perf_event_mmap(event, &mmap);
+        if (mmap.kernel && strncmp(mmap.path, "[kernel.kallsyms]", 17) == 0)
+            return mmap.address;
+    }
+    return 0;
+}
+
+// This host's kallsyms are the recording's when the release is the same and the text lies where it
+// lay (it lies elsewhere after every boot).
+static bool host_kernel_is_recorded(struct symbols *symbols, struct symbol_table *host)
+{
+    struct utsname name;
+    uint64_t text = recorded_kernel_text(symbols->data);
+    if (!text || uname(&name) < 0 || strcmp(name.release, symbols->data->os_release) != 0)
+        return false;
+    if (symbol_table_add_kallsyms(host, symbols->names, "/proc/kallsyms", NULL) < 0)
+        return false;
+    for (size_t i = 0; i < host->symbols.count; i++) {
+        const struct symbol *one = &host->symbols.items[i];
+        if (one->address != text)
+            continue;
+        const char *called = name_pool_text(symbols->names, one->name);
+        if (strcmp(called, "_text") == 0 || strcmp(called, "_stext") == 0)
+            return true;
+    }
+    return false;
+}
+
+// Code that the kernel made while it ran: BPF programs, trampolines.
+static void add_kernel_events(struct symbols *symbols)
+{
+    for (size_t i = 0; symbols->data && i < symbols->data->events.count; i++) {
+        const struct perf_event *event = &symbols->data->events.items[i];
+        if (event->type != PERF_KSYMBOL)
+            continue;
+        struct perf_ksymbol known;
+        perf_event_ksymbol(event, &known);
+        if (known.unregistered || known.bytes > UINT64_MAX - known.address)
+            continue;
+        struct symbol symbol = {known.address, known.address + known.bytes,
+                                add_name(symbols, known.name), 0};
+        if (symbol.name != UINT32_MAX)
+            array_push(&symbols->kernel.symbols, symbol);
+    }
+}
+
+static void load_kernel(struct symbols *symbols)
+{
+    symbols->kernel_loaded = true;
+    const char *kallsyms = symbols->images->kallsyms;
+    if (kallsyms) {
+        if (symbol_table_add_kallsyms(&symbols->kernel, symbols->names, kallsyms, NULL) < 0)
+            symbols->unreadable++;
+    } else if (!host_kernel_is_recorded(symbols, &symbols->kernel)) {
+        symbol_table_free(&symbols->kernel);
+    }
+    add_kernel_events(symbols);
+    symbol_table_sort(&symbols->kernel);
+}
+
+// --- files and JIT maps ------------------------------------------------------------------------
+
+static void load_file(struct symbols *symbols, uint32_t file)
+{
+    const struct code_file *code = &symbols->images->files.items[file];
+    struct file_symbols *loaded = &symbols->files[file];
+    loaded->loaded = true;
+    if (code->kind != CODE_ELF)
+        return;
+    if (symbol_table_add_elf(&loaded->table, symbols->names, code->path, symbols->debug_dir, NULL) <
+        0)
+        symbols->unreadable++;
+    symbol_table_sort(&loaded->table);
+}
+
+static const struct symbol_table *jit_table(struct symbols *symbols, uint32_t pid)
+{
+    size_t low = 0, high = symbols->jit.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (symbols->jit.items[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < symbols->jit.count && symbols->jit.items[low].pid == pid)
+        return &symbols->jit.items[low].table;
+    if (symbols->all_loaded || pid == PERF_NO_PID)
+        return NULL;
+    struct jit_symbols fresh = {.pid = pid};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/perf-%" PRIu32 ".map", symbols->jit_dir, pid);
+    if (access(path, F_OK) < 0)
+        snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", pid);
+    if (access(path, F_OK) == 0 &&
+        symbol_table_add_jit_map(&fresh.table, symbols->names, path, &symbols->malformed, NULL) < 0)
+        symbols->unreadable++;
+    symbol_table_sort(&fresh.table);
+    if (array_push(&symbols->jit, fresh) < 0) {
+        symbol_table_free(&fresh.table);
+        return NULL;
+    }
+    struct jit_symbols *at = &symbols->jit.items[low];
+    memmove(at + 1, at, (symbols->jit.count - 1 - low) * sizeof *at);
+    *at = fresh;
+    return &at->table;
+}
+
+int symbols_load_all(struct symbols *symbols, struct error *err)
+{
+    if (!symbols->kernel_loaded)
+        load_kernel(symbols);
+    for (uint32_t i = 0; i < symbols->images->files.count; i++)
+        if (!symbols->files[i].loaded)
+            load_file(symbols, i);
+    for (size_t i = 0; i < symbols->images->spaces.count; i++) {
+        uint32_t pid = symbols->images->spaces.items[i].pid;
+        if (pid != PERF_NO_PID && !jit_table(symbols, pid))
+            return error_set(err, ERROR_FAILED, "out of memory for symbols");
+    }
+    symbols->all_loaded = true;
+    return 0;
+}
+
+// --- asking ------------------------------------------------------------------------------------
+
+// moved_by: run-time address minus the table's.
+static bool take(const struct symbol_table *table, uint64_t address, uint64_t moved_by,
+                 struct symbol_hit *hit)
+{
+    const struct symbol *symbol = symbol_table_find(table, address - moved_by);
+    if (!symbol)
+        return false;
+    hit->name = symbol->name;
+    hit->begin = symbol->address + moved_by;
+    hit->end = symbol->end + moved_by;
+    hit->known = true;
+    return true;
+}
+
+static bool find_in_file(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t address,
+                         struct symbol_hit *hit)
+{
+    const struct code_space *space = code_images_at(symbols->images, pid, time);
+    const struct code_section *section = space ? code_space_find(space, address) : NULL;
+    if (!section)
+        return false;
+    struct file_symbols *file = &symbols->files[section->file];
+    if (!file->loaded && !symbols->all_loaded)
+        load_file(symbols, section->file);
+    hit->file = section->file;
+    hit->name = file->file_name;
+    return take(&file->table, address, section->address - section->elf_address, hit);
+}
+
+bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t address,
+                  struct symbol_hit *hit)
+{
+    *hit = (struct symbol_hit){.name = symbols->unknown,
+                               .begin = address,
+                               .end = address,
+                               .file = UINT32_MAX,
+                               .kernel = address >= kernel_begins};
+    if (hit->kernel && !symbols->kernel_loaded && !symbols->all_loaded)
+        load_kernel(symbols);
+    if (find_in_file(symbols, hit->kernel ? PERF_NO_PID : pid, time, address, hit))
+        return true;
+    if (hit->kernel)
+        return take(&symbols->kernel, address, 0, hit);
+    const struct symbol_table *jit = jit_table(symbols, pid);
+    return jit && take(jit, address, 0, hit);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// Addresses to function names: the kernel's kallsyms, ELF symbol tables (.symtab, .dynsym, the
+// separate debug file, .gnu_debugdata), DWARF where a file has nothing else, JIT maps
+// (perf-<pid>.map). Tables are read when first asked for, sorted, and searched by halving; names
+// are interned, so that equal names have equal numbers.
+#ifndef ANALYSIS_SYMBOLS_H
+#define ANALYSIS_SYMBOLS_H
+
+#include "analysis/code/code_image.h"
+#include "analysis/code/symbols_names.h"
+#include "base/array.h"
+#include "base/error.h"
+
+// --- one table -----------------------------------------------------------------------------------
+
+struct symbol {
+    uint64_t address; // first byte
+    uint64_t end;     // one past the last; where the table tells no size, the next symbol's address
+    uint32_t name;    // in the pool
+    uint32_t rank;    // of several at one address the highest stays
+};
+struct symbol_array ARRAY_OF(struct symbol);
+
+struct symbol_table {
+    struct symbol_array symbols; // by address, one per address
+};
+
+// Each adds to the table and leaves it unsorted; symbol_table_sort ends the filling.
+// kallsyms: functions only ("t", "T", "w", "W"), "[module]" kept out of the name. A kallsyms whose
+// addresses are all zero (read without privileges) is ERROR_INPUT.
+int symbol_table_add_kallsyms(struct symbol_table *table, struct name_pool *pool, const char *path,
+                              struct error *err);
+// Functions of an ELF file, in the file's own address terms. debug_dir: as code_image_options.
+int symbol_table_add_elf(struct symbol_table *table, struct name_pool *pool, const char *path,
+                         const char *debug_dir, struct error *err);
+// perf-<pid>.map: "hex address, hex size, name" a line. Malformed lines are skipped and counted.
+int symbol_table_add_jit_map(struct symbol_table *table, struct name_pool *pool, const char *path,
+                             uint64_t *malformed, struct error *err);
+// Sorts; of several symbols at one address the global one with the most telling name stays.
+void symbol_table_sort(struct symbol_table *table);
+const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
+void symbol_table_free(struct symbol_table *table);
+
+// --- a recording's symbols -----------------------------------------------------------------------
+
+struct symbols; // symbols_find reads tables when first needed, so: one thread, or symbols_load_all
+
+struct symbol_hit {
+    uint32_t name;  // in symbols_names()
+    uint64_t begin; // run-time addresses of the function
+    uint64_t end;
+    uint32_t file; // index into code_images.files, UINT32_MAX: kernel without file, JIT
+    bool kernel;
+    bool known; // false: no symbol covers it, and name is "[file]" or "[unknown]"
+};
+
+// images must outlive it. jit_dir: where perf-<pid>.map files are looked for before /tmp, where the
+// compilers write them (NULL: only there).
+struct symbols *symbols_alloc(const struct perf_data *data, const struct code_images *images,
+                              const char *jit_dir, const char *debug_dir, struct error *err);
+void symbols_free(struct symbols *symbols);
+struct name_pool *symbols_names(struct symbols *symbols);
+
+// Reads every table now. From then on symbols_find changes nothing, and any number of threads may
+// call it. Negative only when out of memory.
+int symbols_load_all(struct symbols *symbols, struct error *err);
+
+// Files and maps whose symbols could not be read, or had malformed lines, and how many lines.
+uint64_t symbols_unreadable(const struct symbols *symbols);
+uint64_t symbols_malformed_lines(const struct symbols *symbols);
+
+// Names the address in a process at a time. Always fills *hit; false where no symbol covers it: the
+// name is then that of the file ("[libc.so.6]") or "[unknown]", and begin == end == address.
+bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t address,
+                  struct symbol_hit *hit);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// Everything the analysis of one run found: what the report, summary.json and run.db are made of.
+#ifndef ANALYSIS_RUN_ANALYSIS_H
+#define ANALYSIS_RUN_ANALYSIS_H
+
+#include <jansson.h>
+
+#include "analysis/calls.h"
+#include "analysis/diagnosis.h"
+#include "analysis/join.h"
+#include "analysis/lifetime.h"
+#include "analysis/run/run_functions.h"
+#include "analysis/run/run_trace.h"
+#include "analysis/span.h"
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/quantile.h"
+
+enum { LATENCY_QUANTILES = 6 };
+extern const double latency_quantiles[LATENCY_QUANTILES];           // 0.5 0.9 0.99 0.999 0.9999 1
+extern const char *const latency_quantile_names[LATENCY_QUANTILES]; // "p50" ... "max"
+
+struct latency_summary {
+    double value_ns[LATENCY_QUANTILES]; // +infinity where unanswered requests reach it
+    struct quantile_interval interval_ns[LATENCY_QUANTILES];
+};
+
+struct diagnosis_array ARRAY_OF(struct diagnosis);
+
+struct run_analysis {
+    char run_dir[4096];
+    char name[128];                      // of the experiment
+    const struct categories *categories; // of causes, while it is analysed
+    json_t *experiment;                  // resolved experiment as written by the engine, or NULL
+    json_t *load;                        // client/load.json
+    json_t *capture;                     // server/capture.json, or NULL
+    json_t *facts;                       // facts.json, or NULL
+    struct lifetime_array lifetimes;     // one per scheduled request, in intended order
+    struct host_timeline server;
+    struct run_trace trace;
+    struct run_functions functions;
+    struct application_calls calls; // the server's socket calls, empty without a shim log
+    struct service_order order;     // who was ahead of whom
+    bool has_events, has_calls;     // which of the server's logs there were
+    struct join_counts join;
+    uint32_t *application_threads;
+    size_t application_thread_count;
+    int64_t begin_ns, end_ns; // first and last intended time, host time
+    uint64_t scheduled, sent, answered, timed_out, lost, unsent;
+    uint64_t states[LIFETIME_STATES];
+    uint64_t order_violations; // stamps out of order by more than the clock error
+    double worst_disorder_ns;
+    uint64_t clamped;      // stamps out of order by no more than the clock error
+    double clock_error_ns; // stated bound
+    uint64_t dropped_events, dropped_calls, dropped_samples;
+    double offered_rate, achieved_rate;      // requests per second
+    double lateness_p50_ns, lateness_p99_ns; // send minus intended
+    struct latency_summary latency, uncorrected_latency;
+    // How long each stage took at each quantile of latency: means over a narrow band of messages
+    // around it, so that they add up to the band's mean latency.
+    double stage_at_quantile_ns[LATENCY_QUANTILES][STAGES];
+    // How far the stages of a request are from adding up to its latency, worst over all, ns.
+    double worst_stage_sum_error_ns;
+    struct diagnosis_array diagnoses; // the first is the run's; then one per window
+    char verdict[800];                // in words
+    bool verdict_available;           // false: "N/A", and the verdict says why
+};
+
+// Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT.
+// slices: what to diagnose (the first is the verdict's); none: as the experiment says. categories:
+// of causes, NULL for the program's own.
+int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
+                const struct categories *categories, struct progress *progress,
+                struct run_analysis *out, struct error *err);
+void run_analysis_free(struct run_analysis *analysis);
+
+// summary.json's document (docs/summary-json.md). The caller owns it.
+json_t *run_summary_json(const struct run_analysis *analysis);
+
+#endif

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+//
+// The analysis of one run folder, from its logs to the verdict.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/join.h"
+#include "analysis/run/run_analysis.h"
+#include "analysis/run/run_functions.h"
+#include "analysis/run/run_input.h"
+#include "analysis/run/run_internal.h"
+#include "analysis/run/run_trace.h"
+#include "analysis/timeline.h"
+
+// Differences below this are not told apart even with perfect clocks: a record is taken somewhat
+// after what it stands for, and no two take the same time to take (NSight's figure was 322 ns).
+#define SMALLEST_GRANULARITY_NS 500.0
+#define DEFAULT_SLICE           "p99-100"
+
+static int compare_threads(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+// The server's threads: those that made socket calls. The calls are ordered by thread.
+static int collect_threads(struct run_analysis *run)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->calls.count; i++)
+        count += i == 0 || run->calls.items[i].thread != run->calls.items[i - 1].thread;
+    run->application_threads = malloc((count + 1) * sizeof *run->application_threads);
+    if (!run->application_threads)
+        return -1;
+    for (size_t i = 0; i < run->calls.count; i++)
+        if (i == 0 || run->calls.items[i].thread != run->calls.items[i - 1].thread)
+            run->application_threads[run->application_thread_count++] = run->calls.items[i].thread;
+    qsort(run->application_threads, count, sizeof *run->application_threads, compare_threads);
+    return 0;
+}
+
+static int rebuild(struct run_analysis *run, const struct run_input *input,
+                   struct progress *progress, struct error *err)
+{
+    int result = 0;
+    uint64_t damaged = 0;
+    run->has_events = input->has_events;
+    run->has_calls = input->has_calls;
+    progress_phase(progress, "rebuilding timelines from %zu events", input->events.count);
+    if (input->has_events)
+        result = host_timeline_build(input->events.records, input->events.count, &input->clock,
+                                     &run->server, err);
+    if (result == 0 && input->has_calls)
+        result = application_calls_build(input->calls.records, input->calls.count, &input->clock,
+                                         &run->calls, &damaged, err);
+    if (result < 0)
+        return result;
+    run->dropped_events = input->events.header.dropped + run->server.damaged;
+    run->dropped_calls = input->calls.header.dropped + damaged;
+    run->dropped_samples = input->samples.header.dropped;
+    if (collect_threads(run) < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the server's threads");
+    progress_phase(progress, "joining %zu requests", input->samples.count);
+    const struct join_input join = {
+        .samples = input->samples.records,
+        .sample_count = input->samples.count,
+        .client_connections = input->client_connections.records,
+        .client_connection_count = input->client_connections.count,
+        .events = input->events.records,
+        .event_count = input->events.count,
+        .sockets = input->sockets.records,
+        .socket_count = input->sockets.count,
+        .calls = input->has_calls ? &run->calls : NULL,
+        .shim_connections = input->shim_connections.records,
+        .shim_connection_count = input->shim_connections.count,
+        .clock = input->clock,
+    };
+    result = join_lifetimes(&join, &run->lifetimes, &run->join, err);
+    run->order_violations = run->join.disorder.violations;
+    run->worst_disorder_ns = run->join.disorder.worst_ns;
+    run->clamped = run->join.disorder.clamped;
+    run->clock_error_ns = 2 * input->clock.error_ns; // of the difference of two stamps
+    if (result == 0 && service_order_build(&run->order, run->lifetimes.items, run->lifetimes.count,
+                                           run->has_calls ? &run->calls : NULL,
+                                           run->has_events ? &run->server : NULL) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
+                           run->lifetimes.count);
+    return result;
+}
+
+// Turns a window that counts from the first intended time into host time, no longer than the run.
+static void place_window(const struct run_analysis *run, struct diagnosis_slice *slice)
+{
+    int64_t length = run->end_ns - run->begin_ns + 1;
+    int64_t to = slice->to_ns < length ? slice->to_ns : length;
+    int64_t from = slice->from_ns < length ? slice->from_ns : length;
+    slice->from_ns = run->begin_ns + from;
+    slice->to_ns = from < to ? run->begin_ns + to : slice->from_ns + 1; // beyond the end: empty
+    slice->relative = false;
+}
+
+void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out)
+{
+    *out = (struct diagnosis_input){
+        .lifetimes = run->lifetimes.items,
+        .lifetime_count = run->lifetimes.count,
+        .server = run->has_events ? &run->server : NULL,
+        .application_threads = run->application_threads,
+        .application_thread_count = run->application_thread_count,
+        .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->clock_error_ns),
+        .calls = run->has_calls ? &run->calls : NULL,
+        .order = &run->order,
+        .categories = run->categories,
+    };
+}
+
+static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
+                                              const struct run_input *input)
+{
+    double records = (double)(input->events.count + input->calls.count);
+    double dropped = (double)(run->dropped_events + run->dropped_calls);
+    struct diagnosis_input in;
+    run_diagnosis_input(run, &in);
+    in.dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
+    return in;
+}
+
+// The slice in host time.
+static int place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
+                       struct error *err)
+{
+    if (slice->one && slice->request >= run->lifetimes.count)
+        return error_set(err, ERROR_INPUT,
+                         "there is no request %llu in %s: its %zu requests are numbered from 0",
+                         (unsigned long long)slice->request, run->run_dir, run->lifetimes.count);
+    if (slice->relative && slice->from_ns != slice->to_ns)
+        place_window(run, slice);
+    return 0;
+}
+
+static int diagnose_all(struct run_analysis *run, const struct run_input *input,
+                        const struct diagnosis_slice_array *slices, struct error *err)
+{
+    const struct diagnosis_input in = diagnosis_input(run, input);
+    for (size_t i = 0; i < slices->count; i++) {
+        struct diagnosis diagnosis;
+        int result = diagnose(&in, &slices->items[i], &diagnosis, err);
+        if (result < 0)
+            return result;
+        if (array_push(&run->diagnoses, diagnosis) < 0) {
+            diagnosis_free(&diagnosis);
+            return error_set(err, ERROR_FAILED, "no memory for the diagnosis");
+        }
+    }
+    return 0;
+}
+
+static int read_window(const json_t *window, size_t index, struct diagnosis_slice *slice,
+                       struct error *err)
+{
+    json_t *from = json_object_get(window, "from_ns"), *to = json_object_get(window, "to_ns");
+    if (!json_is_integer(from) || !json_is_integer(to) || json_integer_value(from) < 0 ||
+        json_integer_value(to) <= json_integer_value(from))
+        return error_set(err, ERROR_INPUT,
+                         "experiment.json: diagnose.windows[%zu]: from_ns and to_ns must be whole "
+                         "numbers with 0 <= from_ns < to_ns",
+                         index);
+    slice->from_ns = json_integer_value(from);
+    slice->to_ns = json_integer_value(to);
+    slice->relative = true;
+    return 0;
+}
+
+static int add_slice(const struct run_analysis *run, struct diagnosis_slice slice,
+                     struct diagnosis_slice_array *out, struct error *err)
+{
+    int result = place_slice(run, &slice, err);
+    if (result == 0 && array_push(out, slice) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for slices");
+    return result;
+}
+
+// The slice of the whole run first, then the same slice of each window.
+static int slices_of_experiment(const struct run_analysis *run, struct diagnosis_slice_array *out,
+                                struct error *err)
+{
+    const json_t *settings = json_object_get(run->experiment, "diagnose");
+    const json_t *text = json_object_get(settings, "slice");
+    const json_t *windows = json_object_get(settings, "windows");
+    struct diagnosis_slice slice;
+    if (text && !json_is_string(text))
+        return error_set(err, ERROR_INPUT, "experiment.json: diagnose.slice must be a string");
+    if (windows && !json_is_array(windows))
+        return error_set(err, ERROR_INPUT, "experiment.json: diagnose.windows must be an array");
+    int result = diagnosis_slice_parse(text ? json_string_value(text) : DEFAULT_SLICE, &slice, err);
+    if (result < 0)
+        return error_prefix(err, "experiment.json: diagnose");
+    result = add_slice(run, slice, out, err);
+    for (size_t i = 0; result == 0 && i < json_array_size(windows); i++) {
+        result = read_window(json_array_get(windows, i), i, &slice, err);
+        if (result == 0)
+            result = add_slice(run, slice, out, err);
+    }
+    return result;
+}
+
+// Functions where there is a trace, then what made the slices' messages slow.
+static int explain(struct run_analysis *run, const struct run_input *input,
+                   const struct diagnosis_slice *asked, size_t asked_count,
+                   struct progress *progress, struct error *err)
+{
+    struct diagnosis_slice_array slices = {0};
+    int result = asked_count == 0 ? slices_of_experiment(run, &slices, err) : 0;
+    for (size_t i = 0; i < asked_count && result == 0; i++)
+        result = add_slice(run, asked[i], &slices, err);
+    const struct diagnosis_input in = diagnosis_input(run, input);
+    const struct run_trace_input trace = {.run_dir = run->run_dir,
+                                          .capture = run->capture,
+                                          .clock = input->clock,
+                                          .diagnosis = &in,
+                                          .slices = slices.items,
+                                          .slice_count = slices.count};
+    if (result == 0 && run->has_events) {
+        progress_phase(progress, "decoding what these messages need of the trace");
+        result = run_trace_add(&trace, &run->server, &run->trace, err);
+    }
+    if (result == 0 && run->has_events)
+        result = run_functions_add(run->run_dir, run->capture, &input->clock, &run->server,
+                                   &run->functions, err);
+    progress_phase(progress, "diagnosing");
+    if (result == 0)
+        result = diagnose_all(run, input, &slices, err);
+    array_free(&slices);
+    return result;
+}
+
+static void take_documents(struct run_analysis *run, struct run_input *input)
+{
+    run->experiment = input->experiment;
+    run->load = input->load;
+    run->capture = input->capture;
+    run->facts = input->facts;
+    input->experiment = input->load = input->capture = input->facts = NULL;
+    const char *name = json_string_value(json_object_get(run->experiment, "name"));
+    snprintf(run->name, sizeof run->name, "%s", name ? name : "");
+}
+
+int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
+                const struct categories *categories, struct progress *progress,
+                struct run_analysis *out, struct error *err)
+{
+    struct run_input input = {0};
+    memset(out, 0, sizeof *out);
+    out->categories = categories;
+    if (strlen(run_dir) >= sizeof out->run_dir)
+        return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
+    strcpy(out->run_dir, run_dir);
+    int result = run_input_open(&input, run_dir, err);
+    if (result < 0)
+        goto done;
+    take_documents(out, &input);
+    result = rebuild(out, &input, progress, err);
+    if (result < 0)
+        goto done;
+    if (run_statistics(out) < 0) {
+        result = error_set(err, ERROR_FAILED, "no memory for the statistics of %zu requests",
+                           out->lifetimes.count);
+        goto done;
+    }
+    result = explain(out, &input, slices, slice_count, progress, err);
+    if (result == 0)
+        run_verdict(out);
+done:
+    run_input_close(&input);
+    progress_end(progress);
+    if (result < 0)
+        run_analysis_free(out);
+    return result;
+}
+
+void run_analysis_free(struct run_analysis *analysis)
+{
+    json_decref(analysis->experiment);
+    json_decref(analysis->load);
+    json_decref(analysis->capture);
+    json_decref(analysis->facts);
+    array_free(&analysis->lifetimes);
+    host_timeline_free(&analysis->server);
+    array_free(&analysis->calls);
+    service_order_free(&analysis->order);
+    free(analysis->application_threads);
+    for (size_t i = 0; i < analysis->diagnoses.count; i++)
+        diagnosis_free(&analysis->diagnoses.items[i]);
+    array_free(&analysis->diagnoses);
+    memset(analysis, 0, sizeof *analysis);
+}

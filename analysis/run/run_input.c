@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_input.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/connection.h"
+#include "loadgen/sample_log.h"
+#include "profiler/event_log.h"
+#include "shim/message_log.h"
+
+enum { CONNECTIONS_VERSION = 1, PATH_BYTES = 4200 };
+
+static void path_in(char out[PATH_BYTES], const char *run_dir, const char *name)
+{
+    snprintf(out, PATH_BYTES, "%s/%s", run_dir, name);
+}
+
+static bool is_there(const char *run_dir, const char *name)
+{
+    char path[PATH_BYTES];
+    path_in(path, run_dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static int open_log(struct log_reader *reader, const char *run_dir, const char *name,
+                    enum log_kind kind, uint32_t version, size_t record_bytes, struct error *err)
+{
+    char path[PATH_BYTES];
+    path_in(path, run_dir, name);
+    return log_reader_open(reader, path, kind, version, record_bytes, err);
+}
+
+static int open_connections(struct log_reader *reader, const char *run_dir, const char *name,
+                            struct error *err)
+{
+    return open_log(reader, run_dir, name, LOG_CONNECTIONS, CONNECTIONS_VERSION,
+                    sizeof(struct connection), err);
+}
+
+static int read_json(json_t **out, const char *run_dir, const char *name, struct error *err)
+{
+    char path[PATH_BYTES];
+    json_error_t problem;
+    path_in(path, run_dir, name);
+    if (access(path, F_OK) != 0)
+        return 0;
+    *out = json_load_file(path, 0, &problem);
+    if (!*out)
+        return error_set(err, ERROR_INPUT, "%s:%d: not valid JSON: %s", path, problem.line,
+                         problem.text);
+    if (json_is_object(*out))
+        return 0;
+    return error_set(err, ERROR_INPUT, "%s: a JSON object was expected", path);
+}
+
+static int open_client(struct run_input *input, const char *run_dir, struct error *err)
+{
+    if (!is_there(run_dir, "client/samples.tlog"))
+        return error_set(err, ERROR_INPUT,
+                         "%s: no client/samples.tlog in it: not the folder of a finished run",
+                         run_dir);
+    int result = open_log(&input->samples, run_dir, "client/samples.tlog", LOG_SAMPLES,
+                          SAMPLE_LOG_VERSION, sizeof(struct sample), err);
+    if (result == 0)
+        result =
+            open_connections(&input->client_connections, run_dir, "client/connections.tlog", err);
+    if (result == 0 && input->samples.count == 0)
+        result = error_set(err, ERROR_INPUT,
+                           "%s/client/samples.tlog: no request in it: nothing to analyze", run_dir);
+    return result;
+}
+
+static int open_server(struct run_input *input, const char *run_dir, struct error *err)
+{
+    int result = 0;
+    input->has_events = is_there(run_dir, "server/events.tlog");
+    input->has_calls = is_there(run_dir, "server/calls.tlog");
+    if (input->has_events) {
+        result = open_log(&input->events, run_dir, "server/events.tlog", LOG_EVENTS,
+                          EVENT_LOG_VERSION, sizeof(struct event), err);
+        if (result == 0)
+            result = open_connections(&input->sockets, run_dir, "server/sockets.tlog", err);
+    }
+    if (result == 0 && input->has_calls) {
+        result = open_log(&input->calls, run_dir, "server/calls.tlog", LOG_CALLS,
+                          MESSAGE_LOG_VERSION, sizeof(struct call), err);
+        if (result == 0)
+            result =
+                open_connections(&input->shim_connections, run_dir, "server/connections.tlog", err);
+    }
+    return result;
+}
+
+static int64_t convert_by_map(const void *context, enum host_clock clock, uint64_t value)
+{
+    return clock_map_to_host(context, clock, value);
+}
+
+static int open_clock(struct run_input *input, const char *run_dir, struct error *err)
+{
+    char path[PATH_BYTES];
+    path_in(path, run_dir, "server/clock.tlog");
+    if (access(path, F_OK) != 0)
+        return error_set(err, ERROR_INPUT,
+                         "%s: no such file: without it no stamp of this run can be placed in time; "
+                         "capture the run with `taillight capture`",
+                         path);
+    int result = clock_map_open(path, &input->clock_map, err);
+    if (result < 0)
+        return result;
+    input->clock = (struct time_source){.convert = convert_by_map,
+                                        .context = input->clock_map,
+                                        .error_ns = clock_map_worst_error_ns(input->clock_map)};
+    return 0;
+}
+
+static int check_boot(const struct run_input *input, const char *run_dir, struct error *err)
+{
+    const char *client = input->samples.header.boot_id;
+    const struct {
+        bool there;
+        const struct log_reader *log;
+        const char *name;
+    } server[] = {
+        {input->has_events, &input->events, "server/events.tlog"},
+        {input->has_calls, &input->calls, "server/calls.tlog"},
+    };
+    for (size_t i = 0; i < sizeof server / sizeof *server; i++) {
+        if (!server[i].there || memcmp(client, server[i].log->header.boot_id, 40) == 0)
+            continue;
+        return error_set(err, ERROR_INPUT,
+                         "%s: client/samples.tlog is of boot %.36s and %s of boot %.36s: nothing "
+                         "relates their clocks yet; run client and server on one host, without a "
+                         "reboot in between",
+                         run_dir, client, server[i].name, server[i].log->header.boot_id);
+    }
+    return 0;
+}
+
+int run_input_open(struct run_input *input, const char *run_dir, struct error *err)
+{
+    *input = (struct run_input){0};
+    static const char *const documents[] = {"experiment.json", "client/load.json",
+                                            "server/capture.json", "facts.json"};
+    json_t **const places[] = {&input->experiment, &input->load, &input->capture, &input->facts};
+    int result = 0;
+    if (access(run_dir, F_OK) != 0)
+        return error_set_errno(err, ERROR_INPUT, "cannot open run folder %s", run_dir);
+    if ((result = open_client(input, run_dir, err)) < 0 ||
+        (result = open_server(input, run_dir, err)) < 0 ||
+        (result = check_boot(input, run_dir, err)) < 0 ||
+        (result = open_clock(input, run_dir, err)) < 0)
+        return result;
+    for (size_t i = 0; i < sizeof documents / sizeof *documents && result == 0; i++)
+        result = read_json(places[i], run_dir, documents[i], err);
+    return result;
+}
+
+void run_input_close(struct run_input *input)
+{
+    log_reader_close(&input->samples);
+    log_reader_close(&input->client_connections);
+    log_reader_close(&input->events);
+    log_reader_close(&input->sockets);
+    log_reader_close(&input->calls);
+    log_reader_close(&input->shim_connections);
+    clock_map_free(input->clock_map);
+    json_decref(input->experiment);
+    json_decref(input->load);
+    json_decref(input->capture);
+    json_decref(input->facts);
+    *input = (struct run_input){0};
+}

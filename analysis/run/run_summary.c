@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+//
+// summary.json: the verdict for scripts (docs/summary-json.md).
+#include <math.h>
+
+#include "analysis/run/run_internal.h"
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null(); // JSON knows no infinity
+}
+
+static json_t *micros(double ns)
+{
+    return number(ns / 1000);
+}
+
+static json_t *count_of(uint64_t count)
+{
+    return json_integer((json_int_t)count);
+}
+
+static json_t *latency_json(const struct latency_summary *latency)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < LATENCY_QUANTILES; i++)
+        json_object_set_new(object, latency_quantile_names[i], micros(latency->value_ns[i]));
+    return object;
+}
+
+static json_t *intervals_json(const struct latency_summary *latency)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < LATENCY_QUANTILES; i++) {
+        const struct quantile_interval *interval = &latency->interval_ns[i];
+        json_object_set_new(object, latency_quantile_names[i],
+                            interval->known
+                                ? json_pack("[o, o]", micros(interval->low), micros(interval->high))
+                                : json_null());
+    }
+    return object;
+}
+
+static const char *class_name(enum cause_class class)
+{
+    static const char *const names[] = {
+        [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
+        [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
+        [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
+    };
+    return names[class];
+}
+
+static json_t *causes_json(const struct diagnosis *diagnosis)
+{
+    json_t *causes = json_array();
+    for (size_t i = 0; diagnosis && i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        json_array_append_new(
+            causes, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:s, s:b}", "cause", cause->name,
+                              "role", role_name(cause->role), "messages", count_of(cause->messages),
+                              "total_us", micros(cause->total_ns), "median_us",
+                              micros(cause->median_ns), "class", class_name(cause->class),
+                              "category", cause->category, "explains", cause->explains));
+    }
+    return causes;
+}
+
+static json_t *diagnosis_json(const struct run_analysis *run, const struct diagnosis *diagnosis)
+{
+    const struct diagnosis_slice *slice = &diagnosis->slice;
+    bool bounded = slice->from_ns != slice->to_ns;
+    double from = bounded ? (double)(slice->from_ns - run->begin_ns) : 0;
+    double to = (double)((bounded ? slice->to_ns : run->end_ns) - run->begin_ns);
+    char words[96];
+    json_t *object = json_pack(
+        "{s:s, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, "
+        "s:s}",
+        "slice", diagnosis_slice_words(slice, words, sizeof words), "request",
+        slice->one ? count_of(slice->request) : json_null(), "from_s", from / 1e9, "to_s", to / 1e9,
+        "slice_low", slice->low, "slice_high", slice->high, "latency_low_us",
+        micros(diagnosis->slice_low_ns), "latency_high_us", micros(diagnosis->slice_high_ns),
+        "candidates", count_of(diagnosis->candidates), "messages",
+        count_of(diagnosis->messages.count), "reference_messages",
+        count_of(diagnosis->reference_count), "reference_latency_us",
+        diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns), "causes",
+        causes_json(diagnosis), "coverage_median", number(diagnosis->coverage_median),
+        "coverage_min", number(diagnosis->coverage_min), "coverage_total",
+        number(diagnosis->coverage_total), "available", !diagnosis->not_available, "reason",
+        diagnosis->reason);
+    run_summary_add_views(object, run, diagnosis);
+    return object;
+}
+
+static json_t *windows_json(const struct run_analysis *run)
+{
+    json_t *windows = json_array();
+    for (size_t i = 1; i < run->diagnoses.count; i++)
+        json_array_append_new(windows, diagnosis_json(run, &run->diagnoses.items[i]));
+    return windows;
+}
+
+// Requests without a whole lifetime, by reason.
+static json_t *unmatched_json(const struct run_analysis *run)
+{
+    json_t *object = json_object();
+    for (int state = LIFETIME_UNANSWERED; state < LIFETIME_STATES; state++)
+        json_object_set_new(object, lifetime_state_name((enum lifetime_state)state),
+                            count_of(run->states[state]));
+    return object;
+}
+
+static json_t *stages_json(const struct run_analysis *run)
+{
+    json_t *stages = json_array();
+    for (int stage = STAMP_SEND; stage < STAGES; stage++) {
+        json_t *at = json_object();
+        for (int q = 0; q < LATENCY_QUANTILES; q++)
+            json_object_set_new(at, latency_quantile_names[q],
+                                micros(run->stage_at_quantile_ns[q][stage]));
+        json_array_append_new(
+            stages, json_pack("{s:s, s:s, s:s, s:o}", "stage", stage_name((enum stamp_kind)stage),
+                              "role", role_name(stage_role((enum stamp_kind)stage)), "ends_at",
+                              stamp_name((enum stamp_kind)stage), "mean_us", at));
+    }
+    return stages;
+}
+
+static json_t *join_json(const struct run_analysis *run)
+{
+    const struct join_counts *join = &run->join;
+    const struct {
+        const char *key;
+        uint64_t count;
+    } counts[] = {
+        {"connections", join->connections},
+        {"connections_without_socket", join->connections_without_socket},
+        {"connections_without_calls", join->connections_without_calls},
+        {"unknown_connections", join->unknown_connections},
+        {"segments_repeated", join->segments_repeated},
+        {"segments_unseen", join->segments_unseen},
+        {"handoffs_unseen", join->handoffs_unseen},
+        {"transmits_unseen", join->transmits_unseen},
+        {"calls_unseen", join->calls_unseen},
+        {"segments_recovered", join->segments_recovered},
+        {"handoffs_recovered", join->handoffs_recovered},
+        {"segments_without_stamp", join->segments_without_stamp},
+        {"coalesced_rx", join->coalesced_rx},
+        {"impossible_stamps", join->impossible_stamps},
+        {"unpaired_records", run->server.unpaired + run->server.lost_intervals},
+    };
+    json_t *object = json_pack("{s:b, s:b}", "events", run->has_events, "calls", run->has_calls);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_object_set_new(object, counts[i].key, count_of(counts[i].count));
+    return object;
+}
+
+// What the processor's trace gave; null where the capture took none.
+static json_t *trace_json(const struct run_trace *trace)
+{
+    if (trace->problem[0])
+        return json_pack("{s:s}", "problem", trace->problem);
+    if (!trace->present)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "streams",
+                     count_of(trace->streams), "bytes", count_of(trace->bytes), "decoded_bytes",
+                     count_of(trace->decoded), "messages", count_of(trace->messages), "functions",
+                     count_of(trace->functions), "errors", count_of(trace->errors), "traced_ns",
+                     number(trace->traced_ns), "granularity_ns", number(trace->granularity_ns));
+}
+
+json_t *run_summary_json(const struct run_analysis *run)
+{
+    const struct diagnosis *first = run->diagnoses.count ? run->diagnoses.items : NULL;
+    json_t *dropped =
+        json_pack("{s:o, s:o, s:o}", "events", count_of(run->dropped_events), "calls",
+                  count_of(run->dropped_calls), "samples", count_of(run->dropped_samples));
+    json_t *summary = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run_dir", run->run_dir, "verdict",
+        run->verdict, "requests", count_of(run->scheduled), "joined",
+        count_of(run->states[LIFETIME_WHOLE]), "order_violations", count_of(run->order_violations),
+        "dropped", dropped, "latency_us", latency_json(&run->latency), "achieved_rate",
+        number(run->achieved_rate), "causes", causes_json(first), "coverage_median",
+        number(first ? first->coverage_median : NAN));
+    json_t *more =
+        json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                  "s:o, s:o, s:o}",
+                  "name", run->name, "verdict_available", run->verdict_available, "latency_ci_us",
+                  intervals_json(&run->latency), "uncorrected_latency_us",
+                  latency_json(&run->uncorrected_latency), "uncorrected_latency_ci_us",
+                  intervals_json(&run->uncorrected_latency), "offered_rate",
+                  number(run->offered_rate), "answered", count_of(run->answered), "timed_out",
+                  count_of(run->timed_out), "lost", count_of(run->lost), "unsent",
+                  count_of(run->unsent), "unmatched", unmatched_json(run), "clock_error_ns",
+                  number(run->clock_error_ns), "worst_disorder_ns", number(run->worst_disorder_ns),
+                  "worst_stage_sum_error_ns", number(run->worst_stage_sum_error_ns), "stages",
+                  stages_json(run), "join", join_json(run), "diagnosis",
+                  first ? diagnosis_json(run, first) : json_null(), "windows", windows_json(run));
+    if (summary && more)
+        json_object_update(summary, more);
+    if (summary) {
+        json_object_set_new(summary, "trace", trace_json(&run->trace));
+        json_object_set_new(summary, "functions", run_functions_json(&run->functions));
+    }
+    json_decref(more);
+    return summary;
+}

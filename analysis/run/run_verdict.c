@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+//
+// The findings in words: what, how much, how sure, what was lost.
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/run/run_internal.h"
+#include "base/units.h"
+
+enum { NAMED_CAUSES = 3 };
+#define WORTH_NAMING 0.02 // of the deviation; a first cause is named whatever its share
+
+struct sentence {
+    char *text;
+    size_t bytes, length;
+};
+
+static void say(struct sentence *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(struct sentence *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int written = vsnprintf(out->text + out->length, out->bytes - out->length, format, args);
+    va_end(args);
+    if (written > 0)
+        out->length += (size_t)written;
+    if (out->length >= out->bytes) // the text ends where the room does
+        out->length = out->bytes - 1;
+}
+
+// "199,998"
+static const char *grouped(uint64_t count, char out[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    char *at = out;
+    for (int i = 0; i < length; i++) {
+        *at++ = digits[i];
+        if ((length - i) % 3 == 1 && i + 1 < length)
+            *at++ = ',';
+    }
+    *at = '\0';
+    return out;
+}
+
+static void say_slice(struct sentence *out, const struct diagnosis *diagnosis)
+{
+    char bound[32], count[32];
+    const struct diagnosis_slice *slice = &diagnosis->slice;
+    if (slice->one)
+        say(out, "Request %llu (%s)", (unsigned long long)slice->request,
+            units_format_ns(diagnosis->slice_low_ns, bound, sizeof bound));
+    else if (slice->min_latency_ns > 0)
+        say(out, "The requests slower than %s (%s messages)",
+            units_format_ns(slice->min_latency_ns, bound, sizeof bound),
+            grouped(diagnosis->messages.count, count));
+    else if (slice->high >= 1)
+        say(out, "The slowest %.4g %% of requests (>= %s, %s messages)", 100 * (1 - slice->low),
+            units_format_ns(diagnosis->slice_low_ns, bound, sizeof bound),
+            grouped(diagnosis->messages.count, count));
+    else
+        say(out, "The requests between p%.4g and p%.4g (%s messages)", 100 * slice->low,
+            100 * slice->high, grouped(diagnosis->messages.count, count));
+}
+
+static double whole_deviation(const struct diagnosis *diagnosis)
+{
+    double sum = 0;
+    for (size_t i = 0; i < diagnosis->messages.count; i++)
+        if (diagnosis->messages.items[i].deviation_ns > 0)
+            sum += diagnosis->messages.items[i].deviation_ns;
+    return sum;
+}
+
+static double median_deviation(const struct diagnosis *diagnosis)
+{
+    // Messages are ordered by latency, thus nearly by deviation: the middle one will do for words.
+    return diagnosis->messages.items[diagnosis->messages.count / 2].deviation_ns;
+}
+
+static void say_causes(struct sentence *out, const struct diagnosis *diagnosis)
+{
+    double deviation = whole_deviation(diagnosis);
+    if (diagnosis->causes.count == 0 || deviation <= 0) {
+        say(out, "nothing explains it");
+        return;
+    }
+    for (size_t i = 0; i < diagnosis->causes.count && i < NAMED_CAUSES; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        double share = cause->total_ns / deviation;
+        if (i > 0 && share < WORTH_NAMING)
+            break;
+        say(out, "%s%s (%s) %s%.0f %%", i ? ", " : "", cause->name, role_name(cause->role),
+            i                 ? ""
+            : cause->explains ? "explains "
+                              : "(located, not explained) ",
+            100 * share);
+    }
+}
+
+static void say_diagnosis(struct sentence *out, const struct diagnosis *diagnosis)
+{
+    char time[32];
+    say_slice(out, diagnosis);
+    double median = median_deviation(diagnosis);
+    say(out, " took %s %s than the median. ", units_format_ns(fabs(median), time, sizeof time),
+        median < 0 ? "less" : "longer");
+    say_causes(out, diagnosis);
+    if (!isnan(diagnosis->coverage_median))
+        say(out, ". Coverage %.0f %% (median)", 100 * diagnosis->coverage_median);
+    say(out, ". ");
+}
+
+static void say_window(struct sentence *out, const struct run_analysis *run,
+                       const struct diagnosis *diagnosis)
+{
+    char words[96];
+    const struct diagnosis_slice *slice = &diagnosis->slice, *first = &run->diagnoses.items->slice;
+    if (slice->from_ns != slice->to_ns && slice->low == first->low && slice->high == first->high &&
+        slice->min_latency_ns == first->min_latency_ns && !slice->one)
+        say(out, "From %.3g s to %.3g s: ", (double)(slice->from_ns - run->begin_ns) / 1e9,
+            (double)(slice->to_ns - run->begin_ns) / 1e9);
+    else // another slice, not only another window
+        say(out, "Of %s: ", diagnosis_slice_words(slice, words, sizeof words));
+    if (diagnosis->not_available)
+        say(out, "N/A (%s)", diagnosis->reason);
+    else
+        say_causes(out, diagnosis);
+    say(out, ". ");
+}
+
+static void say_completeness(struct sentence *out, const struct run_analysis *run)
+{
+    char joined[32], scheduled[32], count[32], other[32];
+    say(out, "%s of %s requests joined", grouped(run->states[LIFETIME_WHOLE], joined),
+        grouped(run->scheduled, scheduled));
+    uint64_t unanswered = run->scheduled - run->answered;
+    if (unanswered)
+        say(out, ", %s never answered", grouped(unanswered, count));
+    uint64_t dropped = run->dropped_events + run->dropped_calls + run->dropped_samples;
+    const struct join_counts *join = &run->join;
+    uint64_t unseen =
+        join->segments_unseen + join->handoffs_unseen + join->transmits_unseen + join->calls_unseen;
+    uint64_t recovered = join->segments_recovered + join->handoffs_recovered;
+    if (dropped)
+        say(out, "; %s records were dropped", grouped(dropped, count));
+    else if (unseen)
+        say(out,
+            "; no drop was reported, yet %s records of requests are missing (%s stamps were "
+            "had otherwise)",
+            grouped(unseen, count), grouped(recovered, other));
+    else
+        say(out, "; nothing was dropped");
+    if (run->order_violations) {
+        char worst[32];
+        say(out, "; %s stamps out of order, by up to %s", grouped(run->order_violations, count),
+            units_format_ns(run->worst_disorder_ns, worst, sizeof worst));
+    }
+    say(out, ".");
+}
+
+void run_verdict(struct run_analysis *run)
+{
+    struct sentence out = {.text = run->verdict, .bytes = sizeof run->verdict};
+    const struct diagnosis *first = run->diagnoses.count ? run->diagnoses.items : NULL;
+    run->verdict[0] = '\0';
+    run->verdict_available = first && !first->not_available;
+    if (run->verdict_available)
+        say_diagnosis(&out, first);
+    else
+        say(&out, "N/A: %s. ", first ? first->reason : "nothing was diagnosed");
+    for (size_t i = 1; i < run->diagnoses.count; i++)
+        say_window(&out, run, &run->diagnoses.items[i]);
+    say_completeness(&out, run);
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/agents/agent_fleet.h"
+
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log_file.h"
+#include "base/process.h"
+#include "loadgen/agents/agent_message.h"
+
+enum {
+    READY_MS = 60000,         // for all agents to connect and draw their schedules
+    LINK_NS = 50000000,       // for "begin" to reach them
+    RESULT_GRACE_MS = 120000, // after schedule and timeout: judging, compressing, sending
+    STOP_GRACE_MS = 30000,    // the same after a sign to stop
+    END_GRACE_MS = 1000,
+    RECONNECTS = 1024, // a connection's table may hold so many entries for each
+};
+
+enum link_state { LINK_PLANNED, LINK_READY, LINK_RUNNING, LINK_RESULT, LINK_DONE, LINK_LOST };
+
+struct link {
+    struct agent_outcome *outcome;
+    struct process process;
+    struct frame_reader reader;
+    struct agent_unpack *unpack;
+    enum link_state state;
+    uint64_t needs_ns;
+    int64_t heard_ms;
+};
+
+struct fleet {
+    const struct fleet_settings *settings;
+    struct fleet_outcome *outcome;
+    struct link links[AGENTS_MAX];
+    size_t count;
+    int signal_fd;
+    bool begun, stopping;
+    int64_t beat_ms, deadline_ms;
+    char boot_id[40];
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool is_live(const struct link *link)
+{
+    return link->state < LINK_DONE;
+}
+
+// --- losing and stopping -------------------------------------------------------------------------
+
+static void send_all(struct fleet *fleet, json_t *message)
+{
+    struct error ignored; // a link that is gone shows when it is read
+    for (size_t i = 0; i < fleet->count; i++)
+        if (is_live(&fleet->links[i]))
+            frame_write_json(fleet->links[i].process.input, message, &ignored);
+    json_decref(message);
+}
+
+static void stop_all(struct fleet *fleet)
+{
+    if (fleet->stopping)
+        return;
+    fleet->stopping = true;
+    if (fleet->deadline_ms > now_ms() + STOP_GRACE_MS)
+        fleet->deadline_ms = now_ms() + STOP_GRACE_MS;
+    send_all(fleet, json_pack("{s:s}", "type", "stop"));
+}
+
+static void describe_end(struct link *link, char *out, size_t out_bytes)
+{
+    struct error ignored;
+    int status = 0;
+    if (process_wait(&link->process, END_GRACE_MS, &status, &ignored) <= 0)
+        snprintf(out, out_bytes, "closed its link");
+    else if (WIFSIGNALED(status))
+        snprintf(out, out_bytes, "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, out_bytes, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+static void lose(struct fleet *fleet, struct link *link, const char *why)
+{
+    snprintf(link->outcome->lost, sizeof link->outcome->lost, "%s", why);
+    process_stop(&link->process, 0);
+    engine_result_free(&link->outcome->result);
+    json_decref(link->outcome->report);
+    link->outcome->report = NULL;
+    link->state = LINK_LOST;
+    stop_all(fleet);
+}
+
+// --- what the agents say -------------------------------------------------------------------------
+
+static int take_result(struct fleet *fleet, struct link *link, const json_t *message,
+                       struct error *err)
+{
+    const struct agent_spec *spec = link->outcome->spec;
+    const char *boot_id = json_string_value(json_object_get(message, "boot_id"));
+    json_t *report = json_object_get(message, "report");
+    double expected = spec->rate * (double)fleet->settings->duration_ns / 1e9 *
+                      rate_pattern_integral(&fleet->settings->workload->pattern, 1);
+    // Far more than any process draws, far less than would hurt.
+    size_t most = (size_t)(expected * 4) + 100000;
+    if (link->state != LINK_RUNNING || !boot_id || !json_is_object(report))
+        return error_set(err, ERROR_INPUT, "a result came that is none");
+    // Their stamps are in the TSC of their host, and there is one pool.
+    if (strcmp(boot_id, fleet->boot_id) != 0)
+        return error_set(err, ERROR_INPUT, "its stamps are of another host's clock");
+    int status =
+        agent_result_from_json(json_object_get(message, "run"), most,
+                               spec->connections * RECONNECTS, &link->outcome->result, err);
+    if (status < 0)
+        return status;
+    link->outcome->report = json_incref(report);
+    link->unpack = agent_unpack_new(&link->outcome->result, err);
+    if (!link->unpack)
+        return -ERROR_FAILED;
+    link->state = LINK_RESULT;
+    return 0;
+}
+
+static int take_message(struct fleet *fleet, struct link *link, const json_t *message,
+                        struct error *err)
+{
+    const char *type = json_string_value(json_object_get(message, "type"));
+    const char *text = json_string_value(json_object_get(message, "text"));
+    if (!type)
+        return 0; // a heartbeat
+    if (strcmp(type, "ready") == 0 && link->state == LINK_PLANNED) {
+        json_int_t needs_ns = json_integer_value(json_object_get(message, "needs_ns"));
+        link->needs_ns = needs_ns > 0 && needs_ns < 60000000000 ? (uint64_t)needs_ns : 0;
+        link->state = LINK_READY;
+        return 0;
+    }
+    if (strcmp(type, "result") == 0)
+        return take_result(fleet, link, message, err);
+    if (strcmp(type, "done") == 0 && link->state == LINK_RESULT) {
+        int status = agent_unpack_end(link->unpack, err);
+        if (status == 0)
+            link->state = LINK_DONE;
+        return status;
+    }
+    if (strcmp(type, "failed") == 0) {
+        bool input = json_integer_value(json_object_get(message, "kind")) == ERROR_INPUT;
+        return error_set(err, input ? ERROR_INPUT : ERROR_FAILED, "%s", text ? text : "failed");
+    }
+    return error_set(err, ERROR_INPUT, "it said \"%.40s\" out of turn", type);
+}
+
+static int take_frames(struct fleet *fleet, struct link *link, struct error *err)
+{
+    struct frame frame;
+    int status;
+    while ((status = frame_reader_next(&link->reader, &frame, err)) == 1) {
+        if (frame.kind == FRAME_JSON)
+            status = take_message(fleet, link, frame.json, err);
+        else if (link->unpack)
+            status = agent_unpack_feed(link->unpack, frame.bytes, frame.byte_count, err);
+        else
+            status = error_set(err, ERROR_INPUT, "bytes came out of turn");
+        json_decref(frame.json);
+        if (status < 0)
+            return status;
+    }
+    return status;
+}
+
+// Reads what there is. An agent that fails is lost; before the begin that ends the run.
+static void listen_to(struct fleet *fleet, struct link *link)
+{
+    struct error err = {0};
+    bool ended;
+    char why[200];
+    int status = frame_reader_fill(&link->reader, link->process.output, &ended, &err);
+    link->heard_ms = now_ms();
+    if (status > 0)
+        status = take_frames(fleet, link, &err);
+    if (status < 0) {
+        lose(fleet, link, err.text);
+    } else if (ended && link->state != LINK_DONE) {
+        describe_end(link, why, sizeof why);
+        lose(fleet, link, why);
+    }
+}
+
+// --- the course of a run -------------------------------------------------------------------------
+
+static int start_agent(struct fleet *fleet, struct link *link, struct error *err)
+{
+    const struct fleet_settings *settings = fleet->settings;
+    const struct agent_spec *spec = link->outcome->spec;
+    char self[PATH_MAX] = "";
+    const char *const argv[] = {self, "agent", NULL};
+    const struct process_place place = {.netns = spec->netns[0] ? spec->netns : NULL,
+                                        .cores = spec->has_cores ? &spec->cores : NULL,
+                                        .pipe_input = true,
+                                        .pipe_output = true};
+    struct agent_plan plan = {.spec = *spec,
+                              .duration_ns = settings->duration_ns,
+                              .timeout_ns = settings->timeout_ns,
+                              .reconnect_ns = settings->reconnect_ns,
+                              .stamps = settings->stamps,
+                              .quantile = settings->quantile,
+                              .confidence = settings->confidence};
+    snprintf(plan.server, sizeof plan.server, "%s", settings->server);
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot tell which program this is");
+    int status = process_start(&link->process, argv, &place, err);
+    if (status < 0)
+        return error_prefix(err, "agent %s", spec->name);
+    json_t *message = agent_plan_to_json(&plan, settings->workload);
+    status = frame_write_json(link->process.input, message, err);
+    json_decref(message);
+    link->heard_ms = now_ms();
+    return status < 0 ? error_prefix(err, "agent %s", spec->name) : 0;
+}
+
+// When all are ready: tells them when, and whoever asked.
+static void begin_if_ready(struct fleet *fleet)
+{
+    struct timespec now;
+    uint64_t needs_ns = 0;
+    const struct fleet_settings *settings = fleet->settings;
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (fleet->links[i].state != LINK_READY)
+            return;
+        if (fleet->links[i].needs_ns > needs_ns)
+            needs_ns = fleet->links[i].needs_ns;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t begin_ns =
+        (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + needs_ns + LINK_NS;
+    send_all(fleet, json_pack("{s:s,s:I}", "type", "begin", "at_ns", (json_int_t)begin_ns));
+    for (size_t i = 0; i < fleet->count; i++)
+        fleet->links[i].state = LINK_RUNNING;
+    fleet->begun = true;
+    fleet->deadline_ms =
+        now_ms() +
+        (int64_t)((needs_ns + LINK_NS + settings->duration_ns + settings->timeout_ns) / 1000000) +
+        RESULT_GRACE_MS;
+    if (settings->announce)
+        settings->announce(settings->announce_context, begin_ns);
+}
+
+static void keep_links(struct fleet *fleet)
+{
+    struct error ignored;
+    int64_t now = now_ms();
+    bool beats = now - fleet->beat_ms >= AGENT_HEARTBEAT_MS, late = now > fleet->deadline_ms;
+    if (beats)
+        fleet->beat_ms = now;
+    for (size_t i = 0; i < fleet->count; i++) {
+        struct link *link = &fleet->links[i];
+        if (!is_live(link))
+            continue;
+        if (now - link->heard_ms > AGENT_SILENCE_MS)
+            lose(fleet, link, "fell silent for 5 s");
+        else if (late)
+            lose(fleet, link, fleet->begun ? "did not end in time" : "was not ready within 60 s");
+        else if (beats)
+            frame_write_heartbeat(link->process.input, &ignored);
+    }
+}
+
+// The first asks for an end with what there is, the second for an end.
+static void take_signal(struct fleet *fleet)
+{
+    struct signalfd_siginfo info;
+    if (read(fleet->signal_fd, &info, sizeof info) != sizeof info)
+        return;
+    for (size_t i = 0; fleet->outcome->interrupted && i < fleet->count; i++)
+        if (is_live(&fleet->links[i]))
+            lose(fleet, &fleet->links[i], "was told to end at once");
+    fleet->outcome->interrupted = true;
+    stop_all(fleet);
+}
+
+static void wait_once(struct fleet *fleet)
+{
+    struct pollfd ready[AGENTS_MAX + 1];
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct link *link = &fleet->links[i];
+        ready[i] =
+            (struct pollfd){.fd = is_live(link) ? link->process.output : -1, .events = POLLIN};
+    }
+    ready[fleet->count] = (struct pollfd){.fd = fleet->signal_fd, .events = POLLIN};
+    if (poll(ready, fleet->count + 1, AGENT_HEARTBEAT_MS / 2) <= 0)
+        return;
+    if (ready[fleet->count].revents)
+        take_signal(fleet);
+    for (size_t i = 0; i < fleet->count; i++)
+        if (ready[i].revents && is_live(&fleet->links[i]))
+            listen_to(fleet, &fleet->links[i]);
+}
+
+static int follow(struct fleet *fleet, struct error *err)
+{
+    for (;;) {
+        bool any = false;
+        for (size_t i = 0; i < fleet->count; i++) {
+            const struct agent_outcome *agent = fleet->links[i].outcome;
+            if (!fleet->begun && agent->lost[0])
+                return fleet->outcome->interrupted ? error_set(err, ERROR_FAILED, "interrupted")
+                                                   : error_set(err, ERROR_FAILED, "agent %s: %s",
+                                                               agent->spec->name, agent->lost);
+            any |= is_live(&fleet->links[i]);
+        }
+        if (!any)
+            return 0;
+        if (!fleet->begun)
+            begin_if_ready(fleet);
+        keep_links(fleet);
+        wait_once(fleet);
+    }
+}
+
+static void close_links(struct fleet *fleet)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        struct link *link = &fleet->links[i];
+        struct error ignored;
+        int status;
+        // One that is done ends by itself; its link is closed first, so any other does too.
+        process_close_pipes(&link->process);
+        if (link->process.pid > 0)
+            process_wait(&link->process, END_GRACE_MS, &status, &ignored);
+        process_stop(&link->process, 0);
+        frame_reader_free(&link->reader);
+        agent_unpack_free(link->unpack);
+    }
+}
+
+static void measure_spread(struct fleet_outcome *outcome)
+{
+    double first = INFINITY, last = 0;
+    for (size_t i = 0; i < outcome->count; i++) {
+        const struct engine_result *result = &outcome->agents[i].result;
+        if (outcome->agents[i].lost[0])
+            continue;
+        double late_us = (double)result->late_tsc / result->tsc_hz * 1e6;
+        first = fmin(first, late_us);
+        last = fmax(last, late_us);
+    }
+    outcome->start_spread_us = last >= first ? last - first : NAN;
+}
+
+static int run(struct fleet *fleet, struct error *err)
+{
+    log_boot_id(fleet->boot_id);
+    fleet->beat_ms = now_ms();
+    fleet->deadline_ms = fleet->beat_ms + READY_MS;
+    for (size_t i = 0; i < fleet->settings->count; i++) {
+        struct link *link = &fleet->links[fleet->count++];
+        link->outcome = &fleet->outcome->agents[i];
+        link->outcome->spec = &fleet->settings->specs[i];
+        link->process = (struct process){.input = -1, .output = -1};
+        fleet->outcome->count = fleet->count;
+        int status = start_agent(fleet, link, err);
+        if (status < 0)
+            return status;
+    }
+    return follow(fleet, err);
+}
+
+int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outcome,
+              struct error *err)
+{
+    sigset_t signals, before;
+    struct fleet *fleet = calloc(1, sizeof *fleet);
+    *outcome = (struct fleet_outcome){.start_spread_us = NAN};
+    if (!fleet)
+        return error_set(err, ERROR_FAILED, "out of memory for the agents");
+    fleet->settings = settings;
+    fleet->outcome = outcome;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    fleet->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    int status = fleet->signal_fd < 0 ? error_set_errno(err, ERROR_FAILED, "cannot watch signals")
+                                      : run(fleet, err);
+    close_links(fleet);
+    if (fleet->signal_fd >= 0)
+        close(fleet->signal_fd);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    free(fleet);
+    if (status < 0)
+        fleet_outcome_free(outcome);
+    else
+        measure_spread(outcome);
+    return status;
+}
+
+void fleet_outcome_free(struct fleet_outcome *outcome)
+{
+    for (size_t i = 0; i < outcome->count; i++) {
+        engine_result_free(&outcome->agents[i].result);
+        json_decref(outcome->agents[i].report);
+    }
+    *outcome = (struct fleet_outcome){.count = 0};
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/agents/load_agents.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "loadgen/agents/agent_fleet.h"
+#include "loadgen/agents/agent_pool.h"
+#include "loadgen/method_machine.h"
+
+enum { DISAGREEMENTS_TOLD = 8 };
+
+// The agents' settings at this point: of a sweep's rates, each takes its share; seeds follow from
+// the point's.
+static int make_specs(const struct load_plan *plan, const struct load_point *point,
+                      struct agent_spec *specs, struct error *err)
+{
+    double all = plan->options.rate;
+    memcpy(specs, plan->agents, plan->agent_count * sizeof *specs);
+    for (size_t i = 0; i < plan->agent_count; i++)
+        specs[i].rate *= point->rate / all;
+    double rate = point->rate;
+    return agent_specs_resolve(specs, plan->agent_count, plan->options.connections,
+                               plan->options.threads, plan->options.depth, point->seed, &rate, err);
+}
+
+// --- findings ------------------------------------------------------------------------------------
+
+static const char *check_of(const json_t *report, const char *name)
+{
+    const char *found = json_string_value(
+        json_object_get(json_object_get(json_object_get(report, "method"), "checks"), name));
+    return found ? found : "unknown";
+}
+
+// How an agent sent is its own matter; what it measured is judged in the pool.
+static bool sent_wrong(const json_t *report)
+{
+    static const char *const checks[] = {"load", "client", "arrivals"};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (strcmp(check_of(report, checks[i]), "failed") == 0)
+            return true;
+    return false;
+}
+
+static void add_reasons(const struct fleet_outcome *fleet, struct load_summary *summary)
+{
+    for (size_t i = 0; i < fleet->count; i++)
+        if (fleet->agents[i].lost[0])
+            load_summary_add_reason(summary, "agent %s was lost: %s", fleet->agents[i].spec->name,
+                                    fleet->agents[i].lost);
+    for (size_t i = 0; i < fleet->count; i++) {
+        const json_t *report = fleet->agents[i].report;
+        size_t k;
+        json_t *reason;
+        if (!report || !sent_wrong(report))
+            continue;
+        json_array_foreach(json_object_get(report, "reasons"), k, reason) load_summary_add_reason(
+            summary, "agent %s: %s", fleet->agents[i].spec->name, json_string_value(reason));
+    }
+}
+
+// All passed, or one failed, or it is unknown of one.
+static enum method_finding check_of_all(const struct fleet_outcome *fleet, const char *name)
+{
+    enum method_finding worst = METHOD_PASSED;
+    for (size_t i = 0; i < fleet->count; i++) {
+        const char *found = check_of(fleet->agents[i].report, name);
+        if (strcmp(found, "failed") == 0)
+            return METHOD_FAILED;
+        if (strcmp(found, "passed") != 0)
+            worst = METHOD_UNKNOWN;
+    }
+    return worst;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static json_t *find_disagreements(const struct fleet_outcome *fleet, const struct method *method,
+                                  struct load_summary *summary)
+{
+    struct agent_finding findings[AGENTS_MAX];
+    struct agent_disagreement pairs[DISAGREEMENTS_TOLD];
+    char percentile[32], text[400];
+    size_t count = 0;
+    json_t *list = json_array();
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct agent_outcome *agent = &fleet->agents[i];
+        const json_t *interval = json_object_get(json_object_get(agent->report, "method"), "ci");
+        if (agent->report && agent_kind_measures(agent->spec->kind))
+            findings[count++] =
+                (struct agent_finding){agent->spec->name, number(interval, "value"),
+                                       number(interval, "low"), number(interval, "high")};
+    }
+    size_t found = agent_disagreements(findings, count, pairs, DISAGREEMENTS_TOLD);
+    method_percentile_name(method->settings.quantile, percentile, sizeof percentile);
+    for (size_t i = 0; i < found && i < DISAGREEMENTS_TOLD; i++) {
+        const struct agent_finding *low = &findings[pairs[i].low], *high = &findings[pairs[i].high];
+        snprintf(text, sizeof text,
+                 "agents disagree: %s is %.1f us [%.1f, %.1f] to %s and %.1f us [%.1f, %.1f] to %s",
+                 percentile, low->value, low->low, low->high, low->name, high->value, high->low,
+                 high->high, high->name);
+        json_array_append_new(list, json_string(text));
+        load_summary_add_reason(summary, "%s", text);
+    }
+    return list;
+}
+
+// --- the document --------------------------------------------------------------------------------
+
+static json_t *agent_json(const struct agent_outcome *agent)
+{
+    const struct agent_spec *spec = agent->spec;
+    const struct engine_result *result = &agent->result;
+    char cores[256];
+    json_t *json = json_pack("{s:s,s:s,s:f,s:I,s:I,s:I,s:I}", "name", spec->name, "kind",
+                             agent_kind_name(spec->kind), "rate", spec->rate, "connections",
+                             (json_int_t)spec->connections, "threads", (json_int_t)spec->threads,
+                             "depth", (json_int_t)spec->depth, "seed", (json_int_t)spec->seed);
+    json_object_set_new(json, "cores",
+                        spec->has_cores
+                            ? json_string(units_format_cores(&spec->cores, cores, sizeof cores))
+                            : json_null());
+    json_object_set_new(json, "netns", spec->netns[0] ? json_string(spec->netns) : json_null());
+    json_object_set_new(json, "lost", agent->lost[0] ? json_string(agent->lost) : json_null());
+    if (agent->lost[0])
+        return json;
+    json_object_set_new(json, "begin_late_us",
+                        json_real((double)result->late_tsc / result->tsc_hz * 1e6));
+    if (spec->kind == AGENT_LATENCY)
+        json_object_set_new(json, "busy_poll",
+                            result->busy_poll_why.kind ? json_string(result->busy_poll_why.text)
+                                                       : json_true());
+    json_object_set(json, "report", agent->report);
+    return json;
+}
+
+static double sum_of(const struct fleet_outcome *fleet, const char *key)
+{
+    double sum = 0;
+    for (size_t i = 0; i < fleet->count; i++)
+        if (fleet->agents[i].report)
+            sum += json_number_value(json_object_get(fleet->agents[i].report, key));
+    return sum;
+}
+
+// Of all agents, also those that do not measure.
+static json_t *total_json(const struct fleet_outcome *fleet, double rate)
+{
+    static const char *const rates[] = {"offered_rate", "achieved_rate"};
+    static const char *const counts[] = {"scheduled", "sent", "answered"};
+    json_t *total = json_pack("{s:f}", "rate", rate);
+    for (size_t k = 0; k < sizeof rates / sizeof *rates; k++)
+        json_object_set_new(total, rates[k], json_real(sum_of(fleet, rates[k])));
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+        json_object_set_new(total, counts[k], json_integer((json_int_t)sum_of(fleet, counts[k])));
+    return total;
+}
+
+static json_t *agents_json(const struct fleet_outcome *fleet, double rate, json_t *disagreements)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < fleet->count; i++)
+        json_array_append_new(list, agent_json(&fleet->agents[i]));
+    return json_pack(
+        "{s:o,s:o,s:o,s:o}", "list", list, "disagreements", disagreements, "start_spread_us",
+        isfinite(fleet->start_spread_us) ? json_real(fleet->start_spread_us) : json_null(), "total",
+        total_json(fleet, rate));
+}
+
+// --- the run -------------------------------------------------------------------------------------
+
+static int judge_pool(const struct load_plan *plan, const struct load_point *point, double stolen,
+                      const struct fleet_outcome *fleet, struct load_outcome *outcome,
+                      struct error *err)
+{
+    struct method_settings settings = load_plan_method(plan);
+    struct load_summary *summary = &outcome->summary;
+    struct method *method = &outcome->method;
+    settings.rate = 0;
+    settings.turn = 0;
+    for (size_t i = 0; i < fleet->count; i++)
+        if (fleet->agents[i].report && agent_kind_measures(fleet->agents[i].spec->kind)) {
+            settings.rate += fleet->agents[i].spec->rate;
+            settings.turn += fleet->agents[i].spec->connections;
+        }
+    settings.pooled = true;
+    settings.duration_s = (double)point->duration_ns / 1e9;
+    settings.stolen = stolen;
+    settings.duration_s = (double)point->duration_ns / 1e9;
+    int status = load_summarise(&outcome->result, point->duration_ns, summary, err);
+    if (status < 0)
+        return status;
+    // What an agent says of its own sending is nearer to the cause than what the pool shows of it.
+    struct load_summary of_agents = *summary;
+    of_agents.ok = true;
+    of_agents.reason_count = 0;
+    add_reasons(fleet, &of_agents);
+    if (!of_agents.ok)
+        *summary = of_agents;
+    status =
+        method_judge(&outcome->result, &settings, summary->ok, summary->spin_fraction, method, err);
+    method->findings[METHOD_CLIENT] = check_of_all(fleet, "client");
+    method->findings[METHOD_ARRIVALS] = check_of_all(fleet, "arrivals");
+    for (unsigned i = 0; status == 0 && i < method->reason_count; i++)
+        load_summary_add_reason(summary, "%s", method->reasons[i]);
+    return status;
+}
+
+int load_agents_once(const struct load_plan *plan, const struct load_point *point,
+                     struct load_outcome *outcome, struct error *err)
+{
+    struct agent_spec specs[AGENTS_MAX];
+    struct fleet_outcome fleet;
+    const struct engine_settings engine = load_plan_engine(plan);
+    const struct fleet_settings settings = {.specs = specs,
+                                            .count = plan->agent_count,
+                                            .workload = &plan->workload,
+                                            .server = plan->server.text,
+                                            .duration_ns = point->duration_ns,
+                                            .timeout_ns = engine.timeout_ns,
+                                            .reconnect_ns = engine.reconnect_ns,
+                                            .stamps = plan->stamps,
+                                            .quantile = plan->quantile,
+                                            .confidence = plan->options.confidence,
+                                            .announce = engine.announce,
+                                            .announce_context = engine.announce_context};
+    const struct machine_time began = machine_time_read();
+    int status = make_specs(plan, point, specs, err);
+    if (status == 0)
+        status = fleet_run(&settings, &fleet, err);
+    if (status < 0)
+        return status;
+    status = agent_pool(&fleet, &outcome->result, err);
+    if (status == 0)
+        status = judge_pool(plan, point, machine_stolen_since(&began), &fleet, outcome, err);
+    if (status == 0)
+        outcome->agents = agents_json(
+            &fleet, point->rate, find_disagreements(&fleet, &outcome->method, &outcome->summary));
+    fleet_outcome_free(&fleet);
+    return status;
+}
+
+// --- for people ----------------------------------------------------------------------------------
+
+void load_agents_print(const json_t *agents, FILE *out)
+{
+    size_t i;
+    json_t *agent;
+    double spread_us = number(agents, "start_spread_us");
+    const json_t *total = json_object_get(agents, "total");
+    fprintf(out, "  agents     together %.0f requests/s offered, %.0f/s answered",
+            number(total, "offered_rate"), number(total, "achieved_rate"));
+    if (isfinite(spread_us))
+        fprintf(out, "; began within %.1f us", spread_us);
+    fputc('\n', out);
+    json_array_foreach(json_object_get(agents, "list"), i, agent)
+    {
+        const char *lost = json_string_value(json_object_get(agent, "lost"));
+        const char *no_poll = json_string_value(json_object_get(agent, "busy_poll"));
+        const json_t *report = json_object_get(agent, "report");
+        const json_t *latency = json_object_get(report, "latency_us");
+        fprintf(out, "             %s, %s, %.0f requests/s on %lld connections, seed %lld: ",
+                json_string_value(json_object_get(agent, "name")),
+                json_string_value(json_object_get(agent, "kind")), number(agent, "rate"),
+                json_integer_value(json_object_get(agent, "connections")),
+                json_integer_value(json_object_get(agent, "seed")));
+        if (lost)
+            fprintf(out, "lost: %s", lost);
+        else if (strcmp(json_string_value(json_object_get(agent, "kind")), "throughput") == 0)
+            fprintf(out, "%lld answered", json_integer_value(json_object_get(report, "answered")));
+        else
+            fprintf(out, "p50 %.1f us, p99 %.1f us", number(latency, "p50"),
+                    number(latency, "p99"));
+        fprintf(out, "%s%s\n", no_poll ? "; " : "", no_poll ? no_poll : "");
+    }
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/client_connection.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/tsc.h"
+#include "loadgen/live_view.h"
+#include "loadgen/client/client_connection_internal.h"
+#include "workloads/memcached_udp.h"
+
+enum {
+    REPLY_BATCH = 64,
+    READS_AT_ONCE = 16, // then the other connections get their turn
+};
+
+void connection_ready(struct client_connection *connection)
+{
+    connection->context->progress = true;
+    if (connection->state == CONNECTION_CONNECTING && !connection_reopened(connection))
+        return;
+    // Readiness is edge-triggered and libevent tells an error queue's stamp (EPOLLERR), new data
+    // and new room apart only in part, so each edge looks at what may have changed. Level
+    // triggering would come back for ever while a stamp waits on the error queue.
+    connection_receive(connection);
+    if (connection->blocked)
+        connection_flush(connection);
+}
+
+static uint64_t power_of_two(uint64_t at_least)
+{
+    uint64_t power = 1;
+    while (power < at_least)
+        power *= 2;
+    return power;
+}
+
+int connection_open(struct client_connection *connection, uint32_t id,
+                    struct connection_context *context, uint32_t depth, size_t out_bytes,
+                    struct error *err)
+{
+    *connection = (struct client_connection){.socket_fd = -1,
+                                             .id = id,
+                                             .context = context,
+                                             .depth = depth,
+                                             .out_bytes = out_bytes,
+                                             .blocked = true};
+    // Slots outlive their replies until their TX stamps are in, hence twice the depth. Over UDP a
+    // request that is never answered is waited for while many others come and go.
+    connection->slot_mask = power_of_two(2 * (uint64_t)depth + STAMP_WAITS) - 1;
+    connection->window = UINT64_MAX;
+    if (context->datagrams) {
+        uint64_t slots = power_of_two(8 * (uint64_t)depth + 4 * STAMP_WAITS);
+        connection->slot_mask = (slots < UDP_IDS ? slots : UDP_IDS) - 1;
+        // Half of the ids may be waited for, so that no other can be taken for them.
+        connection->window = (connection->slot_mask + 1) / 2;
+    }
+    connection->waits = context->kernel_stamps ? calloc(1, sizeof *connection->waits) : NULL;
+    connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
+    connection->out = malloc(out_bytes);
+    connection->event = event_new(context->base, -1, 0, context->on_ready, connection);
+    connection->timer = event_new(context->base, -1, 0, connection_retry, connection);
+    if (!connection->slots || !connection->out || !connection->event || !connection->timer ||
+        (context->kernel_stamps && !connection->waits))
+        return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
+    memset(connection->slots, 0xff, (connection->slot_mask + 1) * sizeof *connection->slots);
+    memset(connection->out, 0, out_bytes); // every page is there before the run
+    return connection_begin(connection, true, err);
+}
+
+int connection_establish(struct client_connection *connection, int64_t deadline_ms,
+                         struct error *err)
+{
+    struct pollfd ready = {.fd = connection->socket_fd, .events = POLLOUT};
+    int events = 0;
+    do {
+        int64_t left = deadline_ms - monotonic_ms();
+        events = poll(&ready, 1, left < 0 ? 0 : (int)left);
+    } while (events < 0 && errno == EINTR);
+    if (events == 0)
+        return error_set(err, ERROR_FAILED,
+                         "cannot connect to %s: no answer within 5 s (a firewall, or a server that "
+                         "accepts no more connections?)",
+                         connection->context->server->text);
+    int status = connection_finish(connection, err);
+    return status < 0 ? status : connection_watch(connection, err);
+}
+
+int connection_watch(struct client_connection *connection, struct error *err)
+{
+    event_assign(connection->event, connection->context->base, connection->socket_fd,
+                 EV_READ | EV_WRITE | EV_PERSIST | EV_ET, connection->context->on_ready,
+                 connection);
+    return event_add(connection->event, NULL) < 0
+               ? error_set(err, ERROR_FAILED, "cannot watch connection %u", connection->id)
+               : 0;
+}
+
+void connection_close(struct client_connection *connection)
+{
+    if (connection->event)
+        event_free(connection->event);
+    if (connection->timer)
+        event_free(connection->timer);
+    if (connection->socket_fd >= 0)
+        close(connection->socket_fd);
+    free(connection->slots);
+    free(connection->out);
+    free(connection->waits);
+    *connection = (struct client_connection){.socket_fd = -1};
+}
+
+void connection_put(struct client_connection *connection, uint32_t sample_index,
+                    const struct request *request)
+{
+    struct connection_context *context = connection->context;
+    struct connection_counts *counts = context->counts;
+    struct sample *sample = &context->samples[sample_index];
+    size_t bytes = context->datagrams
+                       ? datagram_put(connection, request)
+                       : context->protocol->encode(request, connection->out + connection->out_end,
+                                                   connection->out_bytes - connection->out_end);
+    uint64_t ahead = connection->put - connection->answered - connection->settled_ahead;
+    sample->connection = connection->id;
+    sample->in_flight = (uint16_t)(ahead < UINT16_MAX ? ahead : UINT16_MAX);
+    sample->request_begin = connection->bytes_put;
+    connection->bytes_put += context->datagrams ? 1 : bytes;
+    sample->request_end = connection->bytes_put;
+    connection->out_end += bytes;
+    if (connection->waits && connection->put > connection->slot_mask)
+        stamp_waits_forget_before(connection->waits, connection->put - connection->slot_mask);
+    connection->slots[connection->put & connection->slot_mask] = sample_index;
+    connection->put++;
+    if (++counts->in_flight > counts->in_flight_max)
+        counts->in_flight_max = counts->in_flight;
+}
+
+// The kernel has taken everything up to bytes_sent: the requests that are whole are sent.
+static void mark_sent(struct client_connection *connection, uint64_t before, uint64_t after)
+{
+    uint64_t first = connection->sent;
+    while (connection->sent < connection->put) {
+        struct sample *sample = connection_sample(connection, connection->sent);
+        if (sample->request_end > connection->bytes_sent)
+            break;
+        sample->send_tsc = before;
+        sample->sent_tsc = after;
+        sample->status = SAMPLE_TIMED_OUT; // until its reply comes
+        connection->sent++;
+    }
+    if (connection->waits)
+        stamp_waits_push(connection->waits, connection->bytes_sent - 1, first,
+                         (uint32_t)(connection->sent - first), after);
+}
+
+void connection_flush(struct client_connection *connection)
+{
+    connection->dirty = false;
+    if (!connection_is_open(connection) || connection->out_begin == connection->out_end)
+        return;
+    if (connection->context->datagrams) {
+        datagram_flush(connection);
+        return;
+    }
+    size_t wanted = connection->out_end - connection->out_begin;
+    uint64_t before = tsc_now();
+    ssize_t taken = send(connection->socket_fd, connection->out + connection->out_begin, wanted,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+    uint64_t after = tsc_now();
+    if (taken < 0 && (errno == EAGAIN || errno == EINTR)) {
+        connection->blocked = true;
+        return;
+    }
+    if (taken < 0) {
+        connection_end(connection, connection_loss_of(errno), strerror(errno));
+        return;
+    }
+    connection->out_begin += (size_t)taken;
+    connection->bytes_sent += (uint64_t)taken;
+    connection->blocked = (size_t)taken < wanted;
+    if (connection->out_begin == connection->out_end)
+        connection->out_begin = connection->out_end = 0;
+    mark_sent(connection, before, after);
+}
+
+static uint8_t status_of(struct connection_counts *counts, const struct protocol *protocol,
+                         uint16_t operation, enum reply_kind kind)
+{
+    counts->replies[kind]++;
+    if (!protocol->answers(operation, kind)) {
+        counts->mismatched++;
+        return SAMPLE_ERROR_REPLY;
+    }
+    if (kind == REPLY_VALUE || kind == REPLY_STORED)
+        return SAMPLE_ANSWERED;
+    return kind == REPLY_MISS ? SAMPLE_MISS : SAMPLE_ERROR_REPLY;
+}
+
+void connection_answer(struct client_connection *connection, struct sample *sample,
+                       const struct reply *reply, const struct arrival *arrival)
+{
+    struct connection_context *context = connection->context;
+    struct connection_counts *counts = context->counts;
+    sample->status = status_of(counts, context->protocol, sample->operation, reply->kind);
+    sample->reply_tsc = arrival->tsc;
+    sample->reply_begin = reply->begin;
+    sample->reply_end = reply->end;
+    if (context->live)
+        live_note_reply(context->live, arrival->tsc - sample->intended_tsc,
+                        sample->status == SAMPLE_ERROR_REPLY, counts->in_flight);
+    if (!context->kernel_stamps)
+        return;
+    if (!arrival->rx.ns) {
+        counts->rx_missing++;
+        return;
+    }
+    sample->rx_ns = arrival->rx.ns;
+    sample->rx_source = (uint8_t)arrival->rx.source;
+    // The stamp is that of the last segment; a reply that ends before the last byte may have come
+    // with an earlier one.
+    if (reply->end < arrival->stream_end) {
+        sample->flags |= SAMPLE_RX_COALESCED;
+        counts->rx_coalesced++;
+    }
+}
+
+static void take_reply(struct client_connection *connection, const struct reply *reply,
+                       const struct arrival *arrival)
+{
+    struct connection_counts *counts = connection->context->counts;
+    if (connection->answered == connection->sent) {
+        counts->unexpected++;
+        return;
+    }
+    counts->in_flight--;
+    connection_answer(connection, connection_sample(connection, connection->answered++), reply,
+                      arrival);
+}
+
+// False: the replies are not what the protocol allows, and which request those behind them answer
+// is not known.
+static bool take_bytes(struct client_connection *connection, size_t count,
+                       const struct arrival *arrival)
+{
+    const struct protocol *protocol = connection->context->protocol;
+    const char *at = connection->context->receive_buffer;
+    while (count) {
+        struct reply replies[REPLY_BATCH];
+        size_t found;
+        size_t used = protocol->parse(&connection->parser, at, count, replies, REPLY_BATCH, &found);
+        for (size_t i = 0; i < found; i++) {
+            take_reply(connection, &replies[i], arrival);
+            if (replies[i].kind >= REPLY_MALFORMED)
+                return false;
+        }
+        at += used;
+        count -= used;
+    }
+    return true;
+}
+
+bool connection_receive(struct client_connection *connection)
+{
+    struct connection_context *context = connection->context;
+    char control[STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
+    bool any = false;
+    if (context->datagrams)
+        return datagram_receive(connection);
+    for (unsigned i = 0; connection_is_open(connection); i++) {
+        struct iovec buffer = {context->receive_buffer, context->receive_bytes};
+        struct msghdr message = {.msg_iov = &buffer,
+                                 .msg_iovlen = 1,
+                                 .msg_control = context->kernel_stamps ? control : NULL,
+                                 .msg_controllen = context->kernel_stamps ? sizeof control : 0};
+        ssize_t count = recvmsg(connection->socket_fd, &message, MSG_DONTWAIT);
+        struct arrival arrival = {.tsc = tsc_now()};
+        if (count < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (count <= 0) {
+            connection_end(connection, count == 0 ? LOSS_CLOSED : connection_loss_of(errno),
+                           count == 0 ? "the server closed it" : strerror(errno));
+            return true;
+        }
+        any = true;
+        connection->bytes_received += (uint64_t)count;
+        arrival.stream_end = connection->bytes_received;
+        if (context->kernel_stamps)
+            arrival.rx = client_stamps_receive(&message);
+        if (!take_bytes(connection, (size_t)count, &arrival)) {
+            connection_end(connection, LOSS_MALFORMED, "a reply that the protocol does not allow");
+            return true;
+        }
+        if (connection->parser.closing && !connection->parser.in_reply) {
+            connection_end(connection, LOSS_CLOSED, "the server said that it closes it");
+            return true;
+        }
+        if ((size_t)count < context->receive_bytes)
+            break; // a short read empties the socket: the next bytes bring the next edge
+        if (i + 1 == READS_AT_ONCE) {
+            event_active(connection->event, EV_READ, 0);
+            break;
+        }
+    }
+    return any;
+}
+
+// Whether the NIC's stamp may still follow the kernel's of the same bytes. A NIC that accepts every
+// setting and delivers nothing is not waited for any longer.
+static bool hardware_may_follow(const struct connection_context *context)
+{
+    enum { PATIENCE = 64 };
+    return context->hardware_stamps &&
+           (context->counts->tx_hardware || context->counts->tx_software < PATIENCE);
+}
+
+int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc)
+{
+    struct connection_context *context = connection->context;
+    unsigned stamps;
+    if (!connection_is_open(connection))
+        return 0;
+    int taken = stamp_reader_take(context->reader, connection->socket_fd, &stamps);
+    for (unsigned i = 0; i < stamps; i++) {
+        const struct tx_stamp *stamp = &context->reader->stamps[i];
+        bool hardware = stamp->at.source == STAMP_HARDWARE;
+        uint64_t *count = hardware ? &context->counts->tx_hardware : &context->counts->tx_software;
+        *count += 1;
+        const struct stamp_wait *wait = stamp_waits_match(
+            connection->waits, stamp->last_byte, hardware || !hardware_may_follow(context));
+        for (uint32_t k = 0; wait && k < wait->requests; k++) {
+            struct sample *sample = connection_sample(connection, wait->first_slot + k);
+            sample->tx_ns = stamp->at.ns;
+            sample->tx_source = (uint8_t)stamp->at.source;
+        }
+    }
+    context->counts->foreign_errors += (unsigned)taken - stamps;
+    connection->waits->oldest_tsc = now_tsc;
+    return taken;
+}

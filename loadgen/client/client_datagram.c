@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/client_datagram.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "base/tsc.h"
+#include "loadgen/client/client_connection_internal.h"
+#include "workloads/memcached_udp.h"
+
+enum {
+    SEND_BATCH = 64,
+    RECEIVE_BATCH = 32,
+    READS_AT_ONCE = 16, // then the other connections get their turn
+    ASSEMBLIES = 64,    // replies of several datagrams under way at once
+    REPLY_SLACK = 1024, // of a reply, beside its value
+    LENGTH_BYTES = DATAGRAM_OVERHEAD - UDP_FRAME_BYTES,
+};
+
+struct assembly {
+    struct udp_assembly reply;
+    const struct client_connection *connection; // NULL: free
+    uint64_t number;                            // of the request it answers
+    uint64_t begin;                             // the first datagram of it that came
+};
+
+struct datagram_reader {
+    struct mmsghdr messages[RECEIVE_BATCH];
+    struct iovec buffers[RECEIVE_BATCH];
+    char control[RECEIVE_BATCH][STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
+    struct assembly assemblies[ASSEMBLIES];
+    unsigned under_way; // of those
+};
+
+struct datagram_reader *datagram_reader_new(char *buffer, size_t bytes, size_t reply_bytes)
+{
+    struct datagram_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return NULL;
+    size_t each = bytes / RECEIVE_BATCH;
+    for (unsigned i = 0; i < RECEIVE_BATCH; i++) {
+        reader->buffers[i] = (struct iovec){buffer + i * each, each};
+        reader->messages[i].msg_hdr =
+            (struct msghdr){.msg_iov = &reader->buffers[i], .msg_iovlen = 1};
+    }
+    for (unsigned i = 0; i < ASSEMBLIES; i++) {
+        if (udp_assembly_init(&reader->assemblies[i].reply, reply_bytes + REPLY_SLACK) < 0) {
+            datagram_reader_free(reader);
+            return NULL;
+        }
+    }
+    return reader;
+}
+
+void datagram_reader_free(struct datagram_reader *reader)
+{
+    if (!reader)
+        return;
+    for (unsigned i = 0; i < ASSEMBLIES; i++)
+        udp_assembly_fini(&reader->assemblies[i].reply);
+    free(reader);
+}
+
+// --- out -----------------------------------------------------------------------------------------
+
+size_t datagram_put(struct client_connection *connection, const struct request *request)
+{
+    char *at = connection->out + connection->out_end;
+    size_t room = connection->out_bytes - connection->out_end - DATAGRAM_OVERHEAD;
+    size_t bytes = connection->context->protocol->encode(request, at + DATAGRAM_OVERHEAD, room);
+    uint32_t length = (uint32_t)(UDP_FRAME_BYTES + bytes);
+    memcpy(at, &length, LENGTH_BYTES);
+    udp_frame_write(at + LENGTH_BYTES, (uint16_t)request->number);
+    return LENGTH_BYTES + length;
+}
+
+static void set_expiry(struct client_connection *connection, uint64_t ticks)
+{
+    double us = (double)ticks / connection->context->ticks_per_us;
+    const struct timeval wait = {(time_t)(us / 1e6), (suseconds_t)us % 1000000 + 1};
+    connection->expiry_set = event_add(connection->timer, &wait) == 0;
+}
+
+static void mark_sent(struct client_connection *connection, unsigned count, uint64_t before,
+                      uint64_t after)
+{
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t number = connection->sent++;
+        struct sample *sample = connection_sample(connection, number);
+        sample->send_tsc = before;
+        sample->sent_tsc = after;
+        sample->status = SAMPLE_TIMED_OUT; // until its reply comes
+        if (connection->waits)
+            stamp_waits_push(connection->waits, number, number, 1, after);
+    }
+    connection->bytes_sent = connection->sent;
+    if (!connection->expiry_set)
+        set_expiry(connection, connection->context->timeout_tsc);
+}
+
+// What waits in the output buffer, as messages. Returns how many.
+static unsigned gather(struct client_connection *connection, struct mmsghdr *messages,
+                       struct iovec *pieces)
+{
+    unsigned count = 0;
+    for (size_t at = connection->out_begin; at < connection->out_end && count < SEND_BATCH;
+         count++) {
+        uint32_t length;
+        memcpy(&length, connection->out + at, LENGTH_BYTES);
+        pieces[count] = (struct iovec){connection->out + at + LENGTH_BYTES, length};
+        messages[count].msg_hdr = (struct msghdr){.msg_iov = &pieces[count], .msg_iovlen = 1};
+        at += LENGTH_BYTES + length;
+    }
+    return count;
+}
+
+void datagram_flush(struct client_connection *connection)
+{
+    struct mmsghdr messages[SEND_BATCH];
+    struct iovec pieces[SEND_BATCH];
+    connection->blocked = false;
+    while (connection->out_begin < connection->out_end) {
+        unsigned count = gather(connection, messages, pieces);
+        uint64_t before = tsc_now();
+        int sent = sendmmsg(connection->socket_fd, messages, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && errno == ECONNREFUSED) { // of an earlier one; this read it away
+            connection->context->counts->datagrams_refused++;
+            continue;
+        }
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)) {
+            connection->blocked = true;
+            return;
+        }
+        if (sent < 0) {
+            connection_end(connection, LOSS_OTHER, strerror(errno));
+            return;
+        }
+        mark_sent(connection, (unsigned)sent, before, tsc_now());
+        for (int i = 0; i < sent; i++)
+            connection->out_begin += LENGTH_BYTES + pieces[i].iov_len;
+    }
+    connection->out_begin = connection->out_end = 0;
+}
+
+// --- in ------------------------------------------------------------------------------------------
+
+static struct assembly *find_assembly(struct client_connection *connection, uint64_t number)
+{
+    struct datagram_reader *reader = connection->context->datagrams;
+    for (unsigned i = 0; i < ASSEMBLIES && reader->under_way; i++)
+        if (reader->assemblies[i].connection == connection &&
+            reader->assemblies[i].number == number)
+            return &reader->assemblies[i];
+    return NULL;
+}
+
+static void free_assembly(struct datagram_reader *reader, struct assembly *assembly)
+{
+    if (!assembly || !assembly->connection)
+        return;
+    assembly->connection = NULL;
+    reader->under_way--;
+}
+
+static struct assembly *make_assembly(struct client_connection *connection, uint64_t number,
+                                      uint16_t count)
+{
+    struct datagram_reader *reader = connection->context->datagrams;
+    for (unsigned i = 0; i < ASSEMBLIES; i++) {
+        struct assembly *assembly = &reader->assemblies[i];
+        if (assembly->connection)
+            continue;
+        assembly->connection = connection;
+        assembly->number = number;
+        assembly->begin = connection->bytes_received - 1;
+        udp_assembly_begin(&assembly->reply, count);
+        reader->under_way++;
+        return assembly;
+    }
+    return NULL;
+}
+
+// The oldest requests that are settled need not be kept apart any more.
+static void pass_settled(struct client_connection *connection)
+{
+    while (connection->settled_ahead &&
+           connection_sample(connection, connection->answered)->status != SAMPLE_TIMED_OUT) {
+        connection->answered++;
+        connection->settled_ahead--;
+    }
+}
+
+static void settle(struct client_connection *connection, uint64_t number)
+{
+    free_assembly(connection->context->datagrams, find_assembly(connection, number));
+    connection->context->counts->in_flight--;
+    connection->settled_ahead++;
+    if (number == connection->answered)
+        pass_settled(connection);
+}
+
+static void take_whole(struct client_connection *connection, uint64_t number, uint64_t begin,
+                       const struct udp_piece *pieces, size_t count, const struct arrival *arrival)
+{
+    struct reply reply;
+    udp_reply_parse(connection->context->protocol, &connection->parser, number, pieces, count,
+                    &reply);
+    reply.begin = begin;
+    reply.end = connection->bytes_received;
+    connection_answer(connection, connection_sample(connection, number), &reply, arrival);
+    settle(connection, number);
+}
+
+// One of several datagrams of a reply.
+static void take_part(struct client_connection *connection, uint64_t number,
+                      const struct udp_frame *frame, const char *datagram, size_t bytes,
+                      const struct arrival *arrival)
+{
+    struct connection_counts *counts = connection->context->counts;
+    struct assembly *assembly = find_assembly(connection, number);
+    if (!assembly)
+        assembly = make_assembly(connection, number, frame->count);
+    if (!assembly) {
+        counts->datagrams_unassembled++;
+        return;
+    }
+    switch (udp_assembly_add(&assembly->reply, frame, datagram, bytes)) {
+    case UDP_UNDER_WAY:
+        return;
+    case UDP_AGAIN:
+        counts->datagrams_surplus++;
+        return;
+    case UDP_WHOLE:
+        take_whole(connection, number, assembly->begin, assembly->reply.pieces, frame->count,
+                   arrival);
+        return;
+    case UDP_IMPOSSIBLE:
+        take_whole(connection, number, assembly->begin, NULL, 0, arrival); // malformed
+        return;
+    }
+}
+
+static void take_datagram(struct client_connection *connection, struct mmsghdr *message,
+                          const struct arrival *arrival)
+{
+    struct connection_counts *counts = connection->context->counts;
+    const char *datagram = message->msg_hdr.msg_iov->iov_base;
+    size_t bytes = message->msg_len;
+    struct udp_frame frame;
+    connection->bytes_received++;
+    if ((message->msg_hdr.msg_flags & MSG_TRUNC) || !udp_frame_read(datagram, bytes, &frame)) {
+        counts->datagrams_malformed++;
+        return;
+    }
+    uint64_t number = connection->answered + (uint16_t)(frame.id - (uint16_t)connection->answered);
+    if (number >= connection->sent ||
+        connection_sample(connection, number)->status != SAMPLE_TIMED_OUT) {
+        counts->datagrams_surplus++;
+        return;
+    }
+    if (frame.count > 1) {
+        take_part(connection, number, &frame, datagram, bytes, arrival);
+        return;
+    }
+    const struct udp_piece whole = {datagram + UDP_FRAME_BYTES, bytes - UDP_FRAME_BYTES};
+    take_whole(connection, number, connection->bytes_received - 1, &whole, 1, arrival);
+}
+
+// Takes one batch. Returns how many datagrams it held; -1: there are none, or the connection ended.
+static int take_batch(struct client_connection *connection)
+{
+    struct connection_context *context = connection->context;
+    struct datagram_reader *reader = context->datagrams;
+    for (unsigned i = 0; i < RECEIVE_BATCH && context->kernel_stamps; i++) {
+        reader->messages[i].msg_hdr.msg_control = reader->control[i];
+        reader->messages[i].msg_hdr.msg_controllen = STAMP_CONTROL_BYTES;
+    }
+    int count =
+        recvmmsg(connection->socket_fd, reader->messages, RECEIVE_BATCH, MSG_DONTWAIT, NULL);
+    struct arrival arrival = {.tsc = tsc_now()};
+    if (count < 0 && errno == ECONNREFUSED) {
+        context->counts->datagrams_refused++;
+        return RECEIVE_BATCH; // there may be more behind it
+    }
+    if (count < 0 && errno != EAGAIN && errno != EINTR)
+        connection_end(connection, LOSS_OTHER, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        if (context->kernel_stamps)
+            arrival.rx = client_stamps_receive(&reader->messages[i].msg_hdr);
+        take_datagram(connection, &reader->messages[i], &arrival);
+    }
+    return count;
+}
+
+bool datagram_receive(struct client_connection *connection)
+{
+    bool any = false;
+    for (unsigned i = 0; connection_is_open(connection); i++) {
+        int count = take_batch(connection);
+        any |= count > 0;
+        if (count < RECEIVE_BATCH)
+            break; // the next datagram brings the next edge
+        if (i + 1 == READS_AT_ONCE) {
+            event_active(connection->event, EV_READ, 0);
+            break;
+        }
+    }
+    return any;
+}
+
+// --- what does not come --------------------------------------------------------------------------
+
+static void lose(struct client_connection *connection, struct sample *sample, uint64_t number)
+{
+    sample->status = SAMPLE_LOST;
+    connection->context->counts->lost[LOSS_UNANSWERED]++;
+    settle(connection, number);
+}
+
+void datagram_expire(struct client_connection *connection)
+{
+    uint64_t now = tsc_now(), limit = connection->context->timeout_tsc;
+    connection->expiry_set = false;
+    while (connection->answered < connection->sent) {
+        struct sample *oldest = connection_sample(connection, connection->answered);
+        uint64_t age = now - oldest->sent_tsc;
+        if (oldest->sent_tsc < now && age >= limit) {
+            lose(connection, oldest, connection->answered);
+            continue;
+        }
+        set_expiry(connection, oldest->sent_tsc < now ? limit - age : limit);
+        break;
+    }
+    if (connection->blocked)
+        connection_flush(connection);
+}
+
+void datagram_forget(struct client_connection *connection)
+{
+    struct datagram_reader *reader = connection->context->datagrams;
+    for (unsigned i = 0; i < ASSEMBLIES; i++)
+        if (reader->assemblies[i].connection == connection)
+            free_assembly(reader, &reader->assemblies[i]);
+    connection->settled_ahead = 0;
+    connection->expiry_set = false;
+}
