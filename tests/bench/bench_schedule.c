@@ -8,6 +8,10 @@
 // exponential distribution cannot be less than about 1 - exp(-c / mean gap): the bound. Lateness is
 // what a send is late beyond a queue in which every earlier send takes as long as it really took.
 //
+// The capture runs in the client's sends and beside them: the lateness of a client that is captured
+// is not its own. So every run is made twice, one way and the other in turn: the captured run says
+// what the wire saw, the other one how late the client is (lateness of both is printed).
+//
 // The same under two TCP congestion controls, because one that paces (bbr) may hold back what the
 // client has sent (reno is the only other one that a namespace may always choose); and the peers,
 // as they send, on the same capture.
@@ -204,6 +208,10 @@ static void match_wire(const struct bench_lab *lab, const struct sample *samples
     free(followers);
 }
 
+// capture: NULL, when nobody captured. A sender with a queue: it begins a request when it is due
+// and the sends before it are done, each in the time that it really took; requests that shared a
+// call begin with it. What a sender loses otherwise, between its sends, is lateness of its own, for
+// those too that queue up behind until it has caught up.
 static struct sends study_sends(const struct bench_lab *lab, const struct wire_capture *capture,
                                 const struct clock_pair pairs[2], double ticks_per_us)
 {
@@ -235,8 +243,10 @@ static struct sends study_sends(const struct bench_lab *lab, const struct wire_c
     out.late_us[0] = sorted_quantile(late, count, 0.5);
     out.late_us[1] = quantile_sorted(late, count, 0.99);
     out.call_us = sorted_quantile(calls, count, 0.5);
-    out.per_segment = (double)count / (double)capture->packets.count;
-    match_wire(lab, samples, count, capture, pairs, ticks_per_us, &out);
+    if (capture) {
+        out.per_segment = (double)count / (double)capture->packets.count;
+        match_wire(lab, samples, count, capture, pairs, ticks_per_us, &out);
+    }
     log_reader_close(&reader);
     free(late);
     free(calls);
@@ -251,44 +261,70 @@ static void check_capture(const struct wire_capture *capture, const char *what)
         bench_fail("%s: the capture lost %llu packets", what, (unsigned long long)capture->dropped);
 }
 
-static void run_ours(struct bench *bench, int control, double rate, int round)
+static void load(struct bench *bench, struct place *place, double rate, int round)
 {
-    struct place *place = &bench->places[control];
     static struct bench_outcome outcome;
     struct bench_command command;
-    struct wire_capture capture;
-    struct clock_pair pairs[2];
     bench_command(&command,
                   "%s/taillight load --server %s:%d --workload %s/workload.yaml --rate %.0f "
                   "--connections 16 --duration %.3fs --stamps user --seed %d --samples %s --json "
                   "--quiet",
                   bench_build(), bench_server_address(&place->lab), MEMCACHED_PORT, place->lab.dir,
                   rate, bench->seconds, round + 1, place->lab.dir);
+    bench_run(&place->lab, &command, &place->memcached, &outcome);
+    json_decref(bench_load_json(&outcome, &command));
+}
+
+// How late the client is when nobody captures.
+static void run_alone(struct bench *bench, int control, double rate, int round, const char *name)
+{
+    struct place *place = &bench->places[control];
+    struct bench_metrics *m = &bench->metrics;
+    load(bench, place, rate, round);
+    struct sends sends = study_sends(&place->lab, NULL, NULL, bench->ticks_per_us);
+    bench_add(m, "us", sends.late_us[0], "own_lateness_p50_%s", name);
+    bench_add(m, "us", sends.late_us[1], "own_lateness_p99_%s", name);
+}
+
+static void run_captured(struct bench *bench, int control, double rate, int round, const char *name)
+{
+    struct place *place = &bench->places[control];
+    struct bench_metrics *m = &bench->metrics;
+    struct wire_capture capture;
+    struct clock_pair pairs[2];
     pairs[0] = take_clock_pair();
     wire_begin(&capture, &place->lab, MEMCACHED_PORT);
-    bench_run(&place->lab, &command, &place->memcached, &outcome);
+    load(bench, place, rate, round);
     wire_end(&capture);
     pairs[1] = take_clock_pair();
     check_capture(&capture, "taillight");
-    json_decref(bench_load_json(&outcome, &command));
     struct shape shape = shape_of_packets(&capture, 0);
     struct sends sends = study_sends(&place->lab, &capture, pairs, bench->ticks_per_us);
     double c = isnan(sends.back_to_back) ? sends.call_us : sends.back_to_back;
-    char name[40];
-    snprintf(name, sizeof name, "%s_%.0fk", controls[control], rate / 1000);
-    struct bench_metrics *m = &bench->metrics;
     bench_add(m, "ratio", shape.cv, "cv_%s", name);
     bench_add(m, "distance", shape.ks, "ks_%s", name);
     bench_add(m, "distance", -expm1(-c / shape.mean_us) + 0.01, "ks_bound_%s", name);
     bench_add(m, "us", c, "send_cost_%s", name);
     bench_add(m, "us", shape.least_us, "least_gap_%s", name);
-    bench_add(m, "us", sends.late_us[0], "own_lateness_p50_%s", name);
-    bench_add(m, "us", sends.late_us[1], "own_lateness_p99_%s", name);
+    bench_add(m, "us", sends.late_us[0], "captured_lateness_p50_%s", name);
+    bench_add(m, "us", sends.late_us[1], "captured_lateness_p99_%s", name);
     bench_add(m, "requests", sends.per_segment, "requests_per_segment_%s", name);
     bench_add(m, "us", sends.wire_us[0], "send_to_wire_p50_%s", name);
     bench_add(m, "us", sends.wire_us[1], "send_to_wire_p99_%s", name);
     bench_add(m, "us", sends.wire_us[2], "send_to_wire_max_%s", name);
     wire_free(&capture);
+}
+
+static void run_ours(struct bench *bench, int control, double rate, int round)
+{
+    char name[40];
+    snprintf(name, sizeof name, "%s_%.0fk", controls[control], rate / 1000);
+    for (int i = 0; i < 2; i++) {
+        if ((i + round) % 2) // neither always comes first
+            run_alone(bench, control, rate, round, name);
+        else
+            run_captured(bench, control, rate, round, name);
+    }
 }
 
 // --- the peers -----------------------------------------------------------------------------------
@@ -351,19 +387,24 @@ static void prepare_place(struct place *place, const char *control)
 static void report(const struct bench *bench)
 {
     const struct bench_metrics *m = &bench->metrics;
-    printf("%-18s %6s %6s %6s %8s %9s %17s %26s\n", "", "CV", "KS", "bound", "c", "least gap",
-           "lateness p50/p99", "send to wire p50/p99/max");
+    printf(
+        "The gaps on the wire and the way to it: with a packet capture running. Lateness beyond\n"
+        "that of earlier sends: of runs without one, then, beside it, of the captured runs.\n");
+    printf("%-18s %6s %6s %6s %8s %9s %17s %17s %26s\n", "", "CV", "KS", "bound", "c", "least gap",
+           "lateness p50/p99", "captured p50/p99", "send to wire p50/p99/max");
     for (int r = 0; r < RATES; r++)
         for (int c = 0; c < CONTROLS; c++) {
             char name[40];
             snprintf(name, sizeof name, "%s_%.0fk", controls[c], rates[r] / 1000);
-            printf("%-6.0f/s %-9s %6.3f %6.3f %6.3f %6.1fus %7.1fus %7.1f/%6.1fus "
+            printf("%-6.0f/s %-9s %6.3f %6.3f %6.3f %6.1fus %7.1fus %7.1f/%6.1fus %7.1f/%6.1fus "
                    "%8.1f/%6.1f/%7.0fus\n",
                    rates[r], controls[c], bench_median(m, "cv_%s", name),
                    bench_median(m, "ks_%s", name), bench_median(m, "ks_bound_%s", name),
                    bench_median(m, "send_cost_%s", name), bench_median(m, "least_gap_%s", name),
                    bench_median(m, "own_lateness_p50_%s", name),
                    bench_median(m, "own_lateness_p99_%s", name),
+                   bench_median(m, "captured_lateness_p50_%s", name),
+                   bench_median(m, "captured_lateness_p99_%s", name),
                    bench_median(m, "send_to_wire_p50_%s", name),
                    bench_median(m, "send_to_wire_p99_%s", name),
                    bench_median(m, "send_to_wire_max_%s", name));
