@@ -7,6 +7,7 @@
 
 #include "analysis/diagnosis.h"
 #include "base/units.h"
+#include "experiments/experiment_hosts.h"
 #include "experiments/experiment_load.h"
 #include "experiments/experiment_tuning.h"
 #include "experiments/experiment_values.h"
@@ -14,41 +15,6 @@
 #include "experiments/yaml_position.h"
 
 // --- the parts -----------------------------------------------------------------------------------
-
-static int resolve_hosts(struct resolver *r)
-{
-    int hosts = yaml_child(r->source, yaml_root(r->source), "hosts");
-    if (r->spec->hosts_count == 0)
-        return yaml_error(r->source, hosts, r->err,
-                          "hosts: name one at least, e.g. `hosts: {client: {kind: netns}, server: "
-                          "{kind: netns}}`");
-    for (size_t i = 0; i < r->spec->hosts_count; i++) {
-        const struct host_entry *entry = &r->spec->hosts[i];
-        int node = yaml_entry(r->source, hosts, i);
-        struct experiment_host host = {.kind = entry->value.kind, .cores = r->machine};
-        int result = check_name(r, yaml_entry_key(r->source, hosts, i), entry->name,
-                                EXPERIMENT_PART_NAME_BYTES - 1);
-        if (result == 0 && host.kind == HOST_KIND_SSH)
-            result = yaml_error(r->source, yaml_child(r->source, node, "kind"), r->err,
-                                "kind: ssh is not in this version; use netns or local");
-        if (result == 0)
-            result =
-                resolve_cores(r, node, entry->value.cores, entry->value.cores_count, &host.cores);
-        if (result < 0)
-            return result;
-        snprintf(host.name, sizeof host.name, "%s", entry->name);
-        if (i > 0 && host.kind != r->experiment->hosts.items[0].kind)
-            return yaml_error(r->source, node, r->err,
-                              "`%s` is of kind %s and `%s` of kind %s, and no network joins them; "
-                              "make all hosts of one kind",
-                              host.name, host_kind_name(host.kind),
-                              r->experiment->hosts.items[0].name,
-                              host_kind_name(r->experiment->hosts.items[0].kind));
-        if (array_push(&r->experiment->hosts, host) < 0)
-            return out_of_memory(r);
-    }
-    return 0;
-}
 
 // Options of redis-server that keys of ours stand for, or that would take it out of our hands.
 static int check_redis_options(const struct resolver *r, int node, const struct server_spec *spec)
@@ -129,7 +95,8 @@ static int resolve_server(struct resolver *r, int node, const struct server_entr
     server->shim = yaml_key(r->source, node, "shim") ? spec->shim : true;
     server->memory_bytes = 256ull << 20;
     if ((result = check_server_kind(r, node, spec)) < 0 ||
-        (result = resolve_cores(r, node, spec->cores, spec->cores_count, &server->cores)) < 0)
+        (result = resolve_cores(r, node, &r->experiment->hosts.items[server->host], spec->cores,
+                                spec->cores_count, &server->cores)) < 0)
         return result;
     bool one_thread = spec->kind == SERVER_KIND_REDIS || spec->kind == SERVER_KIND_LABSERVER;
     server->threads = one_thread ? 1 : (uint64_t)CPU_COUNT(&server->cores);
@@ -182,7 +149,8 @@ static int resolve_neighbour(struct resolver *r, int node, const struct neighbou
     if (spec->command_count == 0)
         return yaml_error(r->source, node, r->err,
                           "a neighbour needs `command: [program, argument, ...]`");
-    if ((result = resolve_cores(r, node, spec->cores, spec->cores_count, &neighbour->cores)) < 0 ||
+    if ((result = resolve_cores(r, node, &r->experiment->hosts.items[neighbour->host], spec->cores,
+                                spec->cores_count, &neighbour->cores)) < 0 ||
         (result = resolve_duration(r, node, "start", spec->start, &neighbour->start_ns)) < 0 ||
         (result = resolve_duration(r, node, "stop", spec->stop, &neighbour->stop_ns)) < 0)
         return result;
@@ -339,7 +307,8 @@ static int resolve(struct resolver *r)
         (result = resolve_tuning(r)) < 0 || (result = resolve_capture(r)) < 0 ||
         (result = resolve_diagnose(r)) < 0 || (result = resolve_repetitions(r)) < 0)
         return result;
-    return resolve_load_ends(r);
+    result = resolve_load_ends(r);
+    return result < 0 ? result : check_hosts_meet(r);
 }
 
 // --- the whole -----------------------------------------------------------------------------------
@@ -372,6 +341,8 @@ void experiment_free(struct experiment *experiment)
     }
     for (size_t i = 0; i < experiment->neighbours.count; i++)
         array_free(&experiment->neighbours.items[i].command);
+    for (size_t i = 0; i < experiment->hosts.count; i++)
+        array_free(&experiment->hosts.items[i].ssh_options);
     array_free(&experiment->hosts);
     array_free(&experiment->servers);
     array_free(&experiment->neighbours);

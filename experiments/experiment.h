@@ -28,6 +28,12 @@ struct experiment_host {
     char name[EXPERIMENT_PART_NAME_BYTES];
     enum host_kind kind;
     cpu_set_t cores;
+    // Of kind ssh:
+    const char *address;           // where ssh goes: [user@]host
+    const char *nic;               // whose address servers get there; NULL: the one ssh reached
+    const char *directory;         // where what is copied there lies meanwhile
+    const char *ssh_config;        // a file, NULL: the user's own
+    struct word_array ssh_options; // as ssh's -o takes them
 };
 
 struct experiment_server {

@@ -26,7 +26,8 @@ static int resolve_agent(struct resolver *r, int node, const struct agent_entry 
                                 &spec->connections)) < 0 ||
         (result = resolve_count(r, node, "threads", entry->threads, 1, 1024, &spec->threads)) < 0)
         return result;
-    return resolve_cores(r, node, entry->cores, entry->cores_count, &spec->cores);
+    return resolve_cores(r, node, &r->experiment->hosts.items[agent->host], entry->cores,
+                         entry->cores_count, &spec->cores);
 }
 
 int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err)

@@ -23,8 +23,8 @@ static json_t *words_json(const struct word_array *words)
 
 static json_t *host_json(const struct experiment_host *host)
 {
-    return json_pack("{s:s, s:o}", "kind", host_kind_name(host->kind), "cores",
-                     cores_json(&host->cores));
+    return json_pack("{s:s, s:o, s:s*, s:s*}", "kind", host_kind_name(host->kind), "cores",
+                     cores_json(&host->cores), "ssh", host->address, "nic", host->nic);
 }
 
 static json_t *server_json(const struct experiment *experiment,
@@ -201,8 +201,10 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
     fprintf(out, "experiment %s (%s)%s%s\n", experiment->name, experiment->path,
             experiment->configuration[0] ? ": " : "", experiment->configuration);
     for (size_t i = 0; i < experiment->hosts.count; i++)
-        fprintf(out, "  host %s: %s, cores %s\n", experiment->hosts.items[i].name,
+        fprintf(out, "  host %s: %s%s%s, cores %s\n", experiment->hosts.items[i].name,
                 host_kind_name(experiment->hosts.items[i].kind),
+                experiment->hosts.items[i].address ? " " : "",
+                experiment->hosts.items[i].address ? experiment->hosts.items[i].address : "",
                 units_format_cores(&experiment->hosts.items[i].cores, text, sizeof text));
     print_servers(experiment, out);
     for (size_t i = 0; i < experiment->settings.count; i++)

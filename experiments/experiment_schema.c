@@ -63,8 +63,18 @@ static const cyaml_strval_t capture_backends[] = {{"auto", CAPTURE_BACKEND_AUTO}
 
 static const cyaml_schema_field_t host_fields[] = {
     // local: here, on 127.0.0.1. netns: here, in a network namespace made for the run. [local]
+    // ssh: another machine, through the user's own OpenSSH.
     WORD("kind", struct host_spec, kind, host_kinds),
-    TEXTS("cores", struct host_spec, cores), // what runs there runs on these: [0, "2-3"] [all]
+    TEXTS("cores", struct host_spec, cores),        // what runs there runs on these: [0, "2-3"]
+                                                    // [all; kind ssh: needed]
+    TEXT("address", struct host_spec, address),     // of kind ssh: [user@]host, or a name of ssh's
+                                                    // configuration; needed
+    TEXT("nic", struct host_spec, nic),             // whose IPv4 address its servers get
+                                                    // [that which ssh reached]
+    TEXT("directory", struct host_spec, directory), // where the program lies there for the run
+                                                    // [/tmp]
+    TEXT("ssh_config", struct host_spec, ssh_config),    // a file [the user's]
+    TEXTS("ssh_options", struct host_spec, ssh_options), // as ssh -o: ["Port=2222"] [none]
     CYAML_FIELD_END};
 
 static const cyaml_schema_field_t server_fields[] = {
@@ -234,7 +244,9 @@ static bool is_named(const char *path)
 // --- keys the design has and this version has not ------------------------------------------------
 
 static const char *const later_keys[] = {
-    "gates",      "hosts/*/address", "hosts/*/nic", "neighbours/*/load", "neighbours/*/workers",
+    "gates",
+    "neighbours/*/load",
+    "neighbours/*/workers",
     "load/steps",
 };
 

@@ -36,6 +36,12 @@ struct host_spec {
     enum host_kind kind;
     char **cores;
     unsigned cores_count;
+    char *address;
+    char *nic;
+    char *directory;
+    char *ssh_config;
+    char **ssh_options;
+    unsigned ssh_options_count;
 };
 
 struct server_spec {

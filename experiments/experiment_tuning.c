@@ -76,7 +76,7 @@ static int resolve_step_cores(const struct resolver *r, int node, char *const *t
                               const struct experiment_setting *setting, cpu_set_t *cores)
 {
     *cores = r->experiment->hosts.items[setting->host].cores;
-    return resolve_cores(r, node, texts, count, cores);
+    return resolve_cores(r, node, &r->experiment->hosts.items[setting->host], texts, count, cores);
 }
 
 static int resolve_irq_affinity(struct resolver *r, int node, const struct irq_affinity_spec *spec,

@@ -33,9 +33,9 @@ int resolve_rate(const struct resolver *r, int parent, const char *text, double 
 int resolve_word(const struct resolver *r, int parent, const char *key, const char *text,
                  const char *const *words, size_t count, const char **word);
 
-// The key `cores` of `parent`: a list of "0" or "0-2", each of this machine's.
-int resolve_cores(const struct resolver *r, int parent, char *const *texts, size_t count,
-                  cpu_set_t *cores);
+// The key `cores` of `parent`: a list of "0" or "0-2", each of the host's machine.
+int resolve_cores(const struct resolver *r, int parent, const struct experiment_host *host,
+                  char *const *texts, size_t count, cpu_set_t *cores);
 
 // Appends the words and a NULL.
 int resolve_words(const struct resolver *r, char *const *texts, size_t count,

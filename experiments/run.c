@@ -61,6 +61,10 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
 static int check_programs(const struct experiment *experiment, struct error *err)
 {
     const struct experiment_server *server = &experiment->servers.items[0];
+    for (size_t i = 0; i < experiment->hosts.count; i++)
+        if (experiment->hosts.items[i].kind == HOST_KIND_SSH)
+            return error_set(err, ERROR_INPUT, "host `%s`: runs over ssh are not in this version",
+                             experiment->hosts.items[i].name);
     if (experiment->hosts.items[0].kind == HOST_KIND_NETNS && !program_exists("ip"))
         return error_set(err, ERROR_FAILED,
                          "there is no command `ip`; install it: apt-get install "

@@ -217,9 +217,18 @@ static void later_keys_are_named(void **state)
     refuse(SMALLEST "gates: [{percentile: p99}]\n",
            "x.yaml:8:1: `gates` is not in this version; take it out");
     refuse("name: x\nhosts: {a: {kind: ssh}}\n",
-           "x.yaml:2:19: kind: ssh is not in this version; use netns or local");
+           "x.yaml:2:12: a host of kind ssh needs `address: user@host`, as ssh takes it");
     refuse("name: x\nhosts: {a: {kind: ssh, address: me@there}}\n",
-           "x.yaml:2:24: `address` is not in this version; take it out");
+           "x.yaml:2:12: a host of kind ssh needs `cores`, e.g. `cores: [0-3]`");
+    refuse("name: x\nhosts: {a: {kind: ssh, address: -oProxyCommand=x, cores: [0]}}\n",
+           "x.yaml:2:33: address: `-oProxyCommand=x` is not a [user@]host as ssh takes it");
+    refuse("name: x\nhosts: {a: {kind: ssh, address: x, cores: [0], directory: '/tmp/a b'}}\n",
+           "x.yaml:2:59: directory: `/tmp/a b` is not an absolute path of letters, digits, `.`, "
+           "`_`, `-` and `/`");
+    refuse("name: x\nhosts: {a: {kind: ssh, address: x, cores: [0], ssh_options: [-v]}}\n",
+           "x.yaml:2:62: ssh_options: `-v` is not one as in ssh_config(5): \"Port=2222\"");
+    refuse("name: x\nhosts: {a: {kind: local, address: me@there}}\n",
+           "x.yaml:2:26: `address` is for hosts of `kind: ssh`");
     refuse(SMALLEST "repetitions: {count: 5, restart: false}\n",
            "x.yaml:8:34: restart: every repetition is a run with a server of its own; `taillight "
            "load --repetitions` loads one that goes on running");
