@@ -11,8 +11,9 @@
 #include "loadgen/client/client_datagram.h"
 
 enum {
-    SENDS_AT_ONCE = 4,         // then the sockets are looked at again
-    REQUESTS_AT_ONCE = 64,     // in these together
+    CALLS_AT_ONCE = 4,         // a few due requests leave in calls of their own, more share these
+    CALLS_BEFORE_A_READ = 8,   // then a reply is read even though requests are due
+    REQUESTS_AT_ONCE = 64,     // in all calls of one round together
     NEAR_NS = 2000,            // a request this near: spin instead of polling
     QUIET_NS = 30000,          // nothing due for this long: time for TX stamps
     STAMPS_WORTHWHILE = 16,    // so many together, or ...
@@ -210,8 +211,8 @@ static unsigned count_due(const struct engine_worker *worker, uint64_t now)
 
 // Puts what is due and gives it to the kernel in at most that many send calls, one a connection. A
 // few requests go to as many connections; more than there are calls for, because the rate is higher
-// than that of single calls or because there was no room, share them.
-static void send_due(struct engine_worker *worker, uint64_t now, unsigned calls)
+// than that of single calls or because there was no room, share them. Returns how many calls.
+static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned calls)
 {
     unsigned due = count_due(worker, now), share = (due + calls - 1) / calls;
     while (due && worker->dirty_count < calls) {
@@ -230,7 +231,9 @@ static void send_due(struct engine_worker *worker, uint64_t now, unsigned calls)
         }
         engine_worker_list_room(worker, connection);
     }
+    calls = worker->dirty_count;
     flush_dirty(worker, now);
+    return calls;
 }
 
 // A closed loop: fills every connection that may be filled.
@@ -253,8 +256,20 @@ static uint64_t next_due(const struct engine_worker *worker)
                                                : UINT64_MAX;
 }
 
-// Replies wait on many connections at times; a request that is due does not wait for all of them to
-// be read.
+// Sends before reads: gives the kernel what is due, and what has become due meanwhile, while there
+// is room for it; but for so many calls that a client which falls behind reads replies as well.
+static void send_while_due(struct engine_worker *worker, uint64_t now, unsigned at_once)
+{
+    for (unsigned left = CALLS_BEFORE_A_READ; left && next_due(worker) <= now; now = tsc_now()) {
+        unsigned calls = send_due(worker, now, at_once < left ? at_once : left);
+        if (!calls)
+            return;
+        left -= calls;
+    }
+}
+
+// Replies wait on many connections at times; a request that is due waits for one of them to be read
+// at most.
 void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argument)
 {
     (void)socket_fd, (void)what;
@@ -264,9 +279,7 @@ void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argumen
     engine_worker_list_room(worker, connection);
     if (worker->shared->settings->closed_loop || !worker->room.count)
         return;
-    uint64_t now = tsc_now();
-    if (next_due(worker) <= now)
-        send_due(worker, now, 1);
+    send_while_due(worker, tsc_now(), 1);
 }
 
 // --- the run -------------------------------------------------------------------------------------
@@ -333,7 +346,7 @@ static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
         uint64_t due = next_due(worker), empty = worker->empty_poll_tsc;
         worker->context.progress = false;
         if (due <= now) {
-            send_due(worker, now, SENDS_AT_ONCE);
+            send_while_due(worker, now, CALLS_AT_ONCE);
             event_base_loop(worker->base, EVLOOP_NONBLOCK);
         } else if (due - now <= near) {
             _mm_pause();
