@@ -23,7 +23,7 @@ LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
 folders  := base workloads loadgen loadgen/client loadgen/agents profiler shim analysis analysis/code \
-            analysis/pt analysis/run analysis/report experiments
+            analysis/compare analysis/pt analysis/run analysis/report experiments
 preload  := $(wildcard shim/preload*.c)
 programs := workloads/labserver.c
 sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))

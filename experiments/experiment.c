@@ -11,6 +11,7 @@
 #include "experiments/experiment_load.h"
 #include "experiments/experiment_tuning.h"
 #include "experiments/experiment_values.h"
+#include "experiments/gates.h"
 #include "experiments/suggestion.h"
 #include "experiments/yaml_position.h"
 
@@ -305,7 +306,9 @@ static int resolve(struct resolver *r)
         (result = resolve_workload(r)) < 0 || (result = check_protocol(r)) < 0 ||
         (result = resolve_load(r)) < 0 || (result = resolve_neighbours(r)) < 0 ||
         (result = resolve_tuning(r)) < 0 || (result = resolve_capture(r)) < 0 ||
-        (result = resolve_diagnose(r)) < 0 || (result = resolve_repetitions(r)) < 0)
+        (result = resolve_diagnose(r)) < 0 || (result = resolve_repetitions(r)) < 0 ||
+        (result = gates_read(r->source, yaml_child(r->source, root, "gates"), &r->experiment->gates,
+                             r->err)) < 0)
         return result;
     result = resolve_load_ends(r);
     return result < 0 ? result : check_hosts_meet(r);
@@ -348,6 +351,7 @@ void experiment_free(struct experiment *experiment)
     array_free(&experiment->neighbours);
     array_free(&experiment->settings);
     array_free(&experiment->windows);
+    array_free(&experiment->gates);
     array_free(&experiment->load.agents);
     workload_free(&experiment->workload);
     experiment_spec_free(experiment->spec);

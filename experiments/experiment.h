@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "analysis/compare/gate.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "experiments/experiment_expand.h"
@@ -129,6 +130,7 @@ struct experiment {
     const char *slice;
     struct experiment_window_array windows;
     uint64_t repetitions;
+    struct gate_array gates;
     struct yaml_source *source;   // owns all the text above
     struct experiment_spec *spec; // the same
     char path[4096];              // of the file

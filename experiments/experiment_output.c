@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "experiments/experiment.h"
+#include "experiments/gates.h"
 #include "experiments/tuning.h"
 
 static json_t *cores_json(const cpu_set_t *cores)
@@ -122,13 +123,15 @@ json_t *experiment_to_json(const struct experiment *experiment)
         json_object_set_new(neighbours, experiment->neighbours.items[i].name,
                             neighbour_json(experiment, &experiment->neighbours.items[i]));
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:I}, s:o, s:{s:I, s:b}}", "name",
-        experiment->name, "source", experiment->path, "configuration", experiment->configuration,
-        "hosts", hosts, "servers", servers, "neighbours", neighbours, "tuning",
-        tuning_json(experiment), "workload", workload_to_json(&experiment->workload), "load",
-        load_json(experiment), "capture", "backend", capture_backend_name(experiment->backend),
-        "buffer_bytes", (json_int_t)experiment->buffer_bytes, "diagnose", diagnose_json(experiment),
-        "repetitions", "count", (json_int_t)experiment->repetitions, "restart", true);
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:I}, s:o, s:{s:I, s:b}, s:o}",
+        "name", experiment->name, "source", experiment->path, "configuration",
+        experiment->configuration, "hosts", hosts, "servers", servers, "neighbours", neighbours,
+        "tuning", tuning_json(experiment), "workload", workload_to_json(&experiment->workload),
+        "load", load_json(experiment), "capture", "backend",
+        capture_backend_name(experiment->backend), "buffer_bytes",
+        (json_int_t)experiment->buffer_bytes, "diagnose", diagnose_json(experiment), "repetitions",
+        "count", (json_int_t)experiment->repetitions, "restart", true, "gates",
+        gates_json(&experiment->gates));
 }
 
 static void print_command(const struct word_array *words, FILE *out)
@@ -236,4 +239,6 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
     if (experiment->repetitions > 1)
         fprintf(out, "  all of it %llu times, each with a server of its own\n",
                 (unsigned long long)experiment->repetitions);
+    for (size_t i = 0; i < experiment->gates.count; i++)
+        fprintf(out, "  gate: %s\n", gate_words(&experiment->gates.items[i], text, sizeof text));
 }

@@ -211,6 +211,15 @@ static const cyaml_schema_field_t repetitions_fields[] = {
     // Each with hosts, a server and a dataset of its own; only true is possible. [true]
     SWITCH("restart", struct repetitions_spec, restart), CYAML_FIELD_END};
 
+static const cyaml_schema_field_t gate_fields[] = {
+    TEXT("percentile", struct gate_spec, percentile),     // p99.9, or
+    TEXT("cause", struct gate_spec, cause),               // one with its role: nginx (A)
+    TEXT("max", struct gate_spec, max),                   // at most so long: 200us, or
+    TEXT("max_increase", struct gate_spec, max_increase), // so much more than the base: 5%
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t gate_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct gate_spec, gate_fields)};
+
 static const cyaml_schema_field_t experiment_fields[] = {
     TEXT("name", struct experiment_spec, name), // names the run folder; needed
     // Both are gone before the table sees a document (experiments/experiment_expand.h).
@@ -225,7 +234,8 @@ static const cyaml_schema_field_t experiment_fields[] = {
     INSIDE("capture", struct experiment_spec, capture, capture_fields),
     INSIDE("diagnose", struct experiment_spec, diagnose, diagnose_fields),
     INSIDE("repetitions", struct experiment_spec, repetitions, repetitions_fields),
-    CYAML_FIELD_END};
+    // What must not be exceeded; exit 3 when it is (docs/gates.md).
+    ENTRIES("gates", struct experiment_spec, gates, gate_value), CYAML_FIELD_END};
 
 static const cyaml_schema_value_t experiment_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct experiment_spec, experiment_fields)};
@@ -244,7 +254,6 @@ static bool is_named(const char *path)
 // --- keys the design has and this version has not ------------------------------------------------
 
 static const char *const later_keys[] = {
-    "gates",
     "neighbours/*/load",
     "neighbours/*/workers",
     "load/steps",

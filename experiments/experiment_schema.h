@@ -184,6 +184,13 @@ struct repetitions_spec {
     bool restart;
 };
 
+struct gate_spec {
+    char *percentile;
+    char *cause;
+    char *max;
+    char *max_increase;
+};
+
 struct experiment_spec {
     char *name;
     struct host_entry *hosts;
@@ -199,6 +206,8 @@ struct experiment_spec {
     struct capture_spec capture;
     struct diagnose_spec diagnose;
     struct repetitions_spec repetitions;
+    struct gate_spec *gates;
+    unsigned gates_count;
 };
 
 // Binds the document to a new struct. Unknown keys (with the nearest known one), keys of later

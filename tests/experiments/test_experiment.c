@@ -123,8 +123,11 @@ static void everything_is_read(void **state)
         " duration: 2s, seed: 7, stamps: user, timeout: 250ms}\n"
         "capture: {backend: none, buffer: 1MiB}\n"
         "diagnose: {slice: p20-p30, windows: [0s-1s, 1s-2s]}\n"
-        "repetitions: {count: 1}\n",
+        "repetitions: {count: 1}\n"
+        "gates: [{percentile: p99, max: 200us}, {cause: \"nginx (A)\", max_increase: 1us}]\n",
         &e);
+    assert_int_equal(e.gates.count, 2);
+    assert_string_equal(e.gates.items[1].name, "nginx (A)");
     assert_int_equal(e.hosts.items[1].kind, HOST_KIND_LOCAL);
     assert_int_equal(e.servers.items[0].threads, 2);
     assert_int_equal(e.servers.items[0].memory_bytes, 64 << 20);
@@ -214,8 +217,6 @@ static void wrong_shapes_are_placed(void **state)
 static void later_keys_are_named(void **state)
 {
     (void)state;
-    refuse(SMALLEST "gates: [{percentile: p99}]\n",
-           "x.yaml:8:1: `gates` is not in this version; take it out");
     refuse("name: x\nhosts: {a: {kind: ssh}}\n",
            "x.yaml:2:12: a host of kind ssh needs `address: user@host`, as ssh takes it");
     refuse("name: x\nhosts: {a: {kind: ssh, address: me@there}}\n",

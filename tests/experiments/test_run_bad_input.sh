@@ -31,8 +31,8 @@ broken 's/cores: \[0\]/cores: [4000]/'
 refused 2 'bad.yaml:[0-9]+:[0-9]+: cores: "4000"|has no core 4000' "$taillight" run "$work/bad.yaml"
 broken 's/kind: netns/kind: ssh/'
 refused 2 'bad.yaml:[0-9]+:[0-9]+: a host of kind ssh needs `address: user@host`' "$taillight" run "$work/bad.yaml"
-echo 'gates: []' >>"$work/bad.yaml"
-refused 2 'bad.yaml:[0-9]+:1: `gates` is not in this version' "$taillight" run "$work/bad.yaml"
+broken 's/^workload:/gates: [{percentile: p99}]\nworkload:/'
+refused 2 'bad.yaml:[0-9]+:9: a gate has `max` or `max_increase`' "$taillight" run "$work/bad.yaml"
 printf 'name: [\n' >"$work/bad.yaml"
 refused 2 'bad.yaml:2:1: ' "$taillight" run "$work/bad.yaml"
 head -c 3000 /dev/urandom >"$work/bad.yaml"

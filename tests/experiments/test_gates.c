@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+//
+// Gates as they are written: what they come to, and what is said about wrong ones.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "experiments/gates.h"
+
+static int read_text(const char *text, struct gate_array *gates, struct error *err)
+{
+    struct yaml_source *source;
+    *gates = (struct gate_array){0};
+    int result = yaml_source_parse("g.yaml", text, strlen(text), &source, err);
+    if (result < 0)
+        return result;
+    result = gates_read(source, yaml_child(source, yaml_root(source), "gates"), gates, err);
+    yaml_source_close(source);
+    return result;
+}
+
+static void refuse(const char *text, const char *sentence)
+{
+    struct gate_array gates;
+    struct error err = {0};
+    assert_int_equal(read_text(text, &gates, &err), -ERROR_INPUT);
+    assert_string_equal(err.text, sentence);
+    array_free(&gates);
+}
+
+static void every_kind_is_read(void **state)
+{
+    (void)state;
+    struct gate_array gates;
+    struct error err = {0};
+    char words[120];
+    assert_int_equal(read_text("gates:\n"
+                               "  - {percentile: p99, max_increase: 5%}\n"
+                               "  - {percentile: p99.9, max: 200us}\n"
+                               "  - {cause: \"head-of-line blocking (A)\", max: 10us}\n"
+                               "  - {cause: nginx (R), max_increase: 1ms}\n",
+                               &gates, &err),
+                     0);
+    assert_int_equal(gates.count, 4);
+    assert_true(gates.items[0].quantile == 0.99 && gates.items[0].value == 0.05);
+    assert_true(fabs(gates.items[1].quantile - 0.999) < 1e-12 && gates.items[1].value == 200000);
+    assert_int_equal(gates.items[2].subject, GATE_CAUSE);
+    assert_true(gates.items[2].value == 10000);
+    assert_true(gates.items[3].limit == GATE_MAX_INCREASE && gates.items[3].value == 1e6);
+    assert_string_equal(gate_words(&gates.items[0], words, sizeof words), "p99 at most +5%");
+    assert_string_equal(gate_words(&gates.items[2], words, sizeof words),
+                        "head-of-line blocking (A) at most 10us");
+    array_free(&gates);
+    assert_int_equal(read_text("name: none\n", &gates, &err), 0);
+    assert_int_equal(gates.count, 0);
+}
+
+// What is written into a run's experiment.json is read back as it was.
+static void json_is_read_back(void **state)
+{
+    (void)state;
+    struct gate_array gates, again;
+    struct error err = {0};
+    assert_int_equal(read_text("gates: [{cause: \"a \\\"b\\\" é (A)\", max: 0.5us}, {percentile: "
+                               "p50, max_increase: 12.5 %}]",
+                               &gates, &err),
+                     0);
+    json_t *document = json_pack("{s:o}", "gates", gates_json(&gates));
+    char *text = json_dumps(document, JSON_INDENT(2));
+    assert_int_equal(read_text(text, &again, &err), 0);
+    assert_int_equal(again.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(again.items[i].name, gates.items[i].name);
+        assert_true(again.items[i].value == gates.items[i].value);
+        assert_int_equal(again.items[i].limit, gates.items[i].limit);
+    }
+    free(text);
+    json_decref(document);
+    array_free(&gates);
+    array_free(&again);
+}
+
+static void wrong_ones_are_placed(void **state)
+{
+    (void)state;
+    refuse("gates: {}", "g.yaml:1:8: `gates` takes a list: [{...}, {...}]");
+    refuse("gates: [p99]", "g.yaml:1:9: a gate is keys with values, e.g. `{percentile: p99, "
+                           "max_increase: 5%}` or `{cause: \"head-of-line blocking (A)\", max: "
+                           "10us}`");
+    refuse("gates: [{percentil: p99, max: 1us}]",
+           "g.yaml:1:10: unknown key `percentil`; did you mean `percentile`?");
+    refuse("gates: [{percentile: [p99], max: 1us}]",
+           "g.yaml:1:10: `percentile` takes a single value");
+    refuse("gates: [{percentile: p100, max: 1us}]",
+           "g.yaml:1:22: percentile: `p100` is not a percentile, like p99.9");
+    refuse("gates: [{percentile: p99}]", "g.yaml:1:9: a gate has `max` or `max_increase`, one of "
+                                         "them; write two gates for both");
+    refuse("gates: [{percentile: p99, max: 1}]",
+           "g.yaml:1:32: max: \"1\" is not a duration (write it like 10us, 250ms or 10s)");
+    refuse("gates: [{percentile: p99, max: 0us}]", "g.yaml:1:32: max: a limit of 0 cannot be kept");
+    refuse("gates: [{percentile: p99, max_increase: 5us}]",
+           "g.yaml:1:41: max_increase: `5us` is not a share above 0, like 5%; that nothing at all "
+           "was added cannot be shown");
+    refuse("gates: [{percentile: p99, max_increase: 0%}]",
+           "g.yaml:1:41: max_increase: `0%` is not a share above 0, like 5%; that nothing at all "
+           "was added cannot be shown");
+    refuse("gates: [{cause: nginx, max: 1us}]",
+           "g.yaml:1:17: cause: `nginx` is not a cause with its role, as the summary and the "
+           "comparison name them, like \"nginx (A)\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_is_read),
+        cmocka_unit_test(json_is_read_back),
+        cmocka_unit_test(wrong_ones_are_placed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
