@@ -53,6 +53,7 @@ struct settings {
     uint64_t began_tsc;
     double ticks_per_ns;
     struct item_store *store;
+    struct worker *workers;
     struct lab_fault fault;
     const char *fault_log;
 };
@@ -484,39 +485,45 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
     return status;
 }
 
+// Makes everything that the workers need, and begins them but for the first.
+static int start(struct settings *settings, struct error *err)
+{
+    settings->store = item_store_alloc();
+    struct worker *workers = settings->workers = calloc(settings->threads, sizeof *workers);
+    if (!settings->store || !workers)
+        return error_set(err, ERROR_FAILED, "out of memory for %u workers",
+                         (unsigned)settings->threads);
+    int status = 0;
+    for (unsigned i = 0; status == 0 && i < settings->threads; i++) {
+        workers[i].settings = settings;
+        status = open_worker(&workers[i], i, err);
+    }
+    if (status < 0)
+        return status;
+    settings->ticks_per_ns = tsc_measure_hz(50000000) / 1e9;
+    settings->began_tsc = tsc_now();
+    status = lab_fault_start(&settings->fault, settings->fault_log, err);
+    for (unsigned i = 1; status == 0 && i < settings->threads; i++)
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+            status = error_set(err, ERROR_FAILED, "cannot start worker %u", i);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct error err = {0};
     struct settings settings = {.threads = 1, .seed = 1};
     int status = parse_options(argc, argv, &settings, &err);
-    if (status != 0) {
-        if (status == 1)
-            print_usage(stdout);
-        return status == 1 ? 0 : error_report(&err);
-    }
-    settings.store = item_store_alloc();
-    struct worker *workers = calloc(settings.threads, sizeof *workers);
-    if (!settings.store || !workers) {
-        error_set(&err, ERROR_FAILED, "out of memory for %u workers", (unsigned)settings.threads);
-        return error_report(&err);
-    }
-    for (unsigned i = 0; i < settings.threads; i++) {
-        workers[i].settings = &settings;
-        if (open_worker(&workers[i], i, &err) < 0)
-            return error_report(&err);
-    }
-    settings.ticks_per_ns = tsc_measure_hz(50000000) / 1e9;
-    settings.began_tsc = tsc_now();
-    if (lab_fault_start(&settings.fault, settings.fault_log, &err) < 0)
-        return error_report(&err);
-    for (unsigned i = 1; i < settings.threads; i++) {
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
-            error_set(&err, ERROR_FAILED, "cannot start worker %u", i);
-            return error_report(&err);
-        }
+    if (status == 0)
+        status = start(&settings, &err);
+    if (status < 0)
+        exit(error_report(&err)); // not return: workers that have begun use the settings
+    if (status == 1) {
+        print_usage(stdout);
+        return 0;
     }
     puts("ready");
     fflush(stdout);
-    work(&workers[0]);
+    work(&settings.workers[0]);
     return 0;
 }
