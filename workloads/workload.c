@@ -39,9 +39,16 @@ static const cyaml_schema_field_t keys_fields[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_value_t probability_text = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, CYAML_UNLIMITED),
+};
+
 static const cyaml_schema_field_t values_fields[] = {
     CYAML_FIELD_MAPPING("size", CYAML_FLAG_OPTIONAL, struct workload_values_text, size,
                         distribution_text_fields),
+    CYAML_FIELD_SEQUENCE("small", CYAML_FLAG_OPTIONAL | CYAML_FLAG_POINTER | CYAML_FLAG_FLOW,
+                         struct workload_values_text, small, &probability_text, 1,
+                         WORKLOAD_SMALL_VALUES),
     CYAML_FIELD_END,
 };
 
@@ -291,17 +298,34 @@ static int resolve_times(const struct workload_text *text, struct workload *work
     return 0;
 }
 
+// A size given anew is that of all values, whatever small ones a preset had.
+static int resolve_values(const struct workload_values_text *text, struct workload *workload,
+                          struct error *err)
+{
+    double sum = 0;
+    int given = distribution_resolve(&text->size, UNIT_BYTES, "values.size",
+                                     &workload->value_size_bytes, err);
+    if (given < 0)
+        return -ERROR_INPUT;
+    if (given == 0 || text->small_count)
+        workload->small_value_count = text->small_count;
+    for (unsigned i = 0; i < text->small_count; i++) {
+        if (units_parse_number(text->small[i], &workload->small_values[i], err) < 0)
+            return error_prefix(err, "values.small");
+        sum += workload->small_values[i];
+    }
+    if (sum > 1 + 1e-9)
+        return error_set(err, ERROR_INPUT, "values.small: probabilities that add up to %.10g", sum);
+    return check_sizes(&workload->value_size_bytes, "values.size", 0, WORKLOAD_VALUE_BYTES_MAX,
+                       "a value", err);
+}
+
 static int resolve_all(const struct workload_text *text, struct workload *workload,
                        struct error *err)
 {
     if (resolve_protocol(text, workload, err) < 0 || resolve_mix(&text->mix, workload, err) < 0 ||
-        resolve_keys(&text->keys, workload, err) < 0)
-        return -ERROR_INPUT;
-    if (distribution_resolve(&text->values.size, UNIT_BYTES, "values.size",
-                             &workload->value_size_bytes, err) < 0)
-        return -ERROR_INPUT;
-    if (check_sizes(&workload->value_size_bytes, "values.size", 0, WORKLOAD_VALUE_BYTES_MAX,
-                    "a value", err) < 0)
+        resolve_keys(&text->keys, workload, err) < 0 ||
+        resolve_values(&text->values, workload, err) < 0)
         return -ERROR_INPUT;
     return resolve_times(text, workload, err);
 }
@@ -347,10 +371,23 @@ size_t workload_key(const struct workload *workload, uint64_t index, char *out)
     return bytes;
 }
 
+// The small values first; what is left of p decides among the others.
+static size_t value_size_at(const struct workload *workload, double p)
+{
+    double left = 1;
+    for (unsigned i = 0; i < workload->small_value_count; i++) {
+        if (p < workload->small_values[i])
+            return i;
+        p -= workload->small_values[i];
+        left -= workload->small_values[i];
+    }
+    p = p < left ? p / left : 0;
+    return size_at(&workload->value_size_bytes, fmin(p, 1 - 0x1p-53), 0, WORKLOAD_VALUE_BYTES_MAX);
+}
+
 size_t workload_value_bytes(const struct workload *workload, uint64_t index)
 {
-    return size_at(&workload->value_size_bytes, hash_fraction(index * HASH_USES + HASH_VALUE_SIZE),
-                   0, WORKLOAD_VALUE_BYTES_MAX);
+    return value_size_at(workload, hash_fraction(index * HASH_USES + HASH_VALUE_SIZE));
 }
 
 void workload_value(const struct workload *workload, uint64_t index, char *out)
@@ -406,8 +443,8 @@ size_t workload_key_bytes_max(const struct workload *workload)
 
 size_t workload_value_bytes_max(const struct workload *workload)
 {
-    return size_at(&workload->value_size_bytes, largest_fraction(workload, HASH_VALUE_SIZE), 0,
-                   WORKLOAD_VALUE_BYTES_MAX);
+    size_t largest = value_size_at(workload, largest_fraction(workload, HASH_VALUE_SIZE));
+    return largest + 1 < workload->small_value_count ? workload->small_value_count - 1 : largest;
 }
 
 // --- writing it down -----------------------------------------------------------------------------
@@ -429,6 +466,12 @@ json_t *workload_to_json(const struct workload *workload)
         distribution_to_json(&workload->key_size_bytes, UNIT_BYTES), "popularity", popularity,
         "values", "size", distribution_to_json(&workload->value_size_bytes, UNIT_BYTES), "arrivals",
         arrivals);
+    if (json && workload->small_value_count) {
+        json_t *small = json_array();
+        for (unsigned i = 0; i < workload->small_value_count; i++)
+            json_array_append_new(small, json_real(workload->small_values[i]));
+        json_object_set_new(json_object_get(json, "values"), "small", small);
+    }
     if (json && workload->pattern.kind != PATTERN_CONSTANT)
         json_object_set_new(
             json, "pattern",

@@ -36,6 +36,8 @@ enum { WORKLOAD_GET = 0, WORKLOAD_SET = 1, WORKLOAD_OPERATIONS = PROTOCOL_OPERAT
 
 enum { WORKLOAD_KEY_BYTES_MAX = 250, WORKLOAD_VALUE_BYTES_MAX = 1 << 20 };
 
+enum { WORKLOAD_SMALL_VALUES = 64 }; // sizes from 0 that may have a probability of their own
+
 // Owns the tables of its distributions: workload_free.
 struct workload {
     const struct protocol *protocol;
@@ -43,10 +45,12 @@ struct workload {
     uint64_t key_count;                   // 1 or more
     struct distribution key_size_bytes;   // results are clamped to what the protocol allows
     struct popularity popularity;         // rank 0, the most popular, is key 0
-    struct distribution value_size_bytes; // the same
-    struct distribution arrivals;         // gaps between requests; only their shape counts
-    struct rate_pattern pattern;          // of the rate over a run
-    bool service_given;                   // false: the server knows how long it works
+    struct distribution value_size_bytes; // the same, of those that are none of the small ones
+    double small_values[WORKLOAD_SMALL_VALUES]; // the probability of a value of so many bytes
+    unsigned small_value_count;
+    struct distribution arrivals; // gaps between requests; only their shape counts
+    struct rate_pattern pattern;  // of the rate over a run
+    bool service_given;           // false: the server knows how long it works
     struct distribution service_ns;
     char *recording; // a file whose times are sent again instead of arrivals; NULL: none
 };
@@ -66,6 +70,8 @@ struct workload_keys_text {
 };
 struct workload_values_text {
     struct distribution_text size;
+    char **small;
+    unsigned small_count;
 };
 struct workload_text {
     char *preset, *protocol;

@@ -151,8 +151,9 @@ static int check_value(struct source *source, yaml_node_t *node, const char *nam
     yaml_node_item_t *begin = node->data.sequence.items.start, *end = node->data.sequence.items.top;
     if (end - begin < (ptrdiff_t)schema->sequence.min ||
         end - begin > (ptrdiff_t)schema->sequence.max)
-        return error_at(source->path, node->start_mark, err, "%s must have %u values, not %td",
-                        name, schema->sequence.min, end - begin);
+        return error_at(source->path, node->start_mark, err, "%s must have %s%u values, not %td",
+                        name, schema->sequence.min < schema->sequence.max ? "1 to " : "",
+                        schema->sequence.max, end - begin);
     for (yaml_node_item_t *item = begin; item < end; item++) {
         int result = check_value(source, yaml_document_get_node(&source->document, *item), name,
                                  schema->sequence.entry, depth + 1, err);

@@ -44,6 +44,9 @@ static void assert_same(const struct workload *a, const struct workload *b)
     assert_true(a->popularity.exponent == b->popularity.exponent);
     const struct distribution *sizes[2][2] = {{&a->key_size_bytes, &b->key_size_bytes},
                                               {&a->value_size_bytes, &b->value_size_bytes}};
+    assert_int_equal(a->small_value_count, b->small_value_count);
+    for (unsigned i = 0; i < a->small_value_count; i++)
+        assert_true(a->small_values[i] == b->small_values[i]);
     assert_int_equal(a->arrivals.kind, b->arrivals.kind);
     assert_true(a->arrivals.second == b->arrivals.second);
     assert_int_equal(a->pattern.kind, b->pattern.kind);
@@ -146,6 +149,10 @@ static void faults_are_placed(void **state)
         {"values: {size: {empirical: /nonexistent.csv}}\n",
          ":1:17: values.size.empirical: cannot open"},
         {"values: {size: {fixed: 2MiB}}\n", ":1:17: values.size.fixed: 2097152 bytes, but a value"},
+        {"values: {small: 0.5}\n", ":1:17: small must be a list"},
+        {"values: {small: []}\n", ":1:17: small must have 1 to 64 values, not 0"},
+        {"values: {small: [0.5, x]}\n", ":1:10: values.small: \"x\" is not a number"},
+        {"values: {small: [0.5, 0.6]}\n", ":1:10: values.small: probabilities that add up to 1.1"},
         {"values: {size: {exponential: 0}}\n",
          ":1:17: values.size.exponential: 0 must be more than 0"},
         {"keys: {count: 1\n", ":2:1: not YAML: "},
@@ -172,6 +179,36 @@ static void odd_bytes_are_refused(void **state)
     }
 }
 
+static void small_values_come_before_the_others(void **state)
+{
+    (void)state;
+    static const char text[] = "values: {small: [0, 0.25, 0, 0.5], size: {fixed: 100}}\n";
+    static const char again[] = "preset: etc\nvalues: {size: {fixed: 2}}\n";
+    struct workload workload;
+    struct error err;
+    unsigned seen[101] = {0};
+    assert_int_equal(load_text(text, strlen(text), &workload, &err), 0);
+    for (uint64_t i = 0; i < workload.key_count; i++)
+        seen[workload_value_bytes(&workload, i)]++;
+    assert_int_equal(seen[1] + seen[3] + seen[100], workload.key_count);
+    assert_in_range(seen[1], 24500, 25500);
+    assert_in_range(seen[3], 49500, 50500);
+    assert_int_equal(workload_value_bytes_max(&workload), 100);
+    workload_free(&workload);
+    // A size of one's own is that of all values; and what is small may be the largest, too.
+    assert_int_equal(load_text(again, strlen(again), &workload, &err), 0);
+    for (uint64_t i = 0; i < workload.key_count; i++)
+        assert_int_equal(workload_value_bytes(&workload, i), 2);
+    workload_free(&workload);
+    static const char small_only[] =
+        "values: {small: [0.25, 0.25, 0.25, 0.25], size: {fixed: 1}}\n";
+    assert_int_equal(load_text(small_only, strlen(small_only), &workload, &err), 0);
+    assert_int_equal(workload_value_bytes_max(&workload), 3);
+    for (uint64_t i = 0; i < workload.key_count; i++)
+        assert_in_range(workload_value_bytes(&workload, i), 0, 3);
+    workload_free(&workload);
+}
+
 static void absent_file_is_named(void **state)
 {
     (void)state;
@@ -190,6 +227,7 @@ static void writing_and_reading_agree(void **state)
         "values: {size: {uniform: [0, 9]}}\n",
         "preset: etc\nprotocol: redis\nmix: {lrange: 1, hget: 0.25}\narrivals: uniform\n"
         "pattern: step:0.5,1,0.25\n",
+        "values: {small: [0.1, 0.2], size: {fixed: 20}}\n",
         "protocol: lab\nservice: bimodal:5us,1ms,0.125\nkeys: {size: {gev: [30.5, 8.25, -0.5]}}\n"
         "values: {size: {lognormal: [100, 0.5]}}\narrivals: gpd:0,16.0292,0.154971\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -329,6 +367,7 @@ int main(void)
         cmocka_unit_test(what_is_absent_is_the_default),
         cmocka_unit_test(faults_are_placed),
         cmocka_unit_test(odd_bytes_are_refused),
+        cmocka_unit_test(small_values_come_before_the_others),
         cmocka_unit_test(absent_file_is_named),
         cmocka_unit_test(writing_and_reading_agree),
         cmocka_unit_test(protocols_have_their_own_mixes),
