@@ -16,8 +16,8 @@ fail() {
     for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; tr '\r' '\n' <"$f" | tail -n 40; }; done
     exit 1
 }
-port=22260
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/workload.yaml"
 "$build/labserver" --port $port --service fixed:20us >"$dir/ready" 2>"$dir/server" &
 server=$!

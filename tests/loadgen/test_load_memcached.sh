@@ -17,16 +17,14 @@ fail() {
     exit 1
 }
 
-# A port nobody listens on, looked for from 21150 on.
-port=21150
-listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-while listening $port; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 
 start_server() {
     memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p $port &
     server=$!
     for _ in $(seq 100); do
-        listening $port && return
+        ports_listening $port && return
         sleep 0.05
     done
     fail 'memcached did not start'

@@ -15,13 +15,13 @@ fail() {
     cat "$dir"/out "$dir"/err "$dir"/log 2>/dev/null
     exit 1
 }
-port=21550
+. "$(dirname "$0")/../ports.sh"
+claim_port
 start() { # command ...; with PORT in its words
-    while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
     "${@//PORT/$port}" >"$dir/log" 2>&1 &
     server=$!
     for _ in $(seq 100); do
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
+        ports_listening $port && return
         sleep 0.05
     done
     fail "$1 does not listen"
@@ -30,7 +30,7 @@ stop() {
     kill "$server"
     wait "$server" 2>/dev/null
     server=0
-    port=$((port + 1))
+    claim_port
 }
 have() {
     command -v "$1" >/dev/null || { missing="$missing $1" && return 1; }
@@ -171,7 +171,7 @@ END
     printf 'protocol: http\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/http.yaml"
     # SSI makes nginx forget the length: the replies come in chunks.
     for ssi in 'ssi off;' 'ssi on; ssi_types *;'; do
-        while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+        claim_port
         sed "s|DIR|$dir|g; s|PORT|$port|g; s|SSI|$ssi|" "$dir/nginx.in" >"$dir/nginx.conf"
         rm -f "$dir/access.log"
         start nginx -p "$dir" -c "$dir/nginx.conf"

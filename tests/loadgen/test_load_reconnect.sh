@@ -18,12 +18,11 @@ fail() {
     for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; tail -n 40 "$f"; }; done
     exit 1
 }
-port=22110
-listening() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
-while listening; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 await_server() {
     for _ in $(seq 100); do
-        listening && return
+        ports_listening $port && return
         sleep 0.05
     done
     fail 'the server did not start'

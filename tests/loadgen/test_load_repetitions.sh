@@ -11,8 +11,8 @@ fail() {
     exit 1
 }
 command -v jq >/dev/null || { echo "there is no jq; install it: apt-get install jq" && exit 77; }
-port=22340
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 # Each start takes twice as long for a request as the one before: 0.5, 1, 2 ms.
 cat >"$dir/restart" <<EOF
 level=\$(cat "$dir/level" 2>/dev/null || echo 250)

@@ -17,8 +17,8 @@ fail() {
     for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; head -n 60 "$f"; }; done
     exit 1
 }
-port=22220
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/workload.yaml"
 load() {
     setsid -w bash -c 'echo -20 >/proc/self/autogroup; exec nice -n -20 "$@"' first \

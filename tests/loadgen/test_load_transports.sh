@@ -19,8 +19,8 @@ fail() {
     for f in "$dir"/out "$dir"/err "$dir"/log; do [ -s "$f" ] && { echo "--- $f"; tail -n 40 "$f"; }; done
     exit 1
 }
-port=22130
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 user=()
 [ "$(id -u)" -eq 0 ] && user=(-u root)
 stop() {

@@ -25,8 +25,8 @@ busy() {
 percent=$(busy)
 [ "$percent" -le 5 ] || { echo "this machine is in use: $percent % busy before the load"; exit 77; }
 
-port=21530
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 taskset -c 0 memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p $port &
 server=$!
 sleep 0.5

@@ -18,8 +18,8 @@ fail() {
     tail -n 20 "$dir/out" "$dir/err" 2>/dev/null
     exit 1
 }
-port=22451
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 memcached -u root -l 127.0.0.1 -U 0 -t 1 -p $port &
 server=$!
 sleep 0.5

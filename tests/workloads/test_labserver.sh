@@ -14,8 +14,8 @@ fail() {
     cat "$dir"/out "$dir"/err 2>/dev/null
     exit 1
 }
-port=21170
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 
 refused() {
     local expected=$1
