@@ -57,18 +57,46 @@ bool pause_after(const struct host_timeline *host, const struct thread_run *run,
     return true;
 }
 
+// Whether a fault's successor follows on it within a time: the length of both is known.
+static bool followed(const struct thread_moment *faults, size_t count, size_t at, int64_t within_ns)
+{
+    return at + 1 < count && faults[at].value &&
+           faults[at + 1].time_ns - faults[at].time_ns - faults[at].value < within_ns;
+}
+
+// Whether a fault and its successor have a storm on either side: the program gets hardly further
+// than to the next page.
+static bool amid_storm(const struct thread_moment *faults, size_t count, size_t at)
+{
+    enum { AROUND = 4 };
+    return at >= AROUND && at + 1 + AROUND < count &&
+           faults[at].time_ns - faults[at - AROUND].time_ns < PAGE_FAULT_PAUSE_NS &&
+           faults[at + 1 + AROUND].time_ns - faults[at + 1].time_ns < PAGE_FAULT_PAUSE_NS;
+}
+
+// When a fault is over, of those of one thread.
+static int64_t fault_end(const struct thread_moment *faults, size_t count, size_t at)
+{
+    const struct thread_moment *fault = &faults[at];
+    int64_t to =
+        fault->time_ns + fault->value + (fault->value ? PAGE_FAULT_RETURN_NS : PAGE_FAULT_MOST_NS);
+    if ((at + 1 < count && faults[at + 1].time_ns < to) ||
+        followed(faults, count, at, PAGE_FAULT_STORM_NS) ||
+        (followed(faults, count, at, PAGE_FAULT_PAUSE_NS) && amid_storm(faults, count, at)))
+        to = faults[at + 1].time_ns;
+    return to;
+}
+
 double page_fault_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                      int64_t end_ns)
 {
     size_t count = 0;
     const struct thread_moment *faults =
         host ? thread_moments_of(&host->faults, thread, &count) : NULL;
-    size_t i = faults ? thread_moments_before(faults, count, begin_ns - PAGE_FAULT_MOST_NS) : 0;
+    size_t i = faults ? thread_moments_before(faults, count, begin_ns) : 0;
     int64_t sum = 0;
-    for (; i < count && faults[i].time_ns < end_ns; i++) {
-        int64_t from = faults[i].time_ns, to = from + PAGE_FAULT_MOST_NS;
-        if (i + 1 < count && faults[i + 1].time_ns < to)
-            to = faults[i + 1].time_ns;
+    for (i -= i > 0; i < count && faults[i].time_ns < end_ns; i++) {
+        int64_t from = faults[i].time_ns, to = fault_end(faults, count, i);
         from = from < begin_ns ? begin_ns : from;
         to = to > end_ns ? end_ns : to;
         sum += to > from ? to - from : 0;

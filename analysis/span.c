@@ -17,6 +17,8 @@ void host_timeline_free(struct host_timeline *host)
         array_free(&host->cores.items[i].spans);
         array_free(&host->cores.items[i].outermost);
         array_free(&host->cores.items[i].handoffs);
+        array_free(&host->cores.items[i].handoff_sockets);
+        array_free(&host->cores.items[i].handoff_applications);
         array_free(&host->cores.items[i].traced);
     }
     array_free(&host->cores);

@@ -57,10 +57,12 @@ struct core_timeline {
     uint16_t core;
     bool scheduled; // its switches were captured: else what it ran is not known
     struct span_array spans;
-    struct index_array outermost;   // which spans have depth 0, ascending; only a shortcut for
-                                    // searching: may be left empty
-    bool linked;                    // every span knows its parent: a shortcut, too
-    struct time_array handoffs;     // when data was handed to any socket on this core, ascending
+    struct index_array outermost; // which spans have depth 0, ascending; only a shortcut for
+                                  // searching: may be left empty
+    bool linked;                  // every span knows its parent: a shortcut, too
+    struct time_array handoffs;   // when data was handed to any socket on this core, ascending
+    struct index_array handoff_sockets;      // which, by the kernel's id; may be left empty
+    struct index_array handoff_applications; // whose (applications.h); empty: everything is one's
     struct time_range_array traced; // when its function calls are known, ascending and disjoint:
                                     // elsewhere there are no SPAN_FUNCTIONs whatever ran
 };
@@ -102,7 +104,8 @@ struct host_timeline {
     struct thread_run_array runs;      // by thread, then by time
     struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
     struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
-    struct thread_moment_array faults; // page faults; all three by thread, then by time
+    struct thread_moment_array faults; // page faults; value: how long until it had its page, ns (0:
+                                       // nobody told); all three by thread, then by time
     uint64_t damaged;                  // records that are no event at all
     uint64_t unpaired;                 // exits without entry, or entries without exit: lost records
     uint64_t lost_intervals;           // SPAN_UNKNOWN spans

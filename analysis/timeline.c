@@ -24,6 +24,7 @@ struct builder {
     const struct time_source *clock;
     struct host_timeline *out;
     struct name_table names;
+    struct thread_moment_array processes; // by thread: the name of its process
     // The core at hand.
     struct core_timeline *core;
     uint32_t open[MAX_NESTED]; // indices of nested spans without an end yet
@@ -31,6 +32,7 @@ struct builder {
     uint32_t current; // the span of depth 0
     bool started;     // a switch was seen on this core
     int64_t last_ns;  // of the core's latest event
+    size_t fault;     // its latest page fault: index into out->faults
 };
 
 static const char *table_name(const char *const *names, size_t count, uint32_t id, const char *kind,
@@ -64,6 +66,25 @@ static int name_of(struct builder *builder, enum span_kind kind, const struct ev
         text = numbered, bytes = strlen(numbered);
     }
     return name_table_intern(&builder->names, text, bytes, number);
+}
+
+// A thread that is not its process's first is named by both: "memcached:mc-worker".
+static int task_name(struct builder *builder, const struct event *event, uint32_t *number)
+{
+    const struct thread_moment_array *processes = &builder->processes;
+    size_t count;
+    const struct thread_moment *told =
+        processes->count ? thread_moments_of(processes, event->id, &count) : NULL;
+    if (!told)
+        return name_of(builder, SPAN_TASK, event, number);
+    char text[64];
+    const char *process = builder->out->names.items[told[count - 1].value];
+    const char *own = event->payload.text;
+    int bytes = (int)sizeof event->payload.text;
+    bool same = strncmp(process, own, sizeof event->payload.text) == 0;
+    int length = same ? snprintf(text, sizeof text, "%s", process)
+                      : snprintf(text, sizeof text, "%s:%.*s", process, bytes, own);
+    return name_table_intern(&builder->names, text, (size_t)length, number);
 }
 
 static int push_span(struct builder *builder, struct span span)
@@ -177,7 +198,8 @@ static int take_switch(struct builder *builder, const struct event *event, int64
         return -1;
     enum span_kind kind = event->id == 0 ? SPAN_IDLE : SPAN_TASK;
     uint32_t name;
-    if (name_of(builder, kind, event, &name) < 0)
+    if ((kind == SPAN_IDLE ? name_of(builder, kind, event, &name)
+                           : task_name(builder, event, &name)) < 0)
         return -1;
     builder->started = true;
     builder->current = (uint32_t)builder->core->spans.count;
@@ -210,6 +232,17 @@ static int take_moment(struct thread_moment_array *moments, const struct event *
         moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
 }
 
+// Gives the core's latest page fault, if it is that thread's, its length.
+static void end_fault(struct builder *builder, uint32_t thread, int64_t time_ns)
+{
+    if (builder->fault >= builder->out->faults.count)
+        return;
+    struct thread_moment *fault = &builder->out->faults.items[builder->fault];
+    int64_t length = time_ns - fault->time_ns;
+    if (fault->thread == thread && fault->value == 0 && length < UINT32_MAX)
+        fault->value = (uint32_t)length;
+}
+
 static int take_event(struct builder *builder, const struct event *event, int64_t time_ns)
 {
     switch (event->kind) {
@@ -230,13 +263,19 @@ static int take_event(struct builder *builder, const struct event *event, int64_
     case EVENT_VECTOR_EXIT:
         return take_exit(builder, SPAN_VECTOR, event, time_ns);
     case EVENT_HANDOFF:
-        return array_push(&builder->core->handoffs, time_ns);
+        return array_push(&builder->core->handoff_sockets, event->id) < 0
+                   ? -1
+                   : array_push(&builder->core->handoffs, time_ns);
     case EVENT_BLOCKED:
         return take_moment(&builder->out->pauses, event, time_ns);
     case EVENT_MIGRATE:
         return take_moment(&builder->out->moves, event, time_ns);
     case EVENT_PAGE_FAULT:
+        builder->fault = builder->out->faults.count;
         return take_moment(&builder->out->faults, event, time_ns);
+    case EVENT_FAULT_END:
+        end_fault(builder, event->id, time_ns);
+        return 0;
     default:
         return 0; // segments and transmits open no span
     }
@@ -271,6 +310,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     builder->depth = 0;
     builder->current = 0;
     builder->started = false;
+    builder->fault = SIZE_MAX;
     int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
     builder->last_ns = first;
     if (push_unknown(builder, first, INT64_MAX, 0, "before the first switch", false) < 0)
@@ -351,9 +391,25 @@ static int index_threads(struct host_timeline *out)
     return 0;
 }
 
+// Whose the threads are, which is told on the core that each ran on first.
+static int take_processes(struct builder *builder, const struct event *events, size_t count)
+{
+    struct thread_moment_array *processes = &builder->processes;
+    for (size_t i = 0; i < count; i++) {
+        const struct event *event = &events[i];
+        struct thread_moment told = {.time_ns = (int64_t)event->time, .thread = event->id};
+        if (event->kind != EVENT_PROCESS)
+            continue;
+        if (name_of(builder, SPAN_TASK, event, &told.value) < 0 || array_push(processes, told) < 0)
+            return -1;
+    }
+    sort_moments(processes);
+    return 0;
+}
+
 static bool is_event(const struct event *event)
 {
-    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_MIGRATE;
+    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_FAULT_END;
 }
 
 // Orders pointers to the events by core, keeping the log's order; starts[c] is core c's first.
@@ -393,7 +449,7 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
     grouped = group_by_core(events, count, starts, &out->damaged);
     if (!grouped)
         goto done;
-    result = 0;
+    result = take_processes(&builder, events, count);
     for (size_t core = 0; core <= UINT16_MAX && result == 0; core++)
         if (starts[core + 1] > starts[core])
             result = build_core(&builder, (uint16_t)core, grouped + starts[core],
@@ -403,6 +459,7 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
 done:
     free(starts);
     free(grouped);
+    array_free(&builder.processes);
     name_table_fini(&builder.names);
     if (result < 0) {
         host_timeline_free(out);

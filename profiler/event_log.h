@@ -55,6 +55,13 @@ enum event_kind {
                         // recorded
     EVENT_MIGRATE = 16, // id: a thread that the scheduler moves, payload.a: the core it was on,
                         // payload.b: the core it goes to
+    // Whose a thread is.
+    EVENT_PROCESS = 17, // id: a thread that is not its process's first, before the first SWITCH to
+                        // it; payload: the name of the process (more than once is no harm)
+    // How long a page fault lasts.
+    EVENT_FAULT_END = 18, // id: the thread whose latest PAGE_FAULT on this core has got its page:
+                          // it ends now. Faults that change no page count (write to a shared page,
+                          // NUMA hints), and kernels before 6.2, tell of none
 };
 
 enum switch_flags {

@@ -35,6 +35,7 @@ const struct event_program event_programs[EVENT_PROGRAMS] = {
     {"irq_work_exit", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work", NULL},
     {"page_fault_user", EVENT_GROUP_FAULTS, false, "page faults of programs", NULL},
     {"page_fault_kernel", EVENT_GROUP_FAULTS, false, "page faults inside the kernel", NULL},
+    {"rss_stat", EVENT_GROUP_FAULTS, false, "how long page faults last", NULL},
     {"tcp_probe", EVENT_GROUP_RECEIVE, false, "M(n): the stamp of each segment", NULL},
     {"sk_data_ready", EVENT_GROUP_RECEIVE, false, "M(h): hand-off to the application",
      "sock_def_readable"},

@@ -20,7 +20,7 @@ enum event_group {
     EVENT_GROUPS_ALL = (1 << 6) - 1,
 };
 
-enum { EVENT_PROGRAMS = 26 };
+enum { EVENT_PROGRAMS = 27 };
 
 struct event_program {
     const char *name; // the program's and, but for the iterator, the tracepoint's

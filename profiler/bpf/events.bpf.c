@@ -52,6 +52,7 @@ struct {
 } streams SEC(".maps");
 
 struct core_ring rings[EVENTS_MAX_CORES];
+uint32_t told[EVENTS_TOLD]; // by the low bits of their number: threads whose process is recorded
 uint64_t sockets_dropped;
 const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
 const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)
@@ -59,8 +60,8 @@ const volatile bool can_cast;                      // the kernel has bpf_rdonly_
 // Free where the kernel has it; three calls to read a field each where not.
 extern void *bpf_rdonly_cast(void *object, __u32 type_id) __ksym __weak;
 
-// The number, in a register the compiler knows nothing of: what is computed from it stays behind the
-// comparison before, where older verifiers (6.1) still know its bounds.
+// The number, in a register the compiler knows nothing of: what is computed from it stays behind
+// the comparison before, where older verifiers (6.1) still know its bounds.
 static __always_inline uint64_t bounded(uint64_t number)
 {
     asm volatile("" : "+r"(number));
@@ -175,6 +176,27 @@ static __always_inline void record_blocked(struct core_ring *ring, uint32_t core
     record(ring, core, EVENT_BLOCKED, 0, (uint32_t)task->pid, call, state);
 }
 
+// Says once, more or less, whose a thread is that comes: its own name need not tell.
+static __always_inline void record_process(struct core_ring *ring, uint32_t core,
+                                           struct task_struct *task)
+{
+    uint32_t thread = (uint32_t)task->pid;
+    uint64_t slot = bounded(thread & (EVENTS_TOLD - 1));
+    if (slot >= EVENTS_TOLD || told[bounded(slot)] == thread)
+        return;
+    told[bounded(slot)] = thread;
+    const uint64_t *name = (const uint64_t *)task->group_leader->comm;
+    record(ring, core, EVENT_PROCESS, 0, thread, name[0], name[1]);
+}
+
+// A thread's number may be another's later.
+static __always_inline void forget_process(struct task_struct *task)
+{
+    uint64_t slot = bounded((uint32_t)task->pid & (EVENTS_TOLD - 1));
+    if (slot < EVENTS_TOLD)
+        told[bounded(slot)] = 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next)
 {
@@ -191,6 +213,10 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         ring->unseen_until = bpf_ktime_get_ns() + UNSEEN_WAIT_NS;
     if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))
         record_blocked(ring, core, previous, state);
+    if (state & TASK_DEAD)
+        forget_process(previous);
+    if (next->pid != next->tgid)
+        record_process(ring, core, next);
     uint64_t dropped = ring->dropped;
     const uint64_t *name = (const uint64_t *)next->comm;
     record(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
@@ -284,6 +310,7 @@ static __always_inline int record_fault(uint8_t user, unsigned long address, str
     if (!ring)
         return 0;
     uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
+    ring->faulting = thread;
     return record(ring, core, EVENT_PAGE_FAULT, user, thread, address, regs->ip);
 }
 
@@ -297,6 +324,21 @@ SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs)
 {
     return record_fault(0, address, regs);
+}
+
+// A fault that brings a page counts it, when all but the return is done.
+SEC("tp_btf/rss_stat")
+int BPF_PROG(rss_stat)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    if (!ring || !ring->faulting)
+        return 0;
+    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
+    if (ring->faulting != thread)
+        return 0;
+    ring->faulting = 0;
+    return record(ring, core, EVENT_FAULT_END, 0, thread, 0, 0);
 }
 
 // --- messages ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ enum {
     // Positions kept free when the fill is checked, for programs that interrupt one another between
     // that check and the reservation.
     EVENTS_SLACK = 64,
+    EVENTS_TOLD = 4096, // threads whose process was told of; a power of two
 };
 
 #define EVENTS_NO_THREAD 0xffffffffu
@@ -27,7 +28,8 @@ struct core_ring {
     uint32_t watched; // 1: scheduler, interrupt and page-fault events of this core are recorded
     uint32_t current; // the thread last recorded as switched in, or EVENTS_NO_THREAD
     uint64_t unseen_until; // takes are recorded until then, for what came in unseen
-    uint32_t reserved[4];
+    uint32_t faulting;     // the thread whose page fault began here last, until it has its page
+    uint32_t reserved[3];
 };
 _Static_assert(sizeof(struct core_ring) == 64, "one cache line, so that cores do not share one");
 

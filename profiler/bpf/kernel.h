@@ -29,6 +29,8 @@ struct task_struct {
     unsigned int __state;
     unsigned int flags;
     int pid;
+    int tgid;
+    struct task_struct *group_leader;
     char comm[16];
 } KERNEL_TYPE;
 

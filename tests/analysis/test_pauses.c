@@ -153,6 +153,41 @@ static void a_fault_lasts_until_the_next_within_bounds(void **state)
     assert_float_equal(page_fault_ns(NULL, 7, 0, 100000), 0, 0.1);
 }
 
+static void a_fault_ends_when_it_has_its_page(void **state)
+{
+    (void)state;
+    struct thread_moment faults[24] = {{.time_ns = 1000, .thread = 7, .value = 30000},
+                                       {.time_ns = 90000, .thread = 7, .value = 500}};
+    const struct host_timeline host = {.faults = {.items = faults, .count = 2}};
+    const double after = PAGE_FAULT_RETURN_NS;
+    assert_float_equal(page_fault_ns(&host, 7, 0, 200000), 30000 + 500 + 2 * after, 0.1);
+    assert_float_equal(page_fault_ns(&host, 7, 20000, 200000), 11000 + 500 + 2 * after, 0.1);
+    faults[1].time_ns =
+        1000 + 30000 + PAGE_FAULT_STORM_NS - 1; // what lies between is faulting, too
+    assert_float_equal(page_fault_ns(&host, 7, 0, 200000),
+                       30000 + PAGE_FAULT_STORM_NS - 1 + 500 + after, 0.1);
+}
+
+static void a_pause_amid_a_storm_is_the_storms(void **state)
+{
+    (void)state;
+    enum { STORM = 24, EACH_NS = 2000, PAUSE_NS = 60000 };
+    struct thread_moment faults[STORM];
+    const struct host_timeline host = {.faults = {.items = faults, .count = STORM}};
+    for (int pause_at = 0; pause_at < STORM; pause_at++) {
+        int64_t now = 0;
+        for (int i = 0; i < STORM; i++) {
+            now += i == pause_at && i > 0 ? PAUSE_NS : EACH_NS;
+            faults[i] = (struct thread_moment){.time_ns = now, .thread = 7, .value = 1000};
+        }
+        bool amid = pause_at > 4 && pause_at < STORM - 4;
+        double all = (STORM - 1) * EACH_NS + 1000 + PAGE_FAULT_RETURN_NS;
+        if (pause_at > 0)
+            all += amid ? PAUSE_NS - EACH_NS : 1000 + PAGE_FAULT_RETURN_NS - EACH_NS;
+        assert_float_equal(page_fault_ns(&host, 7, 0, 1000000), all, 0.1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +195,8 @@ int main(void)
         cmocka_unit_test(a_moved_thread_waits_elsewhere),
         cmocka_unit_test(page_faults_take_their_time),
         cmocka_unit_test(a_fault_lasts_until_the_next_within_bounds),
+        cmocka_unit_test(a_fault_ends_when_it_has_its_page),
+        cmocka_unit_test(a_pause_amid_a_storm_is_the_storms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

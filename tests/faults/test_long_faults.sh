@@ -7,10 +7,12 @@ need_faults
 print_header
 failed=0
 while read -r class; do
+    least=0
+    [ "$class" = "page-fault storm" ] && least=0.87
     for attempt in 1 2 3; do # a busy machine gets two more chances
         scores=$(fault_score "$class" 3s </dev/null) || { echo "$scores"; exit 1; }
         print_scores "$scores"
-        good_enough "$scores" 0.95 0.15 0.96 0 "$(column "$class" 6)" && continue 2
+        good_enough "$scores" 0.95 0.15 0.96 "$least" "$(column "$class" 6)" && continue 2
     done
     echo "not good enough: $scores"
     failed=1

@@ -8,6 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <arpa/inet.h>
@@ -537,6 +540,73 @@ static void test_switches(void **state)
     assert_true(mine >= ROUNDS / 2);
 }
 
+static void touch(char *pages, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 4096)
+        *(volatile char *)(pages + at) = 1;
+}
+
+static void *run_by_another_name(void *opaque)
+{
+    prctl(PR_SET_NAME, "another");
+    for (int i = 0; i < ROUNDS; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    *(uint32_t *)opaque = (uint32_t)gettid();
+    return NULL;
+}
+
+// Pages touched for the first time: each fault is told of, and that it has its page. A thread under
+// another name than its process's: whose it is, is told before it first runs.
+static void test_faults_and_processes(void **state)
+{
+    enum { PAGES = 200 };
+    struct scene *scene = *state;
+    struct error err = {0};
+    const struct events_capture_settings settings = {
+        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_FAULTS, .ring_bytes = 4 << 20};
+    struct events_capture *capture;
+    struct log_reader reader;
+    char path[128], comm[16] = "";
+    uint32_t thread = 0;
+    pthread_t other;
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    bool ends_known = false;
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++)
+        ends_known |= strcmp(event_programs[i].name, "rss_stat") == 0 &&
+                      events_capture_programs(capture)[i].attached;
+    char *pages =
+        mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    madvise(pages, PAGES * 4096, MADV_NOHUGEPAGE);
+    touch(pages, PAGES * 4096);
+    assert_int_equal(pthread_create(&other, NULL, run_by_another_name, &thread), 0);
+    pthread_join(other, NULL);
+    munmap(pages, PAGES * 4096);
+    assert_int_equal(events_capture_stop(capture, scene->dir, NULL, &err), 0);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/events.tlog", scene->dir);
+    assert_int_equal(
+        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    const struct event *events = reader.records;
+    size_t faults = 0, ends = 0, told = 0;
+    prctl(PR_GET_NAME, comm);
+    for (size_t i = 0; i < reader.count; i++) {
+        bool mine = events[i].id == (uint32_t)getpid();
+        faults += mine && events[i].kind == EVENT_PAGE_FAULT &&
+                  events[i].payload.a - (uint64_t)(uintptr_t)pages < PAGES * 4096;
+        ends += mine && events[i].kind == EVENT_FAULT_END;
+        if (events[i].id == thread && events[i].kind == EVENT_PROCESS)
+            told += strncmp(events[i].payload.text, comm, 16) == 0;
+    }
+    print_message("%zu of %d faults, %zu ends\n", faults, PAGES, ends);
+    assert_int_equal(faults, PAGES);
+    assert_true(!ends_known || ends >= PAGES);
+    assert_true(told >= 1);
+    log_reader_close(&reader);
+}
+
 // This test slept on purpose: each time its switch away is preceded by the call it slept in.
 static void test_what_threads_sleep_in(void **state)
 {
@@ -658,7 +728,8 @@ static void test_overflow(void **state)
     const struct event *events = reader.records;
     for (size_t i = 0; i < reader.count; i++)
         assert_true(events[i].kind == EVENT_SWITCH || events[i].kind == EVENT_WAKING ||
-                    events[i].kind == EVENT_BLOCKED || events[i].kind == EVENT_MIGRATE);
+                    events[i].kind == EVENT_BLOCKED || events[i].kind == EVENT_MIGRATE ||
+                    events[i].kind == EVENT_PROCESS);
     log_reader_close(&reader);
     json_decref(stats);
 }
@@ -732,6 +803,7 @@ int main(void)
         cmocka_unit_test(test_switches),
         cmocka_unit_test(test_what_threads_sleep_in),
         cmocka_unit_test(test_interrupts_nest),
+        cmocka_unit_test(test_faults_and_processes),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_drained_while_running),
         cmocka_unit_test(test_bad_settings),
