@@ -164,7 +164,7 @@ static int attribute_messages(struct diagnosis *out, struct decomposer *decompos
     for (size_t i = 0; i < out->messages.count && result == 0; i++) {
         struct diagnosed_message *message = &out->messages.items[i];
         const struct lifetime *life = &decomposer->in->lifetimes[message->lifetime];
-        const struct reference *reference = reference_of(references, life->operation);
+        const struct reference *reference = reference_of(references, life);
         message->deviation_ns = life->latency_ns - reference->latency_ns;
         explainer.shares.count = explainer.paths.count = 0;
         result = decompose(decomposer, message->lifetime, &explainer.shares, &explainer.paths);

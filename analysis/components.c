@@ -120,6 +120,16 @@ int64_t component_of_context(struct component_table *table, const struct span *s
     return number;
 }
 
+int64_t component_of_application(struct component_table *table,
+                                 const struct applications *applications, uint32_t application,
+                                 enum core_role role)
+{
+    struct component component = {.role = role, .class = CAUSE_BLOCKING, .explains = true};
+    memcpy(component.name, applications->items.items[application].name, sizeof component.name);
+    component.category = categories_of_context(table->categories, SPAN_TASK, component.name);
+    return find_or_add(table, &component);
+}
+
 int64_t component_of_function(struct component_table *table, const char *function,
                               enum function_anomaly anomaly, uint32_t within, const char *category)
 {

@@ -64,6 +64,12 @@ int64_t component_of_pause(struct component_table *table, uint32_t pause);
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role);
 
+// The component of another application than the message's at role R or A: its threads, or its
+// packets. -1: no memory.
+int64_t component_of_application(struct component_table *table,
+                                 const struct applications *applications, uint32_t application,
+                                 enum core_role role);
+
 // The component of a function that deviates within the component `within`: a cause only, no time is
 // ever given to it. -1: no memory.
 enum function_anomaly { FUNCTION_SLOWER, FUNCTION_MORE_CALLS, FUNCTION_UNEXPECTED, ANOMALIES };

@@ -59,18 +59,20 @@ void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int6
 struct walk {
     struct decomposer *decomposer;
     const struct lifetime *life;
+    const struct core_timeline *core;
     enum core_role role;
     // Role R.
     bool receiving;          // receive processing has begun
     int64_t last_handoff_ns; // of other data on that core before this message's
     // Role A.
-    uint32_t thread;           // that has the message now
-    int64_t runnable_since_ns; // when the thread was woken, INT64_MAX: not
-    bool replied;              // after the application's send call began
-    bool moved;                // it waits on another core than it ran on
+    uint32_t thread;             // that has the message now
+    int64_t runnable_since_ns;   // when the thread was woken, INT64_MAX: not
+    bool replied;                // after the application's send call began
+    bool moved;                  // it waits on another core than it ran on
+    const struct span *receiver; // the receive processing at hand
 };
 
-static bool is_application(const struct diagnosis_input *in, uint32_t thread)
+static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
 {
     size_t low = 0, high = in->application_thread_count;
     while (low < high) {
@@ -83,6 +85,16 @@ static bool is_application(const struct diagnosis_input *in, uint32_t thread)
             high = middle;
     }
     return false;
+}
+
+// A thread's application, where there are several; the message's own for every thread of the server
+// where there is one; else NO_APPLICATION.
+static uint32_t application_of(const struct walk *walk, uint32_t thread)
+{
+    const struct diagnosis_input *in = walk->decomposer->in;
+    if (in->applications && in->applications->items.count > 1)
+        return application_of_thread(in->applications, thread);
+    return is_server_thread(in, thread) ? walk->life->application : NO_APPLICATION;
 }
 
 // The context of a piece: its innermost span that is no function. Interrupts too short to be told
@@ -129,8 +141,59 @@ static void add_context(struct walk *walk, const struct span *context, int64_t b
     add(walk, component_of_context(walk->decomposer->table, context, walk->role), begin_ns, end_ns);
 }
 
+// Another application's time on the message's core.
+static void add_application(struct walk *walk, uint32_t application, int64_t begin_ns,
+                            int64_t end_ns)
+{
+    if (end_ns > begin_ns)
+        add(walk,
+            component_of_application(walk->decomposer->table, walk->decomposer->in->applications,
+                                     application, walk->role),
+            begin_ns, end_ns);
+}
+
+// The first hand-off on a core at `time_ns` or later.
+static size_t handoffs_before(const struct core_timeline *core, int64_t time_ns)
+{
+    size_t low = 0, high = core->handoffs.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (core->handoffs.items[middle] < time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Receive processing works for the hand-off that comes next: what it did for other applications is
+// theirs, the rest up to the last hand-off before end_ns is given to `rest`, as is all of it where
+// there is one application. Returns where that ends.
+static int64_t add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns,
+                           void rest(struct walk *walk, int64_t begin_ns, int64_t end_ns))
+{
+    const struct core_timeline *core = walk->core;
+    bool several = core->handoff_applications.count > 0;
+    for (size_t i = handoffs_before(core, begin_ns + 1);
+         several && i < core->handoffs.count && core->handoffs.items[i] <= end_ns; i++) {
+        uint32_t whose = core->handoff_applications.items[i];
+        int64_t until = core->handoffs.items[i];
+        if (whose == NO_APPLICATION || whose == walk->life->application)
+            rest(walk, begin_ns, until);
+        else
+            add_application(walk, whose, begin_ns, until);
+        begin_ns = until;
+    }
+    return begin_ns;
+}
+
 // --- role R: from M(n) to M(h) on the core that did the hand-off
 // -----------------------------------
+
+static void add_blocking_r(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+{
+    add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
+}
 
 static void visit_receive_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
                                int64_t end_ns, void *opaque)
@@ -146,28 +209,20 @@ static void visit_receive_core(const struct span *const *open, unsigned depth, i
         // What it did up to the hand-off before this message's was for others.
         int64_t turn = walk->last_handoff_ns;
         turn = turn < begin_ns ? begin_ns : turn > end_ns ? end_ns : turn;
+        begin_ns = add_packets(walk, begin_ns, turn, add_blocking_r);
         add(walk, COMPONENT_BLOCKING_R, begin_ns, turn);
         add_context(walk, context, turn, end_ns);
         walk->receiving = true;
-    } else if (context->kind == SPAN_TASK && is_application(walk->decomposer->in, context->id)) {
-        add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
     } else {
-        add_context(walk, context, begin_ns, end_ns);
-    }
-}
-
-// The last hand-off on a core before `time_ns`.
-static int64_t handoff_before(const struct core_timeline *core, int64_t time_ns)
-{
-    size_t low = 0, high = core->handoffs.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (core->handoffs.items[middle] < time_ns)
-            low = middle + 1;
+        uint32_t whose = context->kind == SPAN_TASK ? application_of(walk, context->id)
+                                                    : (uint32_t)NO_APPLICATION;
+        if (whose == NO_APPLICATION)
+            add_context(walk, context, begin_ns, end_ns);
+        else if (whose == walk->life->application)
+            add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
         else
-            high = middle;
+            add_application(walk, whose, begin_ns, end_ns);
     }
-    return low ? core->handoffs.items[low - 1] : INT64_MIN;
 }
 
 static void walk_receive_core(struct decomposer *decomposer, const struct lifetime *life,
@@ -181,15 +236,22 @@ static void walk_receive_core(struct decomposer *decomposer, const struct lifeti
         return;
     }
     decomposer->traced &= core_timeline_traced(core, begin_ns, end_ns);
+    size_t before = handoffs_before(core, life->stamp_ns[STAMP_HANDOFF]);
     struct walk walk = {.decomposer = decomposer,
                         .life = life,
+                        .core = core,
                         .role = ROLE_R,
-                        .last_handoff_ns = handoff_before(core, life->stamp_ns[STAMP_HANDOFF])};
+                        .last_handoff_ns = before ? core->handoffs.items[before - 1] : INT64_MIN};
     core_timeline_stacks(core, begin_ns, end_ns, visit_receive_core, &walk);
 }
 
 // --- role A: from M(h) on, on the cores that the message's thread ran on
 // ---------------------------
+
+static void add_receiver(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+{
+    add_context(walk, walk->receiver, begin_ns, end_ns);
+}
 
 static void visit_application_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
                                    int64_t end_ns, void *opaque)
@@ -204,6 +266,9 @@ static void visit_application_core(const struct span *const *open, unsigned dept
         add(walk, COMPONENT_IDLE_A, begin_ns, woken);
         add(walk, COMPONENT_WAKE_UP, woken, end_ns);
     } else if (context->kind != SPAN_TASK) {
+        walk->receiver = context;
+        if (is_receive_processing(walk, context))
+            begin_ns = add_packets(walk, begin_ns, end_ns, add_receiver);
         add_context(walk, context, begin_ns, end_ns);
     } else if (context->id == walk->thread) {
         if (walk->replied)
@@ -212,10 +277,14 @@ static void visit_application_core(const struct span *const *open, unsigned dept
             decompose_thread_time(walk->decomposer, walk->life, walk->thread, begin_ns, end_ns);
     } else if (walk->moved) {
         add(walk, COMPONENT_MIGRATION, begin_ns, end_ns);
-    } else if (is_application(walk->decomposer->in, context->id)) {
-        add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
     } else {
-        add_context(walk, context, begin_ns, end_ns);
+        uint32_t whose = application_of(walk, context->id);
+        if (whose == NO_APPLICATION)
+            add_context(walk, context, begin_ns, end_ns);
+        else if (whose == walk->life->application)
+            add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
+        else
+            add_application(walk, whose, begin_ns, end_ns);
     }
 }
 
@@ -223,6 +292,7 @@ static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int6
 {
     const struct core_timeline *core = host_timeline_core(walk->decomposer->in->server, number);
     walk->decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
+    walk->core = core;
     if (core && (core->scheduled || !walk->moved))
         core_timeline_stacks(core, begin_ns, end_ns, visit_application_core, walk);
     else

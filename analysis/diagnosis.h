@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/applications.h"
 #include "analysis/calls.h"
 #include "analysis/categories.h"
 #include "analysis/lifetime.h"
@@ -102,8 +103,9 @@ struct diagnosis_input {
     const struct lifetime *lifetimes; // of the whole run
     size_t lifetime_count;
     const struct host_timeline *server;  // NULL: nothing was captured
-    const uint32_t *application_threads; // threads of the server under test, ascending
+    const uint32_t *application_threads; // threads of the servers under test, ascending
     size_t application_thread_count;
+    const struct applications *applications; // theirs; NULL: there is one
     double granularity_ns;
     const struct application_calls *calls; // of the server, NULL: no shim log
     const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made

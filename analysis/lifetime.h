@@ -72,6 +72,7 @@ struct lifetime {
     uint32_t thread;     // the server thread that received it, 0 unknown
     uint32_t batch;      // that thread's epoll_wait return, 0 unknown
     uint16_t batch_position;
+    uint16_t application;  // whose message it is (applications.h); 0 where there is one
     uint32_t receive_call; // its receive and send call: indices into application_calls, or NO_CALL
     uint32_t send_call;
     uint32_t

@@ -223,15 +223,20 @@ static int build_operations(struct reference_set *set, struct decomposer *decomp
     return 0;
 }
 
+// Messages of the same application and operation are compared.
+static uint32_t kind_of(const struct lifetime *life)
+{
+    return (uint32_t)life->application << 16 | life->operation;
+}
+
 static struct ranked *rank(const struct lifetime *lifetimes, const uint64_t *candidates,
                            size_t count)
 {
     struct ranked *ranked = malloc((count ? count : 1) * sizeof *ranked);
     for (size_t i = 0; ranked && i < count; i++) {
         const struct lifetime *life = &lifetimes[candidates[i]];
-        ranked[i] = (struct ranked){.lifetime = candidates[i],
-                                    .latency_ns = life->latency_ns,
-                                    .operation = life->operation};
+        ranked[i] = (struct ranked){
+            .lifetime = candidates[i], .latency_ns = life->latency_ns, .operation = kind_of(life)};
     }
     return ranked;
 }
@@ -304,8 +309,9 @@ void reference_set_free(struct reference_set *set)
     array_free(&set->operations);
 }
 
-const struct reference *reference_of(const struct reference_set *set, uint16_t operation)
+const struct reference *reference_of(const struct reference_set *set, const struct lifetime *life)
 {
+    uint32_t operation = kind_of(life);
     for (size_t i = 0; i < set->operations.count; i++)
         if (set->operations.items[i].operation == operation)
             return &set->operations.items[i];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// What is normal: for each operation, the messages whose latency lies between its 40th and 60th
-// percentile in the same window, and how long each component and function takes in them, at the
-// median; and how far a message may be from that without being unusual, as robustly told: the
-// median absolute deviation, over messages of any latency (those of the band resemble each other).
+// What is normal: for each operation (of each application), the messages whose latency lies between
+// its 40th and 60th percentile in the same window, and how long each component and function takes
+// in them, at the median; and how far a message may be from that without being unusual, as robustly
+// told: the median absolute deviation, over messages of any latency (those of the band resemble
+// each other).
 #ifndef ANALYSIS_REFERENCE_H
 #define ANALYSIS_REFERENCE_H
 
@@ -18,7 +19,7 @@ struct normal {
 };
 
 struct reference {
-    uint32_t operation;
+    uint32_t operation;        // and application
     uint64_t count;            // messages in the band
     double latency_ns;         // their median
     struct normal *components; // by component; one beyond the end takes 0
@@ -49,8 +50,8 @@ typedef void reference_visitor(uint64_t lifetime, void *context);
 int reference_sample(const struct lifetime *lifetimes, const uint64_t *candidates, size_t count,
                      reference_visitor *each, void *context);
 
-// An operation's own reference, or the pooled one.
-const struct reference *reference_of(const struct reference_set *set, uint16_t operation);
+// The reference of a message's application and operation, or the pooled one.
+const struct reference *reference_of(const struct reference_set *set, const struct lifetime *life);
 
 static inline struct normal reference_component(const struct reference *reference,
                                                 uint32_t component)

@@ -140,7 +140,9 @@ static void read_core(struct reader *reader)
     for (size_t t = 0; t < in->application_thread_count; t++) {
         uint32_t thread = in->application_threads[t];
         size_t end, at;
-        if (thread == life->thread)
+        if (thread == life->thread ||
+            (in->applications && in->applications->items.count > 1 &&
+             application_of_thread(in->applications, thread) != life->application))
             continue;
         at = service_order_after(in->order, thread, life->stamp_ns[STAMP_HANDOFF], &end);
         if (end - at > LOOKED_AT)

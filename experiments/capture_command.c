@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 #include "profiler/events_capture.h"
 #include "profiler/function_recorder.h"
 #include "shim/message_collector.h"
+#include "shim/ring.h"
 
 enum {
     POLL_MS = 50, // rings of the default size last at least ten times as long
@@ -28,8 +30,10 @@ enum {
 };
 
 struct capture_options {
-    const char *out, *shim, *backend_name, *functions;
-    uint64_t port, buffer_bytes;
+    const char *out, *shim, *backend_name, *functions, *port_list;
+    uint16_t ports[RING_PORTS];
+    size_t port_count;
+    uint64_t buffer_bytes;
     cpu_set_t cores, helper_cores;
     bool no_events, need_events, quiet;
     struct capture_trace_options trace;
@@ -37,8 +41,9 @@ struct capture_options {
 
 static const struct option_spec options[] = {
     OPTION_STRING("out", 'o', "DIR", struct capture_options, out, "where the logs go; needed"),
-    OPTION_COUNT("port", 'p', "PORT", struct capture_options, port,
-                 "the server's TCP port; needed for kernel events and the shim"),
+    OPTION_STRING("port", 'p', "LIST", struct capture_options, port_list,
+                  "the servers' TCP ports, as in \"11211,6379\"; needed for kernel events and the "
+                  "shim"),
     OPTION_STRING(
         "backend", 'b', "NAME", struct capture_options, backend_name,
         "auto: events and intel_pt where possible; events, intel_pt or functions: or fail; none"),
@@ -125,6 +130,26 @@ static int choose_backends(struct capture *capture, struct error *err)
     return 0;
 }
 
+static int take_ports(struct capture_options *o, struct error *err)
+{
+    const char *at = o->port_list ? o->port_list : "";
+    while (*at) {
+        char *end;
+        unsigned long port = strtoul(at, &end, 10);
+        if (end == at || port < 1 || port > 65535 || (*end && *end != ',') ||
+            (*end == ',' && !end[1]))
+            return error_set(err, ERROR_INPUT,
+                             "--port: \"%s\" is not a list of ports from 1 to 65535", o->port_list);
+        if (o->port_count == RING_PORTS)
+            return error_set(err, ERROR_INPUT, "--port: %d ports at most", RING_PORTS);
+        o->ports[o->port_count++] = (uint16_t)port;
+        at = end + (*end == ',');
+    }
+    if (o->port_count == 0 && (!o->no_events || o->shim))
+        return error_set(err, ERROR_INPUT, "--port is needed, from 1 to 65535");
+    return 0;
+}
+
 static int check_options(struct capture *capture, int positional, char **argv, struct error *err)
 {
     struct capture_options *o = &capture->options;
@@ -135,8 +160,8 @@ static int check_options(struct capture *capture, int positional, char **argv, s
         return error_set(err, ERROR_INPUT, "--out DIR is needed");
     if (choose_backends(capture, err) < 0)
         return -ERROR_INPUT;
-    if ((o->port < 1 && (!o->no_events || o->shim)) || o->port > 65535)
-        return error_set(err, ERROR_INPUT, "--port is needed, from 1 to 65535");
+    if (take_ports(o, err) < 0)
+        return -ERROR_INPUT;
     if (o->no_events && o->need_events)
         return error_set(err, ERROR_INPUT, "events are both asked for and excluded");
     o->trace.cores = o->cores;
@@ -167,10 +192,9 @@ static void warn(struct capture *capture, const char *text)
 
 static int open_events(struct capture *capture, struct error *err)
 {
-    const uint16_t port = (uint16_t)capture->options.port;
     const struct events_capture_settings settings = {.cores = capture->options.cores,
-                                                     .ports = &port,
-                                                     .port_count = 1,
+                                                     .ports = capture->options.ports,
+                                                     .port_count = capture->options.port_count,
                                                      .ring_bytes = capture->options.buffer_bytes};
     char text[1200];
     if (capture->options.no_events)
@@ -239,7 +263,8 @@ static int arm(struct capture *capture, struct error *err)
     if (result == 0)
         clock_recorder_settle(&capture->clock);
     if (result == 0 && o->shim)
-        result = message_collector_create(o->shim, 0, (uint16_t)o->port, &capture->collector, err);
+        result =
+            message_collector_create(o->shim, 0, o->ports, o->port_count, &capture->collector, err);
     if (result == 0)
         result = open_events(capture, err);
     if (result == 0)
@@ -441,13 +466,16 @@ static int write_out(struct capture *capture, struct error *err)
     if (strlen(o->out) >= sizeof folder.path - 64)
         return error_set(err, ERROR_INPUT, "--out: the path is too long");
     snprintf(folder.path, sizeof folder.path, "%s", o->out);
+    json_t *ports = json_array();
+    for (size_t i = 0; i < o->port_count; i++)
+        json_array_append_new(ports, json_integer(o->ports[i]));
     capture->document =
-        json_pack("{s:s, s:i, s:s, s:{}, s:O}", "backend",
+        json_pack("{s:s, s:o, s:s, s:{}, s:O}", "backend",
                   capture->tracing     ? "intel_pt"
                   : capture->functions ? "functions"
                   : capture->events    ? "events"
                                        : "none",
-                  "port", (int)o->port, "cores",
+                  "ports", ports, "cores",
                   CPU_COUNT(&o->cores) ? units_format_cores(&o->cores, cores, sizeof cores) : "all",
                   "dropped", "warnings", capture->warnings);
     if (!capture->document)

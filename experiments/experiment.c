@@ -119,10 +119,9 @@ static int resolve_servers(struct resolver *r)
     if (r->spec->servers_count == 0)
         return yaml_error(r->source, servers, r->err,
                           "servers: name one, e.g. `servers: {cache: {kind: memcached}}`");
-    if (r->spec->servers_count > 1)
-        return yaml_error(r->source, yaml_entry_key(r->source, servers, 1), r->err,
-                          "servers: one server is what this version measures; others can be "
-                          "neighbours");
+    if (r->spec->servers_count > EXPERIMENT_SERVERS_MAX)
+        return yaml_error(r->source, yaml_entry_key(r->source, servers, EXPERIMENT_SERVERS_MAX),
+                          r->err, "servers: %d at most", EXPERIMENT_SERVERS_MAX);
     for (size_t i = 0; i < r->spec->servers_count; i++) {
         const struct server_entry *entry = &r->spec->servers[i];
         int result = check_name(r, yaml_entry_key(r->source, servers, i), entry->name,
@@ -135,6 +134,12 @@ static int resolve_servers(struct resolver *r)
         result = resolve_server(r, yaml_entry(r->source, servers, i), entry, &all->items[i]);
         if (result < 0)
             return result;
+        for (size_t k = 0; k < i; k++)
+            if (all->items[k].port == all->items[i].port)
+                return yaml_error(r->source, yaml_entry_key(r->source, servers, i), r->err,
+                                  "servers: `%s` and `%s` have the same port, %u; give one another "
+                                  "`port`",
+                                  all->items[k].name, all->items[i].name, all->items[i].port);
     }
     return 0;
 }
@@ -277,7 +282,10 @@ static int check_protocol(const struct resolver *r)
                                             [SERVER_KIND_REDIS] = {"redis"},
                                             [SERVER_KIND_LABSERVER] = {"memcached", "lab"},
                                             [SERVER_KIND_COMMAND] = {""}};
-    struct experiment_server *server = &r->experiment->servers.items[0];
+    struct experiment_server_array *servers = &r->experiment->servers;
+    for (size_t i = 0; i < servers->count; i++) // those that are not loaded speak their own
+        servers->items[i].protocol = spoken[servers->items[i].kind][0];
+    struct experiment_server *server = &servers->items[r->experiment->load.to];
     const char *protocol = r->experiment->workload.protocol->name;
     bool exactly = server->kind == SERVER_KIND_LABSERVER; // else redis-resp3, too
     server->protocol = protocol;
@@ -303,15 +311,16 @@ static int resolve(struct resolver *r)
         return result;
     snprintf(r->experiment->name, sizeof r->experiment->name, "%s", r->spec->name);
     if ((result = resolve_hosts(r)) < 0 || (result = resolve_servers(r)) < 0 ||
-        (result = resolve_workload(r)) < 0 || (result = check_protocol(r)) < 0 ||
-        (result = resolve_load(r)) < 0 || (result = resolve_neighbours(r)) < 0 ||
-        (result = resolve_tuning(r)) < 0 || (result = resolve_capture(r)) < 0 ||
-        (result = resolve_diagnose(r)) < 0 || (result = resolve_repetitions(r)) < 0 ||
+        (result = resolve_workload(r)) < 0 || (result = resolve_load(r)) < 0 ||
+        (result = resolve_neighbours(r)) < 0 || (result = resolve_tuning(r)) < 0 ||
+        (result = resolve_capture(r)) < 0 || (result = resolve_diagnose(r)) < 0 ||
+        (result = resolve_repetitions(r)) < 0 ||
         (result = gates_read(r->source, yaml_child(r->source, root, "gates"), &r->experiment->gates,
                              r->err)) < 0)
         return result;
-    result = resolve_load_ends(r);
-    return result < 0 ? result : check_hosts_meet(r);
+    if ((result = resolve_load_ends(r)) < 0 || (result = check_protocol(r)) < 0)
+        return result;
+    return check_hosts_meet(r);
 }
 
 // --- the whole -----------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ struct experiment_host {
     struct word_array ssh_options; // as ssh's -o takes them
 };
 
+enum { EXPERIMENT_SERVERS_MAX = 16 };
+
 struct experiment_server {
     char name[EXPERIMENT_PART_NAME_BYTES];
     size_t host;

@@ -16,8 +16,12 @@ static int resolve_load_target(struct resolver *r, int node, const struct load_s
     const char *names[64];
     char hint[400];
     r->experiment->load.to = 0;
+    if (!spec->to && servers->count > 1)
+        return yaml_error(r->source, node, r->err,
+                          "load: there are several servers; say which one is loaded: `to: %s`",
+                          servers->items[0].name);
     if (!spec->to)
-        return 0; // there is one server
+        return 0;
     for (size_t i = 0; i < servers->count; i++) {
         names[i] = servers->items[i].name;
         if (strcmp(names[i], spec->to) == 0) {

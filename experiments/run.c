@@ -19,7 +19,7 @@ enum { ARM_TIMEOUT_S = 60, CAPTURE_GRACE_S = 240 }; // to load its programs; to 
 
 struct host *run_server_host(struct run *run)
 {
-    return &run->hosts.items[run->experiment->servers.items[0].host];
+    return &run->hosts.items[run->experiment->servers.items[run->experiment->load.to].host];
 }
 
 struct host *run_load_host(struct run *run)
@@ -58,17 +58,8 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
 
 // --- before anything is started ------------------------------------------------------------------
 
-static int check_programs(const struct experiment *experiment, struct error *err)
+static int check_server_program(const struct experiment_server *server, struct error *err)
 {
-    const struct experiment_server *server = &experiment->servers.items[0];
-    for (size_t i = 0; i < experiment->hosts.count; i++)
-        if (experiment->hosts.items[i].kind == HOST_KIND_SSH)
-            return error_set(err, ERROR_INPUT, "host `%s`: runs over ssh are not in this version",
-                             experiment->hosts.items[i].name);
-    if (experiment->hosts.items[0].kind == HOST_KIND_NETNS && !program_exists("ip"))
-        return error_set(err, ERROR_FAILED,
-                         "there is no command `ip`; install it: apt-get install "
-                         "iproute2");
     const char *program = server_program(server->kind);
     if (program && !program_exists(program))
         return error_set(err, ERROR_FAILED,
@@ -78,6 +69,24 @@ static int check_programs(const struct experiment *experiment, struct error *err
     if (server->kind == SERVER_KIND_COMMAND && !program_exists(server->command.items[0]))
         return error_set(err, ERROR_FAILED, "the server `%s`: there is no command `%s`",
                          server->name, server->command.items[0]);
+    return 0;
+}
+
+static int check_programs(const struct experiment *experiment, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < experiment->hosts.count; i++)
+        if (experiment->hosts.items[i].kind == HOST_KIND_SSH)
+            return error_set(err, ERROR_INPUT, "host `%s`: runs over ssh are not in this version",
+                             experiment->hosts.items[i].name);
+    if (experiment->hosts.items[0].kind == HOST_KIND_NETNS && !program_exists("ip"))
+        return error_set(err, ERROR_FAILED,
+                         "there is no command `ip`; install it: apt-get install "
+                         "iproute2");
+    for (size_t i = 0; i < experiment->servers.count && result == 0; i++)
+        result = check_server_program(&experiment->servers.items[i], err);
+    if (result < 0)
+        return result;
     for (size_t i = 0; i < experiment->neighbours.count; i++) {
         const struct experiment_neighbour *neighbour = &experiment->neighbours.items[i];
         if (!program_exists(neighbour->command.items[0]))
@@ -150,7 +159,10 @@ static int tune(struct run *run, struct error *err)
 // Rings of the shim live in shared memory; the server's keeper removes them however the run ends.
 static int make_shim_directory(struct run *run, struct error *err)
 {
-    if (!run->experiment->servers.items[0].shim)
+    bool wanted = false;
+    for (size_t i = 0; i < run->experiment->servers.count; i++)
+        wanted |= run->experiment->servers.items[i].shim;
+    if (!wanted)
         return 0;
     int result = program_path_shim(run->shim, sizeof run->shim, err);
     if (result < 0)
@@ -163,20 +175,25 @@ static int make_shim_directory(struct run *run, struct error *err)
     return result;
 }
 
-static int start_server(struct run *run, struct error *err)
+static int start_server(struct run *run, size_t number, struct error *err)
 {
     char path[LOG_PATH_BYTES], name[100];
-    const struct experiment_server *plan = &run->experiment->servers.items[0];
+    const struct experiment_server *plan = &run->experiment->servers.items[number];
+    bool shim = plan->shim && run->shim_dir[0];
     progress_phase(run->progress, "starting the server `%s`", plan->name);
     snprintf(name, sizeof name, "logs/server-%s.log", plan->name);
     run_folder_path(&run->outcome->folder, name, path);
+    return server_start(&run->servers[number], plan, &run->hosts.items[plan->host],
+                        run_load_host(run), shim ? run->shim : NULL, shim ? run->shim_dir : NULL,
+                        path, &run->supervisor, &run->log, err);
+}
+
+static int start_servers(struct run *run, struct error *err)
+{
     int result = make_shim_directory(run, err);
-    if (result < 0)
-        return result;
-    bool shim = run->shim_dir[0] != '\0';
-    return server_start(&run->server, plan, run_server_host(run), run_load_host(run),
-                        shim ? run->shim : NULL, shim ? run->shim_dir : NULL, path,
-                        &run->supervisor, &run->log, err);
+    for (size_t i = 0; i < run->experiment->servers.count && result == 0; i++)
+        result = start_server(run, i, err);
+    return result;
 }
 
 json_t *run_first_line(const struct text_buffer *output)
@@ -226,21 +243,23 @@ static uint64_t buffer_bytes(struct run *run)
 
 static int start_capture(struct run *run, struct error *err)
 {
-    const struct experiment_server *server = &run->experiment->servers.items[0];
-    char out[LOG_PATH_BYTES], port[8], cores[256], helpers[256], buffer[32];
+    char out[LOG_PATH_BYTES], ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256],
+        buffer[32];
     const char *argv[24];
     size_t n = 0;
     progress_phase(run->progress, "arming the capture");
     run_folder_path(&run->outcome->folder, "server", out);
     run_folder_path(&run->outcome->folder, "logs/capture.log", run->capture_log);
-    snprintf(port, sizeof port, "%u", server->port);
+    for (size_t i = 0, used = 0; i < run->experiment->servers.count; i++)
+        used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%u", i ? "," : "",
+                                 run->experiment->servers.items[i].port);
     const char *const fixed[] = {
         run->self,
         "capture",
         "--out",
         out,
         "--port",
-        port,
+        ports,
         "--cores",
         units_format_cores(&run_server_host(run)->plan->cores, cores, sizeof cores),
         "--helper-cores",
@@ -292,7 +311,7 @@ static int stop_capture(struct run *run, struct error *err)
 static int run_phases(struct run *run, struct error *err)
 {
     int (*const phases[])(struct run *, struct error *) = {
-        look_around, start_hosts,   tune,     write_experiment, start_server,
+        look_around, start_hosts,   tune,     write_experiment, start_servers,
         run_prepare, start_capture, run_load, stop_capture,     write_experiment};
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         int result = phases[i](run, err);
@@ -309,7 +328,8 @@ static int tear_down(struct run *run, struct error *err)
         run_end_neighbour(run, &run->neighbours[i]);
     process_stop(&run->load, STOP_GRACE_MS);
     process_stop(&run->capture, STOP_GRACE_MS);
-    server_stop(&run->server, &run->supervisor);
+    for (size_t i = run->experiment->servers.count; i-- > 0;)
+        server_stop(&run->servers[i], &run->supervisor);
     return hosts_end(&run->hosts, &run->log, err);
 }
 
@@ -352,7 +372,9 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     run->outcome = outcome;
     run->progress = settings->progress;
     run->supervisor.signals = -1;
-    run->capture = run->load = run->server.process = (struct process){.input = -1, .output = -1};
+    run->capture = run->load = (struct process){.input = -1, .output = -1};
+    for (size_t i = 0; i < EXPERIMENT_SERVERS_MAX; i++)
+        run->servers[i].process = run->load;
     run->neighbours = calloc(experiment->neighbours.count + 1, sizeof *run->neighbours);
     int result = run->neighbours ? 0 : error_set(err, ERROR_FAILED, "out of memory");
     for (size_t i = 0; result == 0 && i < experiment->neighbours.count; i++)

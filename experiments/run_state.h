@@ -32,8 +32,8 @@ struct run {
     struct supervisor supervisor;
     struct command_log log;
     struct host_array hosts;
-    json_t *tuned; // what was tuned, and what not: experiment.json
-    struct server server;
+    json_t *tuned;                                 // what was tuned, and what not: experiment.json
+    struct server servers[EXPERIMENT_SERVERS_MAX]; // as the experiment's
     struct process capture;
     char capture_log[LOG_PATH_BYTES];
     struct process load;
@@ -45,7 +45,7 @@ struct run {
     bool capturing;
 };
 
-// The hosts of the server and of the load.
+// The hosts of the server that is loaded, and of the load.
 struct host *run_server_host(struct run *run);
 struct host *run_load_host(struct run *run);
 

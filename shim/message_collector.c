@@ -43,7 +43,7 @@ struct message_collector {
     char dir[400];
     int dir_fd;
     struct control_page *control;
-    uint16_t port;
+    uint16_t ports[RING_PORTS];
     uint64_t room; // calls that may still be kept
     uint64_t damaged;
     struct known_array known;
@@ -183,7 +183,7 @@ static int control_make(struct message_collector *collector, size_t ring_bytes, 
     control->ring_entries = entries_for(ring_bytes);
     control->ring_limit = ring_limit_for(control->ring_entries);
     control->owner = (uint32_t)getpid();
-    control->port = collector->port;
+    memcpy(control->ports, collector->ports, sizeof control->ports);
     control->magic = CONTROL_MAGIC;
     atomic_store(&control->state, CONTROL_ARMED);
     if (renameat(collector->dir_fd, "control.partial", collector->dir_fd, "control") < 0)
@@ -191,10 +191,13 @@ static int control_make(struct message_collector *collector, size_t ring_bytes, 
     return 0;
 }
 
-int message_collector_create(const char *dir, size_t ring_bytes, uint16_t port,
-                             struct message_collector **out, struct error *err)
+int message_collector_create(const char *dir, size_t ring_bytes, const uint16_t *ports,
+                             size_t port_count, struct message_collector **out, struct error *err)
 {
     *out = NULL;
+    if (port_count > RING_PORTS)
+        return error_set(err, ERROR_INPUT, "%zu ports: the shim watches %d at most", port_count,
+                         RING_PORTS);
     if (dir[0] == '\0' || strlen(dir) >= sizeof((struct message_collector *)0)->dir)
         return error_set(err, ERROR_INPUT, "the shim's directory '%.80s': 1 to 399 characters",
                          dir);
@@ -203,7 +206,8 @@ int message_collector_create(const char *dir, size_t ring_bytes, uint16_t port,
         return error_set(err, ERROR_FAILED, "out of memory for the message collector");
     strcpy(collector->dir, dir);
     collector->dir_fd = -1;
-    collector->port = port;
+    if (port_count)
+        memcpy(collector->ports, ports, port_count * sizeof *ports);
     collector->room = KEPT_CALLS_LIMIT;
     int result = directory_make(collector, err);
     if (result == 0)
@@ -385,7 +389,7 @@ int message_collector_finish(struct message_collector *collector, const char *ou
                              struct message_stats *stats, struct error *err)
 {
     memset(stats, 0, sizeof *stats);
-    struct message_notes notes = {.dir = collector->dir, .port = collector->port};
+    struct message_notes notes = {.dir = collector->dir, .ports = collector->ports};
     atomic_store(&collector->control->state, CONTROL_CLOSED);
     int result = collect(collector, true, err);
     // A call that saw the capture still on may be writing its record: that takes nanoseconds, or
@@ -398,7 +402,7 @@ int message_collector_finish(struct message_collector *collector, const char *ou
     struct message_merge merge = {0};
     if (result == 0)
         result = message_merge_write(collector->rings.items, collector->rings.count,
-                                     collector->port, stats->dropped, out_dir, &merge, err);
+                                     collector->ports, stats->dropped, out_dir, &merge, err);
     stats->calls = merge.calls;
     stats->connections = merge.connections;
     stats->unidentified = merge.unidentified;

@@ -56,9 +56,9 @@ struct message_stats {
 
 // Makes `dir` (whose parent exists, on a tmpfs) and arms it: servers may attach. One left behind
 // by a collector that died is taken over. ring_bytes: 0 for the default, rounded up to a power of
-// two entries; port: 0 for every accepted connection. On success *out is the caller's to free.
-int message_collector_create(const char *dir, size_t ring_bytes, uint16_t port,
-                             struct message_collector **out, struct error *err);
+// two entries; ports: none for every accepted connection. On success *out is the caller's to free.
+int message_collector_create(const char *dir, size_t ring_bytes, const uint16_t *ports,
+                             size_t port_count, struct message_collector **out, struct error *err);
 
 // From now on calls are recorded; before, bytes were only counted. A call that is under way, such
 // as a blocked receive, is counted too but not recorded.

@@ -28,7 +28,7 @@ static int identity_compare(const void *left, const void *right)
 }
 
 // All connections, sorted by process and own id, each once.
-static int identities_gather(struct ring_reader *const *rings, size_t count, uint16_t port,
+static int identities_gather(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
                              struct identity_array *out)
 {
     for (size_t r = 0; r < count; r++) {
@@ -52,7 +52,7 @@ static int identities_gather(struct ring_reader *const *rings, size_t count, uin
     out->count = kept;
     uint32_t id = 0;
     for (size_t i = 0; i < kept && id < UINT32_MAX; i++)
-        if (port == 0 || out->items[i].announcement.local_port == port)
+        if (ring_wants_port(ports, out->items[i].announcement.local_port))
             out->items[i].id = ++id;
     return 0;
 }
@@ -201,7 +201,7 @@ static int calls_write(struct cursor *heap, size_t count, const char *out_dir, u
     return log_writer_close(&writer, lost, err);
 }
 
-int message_merge_write(struct ring_reader *const *rings, size_t count, uint16_t port,
+int message_merge_write(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
                         uint64_t lost, const char *out_dir, struct message_merge *merge,
                         struct error *err)
 {
@@ -209,7 +209,7 @@ int message_merge_write(struct ring_reader *const *rings, size_t count, uint16_t
     struct identity_array identities = {0};
     struct cursor *heap = calloc(count + 1, sizeof *heap);
     int result = 0;
-    if (!heap || identities_gather(rings, count, port, &identities) < 0) {
+    if (!heap || identities_gather(rings, count, ports, &identities) < 0) {
         result = error_set(err, ERROR_FAILED, "out of memory for the calls of %zu threads", count);
         goto out;
     }

@@ -17,9 +17,10 @@ struct message_merge {
 };
 
 // Writes out_dir/connections.tlog and out_dir/calls.tlog. The rings' arrays are reordered and
-// rewritten. port: 0, or only connections to this local port (the others are left out, uncounted).
-// lost: how many calls are known to be missing, for the log's header; unidentified ones are added.
-int message_merge_write(struct ring_reader *const *rings, size_t count, uint16_t port,
+// rewritten. ports: RING_PORTS of them; only connections to these are kept (ring_wants_port),
+// uncounted. lost: how many calls are known to be missing, for the log's header; unidentified ones
+// are added.
+int message_merge_write(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
                         uint64_t lost, const char *out_dir, struct message_merge *merge,
                         struct error *err);
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/ring.h"
+
 bool process_has_io_uring(uint32_t process)
 {
     char path[64], target[64];
@@ -69,10 +71,13 @@ static void warn_unattached(struct message_stats *stats, const struct message_no
         accepted += stats->processes[i].connections;
     if (accepted > 0)
         return;
-    char names[128], where[32] = "";
+    char names[128], where[120] = "";
     names_list(stats, names, sizeof names);
-    if (notes->port)
-        snprintf(where, sizeof where, " on port %u", notes->port);
+    for (size_t i = 0; i < RING_PORTS && notes->ports[i]; i++) {
+        size_t used = strlen(where);
+        snprintf(where + used, sizeof where - used, "%s%u", i ? ", " : " on port ",
+                 notes->ports[i]);
+    }
     append(text, bytes,
            "the shim was loaded into %s, and saw no TCP connection accepted%s: is that the "
            "server, and does it use libc's calls?",

@@ -12,8 +12,8 @@
 
 struct message_notes {
     const char *dir;
-    uint16_t port;
-    int ring_errno; // why the last ring that failed did; 0: none failed
+    const uint16_t *ports; // RING_PORTS of them
+    int ring_errno;        // why the last ring that failed did; 0: none failed
 };
 
 // Fills stats->warning.

@@ -189,10 +189,9 @@ static bool connection_identify(int fd, const struct sockaddr *given, socklen_t 
     if (getsockname(fd, (struct sockaddr *)&local, &bytes) < 0 ||
         !address_read(&local, slot->local, &slot->local_port))
         return false;
-    uint16_t port = shim.port;
-    if (!port && atomic_load(&shim.control->state) != CONTROL_NONE)
-        port = (uint16_t)shim.control->port;
-    if (port && port != slot->local_port)
+    if (shim.port ? shim.port != slot->local_port
+                  : atomic_load(&shim.control->state) != CONTROL_NONE &&
+                        !ring_wants_port(shim.control->ports, slot->local_port))
         return false;
     bytes = sizeof protocol;
     if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) < 0 ||

@@ -28,12 +28,13 @@
 #define RING_MAGIC    0x31474e49524c4154ULL // "TALRING1"
 
 enum {
-    RING_VERSION = 1,
+    RING_VERSION = 2,
     RING_PAGE_BYTES = 4096,
     RING_ENTRY_BYTES = 64,
     RING_MIN_ENTRIES = 64,
     RING_MAX_ENTRIES = 1 << 22,
     RING_DEFAULT_BYTES = 4 << 20, // 65,536 calls
+    RING_PORTS = 16,              // servers of one capture
     RING_ANNOUNCEMENT = 128,      // an entry's kind beside enum call_kind: who a connection is
 };
 
@@ -51,8 +52,18 @@ struct control_page {
     uint64_t ring_entries;  // per ring, a power of two
     uint32_t ring_limit;    // rings one process may make
     uint32_t owner;         // the collector's pid
-    uint32_t port;          // watch only connections to this local port; 0: all
+    // Watch only connections to these local ports, up to a 0; none: to all.
+    uint16_t ports[RING_PORTS];
 };
+
+// Whether connections to a local port are watched.
+static inline bool ring_wants_port(const uint16_t ports[RING_PORTS], uint16_t port)
+{
+    bool wanted = ports[0] == 0;
+    for (int i = 0; i < RING_PORTS && ports[i] && !wanted; i++)
+        wanted = ports[i] == port;
+    return wanted;
+}
 
 // Counters only grow; the process that owns the page adds to them.
 struct process_page {

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "analysis/applications.h"
 #include "analysis/calls.h"
 #include "analysis/diagnosis.h"
 #include "analysis/join.h"
@@ -44,7 +45,8 @@ struct run_analysis {
     struct service_order order;     // who was ahead of whom
     bool has_events, has_calls;     // which of the server's logs there were
     struct join_counts join;
-    uint32_t *application_threads;
+    struct applications applications; // the servers
+    uint32_t *application_threads;    // theirs, ascending
     size_t application_thread_count;
     int64_t begin_ns, end_ns; // first and last intended time, host time
     uint64_t scheduled, sent, answered, timed_out, lost, unsent;

@@ -41,6 +41,24 @@ static int collect_threads(struct run_analysis *run)
     return 0;
 }
 
+// Which server each message, thread and hand-off belongs to.
+static int tell_applications(struct run_analysis *run, const struct run_input *input)
+{
+    struct applications *applications = &run->applications;
+    if (applications_build(applications, input->calls.records, input->calls.count,
+                           input->shim_connections.records, input->shim_connections.count,
+                           input->sockets.records, input->sockets.count,
+                           run->has_events ? &run->server : NULL) < 0)
+        return -1;
+    for (size_t i = 0; i < run->lifetimes.count && applications->items.count > 1; i++) {
+        struct lifetime *life = &run->lifetimes.items[i];
+        uint16_t application = application_of_thread(applications, life->thread);
+        life->application = application == NO_APPLICATION ? 0 : application;
+    }
+    return applications_mark_handoffs(applications, &run->server, input->sockets.records,
+                                      input->sockets.count);
+}
+
 static int rebuild(struct run_analysis *run, const struct run_input *input,
                    struct progress *progress, struct error *err)
 {
@@ -82,6 +100,8 @@ static int rebuild(struct run_analysis *run, const struct run_input *input,
     run->worst_disorder_ns = run->join.disorder.worst_ns;
     run->clamped = run->join.disorder.clamped;
     run->clock_error_ns = 2 * input->clock.error_ns; // of the difference of two stamps
+    if (result == 0 && tell_applications(run, input) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for the servers' names");
     if (result == 0 && service_order_build(&run->order, run->lifetimes.items, run->lifetimes.count,
                                            run->has_calls ? &run->calls : NULL,
                                            run->has_events ? &run->server : NULL) < 0)
@@ -109,6 +129,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .server = run->has_events ? &run->server : NULL,
         .application_threads = run->application_threads,
         .application_thread_count = run->application_thread_count,
+        .applications = &run->applications,
         .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->clock_error_ns),
         .calls = run->has_calls ? &run->calls : NULL,
         .order = &run->order,
@@ -290,6 +311,7 @@ void run_analysis_free(struct run_analysis *analysis)
     host_timeline_free(&analysis->server);
     array_free(&analysis->calls);
     service_order_free(&analysis->order);
+    applications_free(&analysis->applications);
     free(analysis->application_threads);
     for (size_t i = 0; i < analysis->diagnoses.count; i++)
         diagnosis_free(&analysis->diagnoses.items[i]);

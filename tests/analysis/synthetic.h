@@ -31,8 +31,10 @@ enum synthetic_cause {
     CAUSED_BY_CLIENT_STACK,
     CAUSED_BY_NETWORK,
     CAUSED_BY_CLIENT_RECEIVE,
-    CAUSED_BY_BURST,  // many messages at once: the ones ahead, on either core
-    SYNTHETIC_CHOSEN, // the above are chosen; what follows comes about
+    CAUSED_BY_SERVER_A, // another server of the same capture has the application's core
+    CAUSED_BY_SERVER_R, // another server's packets are ahead
+    CAUSED_BY_BURST,    // many messages at once: the ones ahead, on either core
+    SYNTHETIC_CHOSEN,   // the above are chosen; what follows comes about
     CAUSED_BY_AHEAD_A = SYNTHETIC_CHOSEN,
     CAUSED_BY_AHEAD_SAME, // on the same connection
     CAUSED_BY_AHEAD_R,
@@ -55,6 +57,8 @@ static const struct synthetic_name {
     [CAUSED_BY_SLOW_RECEIVE] = {"tcp_rcv_established slower", ROLE_R},
     [CAUSED_BY_MORE_CALLS] = {"item_get called more often", ROLE_A},
     [CAUSED_BY_UNEXPECTED] = {"unexpected asm_exc_page_fault", ROLE_A},
+    [CAUSED_BY_SERVER_A] = {"redis", ROLE_A},
+    [CAUSED_BY_SERVER_R] = {"redis", ROLE_R},
     [CAUSED_BY_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT},
     [CAUSED_BY_CLIENT_STACK] = {"client stack", ROLE_CLIENT},
     [CAUSED_BY_NETWORK] = {"network to server", ROLE_NETWORK},
@@ -69,17 +73,19 @@ static const struct synthetic_name {
     X(memcached)                                                                                   \
     X(nginx)                                                                                       \
     X(backup)                                                                                      \
+    X(redis)                                                                                       \
     X(eth0)                                                                                        \
-    X(nvme0q1) X(NET_RX) X(BLOCK) X(do_idle) X(event_base_loop) X(main_loop)                       \
-        X(asm_common_interrupt) X(handle_irq) X(handle_softirqs) X(net_rx_action) X(napi_poll)     \
-            X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack)          \
-                X(sock_def_readable) X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait)           \
-                    X(drive_machine) X(recvmsg) X(sock_recvmsg) X(tcp_recvmsg)                     \
-                        X(skb_copy_datagram_iter) X(process_command) X(tokenize_command)           \
-                            X(assoc_find) X(item_get) X(memcmp) X(futex_wait)                      \
-                                X(asm_exc_page_fault) X(handle_mm_fault) X(clear_page) X(sendmsg)  \
-                                    X(sock_sendmsg) X(tcp_sendmsg) X(tcp_write_xmit)               \
-                                        X(ip_queue_xmit) X(dev_queue_xmit)
+    X(nvme0q1)                                                                                     \
+    X(NET_RX)                                                                                      \
+    X(BLOCK) X(do_idle) X(event_base_loop) X(main_loop) X(asm_common_interrupt) X(handle_irq)      \
+        X(handle_softirqs) X(net_rx_action) X(napi_poll) X(napi_gro_receive) X(ip_rcv)             \
+            X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable)                   \
+                X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait) X(drive_machine) X(recvmsg)    \
+                    X(sock_recvmsg) X(tcp_recvmsg) X(skb_copy_datagram_iter) X(process_command)    \
+                        X(tokenize_command) X(assoc_find) X(item_get) X(memcmp) X(futex_wait)      \
+                            X(asm_exc_page_fault) X(handle_mm_fault) X(clear_page) X(sendmsg)      \
+                                X(sock_sendmsg) X(tcp_sendmsg) X(tcp_write_xmit) X(ip_queue_xmit)  \
+                                    X(dev_queue_xmit)
 #define SYNTHETIC_ENUM(name) NAME_##name,
 enum synthetic_function { SYNTHETIC_NAMES(SYNTHETIC_ENUM) SYNTHETIC_NAME_COUNT };
 
@@ -97,6 +103,7 @@ struct synthetic_options {
 };
 
 enum { SYNTHETIC_CORES = 2, SYNTHETIC_THREAD = 100, SYNTHETIC_NEIGHBOUR = 666 };
+enum { SYNTHETIC_OTHER_THREAD = 200, SYNTHETIC_OTHER = 1 }; // the other server: application 1
 enum { SYNTHETIC_CONNECTIONS = 64, SYNTHETIC_DEEPEST = 32, SYNTHETIC_REQUEST_BYTES = 40 };
 #define SYNTHETIC_BEGIN_NS 1000000000LL
 
@@ -125,6 +132,12 @@ struct synthetic {
     uint64_t offset[SYNTHETIC_CONNECTIONS];
     uint64_t random;
 };
+
+// Whether there is another server beside.
+static inline bool synthetic_has_other(const struct synthetic_options *options)
+{
+    return (options->causes & (1u << CAUSED_BY_SERVER_A | 1u << CAUSED_BY_SERVER_R)) != 0;
+}
 
 static inline double synthetic_uniform(struct synthetic *s)
 {
@@ -327,6 +340,38 @@ static inline void synthetic_send(struct synthetic *s)
 
 // --- the receive core ----------------------------------------------------------------------------
 
+static inline void synthetic_handoff(struct synthetic *s, int64_t now, uint32_t application)
+{
+    struct core_timeline *core = &s->server.cores.items[1];
+    SYNTHETIC_PUSH(&core->handoffs, now);
+    if (synthetic_has_other(&s->options))
+        SYNTHETIC_PUSH(&core->handoff_applications, application);
+}
+
+// Packets for the other server, ahead of the message's; returns when they are handed over.
+static inline int64_t synthetic_foreign_packets(struct synthetic *s, size_t next, int64_t now)
+{
+    size_t message = s->lives.items[next].request;
+    int64_t begin = now, end = now + s->hit_ns[message];
+    if (!synthetic_is_hit(s, message, CAUSED_BY_SERVER_R))
+        return now;
+    while (now < end) {
+        int64_t left = end - now < 6000 ? end - now : 3000;
+        synthetic_call(s, 1, now, NAME_napi_poll);
+        synthetic_call(s, 1, now, NAME_tcp_v4_rcv);
+        now += left;
+        synthetic_handoff(s, now, SYNTHETIC_OTHER);
+        synthetic_return(s, 1, now);
+        synthetic_return(s, 1, now);
+    }
+    for (size_t i = next; i < s->lives.count && s->lives.items[i].stamp_ns[STAMP_NIC] < now; i++) {
+        int64_t nic = s->lives.items[i].stamp_ns[STAMP_NIC];
+        synthetic_held_up(s, s->lives.items[i].request, CAUSED_BY_SERVER_R,
+                          now - (nic > begin ? nic : begin));
+    }
+    return now;
+}
+
 // One packet; returns when the softirq turns to the next.
 static inline int64_t synthetic_packet(struct synthetic *s, struct lifetime *life, int64_t now)
 {
@@ -345,7 +390,7 @@ static inline int64_t synthetic_packet(struct synthetic *s, struct lifetime *lif
     }
     life->stamp_ns[STAMP_HANDOFF] = now;
     life->stamp_core[STAMP_HANDOFF] = 1;
-    SYNTHETIC_PUSH(&s->server.cores.items[1].handoffs, now);
+    synthetic_handoff(s, now, 0);
     now = synthetic_leaf(s, 1, now, 300, NAME_sock_def_readable);
     for (int i = 0; i < 4; i++) // tcp_rcv_established ... napi_poll
         synthetic_return(s, 1, now += 20 + i);
@@ -391,6 +436,7 @@ static inline void synthetic_receive(struct synthetic *s)
         synthetic_open(s, 1, now, SPAN_SOFTIRQ, 3, NAME_NET_RX);
         synthetic_call(s, 1, now, NAME_handle_softirqs);
         synthetic_call(s, 1, now += 100, NAME_net_rx_action);
+        now = synthetic_foreign_packets(s, next, now);
         int64_t first = 0;
         for (; next < s->lives.count && s->lives.items[next].stamp_ns[STAMP_NIC] <= now; next++) {
             struct lifetime *life = &s->lives.items[next];
@@ -576,12 +622,15 @@ static inline int64_t synthetic_wait(struct synthetic *s, size_t next, int64_t n
     synthetic_idle(s, 0, now);
     SYNTHETIC_PUSH(&s->server.wakings,
                    (struct waking){.time_ns = wake, .thread = SYNTHETIC_THREAD});
-    if (synthetic_is_hit(s, message, CAUSED_BY_TASK_A)) {
+    bool other = synthetic_is_hit(s, message, CAUSED_BY_SERVER_A);
+    if (other || synthetic_is_hit(s, message, CAUSED_BY_TASK_A)) {
         int64_t begin = wake - 1000 > now ? wake - 1000 : now + 1;
         run = begin + s->hit_ns[message];
         run = run < wake ? wake + 1000 : run;
-        synthetic_switch(s, 0, begin, SPAN_TASK, SYNTHETIC_NEIGHBOUR, NAME_nginx, NAME_main_loop);
-        synthetic_delay(s, next, CAUSED_BY_TASK_A, begin, run);
+        synthetic_switch(s, 0, begin, SPAN_TASK,
+                         other ? SYNTHETIC_OTHER_THREAD : SYNTHETIC_NEIGHBOUR,
+                         other ? NAME_redis : NAME_nginx, NAME_main_loop);
+        synthetic_delay(s, next, other ? CAUSED_BY_SERVER_A : CAUSED_BY_TASK_A, begin, run);
     } else if (synthetic_is_hit(s, message, CAUSED_BY_WAKE_UP)) {
         synthetic_delay(s, next, CAUSED_BY_WAKE_UP, run, run + s->hit_ns[message]);
         run += s->hit_ns[message];
@@ -707,12 +756,19 @@ static inline void synthetic_free(struct synthetic *s)
 
 static inline struct diagnosis_input synthetic_input(const struct synthetic *s)
 {
-    static const uint32_t threads[] = {SYNTHETIC_THREAD};
+    static const uint32_t threads[] = {SYNTHETIC_THREAD, SYNTHETIC_OTHER_THREAD};
+    static struct application servers[] = {{.name = "memcached"}, {.name = "redis"}};
+    static struct application_member members[] = {{SYNTHETIC_THREAD, 0},
+                                                  {SYNTHETIC_OTHER_THREAD, SYNTHETIC_OTHER}};
+    static const struct applications both = {.items = {.items = servers, .count = 2},
+                                             .threads = {.items = members, .count = 2}};
+    bool other = synthetic_has_other(&s->options);
     return (struct diagnosis_input){.lifetimes = s->lives.items,
                                     .lifetime_count = s->lives.count,
                                     .server = &s->server,
                                     .application_threads = threads,
-                                    .application_thread_count = 1,
+                                    .application_thread_count = other ? 2 : 1,
+                                    .applications = other ? &both : NULL,
                                     .granularity_ns = 500,
                                     .calls = &s->calls};
 }

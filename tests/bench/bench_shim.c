@@ -174,7 +174,7 @@ static int variant_run(struct bench *bench, int variant, int round, struct error
 {
     if (variant < ARMED)
         return child_run(bench, variant, round, err);
-    int result = message_collector_create(bench->dir, 0, 0, &bench->collector, err);
+    int result = message_collector_create(bench->dir, 0, NULL, 0, &bench->collector, err);
     if (result < 0)
         return result;
     if (variant == RECORDING)

@@ -235,6 +235,30 @@ static void later_keys_are_named(void **state)
            "load --repetitions` loads one that goes on running");
 }
 
+static void servers_may_be_several(void **state)
+{
+    (void)state;
+    struct experiment experiment;
+    struct error err = {0};
+#define TWO(second, to)                                                                            \
+    "name: x\nhosts: {a: {kind: netns}, server: {kind: netns}}\n"                                  \
+    "servers: {one: {}, two: {" second                                                             \
+    "}}\nworkload: {protocol: redis}\nload: {from: a, rate: 1k" to "}\n"
+    const char *text = TWO("kind: redis", ", to: two");
+    if (experiment_parse("x.yaml", text, strlen(text), &experiment, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(experiment.servers.count, 2);
+    assert_int_equal(experiment.load.to, 1);
+    assert_string_equal(experiment.servers.items[0].protocol, "memcached");
+    assert_string_equal(experiment.servers.items[1].protocol, "redis");
+    experiment_free(&experiment);
+    refuse(TWO("kind: redis", ""),
+           "x.yaml:5:7: load: there are several servers; say which one is loaded: `to: one`");
+    refuse(TWO("port: 11211", ", to: two"),
+           "x.yaml:3:20: servers: `one` and `two` have the same port, 11211; give one another "
+           "`port`");
+}
+
 #define LOAD_OF(agents)                                                                            \
     "name: x\nhosts: {a: {kind: netns}, b: {kind: netns}, server: {kind: netns}}\n"                \
     "servers: {c: {}}\nload:\n  rate: 10k\n  connections: 4\n  agents: " agents "\n"
@@ -444,6 +468,7 @@ int main(void)
         cmocka_unit_test(unknown_keys_are_placed),
         cmocka_unit_test(wrong_shapes_are_placed),
         cmocka_unit_test(later_keys_are_named),
+        cmocka_unit_test(servers_may_be_several),
         cmocka_unit_test(agents_are_resolved),
         cmocka_unit_test(impossible_agents_are_placed),
         cmocka_unit_test(a_method_replaces_the_duration),

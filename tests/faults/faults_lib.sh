@@ -22,7 +22,7 @@ classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults
 
 # Writes the experiment: fault_experiment CLASS DURATION LOG
 fault_experiment() {
-    local by fault server neighbours=
+    local by fault server second= neighbours=
     by=$(column "$1" 2)
     fault=$(column "$1" 3)
     server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""
@@ -31,6 +31,12 @@ fault_experiment() {
         labserver) server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
         inject)
             neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [0]}"
+            ;;
+        second) # asked at its own pace, it notes when it is at it
+            second="  second: {host: server, kind: command, port: 11212, shim: true, command: [\"$build/labserver\",
+         \"--port\", \"{port}\", \"--service\", \"fixed:10us\", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"]}"
+            neighbours="  fault: {host: client, kind: command, cores: [1],
+         command: [\"$build/tests/faults/inject\", request, 1ms, 7ms, \"$3.asked\", \"10.181.0.2\"]}"
             ;;
         network) # 10.181.0.2 is the second host
             neighbours="  sink: {host: server, kind: command, cores: [0],
@@ -45,6 +51,7 @@ hosts:
   server: {kind: netns, cores: [0]}
 servers:
   lab: {host: server, kind: command, command: [$server], shim: true}
+${second}
 ${neighbours:+neighbours:
 $neighbours}
 workload:

@@ -13,9 +13,10 @@
 // timers   that many timers expire at once: LENGTH / 100 ns
 // stop     labserver is stopped, and continued
 // migrate  labserver is moved to the next core, and back
+// request  another server, on port 11212 of ADDRESS, is asked for something (and notes itself what
+//          it does then)
 // network  LENGTH / 10 us bundles of datagrams are sent to ADDRESS, where a sink has to be: it
-// costs
-//          the receiver several times as much to take a bundle apart as the sender to make it
+//          costs the receiver several times as much to take a bundle apart as the sender to make it
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -47,7 +48,7 @@
 #include "tests/faults/inject.skel.h"
 #pragma GCC diagnostic pop
 
-enum { TIMER_NS = 100, FLOOD_PORT = 9, FLOOD_SEGMENT = 64 };
+enum { TIMER_NS = 100, FLOOD_PORT = 9, FLOOD_SEGMENT = 64, REQUEST_PORT = 11212 };
 enum { BUNDLE_BYTES = 64 * FLOOD_SEGMENT, BUNDLE_NS = 10000 };
 
 struct injector {
@@ -294,6 +295,31 @@ static int be_sink(struct error *err)
         pause();
 }
 
+// --- another server ------------------------------------------------------------------------------
+
+static int prepare_request(struct injector *injector, struct error *err)
+{
+    injector->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(REQUEST_PORT)};
+    if (!injector->address ||
+        inet_pton(AF_INET, injector->address, &injector->target.sin_addr) != 1)
+        return error_set(err, ERROR_INPUT, "request: the server's ADDRESS is needed");
+    injector->flood = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (injector->flood < 0 ||
+        connect(injector->flood, (void *)&injector->target, sizeof injector->target) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot connect to %s:%d", injector->address,
+                               REQUEST_PORT);
+    return 0;
+}
+
+static void request(struct injector *injector, struct interval *out)
+{
+    static const char get[] = "get nothing\r\n";
+    char reply[4096];
+    (void)out;
+    if (send(injector->flood, get, sizeof get - 1, MSG_NOSIGNAL) == sizeof get - 1)
+        (void)!recv(injector->flood, reply, sizeof reply, 0);
+}
+
 // --- the whole -----------------------------------------------------------------------------------
 
 static const struct kind {
@@ -308,6 +334,7 @@ static const struct kind {
     {"stop", find_server, stop_server},
     {"migrate", find_server, move_server},
     {"network", prepare_flood, flood},
+    {"request", prepare_request, request},
 };
 
 static const struct kind *kind_of(const char *name)
@@ -328,7 +355,8 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "sink") == 0 && be_sink(&err) < 0)
         return error_report(&err);
     if (!kind) {
-        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|network LENGTH EVERY LOG "
+        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|network|request LENGTH EVERY "
+              "LOG "
               "[ADDRESS]\n",
               stderr);
         return 2;

@@ -4,7 +4,7 @@
 . tests/faults/faults_lib.sh
 need_faults
 print_header
-for class in "hog on A" "lock held while sleeping" "delayed softirq" "batch head-of-line blocking"; do
+for class in "hog on A" "lock held while sleeping" "delayed softirq" "another server"; do
     for attempt in 1 2 3; do # a busy machine gets two more chances
         scores=$(fault_score "$class" 1s) || { echo "$scores"; exit 1; }
         print_scores "$scores"

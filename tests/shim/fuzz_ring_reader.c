@@ -98,7 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct ring_reader *rings[] = {&reader};
         struct message_merge merge;
         struct error err;
-        if (message_merge_write(rings, 1, 0, reader.rejected, dir, &merge, &err) < 0)
+        if (message_merge_write(rings, 1, (const uint16_t[RING_PORTS]){0}, reader.rejected, dir,
+                                &merge, &err) < 0)
             abort();
         logs_verify(dir, &merge);
         ring_reader_close(&reader);

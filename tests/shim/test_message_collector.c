@@ -132,7 +132,7 @@ static void scene_open(struct scene *scene, size_t ring_bytes)
 {
     memset(scene, 0, sizeof *scene);
     places_init(&scene->places, "collector");
-    if (message_collector_create(scene->places.rings, ring_bytes, 0, &scene->collector,
+    if (message_collector_create(scene->places.rings, ring_bytes, NULL, 0, &scene->collector,
                                  &scene->err) < 0)
         fail_msg("%s", scene->err.text);
 }
@@ -250,7 +250,7 @@ static void test_server_before_collector(void **state)
     assert_int_equal(access(scene.places.rings, F_OK), -1);
     server_start(&scene);
     server_order(&scene, "e7\n");
-    if (message_collector_create(scene.places.rings, 0, 0, &scene.collector, &scene.err) < 0)
+    if (message_collector_create(scene.places.rings, 0, NULL, 0, &scene.collector, &scene.err) < 0)
         fail_msg("%s", scene.err.text);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); // it looks ten times a second
     server_order(&scene, "e3\n");
@@ -264,7 +264,8 @@ static void test_server_before_collector(void **state)
     logs_close(&logs);
     message_stats_free(&scene.stats);
     message_collector_free(scene.collector);
-    if (message_collector_create(scene.places.rings, 8192, 0, &scene.collector, &scene.err) < 0)
+    if (message_collector_create(scene.places.rings, 8192, NULL, 0, &scene.collector, &scene.err) <
+        0)
         fail_msg("%s", scene.err.text);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     message_collector_enable(scene.collector);
@@ -444,17 +445,17 @@ static void test_directories(void **state)
     struct message_collector *other = NULL;
     char path[300];
     struct error err = {0};
-    assert_int_equal(message_collector_create("", 0, 0, &other, &err), -ERROR_INPUT);
-    assert_int_equal(message_collector_create("/dev/shm/no/such", 0, 0, &other, &err),
+    assert_int_equal(message_collector_create("", 0, NULL, 0, &other, &err), -ERROR_INPUT);
+    assert_int_equal(message_collector_create("/dev/shm/no/such", 0, NULL, 0, &other, &err),
                      -ERROR_INPUT);
-    assert_int_equal(message_collector_create("/proc", 0, 0, &other, &err), -ERROR_INPUT);
+    assert_int_equal(message_collector_create("/proc", 0, NULL, 0, &other, &err), -ERROR_INPUT);
     assert_non_null(strstr(err.text, "/dev/shm"));
     snprintf(path, sizeof path, "%s/sub", scene.places.rings);
     assert_int_equal(mkdir(path, 0700), 0);
     char inside[310];
     snprintf(inside, sizeof inside, "%s/file", path);
     close(open(inside, O_CREAT | O_WRONLY, 0600));
-    assert_int_equal(message_collector_create(path, 0, 0, &other, &err), -ERROR_INPUT);
+    assert_int_equal(message_collector_create(path, 0, NULL, 0, &other, &err), -ERROR_INPUT);
     assert_non_null(strstr(err.text, "other files"));
     assert_int_equal(access(inside, F_OK), 0); // not ours to remove
     unlink(inside);
@@ -480,7 +481,7 @@ static void test_takeover(void **state)
     if (child == 0) {
         struct message_collector *other = NULL;
         struct error err = {0};
-        int refused = message_collector_create(scene.places.rings, 0, 0, &other, &err);
+        int refused = message_collector_create(scene.places.rings, 0, NULL, 0, &other, &err);
         _exit(refused == -ERROR_INPUT && strstr(err.text, "in use") ? 0 : 1);
     }
     int status = -1;
@@ -494,7 +495,7 @@ static void test_takeover(void **state)
     assert_int_equal(pwrite(fd, &nobody, sizeof nobody, offsetof(struct control_page, owner)), 4);
     close(fd);
     struct message_collector *died = scene.collector;
-    if (message_collector_create(scene.places.rings, 0, 0, &scene.collector, &scene.err) < 0)
+    if (message_collector_create(scene.places.rings, 0, NULL, 0, &scene.collector, &scene.err) < 0)
         fail_msg("%s", scene.err.text);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     message_collector_enable(scene.collector);

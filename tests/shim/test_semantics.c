@@ -749,7 +749,7 @@ static void test_recording(void **state)
     snprintf(totals, sizeof totals, "SEQUENCE_TOTALS=%s", totals_path);
     struct error err = {0};
     struct message_collector *collector = NULL;
-    if (message_collector_create(places.rings, 0, 0, &collector, &err) < 0)
+    if (message_collector_create(places.rings, 0, NULL, 0, &collector, &err) < 0)
         fail_msg("%s", err.text);
     message_collector_enable(collector);
     struct poller poller = {.collector = collector};
@@ -780,7 +780,7 @@ static void test_armed_only(void **state)
     places_init(&places, "armed");
     struct error err = {0};
     struct message_collector *collector = NULL;
-    if (message_collector_create(places.rings, 4096, 0, &collector, &err) < 0)
+    if (message_collector_create(places.rings, 4096, NULL, 0, &collector, &err) < 0)
         fail_msg("%s", err.text);
     compare_with((const char *const[]){places.preload, places.environment, asan, NULL});
     struct message_stats stats;
@@ -801,7 +801,7 @@ static void test_full_rings(void **state)
     places_init(&places, "full");
     struct error err = {0};
     struct message_collector *collector = NULL;
-    if (message_collector_create(places.rings, 4096, 0, &collector, &err) < 0)
+    if (message_collector_create(places.rings, 4096, NULL, 0, &collector, &err) < 0)
         fail_msg("%s", err.text);
     message_collector_enable(collector);
     compare_with((const char *const[]){places.preload, places.environment, asan, NULL});

@@ -257,7 +257,7 @@ static void server_account(const struct server *server, bool batched)
     places_init(&places, server->name);
     struct error err = {0};
     struct message_collector *collector = NULL;
-    if (message_collector_create(places.rings, 1 << 20, server->port, &collector, &err) < 0)
+    if (message_collector_create(places.rings, 1 << 20, &server->port, 1, &collector, &err) < 0)
         fail_msg("%s", err.text);
     const char *environment[] = {places.preload, places.environment,
                                  "ASAN_OPTIONS=verify_asan_link_order=0", NULL};
