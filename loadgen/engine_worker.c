@@ -18,7 +18,6 @@ enum {
     QUIET_NS = 30000,          // nothing due for this long: time for TX stamps
     STAMPS_WORTHWHILE = 16,    // so many together, or ...
     STAMPS_OLD_NS = 20000000,  // ... this old
-    STAMPS_URGENT = 64,        // before the error queue eats the receive buffer
     UNSTAMPED_MAX = 512,       // connections whose stamps wait, before they eat the kernel's memory
     LAST_STAMPS_NS = 50000000, // after the end
     EMPTY_ROUNDS = 201,        // timed before the start, to know what idling costs
@@ -187,7 +186,8 @@ static void flush_dirty(struct engine_worker *worker, uint64_t now)
         struct client_connection *connection = worker->dirty[i];
         connection_flush(connection);
         engine_worker_list_room(worker, connection);
-        if (stamps_waiting(connection) >= STAMPS_URGENT)
+        if (connection->waits &&
+            stamp_waits_urgent(connection->waits, connection->put, connection->slot_mask + 1))
             connection_take_stamps(connection, now);
         list_unstamped(worker, connection);
         if (worker->unstamped.count > UNSTAMPED_MAX)

@@ -338,5 +338,7 @@ int connection_take_stamps(struct client_connection *connection, uint64_t now_ts
     }
     context->counts->foreign_errors += (unsigned)taken - stamps;
     connection->waits->oldest_tsc = now_tsc;
+    if (taken < STAMP_BATCH)
+        stamp_waits_note_empty(connection->waits, connection->put);
     return taken;
 }

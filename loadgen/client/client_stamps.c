@@ -7,8 +7,10 @@
 #include <netinet/in.h>
 #include <string.h>
 
-// Linux 6.2; older headers do not have it.
-enum { OPT_ID_TCP = 1 << 16 };
+enum {
+    OPT_ID_TCP = 1 << 16, // Linux 6.2; older headers do not have it
+    UNTAKEN_MAX = 64,
+};
 
 static const unsigned stamp_flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE |
                                     SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY;
@@ -102,6 +104,7 @@ void stamp_waits_push(struct stamp_waits *waits, uint64_t last_byte, uint64_t fi
         waits->first++;
     if (waits->first == waits->next)
         waits->oldest_tsc = now_tsc;
+    waits->untaken++;
     *wait_at(waits, waits->next++) =
         (struct stamp_wait){last_byte, first_slot, requests, false, false};
 }
@@ -129,6 +132,18 @@ void stamp_waits_forget_before(struct stamp_waits *waits, uint64_t slot)
 {
     while (waits->first < waits->next && wait_at(waits, waits->first)->first_slot < slot)
         waits->first++;
+}
+
+void stamp_waits_note_empty(struct stamp_waits *waits, uint64_t next_slot)
+{
+    waits->untaken = 0;
+    waits->untaken_slot = next_slot;
+}
+
+bool stamp_waits_urgent(const struct stamp_waits *waits, uint64_t next_slot, uint64_t slots)
+{
+    return waits->untaken >= UNTAKEN_MAX ||
+           (waits->untaken && next_slot - waits->untaken_slot >= slots / 2);
 }
 
 void stamp_reader_init(struct stamp_reader *reader)

@@ -67,6 +67,9 @@ struct stamp_waits {
     uint64_t first, next; // sequence numbers; items[n % STAMP_WAITS]
     uint64_t oldest_tsc;  // when the oldest of a drained list was put in
     uint64_t unknown;     // stamps that belong to no send call that waits (retransmissions)
+    // Since the error queue was last seen empty: send calls; and the first slot used thereafter.
+    uint32_t untaken;
+    uint64_t untaken_slot;
 };
 
 // How many wait.
@@ -85,6 +88,15 @@ const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t l
 
 // Gives up every wait for slots before `slot`: they are about to be used again.
 void stamp_waits_forget_before(struct stamp_waits *waits, uint64_t slot);
+
+// Notes that the error queue was seen empty; next_slot is the first that no request has used.
+void stamp_waits_note_empty(struct stamp_waits *waits, uint64_t next_slot);
+
+// True when stamps are to be read at once: before those that lie on the error queue fill the
+// socket's receive buffer, which replies share with them, and before half of the slots that their
+// requests wait in are used again. Counts what may lie there, not what waits for it, so that
+// stamps which never come are not looked for more often.
+bool stamp_waits_urgent(const struct stamp_waits *waits, uint64_t next_slot, uint64_t slots);
 
 // Room to take STAMP_BATCH stamps with one recvmmsg; one for all connections.
 struct stamp_reader {

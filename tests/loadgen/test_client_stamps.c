@@ -163,6 +163,29 @@ static void the_nics_stamp_follows_the_kernels(void **state)
     assert_int_equal(waits.unknown, 1);
 }
 
+// What lies on the error queue counts, not what waits for it: calls with many requests use the
+// slots up, and their waits are forgotten, long before many calls were made.
+static void stamps_are_urgent_before_they_do_harm(void **state)
+{
+    (void)state;
+    enum { SLOTS = 512, REQUESTS = 16 };
+    struct stamp_waits waits = {0};
+    uint64_t put = 0;
+    unsigned calls = 0;
+    assert_false(stamp_waits_urgent(&waits, 0, SLOTS));
+    for (; !stamp_waits_urgent(&waits, put, SLOTS); calls++, put += REQUESTS)
+        stamp_waits_push(&waits, put, put, REQUESTS, 0);
+    assert_int_equal(calls, SLOTS / 2 / REQUESTS);
+    stamp_waits_forget_before(&waits, put);
+    assert_true(stamp_waits_urgent(&waits, put, SLOTS));
+    stamp_waits_note_empty(&waits, put);
+    for (calls = 0; !stamp_waits_urgent(&waits, put, SLOTS); calls++, put++)
+        stamp_waits_push(&waits, put, put, 1, 0); // and none ever comes
+    assert_int_equal(calls, 64);
+    stamp_waits_note_empty(&waits, put);
+    assert_false(stamp_waits_urgent(&waits, put, SLOTS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +195,7 @@ int main(void)
         cmocka_unit_test(offsets_beyond_32_bits_match),
         cmocka_unit_test(overflow_gives_up_the_oldest),
         cmocka_unit_test(the_nics_stamp_follows_the_kernels),
+        cmocka_unit_test(stamps_are_urgent_before_they_do_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

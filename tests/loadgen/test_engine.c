@@ -179,6 +179,42 @@ static void a_closed_loop_asks_as_much_as_is_answered(void **state)
     process_stop(&server, 1000);
 }
 
+// Many requests a call: their stamps must not fill the receive buffer, which stops the replies.
+static void a_deep_closed_loop_has_its_stamps(void **state)
+{
+    (void)state;
+    enum { ORDER = 1000, DEPTH = 16, REQUESTS = 20000 };
+    uint16_t port = free_port();
+    struct process server;
+    struct workload workload;
+    struct schedule order;
+    struct engine_result result;
+    struct server_address address;
+    struct error err = {0};
+    gets_only(&workload);
+    start_labserver(&server, port, "1");
+    resolve(port, &address);
+    assert_int_equal(schedule_draw_order(&workload, ORDER, 5, &order, &err), 0);
+    const struct engine_settings settings = {.server = &address,
+                                             .workload = &workload,
+                                             .connections = 2,
+                                             .depth = DEPTH,
+                                             .stamps = STAMP_MODE_AUTO,
+                                             .closed_loop = true,
+                                             .requests_max = REQUESTS,
+                                             .duration_ns = patient_ms * 1000000,
+                                             .timeout_ns = patient_ms * 1000000};
+    if (engine_run(&settings, &order, &result, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(result.end, ENGINE_COMPLETE);
+    assert_int_equal(result.sample_count, REQUESTS);
+    if (result.kernel_stamps)
+        assert_true(result.stamps_missing < REQUESTS / 100);
+    engine_result_free(&result);
+    schedule_free(&order);
+    process_stop(&server, 1000);
+}
+
 static void note_begin(void *context, uint64_t begin_ns)
 {
     (void)begin_ns;
@@ -286,6 +322,7 @@ int main(void)
         cmocka_unit_test(memcached_answers_everything),
         cmocka_unit_test(threads_share_one_schedule),
         cmocka_unit_test(a_closed_loop_asks_as_much_as_is_answered),
+        cmocka_unit_test(a_deep_closed_loop_has_its_stamps),
         cmocka_unit_test(what_cannot_begin_says_why),
         cmocka_unit_test(big_requests_leave_in_pieces),
         cmocka_unit_test(an_absent_server_is_an_error),
