@@ -128,6 +128,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
                                     .server = settings->server,
                                     .counts = &worker->counts,
                                     .owner = worker,
+                                    .sender = worker->index,
                                     .on_ready = engine_worker_on_ready,
                                     .put_again = engine_worker_put_again,
                                     .last_id = &worker->shared->last_id,

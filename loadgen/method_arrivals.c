@@ -53,15 +53,16 @@ struct send_times {
     size_t queued;
 };
 
-// Times count from the first send; pauses between rounds are taken out.
+// Times count from the first send; pauses between rounds are taken out. A send queues behind those
+// of its own sender alone.
 static void take_times(const struct engine_result *run, enum stamp_source source,
                        const struct arrivals_asked *asked, struct send_times *times)
 {
     const double per_us = run->tsc_hz / 1e6, mean_us = 1e6 / asked->rate;
     const bool constant = asked->process && asked->pattern->kind == PATTERN_CONSTANT;
-    const struct sample *before = NULL;
+    const struct sample *before = NULL, *own[SAMPLE_SENDERS] = {0}; // the last, of all and of each
     uint64_t origin = 0;
-    double paused_us = 0, last_us = 0;
+    double paused_us = 0, last_us = 0, own_us[SAMPLE_SENDERS] = {0};
     for (size_t i = 0; i < run->sample_count; i++) {
         const struct sample *sample = &run->samples[i];
         if (!sample->sent_tsc || (source != STAMP_USER && !is_stamped(sample)))
@@ -70,19 +71,21 @@ static void take_times(const struct engine_result *run, enum stamp_source source
         if (!before)
             origin = at;
         double us = (double)(int64_t)(at - origin) / (source == STAMP_USER ? per_us : 1e3);
+        const unsigned sender = sample_sender(sample);
+        const struct sample *queue = own[sender];
         if (before) {
             double intended =
                 (double)(int64_t)(sample->intended_tsc - before->intended_tsc) / per_us;
             if (constant && intended > pause_gaps * mean_us)
                 paused_us = us - last_us - mean_us;
-            else if (sample->intended_tsc <= before->sent_tsc &&
-                     sample->send_tsc > before->send_tsc && us - paused_us > last_us)
-                times->queued_us[times->queued++] = us - paused_us - last_us;
+            else if (queue && sample->intended_tsc <= queue->sent_tsc &&
+                     sample->send_tsc > queue->send_tsc && us - paused_us > own_us[sender])
+                times->queued_us[times->queued++] = us - paused_us - own_us[sender];
         } else {
             times->first_us = (double)(int64_t)(sample->send_tsc - run->start_tsc) / per_us;
         }
-        last_us = times->us[times->count++] = us - paused_us;
-        before = sample;
+        last_us = own_us[sender] = times->us[times->count++] = us - paused_us;
+        before = own[sender] = sample;
     }
 }
 
@@ -173,6 +176,27 @@ static double distance_to_intended(const struct engine_result *run, const double
     return found ? lenient_distance(gaps, count, work, found, off_us) : NAN;
 }
 
+// The least distance to a Poisson process that its senders allow. One sender cannot send two
+// requests closer than a send costs. Of several, a request is held up by what its own sender has to
+// do: the distance is no more than the share of those that come so close behind one of the same
+// sender.
+static double least_distance(const struct engine_result *run, double mean_us, double cost_us)
+{
+    const double per_us = run->tsc_hz / 1e6;
+    const struct sample *own[SAMPLE_SENDERS] = {0};
+    size_t sent = 0, close = 0, senders = 0;
+    for (size_t i = 0; i < run->sample_count; i++) {
+        const struct sample *sample = &run->samples[i], *queue = own[sample_sender(sample)];
+        if (!sample->sent_tsc)
+            continue;
+        senders += !queue;
+        close += queue && (double)(sample->intended_tsc - queue->intended_tsc) / per_us < cost_us;
+        own[sample_sender(sample)] = sample;
+        sent++;
+    }
+    return senders > 1 ? (double)close / (double)sent : exponential_function(cost_us, &mean_us);
+}
+
 // gaps: ascending. work: room for as many.
 static void judge_gaps(const struct engine_result *run, const struct distribution *process,
                        const double *gaps, size_t count, double mean_us, double cost, double *work,
@@ -187,7 +211,7 @@ static void judge_gaps(const struct engine_result *run, const struct distributio
     } else if (process->kind == DISTRIBUTION_EXPONENTIAL) {
         exponential_fit_sorted(gaps, count, mean_us, &result->fit);
         result->distance = result->fit.distance;
-        result->best += exponential_function(cost, &mean_us);
+        result->best += least_distance(run, mean_us, cost);
     } else {
         result->distance = distance_to(process, gaps, count, mean_us, leave * mean_us + cost);
     }
@@ -237,19 +261,21 @@ static void take_lateness(const struct engine_result *run, double median_us, dou
 {
     const double per_us = run->tsc_hz / 1e6;
     const uint64_t most = (uint64_t)(cost_cap * median_us * per_us);
-    uint64_t free_at = 0, call = 0; // when the ideal client is done; the send call it follows
+    // Of each sender: when it, ideally, is done; and the send call that comes before.
+    uint64_t free_at[SAMPLE_SENDERS] = {0}, call[SAMPLE_SENDERS] = {0};
     for (size_t i = 0; i < run->sample_count; i++) {
         const struct sample *sample = &run->samples[i];
         late[i] = 0;
         if (!sample->sent_tsc)
             continue;
-        uint64_t ideal = sample->intended_tsc > free_at ? sample->intended_tsc : free_at;
+        const unsigned own = sample_sender(sample);
+        uint64_t ideal = sample->intended_tsc > free_at[own] ? sample->intended_tsc : free_at[own];
         uint64_t cost = sample->sent_tsc - sample->send_tsc;
         if (sample->send_tsc > ideal)
             late[i] = (double)(sample->send_tsc - ideal) / per_us;
         // Requests of one call cost it once.
-        free_at = sample->send_tsc == call ? ideal : ideal + (cost < most ? cost : most);
-        call = sample->send_tsc;
+        free_at[own] = sample->send_tsc == call[own] ? ideal : ideal + (cost < most ? cost : most);
+        call[own] = sample->send_tsc;
     }
 }
 

@@ -37,7 +37,10 @@ enum sample_flags {
     // The RX stamp came with a recvmsg that returned several segments: it is the stamp of the last
     // one, thus an upper bound for this reply.
     SAMPLE_RX_COALESCED = 1 << 0,
+    // The bits from here on: which thread of the load sent it (sample_sender).
+    SAMPLE_SENDER = 1 << 1,
 };
+enum { SAMPLE_SENDERS = 128 }; // more share numbers
 
 struct sample {
     uint64_t intended_tsc;  // when the schedule wanted it sent
@@ -53,7 +56,7 @@ struct sample {
     uint32_t connection; // struct connection.id in connections.tlog
     uint16_t operation;  // index into the workload's operations (0 get, 1 set, ...)
     uint8_t status;      // enum sample_status
-    uint8_t flags;       // enum sample_flags
+    uint8_t flags;       // enum sample_flags, and the sender
     uint8_t tx_source;   // enum stamp_source of tx_ns
     uint8_t rx_source;   // enum stamp_source of rx_ns
     uint16_t in_flight;  // requests already in flight on its connection when it was sent, capped
@@ -65,6 +68,19 @@ _Static_assert(sizeof(struct sample) == 96, "the log format is fixed");
 static inline int sample_is_answered(const struct sample *sample)
 {
     return sample->status <= SAMPLE_ERROR_REPLY;
+}
+
+// Which of the threads that load it was sent by, 0, 1, ..., over all agents whose samples lie
+// together; logs of programs that knew no senders say 0. Of a request that never left, nothing.
+static inline unsigned sample_sender(const struct sample *sample)
+{
+    return sample->flags / SAMPLE_SENDER;
+}
+
+static inline void sample_set_sender(struct sample *sample, unsigned sender)
+{
+    sample->flags =
+        (uint8_t)(sample->flags % SAMPLE_SENDER + sender % SAMPLE_SENDERS * SAMPLE_SENDER);
 }
 
 #endif

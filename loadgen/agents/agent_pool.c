@@ -92,8 +92,14 @@ static int pool_samples(const struct fleet_outcome *outcome, struct engine_resul
                         const uint32_t *first_id, struct error *err)
 {
     size_t taken[AGENTS_MAX] = {0}, all = 0;
-    for (size_t i = 0; i < outcome->count; i++)
-        all += counts(&outcome->agents[i]) ? outcome->agents[i].result.sample_count : 0;
+    uint32_t first_sender[AGENTS_MAX] = {0}, senders = 0;
+    for (size_t i = 0; i < outcome->count; i++) {
+        if (!counts(&outcome->agents[i]))
+            continue;
+        all += outcome->agents[i].result.sample_count;
+        first_sender[i] = senders;
+        senders += outcome->agents[i].result.thread_count;
+    }
     pool->sample_bytes = (all + 1) * sizeof *pool->samples;
     void *memory =
         mmap(NULL, pool->sample_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -106,6 +112,7 @@ static int pool_samples(const struct fleet_outcome *outcome, struct engine_resul
         *sample = outcome->agents[agent].result.samples[taken[agent]++];
         if (sample->connection)
             sample->connection += first_id[agent];
+        sample_set_sender(sample, first_sender[agent] + sample_sender(sample));
     }
     return 0;
 }

@@ -125,6 +125,7 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
                                                    connection->out_bytes - connection->out_end);
     uint64_t ahead = connection->put - connection->answered - connection->settled_ahead;
     sample->connection = connection->id;
+    sample_set_sender(sample, context->sender);
     sample->in_flight = (uint16_t)(ahead < UINT16_MAX ? ahead : UINT16_MAX);
     sample->request_begin = connection->bytes_put;
     connection->bytes_put += context->datagrams ? 1 : bytes;

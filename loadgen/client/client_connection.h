@@ -84,6 +84,7 @@ struct connection_context {
     struct sample *samples;
     struct connection_counts *counts;
     struct engine_worker *owner; // whose connections these are
+    uint32_t sender;             // its number, for the samples
     event_callback_fn on_ready;  // its answer to events: calls connection_ready
     // Takes back a request whose connection ended before it could be sent, or answered.
     void (*put_again)(struct engine_worker *owner, uint32_t sample);

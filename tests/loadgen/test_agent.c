@@ -355,6 +355,7 @@ static void pools_are_not_averages(void **state)
         assert_true(i == 0 || pool.samples[i - 1].intended_tsc <= sample->intended_tsc);
         bool high = sample->intended_tsc % 1000 == 500;
         assert_true(high ? sample->connection >= 5 : sample->connection <= 2);
+        assert_int_equal(sample_sender(sample), high ? 1 : 0);
     }
     assert_int_equal(pool.counts.replies[0], 10000);
     assert_int_equal(pool.counts.in_flight_max, 8); // at the same time

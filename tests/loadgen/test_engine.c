@@ -111,6 +111,7 @@ static void threads_share_one_schedule(void **state)
     for (size_t i = 0; i < result.sample_count; i++) {
         answered += sample_is_answered(&result.samples[i]) != 0;
         assert_int_equal((result.samples[i].connection - 1) % 2, i % 2);
+        assert_int_equal(sample_sender(&result.samples[i]), i % 2);
     }
     assert_int_equal(answered, result.sample_count);
     uint64_t replies = 0;

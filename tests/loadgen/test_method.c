@@ -327,6 +327,89 @@ static void the_document_is_strict_json(void **state)
     }
 }
 
+// Requests at 20,000/s dealt in turn to senders that each send one after the other, for cost_ns.
+// Every second request of the last sender is late by late_ns of its own, which delays no other: the
+// senders' gaps are longer. Their sends overlap.
+static void make_senders(struct made_run *run, unsigned senders, enum distribution_kind arrivals,
+                         uint64_t cost_ns, uint64_t late_ns)
+{
+    const double mean_ns = 50000;
+    uint64_t free_at[8] = {0};
+    double due = 1e9;
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(random, 7);
+    make(run, HEALTHY, arrivals, true);
+    for (size_t i = 0; i < REQUESTS; i++) {
+        struct sample *sample = &run->samples[i];
+        const size_t own = i % senders;
+        due += arrivals == DISTRIBUTION_FIXED ? mean_ns : gsl_ran_exponential(random, mean_ns);
+        sample->intended_tsc = (uint64_t)due;
+        uint64_t send = sample->intended_tsc < free_at[own] ? free_at[own] : sample->intended_tsc;
+        sample->send_tsc = send + (own + 1 == senders && i / senders % 2 ? late_ns : 0);
+        sample->sent_tsc = free_at[own] = sample->send_tsc + cost_ns;
+        sample->tx_ns = 77000000000u + sample->send_tsc + 1000;
+        sample->reply_tsc = sample->send_tsc + 200000 + gsl_rng_get(random) % 10000;
+        sample->rx_ns = 77000000000u + sample->reply_tsc - 3000;
+        sample_set_sender(sample, (unsigned)own);
+    }
+    gsl_rng_free(random);
+}
+
+static void a_sender_is_late_by_itself(void **state)
+{
+    (void)state;
+    for (unsigned senders = 2; senders <= 3; senders++) {
+        struct made_run run;
+        struct client_bias bias;
+        struct error err;
+        // 60 us a send, one each 50 us: one sender would be behind for ever.
+        make_senders(&run, senders, DISTRIBUTION_FIXED, 60000, 20000);
+        assert_int_equal(client_bias_judge(&run.result, 0.99, 0.5, &bias, &err), 0);
+        assert_true(bias.lateness_p50_us == 0);
+        assert_true(fabs(bias.lateness_p99_us - 20) < 1e-6);
+        free(run.samples);
+    }
+}
+
+static void senders_queue_for_themselves(void **state)
+{
+    (void)state;
+    for (unsigned senders = 2; senders <= 3; senders++) {
+        struct made_run run;
+        struct method method;
+        struct error err;
+        struct method_settings settings = plain;
+        settings.rate = 20000;
+        make_senders(&run, senders, DISTRIBUTION_EXPONENTIAL, 30000, 0);
+        assert_int_equal(method_judge(&run.result, &settings, true, 0.5, &method, &err), 0);
+        // What comes sooner than 30 us after the one before queues only behind its own sender's,
+        // the second or third last: an Erlang distribution.
+        double x = 30.0 / 50,
+               soon = senders == 2 ? 1 - exp(-x) * (1 + x) : 1 - exp(-x) * (1 + x + x * x / 2);
+        assert_true(fabs(method.arrivals.best - 0.01 - soon) < 0.01);
+        assert_true(method.arrivals.distance <= method.arrivals.best);
+        assert_true((double)method.arrivals.back_to_back >= soon * REQUESTS * 0.9);
+        assert_true((double)method.arrivals.back_to_back <= soon * REQUESTS * 1.5);
+        assert_true(fabs(method.arrivals.back_to_back_us - 30) < 0.01);
+        assert_true(method.client.lateness_p99_us < 0.01);
+        free(run.samples);
+    }
+}
+
+static void the_sender_lies_beside_the_flags(void **state)
+{
+    (void)state;
+    struct sample sample = {.flags = SAMPLE_RX_COALESCED};
+    assert_int_equal(sample_sender(&sample), 0); // as older logs have it
+    sample_set_sender(&sample, 127);
+    assert_int_equal(sample_sender(&sample), 127);
+    assert_true(sample.flags & SAMPLE_RX_COALESCED);
+    sample_set_sender(&sample, 130);
+    assert_int_equal(sample_sender(&sample), 2);
+    sample.flags &= (uint8_t)~SAMPLE_RX_COALESCED;
+    assert_int_equal(sample_sender(&sample), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +422,9 @@ int main(void)
         cmocka_unit_test(even_arrivals_are_judged_too),
         cmocka_unit_test(a_pause_between_rounds_is_no_gap),
         cmocka_unit_test(a_changing_rate_is_judged_in_its_own_time),
+        cmocka_unit_test(a_sender_is_late_by_itself),
+        cmocka_unit_test(senders_queue_for_themselves),
+        cmocka_unit_test(the_sender_lies_beside_the_flags),
         cmocka_unit_test(the_document_is_strict_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
