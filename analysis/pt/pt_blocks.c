@@ -28,6 +28,7 @@ void pt_piece_free(struct pt_piece *piece)
 {
     array_free(&piece->errors);
     array_free(&piece->flows);
+    array_free(&piece->ratio_changes);
 }
 
 static void walk_block(struct pt_walk *walk, const struct pt_block *block)
@@ -41,8 +42,7 @@ static void walk_block(struct pt_walk *walk, const struct pt_block *block)
         pt_walk_jump(walk, block->end_ip, true); // a direct jump does not end a block
     if (block->iclass == ptic_cond_jump) // most blocks are such: not worth asking for the time
         return;
-    pt_walk_read_time(walk);
-    enum pt_flow_kind kind;
+    enum pt_flow_kind kind = PT_FLOW_NONE;
     switch (block->iclass == ptic_error ? pt_walker_class(walk->walker, block) : block->iclass) {
     case ptic_call:
         counts->calls++;
@@ -60,10 +60,15 @@ static void walk_block(struct pt_walk *walk, const struct pt_block *block)
         kind = PT_FLOW_FAR_RETURN;
         break;
     default:
-        return;
+        break;
     }
+    bool marked = kind != PT_FLOW_NONE && kind != PT_FLOW_CALL;
+    pt_walk_read_time(walk, marked);
+    if (kind == PT_FLOW_NONE)
+        return;
     walk->pending = pt_walk_flow(walk, kind, block->end_ip, 0);
-    walk->pending.unmarked = kind == PT_FLOW_CALL;
+    walk->pending.unmarked = !marked;
+    walk->pending.ahead &= !marked;
     if (kind == PT_FLOW_FAR_RETURN)
         pt_walk_follow_changes(walk, walk->tsc);
 }
@@ -167,6 +172,7 @@ static void walk_begin(struct pt_walk *walk, const struct pt_sync *sync)
     walk->aborted = false;
     walk->tsc = walk->passed_tsc = 0;
     walk->last_ip = 0;
+    walk->ratio = 0;
     walk->function = (struct pt_function){0};
     if (!walk->walker->symbols) // all code is one function: jumps stay inside
         walk->function.high = UINT64_MAX;
@@ -208,7 +214,8 @@ static int walk_next_sync(struct pt_walk *walk, uint64_t piece_bytes, struct pt_
 static void piece_reset(struct pt_piece *piece)
 {
     piece->counts = (struct pt_walk_counts){0};
-    piece->errors.count = piece->flows.count = 0;
+    piece->errors.count = piece->flows.count = piece->ratio_changes.count = 0;
+    piece->lowest_ratio = 0;
     piece->handed_over = false;
 }
 
@@ -248,15 +255,18 @@ static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
     const struct pt_packets *packets = stream->packets;
     const struct pt_syncs *syncs = &packets->syncs;
     const struct pt_recorder *recorder = &stream->recorder;
-    uint64_t most = UINT64_MAX;
-    pt_flows_interpolate(&piece->flows,
-                         piece->end_sync < syncs->count ? syncs->items[piece->end_sync].tsc : 0);
-    if (packets->count[PT_KIND_CYC] == 0)
-        return;
+    struct pt_timing timing = {.begin_tsc = syncs->items[piece->first_sync].tsc,
+                               .cycles = packets->count[PT_KIND_CYC] > 0,
+                               .cycle_tsc = 2,
+                               .period = UINT64_MAX};
+    if (piece->end_sync < syncs->count && syncs->items[piece->end_sync].has_tsc)
+        timing.end_tsc = syncs->items[piece->end_sync].tsc;
+    if (piece->lowest_ratio)
+        timing.cycle_tsc += recorder->nominal_ratio / piece->lowest_ratio;
     if (packets->count[PT_KIND_MTC] && recorder->tsc_ctc_eax)
-        most = ((uint64_t)recorder->tsc_ctc_ebx << recorder->mtc_frequency % 64) /
-               recorder->tsc_ctc_eax;
-    pt_flows_add_cycle_error(&piece->flows, syncs->items[piece->first_sync].tsc, most);
+        timing.period = ((uint64_t)recorder->tsc_ctc_ebx << recorder->mtc_frequency % 64) /
+                        recorder->tsc_ctc_eax;
+    pt_flows_interpolate(&piece->flows, &timing, &piece->ratio_changes);
 }
 
 int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,

@@ -71,6 +71,8 @@ struct pt_piece {
     struct pt_walk_counts counts;
     struct pt_walk_errors errors;
     struct pt_flows flows;
+    struct pt_ratio_changes ratio_changes; // how they touch the flows' times is in these already
+    uint8_t lowest_ratio;                  // of the core's clock; 0: not told
     bool handed_over; // it ended where the next piece begins, with nothing lost between
 };
 

@@ -1,7 +1,89 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_flow.h"
 
-// When the flows after the ones that begin at `next` have their time; end_tsc when there are none.
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a < UINT64_MAX - b ? a + b : UINT64_MAX;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+// --- what came out too late ----------------------------------------------------------------------
+
+// Cycles counted at too low a ratio lead beyond the packet that tells the time next.
+static void times_ascend(struct pt_flows *flows, struct pt_ratio_changes *changes, uint64_t end_tsc)
+{
+    uint64_t next = end_tsc ? end_tsc : UINT64_MAX;
+    size_t change = changes->count;
+    for (size_t i = flows->count + 1; i-- > 0;) {
+        if (i < flows->count)
+            next = flows->items[i].tsc = least(flows->items[i].tsc, next);
+        for (; change > 0 && changes->items[change - 1].flow == i; change--)
+            next = changes->items[change - 1].from = least(changes->items[change - 1].tsc, next);
+    }
+}
+
+// --- changes of the core's ratio -----------------------------------------------------------------
+
+// The cycles between the packets around the change are perhaps counted at the wrong one of the two
+// ratios; that makes all that follows too early or too late until a packet tells the time. A time
+// that had to go back to that packet is off by no more than lies between the packets.
+// Errors add up where one change comes before the time is told again after another.
+static void changes_doubt(struct pt_ratio_changes *changes, const struct pt_flows *flows,
+                          const struct pt_timing *timing)
+{
+    uint64_t end = timing->end_tsc ? timing->end_tsc : UINT64_MAX;
+    size_t next = 0;
+    for (size_t i = 0; i < changes->count; i++) {
+        struct pt_ratio_change *change = &changes->items[i];
+        const struct pt_ratio_change *before = i ? change - 1 : NULL;
+        while (next < flows->count && flows->items[next].tsc <= change->tsc)
+            next++;
+        uint64_t behind = next < flows->count ? flows->items[next].tsc : most(end, change->tsc);
+        uint64_t between = least(behind - change->tsc, timing->period);
+        uint64_t times = most(1, (uint64_t)(change->high / change->low));
+        change->error = between < UINT32_MAX ? between * times + timing->cycle_tsc : UINT32_MAX;
+        if (before && change->from <= before->until)
+            change->error = add(change->error, before->error);
+        change->until = add(add(change->tsc, timing->period), change->error);
+    }
+}
+
+static uint64_t change_error(const struct pt_ratio_changes *changes, uint64_t tsc)
+{
+    size_t low = 0, high = changes->count; // the first change that is not before it
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (changes->items[middle].from < tsc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && tsc <= changes->items[low - 1].until ? changes->items[low - 1].error : 0;
+}
+
+// --- times -----------------------------------------------------------------------------------
+
+// How wrong libipt's time of a packet may be.
+static uint64_t packet_error(const struct pt_timing *timing, const struct pt_ratio_changes *changes,
+                             uint64_t tsc)
+{
+    if (!timing->cycles || tsc == timing->end_tsc)
+        return 0;
+    uint64_t since = tsc > timing->begin_tsc ? tsc - timing->begin_tsc : 0;
+    uint64_t counted = least(since, timing->period) / PT_CYCLE_ERROR_PART + timing->cycle_tsc;
+    return changes->count ? add(counted, change_error(changes, tsc)) : counted;
+}
+
+// When the flows after the ones that begin at `next` have their time; the end when there are none.
 static uint64_t time_after(const struct pt_flows *flows, size_t next, uint64_t end_tsc)
 {
     uint64_t tsc = next < flows->count ? flows->items[next].tsc : 0;
@@ -9,50 +91,72 @@ static uint64_t time_after(const struct pt_flows *flows, size_t next, uint64_t e
         next++;
     if (next < flows->count)
         return flows->items[next].tsc;
-    return end_tsc > tsc ? end_tsc : tsc;
+    return most(end_tsc, tsc);
 }
 
-void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc)
+// Flows [first, next), which share a time. They are spread over `gap`; what is known is how much
+// before and after that time each of them is at the most, those without a packet of their own
+// apart.
+struct group {
+    size_t first, next;
+    uint64_t gap, before, after, after_unmarked;
+    bool off;   // tracing was: how much of the time passed there nobody knows
+    bool ahead; // all are
+};
+
+// bound: the time that no flow of it was before.
+static struct group group_at(const struct pt_flows *flows, size_t first, uint64_t bound,
+                             const struct pt_timing *timing, const struct pt_ratio_changes *changes)
 {
-    uint64_t before = flows->count ? flows->items[0].tsc : 0;
-    for (size_t first = 0; first < flows->count;) {
-        uint64_t tsc = flows->items[first].tsc, next_tsc = end_tsc;
-        uint32_t begin = flows->items[first].instruction, end;
-        size_t next = first;
-        bool off = false; // tracing was: how much of the time passed there nobody knows
-        while (next < flows->count && flows->items[next].tsc == tsc)
-            off |= flows->items[next++].kind == PT_FLOW_DISABLE;
-        end = flows->items[next - 1].instruction + 1;
-        if (next < flows->count) {
-            next_tsc = flows->items[next].tsc;
-            end = flows->items[next].instruction + 1;
-        }
-        uint64_t gap = next_tsc > tsc ? next_tsc - tsc : 0;
-        for (size_t i = first; i < next; i++) {
-            struct pt_flow *flow = &flows->items[i];
-            uint64_t into = off ? 0
-                                : (uint64_t)((double)gap * (double)(flow->instruction - begin) /
-                                             (double)(end - begin));
-            uint64_t since = tsc - before + into, until = gap - into;
-            if (flow->unmarked)
-                until = time_after(flows, next, end_tsc) - flow->tsc - into;
-            uint64_t error = since > until ? since : until;
-            flow->tsc += into;
-            flow->error_tsc = error < UINT32_MAX ? (uint32_t)error : UINT32_MAX;
-        }
-        before = tsc;
-        first = next;
+    struct group group = {.first = first, .next = first, .ahead = true};
+    uint64_t tsc = flows->items[first].tsc, next_tsc = timing->end_tsc;
+    bool unmarked = false;
+    for (; group.next < flows->count && flows->items[group.next].tsc == tsc; group.next++) {
+        const struct pt_flow *flow = &flows->items[group.next];
+        group.off |= flow->kind == PT_FLOW_DISABLE;
+        group.ahead &= flow->ahead;
+        unmarked |= flow->unmarked;
+    }
+    if (group.next < flows->count)
+        next_tsc = flows->items[group.next].tsc;
+    group.gap = next_tsc > tsc ? next_tsc - tsc : 0;
+    group.before = add(tsc - bound, packet_error(timing, changes, bound));
+    group.after = add(group.gap, packet_error(timing, changes, tsc + group.gap));
+    if (unmarked) {
+        uint64_t after = time_after(flows, group.next, timing->end_tsc);
+        group.after_unmarked = add(most(after, tsc) - tsc, packet_error(timing, changes, after));
+    }
+    return group;
+}
+
+static void group_spread(const struct group *group, struct pt_flows *flows)
+{
+    uint32_t begin = flows->items[group->first].instruction;
+    uint32_t end =
+        flows->items[group->next < flows->count ? group->next : group->next - 1].instruction + 1;
+    for (size_t i = group->first; i < group->next; i++) {
+        struct pt_flow *flow = &flows->items[i];
+        double part = (double)(flow->instruction - begin) / (double)(end - begin);
+        uint64_t into = group->off || flow->ahead ? 0 : (uint64_t)((double)group->gap * part);
+        uint64_t until = flow->unmarked ? group->after_unmarked : group->after;
+        flow->tsc += into;
+        flow->error_tsc =
+            (uint32_t)least(most(add(group->before, into), until - least(into, until)), UINT32_MAX);
     }
 }
 
-void pt_flows_add_cycle_error(struct pt_flows *flows, uint64_t begin_tsc, uint64_t most_tsc)
+void pt_flows_interpolate(struct pt_flows *flows, const struct pt_timing *timing,
+                          struct pt_ratio_changes *changes)
 {
-    enum { ROUNDING = 2 };
-    for (size_t i = 0; i < flows->count; i++) {
-        struct pt_flow *flow = &flows->items[i];
-        uint64_t since = flow->tsc > begin_tsc ? flow->tsc - begin_tsc : 0;
-        uint64_t error = (since < most_tsc ? since : most_tsc) / PT_CYCLE_ERROR_PART + ROUNDING;
-        flow->error_tsc =
-            error < UINT32_MAX - flow->error_tsc ? flow->error_tsc + (uint32_t)error : UINT32_MAX;
+    times_ascend(flows, changes, timing->end_tsc);
+    if (timing->cycles)
+        changes_doubt(changes, flows, timing);
+    uint64_t bound = flows->count ? flows->items[0].tsc : 0;
+    for (size_t first = 0; first < flows->count;) {
+        uint64_t tsc = flows->items[first].tsc;
+        struct group group = group_at(flows, first, bound, timing, changes);
+        group_spread(&group, flows);
+        bound = group.ahead ? bound : tsc;
+        first = group.next;
     }
 }

@@ -38,22 +38,43 @@ struct pt_flow {
     bool at_start;        // `to` is the first instruction of its function
     bool unmarked;     // no packet was written for it, as for a direct call: it may have happened
                        // after the timing packet that follows the one of tsc
+    bool ahead;        // it happened before the packet of tsc, which what follows it need not have
     bool asynchronous; // DISABLE: between two instructions, by an interrupt
 };
 struct pt_flows ARRAY_OF(struct pt_flow);
 
-// libipt knows the time at timing packets only; several flows share one. These are spread over the
-// time to the next packet by the instructions between them. Each may truly have happened anywhere
-// between the packet before its own (branches are reported in bunches, after the fact) and the
-// next: that is its error. Not proven where the core's clock ratio changes between two branches (CBR
-// in mid-run): times there can lie beyond it.
-// end_tsc: when the next piece begins, 0 unknown.
-void pt_flows_interpolate(struct pt_flows *flows, uint64_t end_tsc);
+// The core's clock changed its ratio to the bus's (a CBR packet). No packet says how many of the
+// cycles in the CYC packet behind it were at which ratio.
+struct pt_ratio_change {
+    uint64_t tsc;      // of the last packet before it that has a time, as libipt has it
+    size_t flow;       // the next flow that the walk will find
+    uint8_t low, high; // the ratios before and after, the lower one first
+    // pt_flows_interpolate fills in:
+    uint64_t from, until; // times behind `from`, up to `until` ...
+    uint64_t error; // ... may be wrong by this much because of this change and those before it
+};
+struct pt_ratio_changes ARRAY_OF(struct pt_ratio_change);
 
-// Between packets that tell the time, libipt counts cycles at a ratio it keeps in 256ths: it is off
-// by at most a 64th of the time since the last of those, which is no more than most_tsc, or
-// than the time since begin_tsc. Widens the errors by that.
+// Where a piece's times come from.
+struct pt_timing {
+    uint64_t begin_tsc; // when it begins
+    uint64_t end_tsc;   // when the next one does, 0 unknown
+    bool cycles;        // cycles are counted (CYC) between the packets that tell the time
+    uint32_t cycle_tsc; // how long one is, at the most, rounded up
+    uint64_t period;    // of those that tell the time (MTC); UINT64_MAX: only the PSBs do
+};
+
+// libipt knows the time at timing packets only; several flows share one. Where one of these shows
+// that the times before it were too late, they go back to it. Flows that share a time are spread
+// over that to the next packet by the instructions between them. Each may truly have happened
+// anywhere between the packet before its own (branches are reported in bunches, after the fact) and
+// the next: that is its error, together with what is not known of the times of these two:
+// - libipt counts cycles at a ratio that it keeps in 256ths and that a processor's ratio is near:
+// it
+//   is off by at most a 64th of the time since the last packet that tells it;
+// - cycles around a change of the ratio may have been at either one.
 enum { PT_CYCLE_ERROR_PART = 64 };
-void pt_flows_add_cycle_error(struct pt_flows *flows, uint64_t begin_tsc, uint64_t most_tsc);
+void pt_flows_interpolate(struct pt_flows *flows, const struct pt_timing *timing,
+                          struct pt_ratio_changes *changes);
 
 #endif

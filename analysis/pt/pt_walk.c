@@ -61,8 +61,8 @@ static bool flow_read_ahead(const struct pt_flow *flow, const struct pt_event *e
 void pt_walk_event_read(struct pt_walk *walk, const struct pt_event *event)
 {
     struct pt_flows *flows = &walk->piece->flows;
-    bool pending = walk->pending.kind != PT_FLOW_NONE && flow_read_ahead(&walk->pending, event);
-    if (walk->pending.kind != PT_FLOW_NONE && !pending)
+    struct pt_flow *pending = walk->pending.kind != PT_FLOW_NONE ? &walk->pending : NULL;
+    if (pending && !flow_read_ahead(pending, event))
         return;
     size_t first = flows->count;
     while (first > 0 && flow_read_ahead(&flows->items[first - 1], event))
@@ -70,10 +70,14 @@ void pt_walk_event_read(struct pt_walk *walk, const struct pt_event *event)
     if (first == 0)
         return;
     uint64_t before = flows->items[first - 1].tsc;
-    for (size_t i = first; i < flows->count; i++)
-        flows->items[i].tsc = before;
-    if (pending)
-        walk->pending.tsc = before;
+    bool ahead = false;
+    for (size_t i = first; i < flows->count + (pending != NULL); i++) {
+        struct pt_flow *flow = i < flows->count ? &flows->items[i] : pending;
+        ahead |= !flow->unmarked;
+        flow->ahead = ahead;
+        if (!ahead)
+            flow->tsc = before;
+    }
 }
 
 // --- address spaces --------------------------------------------------------------------------

@@ -22,6 +22,7 @@ struct pt_walk {
     uint64_t last_ip;
     uint64_t tsc;        // at the last flow
     uint64_t passed_tsc; // of an event that was read over: branches before and after it have it
+    uint8_t ratio;       // of the core's clock; 0: not told yet
     uint32_t space;
     size_t next_change;
     struct pt_function function; // that holds the instruction pointer; key 0: unknown
@@ -37,22 +38,15 @@ static inline bool pt_walk_inside(const struct pt_walk *walk, uint64_t ip)
     return ip - walk->function.low < walk->function.high - walk->function.low;
 }
 
-// Time does not run backwards, though a corrected estimate may lie before an earlier one.
-static inline uint64_t pt_walk_advance(struct pt_walk *walk, uint64_t tsc)
-{
-    if (tsc > walk->tsc)
-        walk->tsc = tsc;
-    return walk->tsc;
-}
-
 // Asks for the time of the last timing packet before the trace that decided the last branch. While
-// an event is taken the decoder has read on, and the event's own time is right.
-static inline void pt_walk_read_time(struct pt_walk *walk)
+// an event is taken the decoder has read on, and the event's own time is right. decided: that
+// packet decided where control goes now.
+static inline void pt_walk_read_time(struct pt_walk *walk, bool decided)
 {
     uint64_t tsc = 0;
     if (pt_walker_time(walk->walker, &tsc, &walk->lost_mtc, &walk->lost_cyc) >= 0 &&
-        tsc != walk->passed_tsc)
-        pt_walk_advance(walk, tsc);
+        (decided || tsc != walk->passed_tsc))
+        walk->tsc = tsc;
 }
 
 static inline struct pt_flow pt_walk_flow(struct pt_walk *walk, enum pt_flow_kind kind,
@@ -62,6 +56,7 @@ static inline struct pt_flow pt_walk_flow(struct pt_walk *walk, enum pt_flow_kin
                             .tsc = walk->tsc,
                             .from = from,
                             .to = to,
+                            .ahead = walk->passed_tsc && walk->tsc == walk->passed_tsc,
                             .instruction = (uint32_t)walk->piece->counts.instructions};
 }
 
@@ -84,6 +79,7 @@ static inline bool pt_walk_passes(const struct pt_event *event)
 
 // An event came that has a time. To see it the decoder read beyond the last branch, over timing
 // packets, perhaps, and gave their time to what needs no packet: that goes back to the time before.
+// A branch that has it stays there, marked as ahead.
 void pt_walk_event_read(struct pt_walk *walk, const struct pt_event *event);
 
 // Control is at `ip`: settles how it came there.

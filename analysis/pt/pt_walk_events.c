@@ -28,14 +28,47 @@ static void walk_event_branch(struct pt_walk *walk, uint64_t from, uint64_t to)
     pt_walk_arrive(walk, &flow, to);
 }
 
+// Also the header of each PSB tells the ratio.
+static void walk_event_ratio(struct pt_walk *walk, const struct pt_event *event)
+{
+    struct pt_piece *piece = walk->piece;
+    uint8_t before = walk->ratio, now = (uint8_t)event->variant.cbr.ratio;
+    if (now == 0)
+        return;
+    walk->ratio = now;
+    if (!piece->lowest_ratio || now < piece->lowest_ratio)
+        piece->lowest_ratio = now;
+    if (before == now || !before || !event->has_tsc)
+        return;
+    struct pt_ratio_change change = {.tsc = event->tsc,
+                                     .flow = piece->flows.count,
+                                     .low = before < now ? before : now,
+                                     .high = before < now ? now : before};
+    if (array_push(&piece->ratio_changes, change) < 0 && !walk->failed) {
+        walk->failed = true;
+        error_set(walk->err, ERROR_FAILED, "out of memory for changes of the clock");
+    }
+}
+
+// Whether control changes hands by it. Others are told late, perhaps: with what comes after them.
+static bool event_moves(const struct pt_event *event)
+{
+    return !event->status_update &&
+           (event->type == ptev_enabled || event->type == ptev_disabled ||
+            event->type == ptev_async_disabled || event->type == ptev_async_branch);
+}
+
 static void walk_event(struct pt_walk *walk, const struct pt_event *event)
 {
     uint64_t target;
     struct pt_flow flow;
-    if (event->has_tsc && pt_walk_passes(event))
+    if (event->has_tsc && pt_walk_passes(event)) {
         walk->passed_tsc = event->tsc;
-    else if (event->has_tsc)
-        pt_walk_follow_changes(walk, pt_walk_advance(walk, event->tsc));
+    } else if (event->has_tsc) {
+        if (event->tsc > walk->tsc || event_moves(event))
+            walk->tsc = event->tsc;
+        pt_walk_follow_changes(walk, walk->tsc);
+    }
     switch (event->type) {
     case ptev_enabled:
         walk->pending.kind = PT_FLOW_NONE;
@@ -61,7 +94,7 @@ static void walk_event(struct pt_walk *walk, const struct pt_event *event)
         walk->piece->counts.overflows++;
         walk->enabled = !event->ip_suppressed;
         walk->passed_tsc = 0;
-        pt_walk_read_time(walk); // the event's is from before the loss
+        pt_walk_read_time(walk, false); // the event's is from before the loss
         flow = pt_walk_flow(walk, PT_FLOW_OVERFLOW, walk->last_ip, 0);
         pt_walk_arrive(walk, &flow, event->ip_suppressed ? 0 : event->variant.overflow.ip);
         break;
@@ -76,6 +109,9 @@ static void walk_event(struct pt_walk *walk, const struct pt_event *event)
         break;
     case ptev_tsx:
         walk->aborted = event->variant.tsx.aborted;
+        break;
+    case ptev_cbr:
+        walk_event_ratio(walk, event);
         break;
     default: // power, PTWRITE and the like do not move control
         break;

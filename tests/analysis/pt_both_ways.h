@@ -15,7 +15,7 @@ static inline bool flows_equal(const struct pt_flow *a, const struct pt_flow *b)
 {
     return a->tsc == b->tsc && a->from == b->from && a->to == b->to && a->function == b->function &&
            a->instruction == b->instruction && a->error_tsc == b->error_tsc && a->kind == b->kind &&
-           a->at_start == b->at_start && a->unmarked == b->unmarked &&
+           a->at_start == b->at_start && a->unmarked == b->unmarked && a->ahead == b->ahead &&
            a->asynchronous == b->asynchronous;
 }
 

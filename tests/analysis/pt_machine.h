@@ -111,9 +111,12 @@ static inline void machine_stop_tracing(struct machine *machine, bool asynchrono
 }
 
 // A task other than the current one that is fresh, or waits in the kernel with such a frame on top:
-// an untraced one, or SWITCH. -1: none.
+// an untraced one, or SWITCH. -1: none. Where the core's ratio changes there is but one: whose time
+// a span is near a switch would be told by times that are not exact enough.
 static inline int machine_other_task(struct machine *machine, int top_function)
 {
+    if (machine->writer.steady)
+        return -1;
     int first = (int)random_below(&machine->random, TASKS - 1);
     for (int i = 0; i < TASKS - 1; i++) {
         int index = (machine->current + 1 + (first + i) % (TASKS - 1)) % TASKS;
@@ -453,8 +456,10 @@ static inline void machine_init(struct machine *machine, const struct program *p
     if (scenario->timing_chosen)
         machine->writer.timing = scenario->timing;
     machine->writer.ratio = NOMINAL_RATIO;
-    if (machine->writer.timing == TIMING_MTC_CYC)
-        machine->writer.ratio = (uint8_t)(10 + random_below(&machine->random, 30));
+    if (writer_counts_cycles(&machine->writer))
+        machine->writer.ratio = (uint8_t)(LOWEST_RATIO + random_below(&machine->random, RATIOS));
+    if (writer_counts_cycles(&machine->writer) && random_chance(&machine->random, 70))
+        machine->writer.steady = 20 + random_below(&machine->random, 1000);
     machine->writer.ticking = true;
     machine->writer.compress_returns = random_chance(&machine->random, 50);
     machine->writer.long_tnt = random_chance(&machine->random, 30);

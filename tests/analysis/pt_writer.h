@@ -2,7 +2,8 @@
 //
 // Writes the packets of a scenario (pt_scenario.h) through libipt's encoder, as a processor would:
 // branches in bunches, addresses compressed, and the time in one of several ways. The crystal's
-// clock ticks once in TSC_OF_CRYSTAL ticks of the TSC, the core at a ratio that changes.
+// clock ticks once in TSC_OF_CRYSTAL ticks of the TSC, the core at a ratio that may change at any
+// time.
 #ifndef TESTS_ANALYSIS_PT_WRITER_H
 #define TESTS_ANALYSIS_PT_WRITER_H
 
@@ -19,6 +20,7 @@ enum timing {
 };
 enum { NOMINAL_RATIO = 20, TSC_OF_CRYSTAL = 84, MTC_FREQUENCY = 3 };
 enum { MTC_TICKS = TSC_OF_CRYSTAL << MTC_FREQUENCY }; // between two MTC packets
+enum { LOWEST_RATIO = 10, RATIOS = 30 };
 
 struct writer {
     struct pt_encoder *encoder;
@@ -32,6 +34,8 @@ struct writer {
     uint64_t cycles; // of the core, times NOMINAL_RATIO
     uint64_t cycles_told;
     uint8_t ratio;   // of the core's clock
+    unsigned steady; // one in so many intervals changes it; 0: none
+    uint64_t changes;
     bool ticking;    // MTC packets are written
     bool supervisor; // packets that only the kernel's trace has are written
     uint64_t cr3;
@@ -55,6 +59,11 @@ static inline void write_packet(struct writer *writer, struct pt_packet packet)
         writer->failed = true;
 }
 
+static inline bool writer_counts_cycles(const struct writer *writer)
+{
+    return writer->timing == TIMING_CYC || writer->timing == TIMING_MTC_CYC;
+}
+
 static inline void write_ratio(struct writer *writer)
 {
     write_packet(writer, (struct pt_packet){.type = ppt_cbr, .payload.cbr.ratio = writer->ratio});
@@ -71,7 +80,7 @@ static inline void write_cycles(struct writer *writer)
 
 static inline void write_tsc(struct writer *writer)
 {
-    if (writer->timing == TIMING_MTC_CYC && writer->ticking)
+    if (writer_counts_cycles(writer) && writer->ticking)
         write_cycles(writer);
     writer->cycles_told = writer->cycles;
     write_packet(writer, (struct pt_packet){.type = ppt_tsc,
@@ -85,8 +94,8 @@ static inline void write_tsc(struct writer *writer)
     write_packet(writer, tma);
 }
 
-// Time passes.
-static inline void writer_pass(struct writer *writer, uint64_t ticks)
+// Time passes, at the core's ratio.
+static inline void writer_pass_steadily(struct writer *writer, uint64_t ticks)
 {
     uint64_t until = writer->now + ticks;
     bool ticking = writer->ticking && writer->timing >= TIMING_MTC;
@@ -105,16 +114,29 @@ static inline void writer_pass(struct writer *writer, uint64_t ticks)
     writer->now = until;
 }
 
+// Time passes; the ratio may change meanwhile. No CYC packet tells of the cycles before that.
+static inline void writer_pass(struct writer *writer, uint64_t ticks)
+{
+    uint64_t before = ticks;
+    bool changes = writer->steady && random_below(&writer->random, writer->steady) == 0;
+    if (changes)
+        before = random_below(&writer->random, (unsigned)ticks + 1);
+    writer_pass_steadily(writer, before);
+    if (!changes)
+        return;
+    writer->ratio = (uint8_t)(LOWEST_RATIO + random_below(&writer->random, RATIOS));
+    writer->changes++;
+    if (writer->ticking)
+        write_ratio(writer);
+    writer_pass_steadily(writer, ticks - before);
+}
+
 // What stands before a packet that moves the flow.
 static inline void write_time(struct writer *writer)
 {
     if (writer->now == writer->told)
         return;
-    if (writer->timing == TIMING_CYC) {
-        write_packet(writer, (struct pt_packet){.type = ppt_cyc,
-                                                .payload.cyc.value = writer->now - writer->told});
-        writer->told = writer->now;
-    } else if (writer->timing == TIMING_MTC_CYC) {
+    if (writer_counts_cycles(writer)) {
         write_cycles(writer);
     } else if (writer->timing == TIMING_TSC_OFTEN ||
                (writer->timing == TIMING_TSC_SOME && random_chance(&writer->random, 20))) {
@@ -180,7 +202,7 @@ static inline void write_paging(struct writer *writer)
 static inline void write_psb(struct writer *writer, uint64_t ip)
 {
     write_tnt(writer);
-    if (writer->timing == TIMING_MTC_CYC && writer->ticking)
+    if (writer_counts_cycles(writer) && writer->ticking)
         write_cycles(writer);
     writer->last_psb = writer_offset(writer);
     writer->last_ip = 0;

@@ -47,7 +47,7 @@ struct synthetic_flow {
 
 static inline void synthetic_step(struct synthetic_flow *flow, int64_t time, bool back, uint64_t to)
 {
-    flow->writer.now = (uint64_t)time;
+    writer_pass(&flow->writer, (uint64_t)time - flow->writer.now);
     write_branch(&flow->writer, back);
     write_address(&flow->writer, ppt_tip, to);
     if (writer_offset(&flow->writer) - flow->writer.last_psb > SYNTHETIC_PSB_BYTES)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Random call trees with interrupts, syscalls, switches, tail calls, longjmp, transactions, several
-// address spaces and lost packets, timed by TSC, MTC and cycles, on four CPUs, through libipt's
-// encoder and back: the spans must be the true ones.
+// address spaces and lost packets, timed by TSC, MTC and the cycles of a clock whose ratio changes,
+// on four CPUs, through libipt's encoder and back: the spans must be the true ones.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +19,7 @@ static void every_seed_comes_back(void **state)
     struct round_trips sum = {0};
     assert_int_equal(round_trips(1, SEEDS, 9000, &sum), 0);
     assert_true(sum.spans > SEEDS * 1000);
+    assert_true(sum.ratio_changes > SEEDS * 2);
     assert_true(deeds_are_many(&sum.did, SEEDS));
 }
 
