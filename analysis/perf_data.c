@@ -108,6 +108,7 @@ void perf_data_free(struct perf_data *data)
     array_free(&data->events);
     array_free(&data->streams);
     array_free(&data->build_ids);
+    array_free(&data->bpf_functions);
     array_free(&data->id_places);
     array_free(&data->cpus);
     array_free(&data->complaints);

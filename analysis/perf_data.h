@@ -142,6 +142,15 @@ struct perf_build_id {
 };
 struct perf_build_id_array ARRAY_OF(struct perf_build_id);
 
+// Code that the kernel made of a BPF program; one program has one or more. Points into the file.
+struct perf_bpf_function {
+    uint64_t address;
+    const uint8_t *code;
+    uint32_t bytes;
+    uint32_t program; // its id
+};
+struct perf_bpf_function_array ARRAY_OF(struct perf_bpf_function);
+
 // How an event id was opened (ID_INDEX).
 struct perf_id_place {
     uint64_t id;
@@ -165,6 +174,7 @@ struct perf_data {
     struct perf_event_array events;
     struct perf_aux_stream_array streams; // ascending ring
     struct perf_build_id_array build_ids;
+    struct perf_bpf_function_array bpf_functions;
     struct perf_id_place_array id_places;
     struct perf_intel_pt intel_pt;
     struct perf_time_conversion time; // TIME_CONV, or AUXTRACE_INFO's
@@ -301,6 +311,12 @@ struct perf_ksymbol {
     const char *name;
 };
 void perf_event_ksymbol(const struct perf_event *event, struct perf_ksymbol *out);
+
+struct perf_bpf {
+    bool loaded, unloaded;
+    uint32_t program; // its id
+};
+void perf_event_bpf(const struct perf_event *event, struct perf_bpf *out);
 
 struct perf_auxtrace_error {
     uint32_t type, code, cpu, pid, tid;

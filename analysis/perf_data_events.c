@@ -169,7 +169,7 @@ static const struct shape shapes[PERF_RECORD_TYPES] = {
     [PERF_SWITCH_CPU_WIDE] = {8, false, true},
     [PERF_NAMESPACES] = {16, false, false},
     [PERF_KSYMBOL] = {16, true, true},
-    [PERF_BPF_EVENT] = {16, false, false},
+    [PERF_BPF_EVENT] = {16, false, true},
     [PERF_CGROUP] = {8, true, false},
     [PERF_TEXT_POKE] = {12, false, true},
     [PERF_AUX_OUTPUT_HW_ID] = {8, false, false},
@@ -426,6 +426,16 @@ void perf_event_ksymbol(const struct perf_event *event, struct perf_ksymbol *out
                                  .unregistered = (perf_u16(at + 22) & UNREGISTERED) != 0,
                                  .bpf = perf_u16(at + 20) == BPF,
                                  .name = (const char *)at + 24};
+}
+
+void perf_event_bpf(const struct perf_event *event, struct perf_bpf *out)
+{
+    enum { LOAD = 1, UNLOAD };
+    assert(event->type == PERF_BPF_EVENT);
+    uint16_t what = perf_u16(event->record + 8);
+    *out = (struct perf_bpf){.loaded = what == LOAD,
+                             .unloaded = what == UNLOAD,
+                             .program = perf_u32(event->record + 12)};
 }
 
 void perf_event_auxtrace_error(const struct perf_event *event, struct perf_auxtrace_error *out)

@@ -309,6 +309,9 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
         data->clock_perf_ns = take_u64(&cursor);
         data->has_clock_data = !cursor.short_of;
         break;
+    case PERF_FEATURE_BPF_PROGRAMS:
+        perf_read_bpf_programs(reader, bytes, count);
+        break;
     default: // a text, or nothing in it that analysis needs
         read_text_feature(data, feature, &cursor);
         break;

@@ -93,6 +93,9 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
 void perf_read_build_id(struct perf_reader *reader, const uint8_t *record, size_t size);
 void perf_read_event_update(struct perf_reader *reader, const uint8_t *record, size_t size);
 
+// perf_data_bpf.c
+void perf_read_bpf_programs(struct perf_reader *reader, const uint8_t *bytes, uint64_t count);
+
 // perf_data_auxtrace.c
 void perf_read_auxtrace_info(struct perf_reader *reader, const uint8_t *record, size_t size);
 void perf_read_time_conversion(struct perf_reader *reader, const uint8_t *record, size_t size);

@@ -4,6 +4,8 @@
 // first needed. See symbols.h.
 #include "analysis/code/symbols.h"
 
+#include "analysis/code/symbols_made.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,7 @@ struct symbols {
     struct name_pool *names;
     struct file_symbols *files; // one per code file
     struct symbol_table kernel;
+    struct made_symbols made; // by the kernel while it ran
     bool kernel_loaded;
     struct jit_array jit; // by pid
     bool all_loaded;      // nothing may change any more
@@ -92,6 +95,7 @@ void symbols_free(struct symbols *symbols)
         symbol_table_free(&symbols->jit.items[i].table);
     array_free(&symbols->jit);
     symbol_table_free(&symbols->kernel);
+    array_free(&symbols->made);
     name_pool_free(symbols->names);
     free(symbols->files);
     free(symbols->jit_dir);
@@ -154,24 +158,6 @@ static bool host_kernel_is_recorded(struct symbols *symbols, struct symbol_table
     return false;
 }
 
-// Code that the kernel made while it ran: BPF programs, trampolines.
-static void add_kernel_events(struct symbols *symbols)
-{
-    for (size_t i = 0; symbols->data && i < symbols->data->events.count; i++) {
-        const struct perf_event *event = &symbols->data->events.items[i];
-        if (event->type != PERF_KSYMBOL)
-            continue;
-        struct perf_ksymbol known;
-        perf_event_ksymbol(event, &known);
-        if (known.unregistered || known.bytes > UINT64_MAX - known.address)
-            continue;
-        struct symbol symbol = {known.address, known.address + known.bytes,
-                                add_name(symbols, known.name), 0};
-        if (symbol.name != UINT32_MAX)
-            array_push(&symbols->kernel.symbols, symbol);
-    }
-}
-
 static void load_kernel(struct symbols *symbols)
 {
     symbols->kernel_loaded = true;
@@ -182,7 +168,8 @@ static void load_kernel(struct symbols *symbols)
     } else if (!host_kernel_is_recorded(symbols, &symbols->kernel)) {
         symbol_table_free(&symbols->kernel);
     }
-    add_kernel_events(symbols);
+    if (symbols->data && made_symbols_read(symbols->data, symbols->names, &symbols->made) < 0)
+        symbols->unreadable++;
     symbol_table_sort(&symbols->kernel);
 }
 
@@ -253,10 +240,8 @@ int symbols_load_all(struct symbols *symbols, struct error *err)
 // --- asking ------------------------------------------------------------------------------------
 
 // moved_by: run-time address minus the table's.
-static bool take(const struct symbol_table *table, uint64_t address, uint64_t moved_by,
-                 struct symbol_hit *hit)
+static bool take(const struct symbol *symbol, uint64_t moved_by, struct symbol_hit *hit)
 {
-    const struct symbol *symbol = symbol_table_find(table, address - moved_by);
     if (!symbol)
         return false;
     hit->name = symbol->name;
@@ -278,7 +263,8 @@ static bool find_in_file(struct symbols *symbols, uint32_t pid, uint64_t time, u
         load_file(symbols, section->file);
     hit->file = section->file;
     hit->name = file->file_name;
-    return take(&file->table, address, section->address - section->elf_address, hit);
+    uint64_t moved_by = section->address - section->elf_address;
+    return take(symbol_table_find(&file->table, address - moved_by), moved_by, hit);
 }
 
 bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t address,
@@ -294,7 +280,8 @@ bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t
     if (find_in_file(symbols, hit->kernel ? PERF_NO_PID : pid, time, address, hit))
         return true;
     if (hit->kernel)
-        return take(&symbols->kernel, address, 0, hit);
+        return take(made_symbols_find(&symbols->made, address, time), 0, hit) ||
+               take(symbol_table_find(&symbols->kernel, address), 0, hit);
     const struct symbol_table *jit = jit_table(symbols, pid);
-    return jit && take(jit, address, 0, hit);
+    return jit && take(symbol_table_find(jit, address), 0, hit);
 }

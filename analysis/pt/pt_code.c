@@ -40,11 +40,15 @@ static bool find(void *context, uint32_t space, uint64_t address, struct pt_func
 {
     const struct pt_code *code = context;
     struct symbol_hit hit;
+    uint32_t state = pt_state_of(space);
     space = pt_space_of(space);
     if (space >= code->places.count || !code->places.items[space].set)
         space = PT_SPACE_ALL;
     const struct pt_code_place *place = &code->places.items[space];
-    if (!place->set || !symbols_find(place->set->symbols, place->pid, place->time, address, &hit))
+    uint64_t time = place->time;
+    if (address >> 63 && code->patches)
+        time = pt_patches_begin(code->patches, state);
+    if (!place->set || !symbols_find(place->set->symbols, place->pid, time, address, &hit))
         return false;
     size_t length;
     struct name_pool *names = symbols_names(place->set->symbols);

@@ -8,6 +8,7 @@
 
 #include "analysis/code/code_image.h"
 #include "analysis/pt/pt_image.h"
+#include "analysis/pt/pt_patches.h"
 #include "analysis/pt/pt_symbols.h"
 #include "analysis/code/symbols.h"
 #include "base/array.h"
@@ -31,8 +32,9 @@ struct pt_code_places ARRAY_OF(struct pt_code_place);
 
 struct pt_code {
     struct pt_code_sets sets;
-    struct pt_code_places places; // by address space
-    struct pt_symbols symbols;    // ask here
+    struct pt_code_places places;     // by address space
+    const struct pt_patches *patches; // of the kernel's code, while they are there; NULL: none
+    struct pt_symbols symbols;        // ask here
 };
 
 int pt_code_init(struct pt_code *code, struct error *err);

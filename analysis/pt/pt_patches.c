@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Code that comes to be at an address, and what was there before as far as that is told.
 struct patch {
-    struct perf_text_poke poke;
+    uint64_t address;
+    const uint8_t *old_code, *new_code;
+    uint32_t old_bytes, new_bytes;
     uint32_t state; // from here on the new bytes are there
+    uint32_t order; // of several in one state
 };
 struct patch_array ARRAY_OF(struct patch);
 
@@ -16,50 +20,156 @@ enum { PATCHES_MOST = 1 << 16 };
 static const uint64_t states_bytes_most = 256
                                           << 20; // of code in all states; real ones take few KiB
 
-static uint64_t patch_end(const struct perf_text_poke *poke)
+static uint64_t patch_end(const struct patch *patch)
 {
-    return poke->address + (poke->new_bytes > poke->old_bytes ? poke->new_bytes : poke->old_bytes);
+    return patch->address +
+           (patch->new_bytes > patch->old_bytes ? patch->new_bytes : patch->old_bytes);
 }
 
 static int by_address(const void *a, const void *b)
 {
     const struct patch *left = a, *right = b;
-    if (left->poke.address != right->poke.address)
-        return left->poke.address < right->poke.address ? -1 : 1;
-    return (left->state > right->state) - (left->state < right->state);
+    if (left->address != right->address)
+        return left->address < right->address ? -1 : 1;
+    return (left->order > right->order) - (left->order < right->order);
 }
 
-static int by_state(const void *a, const void *b)
+static int by_order(const void *a, const void *b)
 {
     const struct patch *left = a, *right = b;
-    return (left->state > right->state) - (left->state < right->state);
+    if (left->state != right->state)
+        return left->state < right->state ? -1 : 1;
+    return (left->order > right->order) - (left->order < right->order);
 }
 
-// The events are sorted by time, so states ascend.
-static int collect(const struct perf_data *data, struct patch_array *patches,
-                   struct pt_patches *out)
+// --- what happened when --------------------------------------------------------------------------
+
+struct collection {
+    const struct perf_data *data;
+    struct patch_array patches;
+    struct pt_patches *out;
+    const struct perf_bpf_function **functions; // by program
+    size_t function_count;
+    bool *loaded; // as functions
+};
+
+// Begins a state at this time; events come sorted, so states ascend. 1: begun (or it has begun at
+// this time), 0: there are too many, negative.
+static int begin_state(struct collection *collection, uint64_t time)
 {
-    for (size_t i = 0; i < data->events.count; i++) {
-        const struct perf_event *event = &data->events.items[i];
-        struct patch patch;
-        if (event->type != PERF_TEXT_POKE)
-            continue;
-        perf_event_text_poke(event, &patch.poke);
-        if (patch.poke.new_bytes == 0 || patch_end(&patch.poke) < patch.poke.address)
-            continue; // code that goes away is not executed any more
-        bool another =
-            out->times.count == 0 || out->times.items[out->times.count - 1] != event->time;
-        if ((another && out->times.count + 1 >= PT_STATES_MOST) || patches->count >= PATCHES_MOST) {
-            out->left_out++;
-            continue;
-        }
-        if (another && array_push(&out->times, event->time) < 0)
-            return -1;
-        patch.state = (uint32_t)out->times.count;
-        if (array_push(patches, patch) < 0)
-            return -1;
+    struct pt_patches *out = collection->out;
+    size_t count = out->times.count;
+    if (time == 0 || (count > 0 && out->times.items[count - 1] == time))
+        return 1;
+    if (count + 1 >= PT_STATES_MOST)
+        return 0;
+    return array_push(&out->times, time) < 0 ? -1 : 1;
+}
+
+static int add_patch(struct collection *collection, struct patch patch, uint64_t time)
+{
+    if (patch.new_bytes == 0 || patch_end(&patch) < patch.address)
+        return 0; // code that goes away is not executed any more
+    int begun = collection->patches.count < PATCHES_MOST ? begin_state(collection, time) : 0;
+    collection->out->left_out += begun == 0;
+    if (begun <= 0)
+        return begun;
+    patch.state = (uint32_t)collection->out->times.count;
+    patch.order = (uint32_t)collection->patches.count;
+    return array_push(&collection->patches, patch);
+}
+
+static int take_poke(struct collection *collection, const struct perf_event *event)
+{
+    struct perf_text_poke poke;
+    perf_event_text_poke(event, &poke);
+    return add_patch(collection,
+                     (struct patch){.address = poke.address,
+                                    .old_code = poke.old_code,
+                                    .new_code = poke.new_code,
+                                    .old_bytes = poke.old_bytes,
+                                    .new_bytes = poke.new_bytes},
+                     event->time);
+}
+
+static int take_function(struct collection *collection, size_t i, uint64_t time)
+{
+    const struct perf_bpf_function *function = collection->functions[i];
+    if (collection->loaded[i])
+        return 0;
+    collection->loaded[i] = true;
+    return add_patch(collection,
+                     (struct patch){.address = function->address,
+                                    .new_code = function->code,
+                                    .new_bytes = function->bytes},
+                     time);
+}
+
+static int take_bpf(struct collection *collection, const struct perf_event *event)
+{
+    struct perf_bpf bpf;
+    size_t low = 0, high = collection->function_count;
+    int result = 0;
+    perf_event_bpf(event, &bpf);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (collection->functions[middle]->program < bpf.program)
+            low = middle + 1;
+        else
+            high = middle;
     }
+    for (; bpf.loaded && result >= 0 && low < collection->function_count &&
+           collection->functions[low]->program == bpf.program && !collection->loaded[low];
+         low++)
+        result = take_function(collection, low, event->time);
+    return result;
+}
+
+// The function of that name is there from now on (until another is registered at its place).
+static int take_symbol(struct collection *collection, const struct perf_event *event)
+{
+    struct perf_ksymbol symbol;
+    perf_event_ksymbol(event, &symbol);
+    int begun = symbol.unregistered ? 1 : begin_state(collection, event->time);
+    collection->out->left_out += begun == 0;
+    return begun < 0 ? begun : 0;
+}
+
+static int by_program(const void *a, const void *b)
+{
+    const struct perf_bpf_function *left = *(const struct perf_bpf_function *const *)a;
+    const struct perf_bpf_function *right = *(const struct perf_bpf_function *const *)b;
+    return (left->program > right->program) - (left->program < right->program);
+}
+
+static int collect_functions(struct collection *collection)
+{
+    const struct perf_bpf_function_array *all = &collection->data->bpf_functions;
+    collection->function_count = all->count;
+    collection->functions = calloc(all->count + 1, sizeof *collection->functions);
+    collection->loaded = calloc(all->count + 1, sizeof *collection->loaded);
+    if (!collection->functions || !collection->loaded)
+        return -1;
+    for (size_t i = 0; i < all->count; i++)
+        collection->functions[i] = &all->items[i];
+    qsort(collection->functions, all->count, sizeof *collection->functions, by_program);
     return 0;
+}
+
+static int collect(struct collection *collection)
+{
+    const struct perf_event_array *events = &collection->data->events;
+    int result = collect_functions(collection);
+    for (size_t i = 0; result >= 0 && i < events->count; i++) {
+        const struct perf_event *event = &events->items[i];
+        if (event->type == PERF_TEXT_POKE)
+            result = take_poke(collection, event);
+        else if (event->type == PERF_BPF_EVENT)
+            result = take_bpf(collection, event);
+        else if (event->type == PERF_KSYMBOL)
+            result = take_symbol(collection, event);
+    }
+    return result;
 }
 
 // --- one place -----------------------------------------------------------------------------------
@@ -71,13 +181,13 @@ struct place {
     uint8_t *code, *known; // as it is now; known: 0 where no code was yet
 };
 
-// patches: by state.
+// patches: in order.
 static int place_begin(struct place *place, const struct patch *patches, size_t count)
 {
     uint64_t begin = UINT64_MAX, end = 0;
     for (size_t i = 0; i < count; i++) {
-        begin = patches[i].poke.address < begin ? patches[i].poke.address : begin;
-        end = patch_end(&patches[i].poke) > end ? patch_end(&patches[i].poke) : end;
+        begin = patches[i].address < begin ? patches[i].address : begin;
+        end = patch_end(&patches[i]) > end ? patch_end(&patches[i]) : end;
     }
     place->address = begin;
     place->bytes = (size_t)(end - begin);
@@ -87,19 +197,20 @@ static int place_begin(struct place *place, const struct patch *patches, size_t 
     place->known = place->code + place->bytes;
     // What was there first is what the first patch of each byte found.
     for (size_t i = count; i-- > 0;) {
-        const struct perf_text_poke *poke = &patches[i].poke;
-        size_t at = (size_t)(poke->address - place->address);
-        memcpy(place->code + at, poke->old_code, poke->old_bytes);
-        memset(place->known + at, poke->old_bytes > 0, poke->new_bytes);
+        const struct patch *patch = &patches[i];
+        size_t at = (size_t)(patch->address - place->address);
+        if (patch->old_bytes)
+            memcpy(place->code + at, patch->old_code, patch->old_bytes);
+        memset(place->known + at, patch->old_bytes > 0, patch->new_bytes);
     }
     return 0;
 }
 
-static void place_patch(struct place *place, const struct perf_text_poke *poke)
+static void place_patch(struct place *place, const struct patch *patch)
 {
-    size_t at = (size_t)(poke->address - place->address);
-    memcpy(place->code + at, poke->new_code, poke->new_bytes);
-    memset(place->known + at, 1, poke->new_bytes);
+    size_t at = (size_t)(patch->address - place->address);
+    memcpy(place->code + at, patch->new_code, patch->new_bytes);
+    memset(place->known + at, 1, patch->new_bytes);
 }
 
 // Adds the place as it is now to the memory, for the states [from, to).
@@ -126,7 +237,7 @@ static int add_place(struct patch *patches, size_t count, struct pt_memory *memo
     struct place place;
     uint32_t from = 0;
     int result = 0;
-    qsort(patches, count, sizeof *patches, by_state);
+    qsort(patches, count, sizeof *patches, by_order);
     if (place_begin(&place, patches, count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for patched code");
     for (size_t i = 0; result == 0 && i < count; i++) {
@@ -137,7 +248,7 @@ static int add_place(struct patch *patches, size_t count, struct pt_memory *memo
                                "to follow (at 0x%" PRIx64 ")",
                                place.address);
         from = patches[i].state;
-        place_patch(&place, &patches[i].poke);
+        place_patch(&place, &patches[i]);
     }
     if (result == 0)
         result = place_add(&place, memory, from, PT_STATES_MOST, err);
@@ -148,29 +259,39 @@ static int add_place(struct patch *patches, size_t count, struct pt_memory *memo
 int pt_patches_add(const struct perf_data *data, struct pt_memory *memory, struct pt_patches *out,
                    struct error *err)
 {
-    struct patch_array patches = {0};
     *out = (struct pt_patches){0};
-    int result = 0;
-    if (collect(data, &patches, out) < 0)
+    struct collection collection = {.data = data, .out = out};
+    struct patch_array *patches = &collection.patches;
+    int result = collect(&collection);
+    for (size_t i = 0; result >= 0 && i < collection.function_count; i++)
+        result = take_function(&collection, i, 0); // it was there before the recording
+    if (result < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for patches of code");
-    if (patches.count)
-        qsort(patches.items, patches.count, sizeof *patches.items, by_address);
-    for (size_t first = 0; result == 0 && first < patches.count;) {
-        uint64_t end = patch_end(&patches.items[first].poke);
+    if (patches->count)
+        qsort(patches->items, patches->count, sizeof *patches->items, by_address);
+    for (size_t first = 0; result == 0 && first < patches->count;) {
+        uint64_t end = patch_end(&patches->items[first]);
         size_t next = first + 1;
-        for (; next < patches.count && patches.items[next].poke.address < end; next++)
-            if (patch_end(&patches.items[next].poke) > end)
-                end = patch_end(&patches.items[next].poke);
-        result = add_place(&patches.items[first], next - first, memory, err);
+        for (; next < patches->count && patches->items[next].address < end; next++)
+            if (patch_end(&patches->items[next]) > end)
+                end = patch_end(&patches->items[next]);
+        result = add_place(&patches->items[first], next - first, memory, err);
         first = next;
     }
-    array_free(&patches);
+    array_free(patches);
+    free(collection.functions);
+    free(collection.loaded);
     return result;
 }
 
 void pt_patches_free(struct pt_patches *patches)
 {
     array_free(&patches->times);
+}
+
+uint64_t pt_patches_begin(const struct pt_patches *patches, uint32_t state)
+{
+    return state && state <= patches->times.count ? patches->times.items[state - 1] : 0;
 }
 
 uint32_t pt_patches_state(const struct pt_patches *patches, uint64_t time, uint64_t *until)

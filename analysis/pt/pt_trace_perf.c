@@ -317,10 +317,9 @@ static void note_problems(struct pt_trace *trace, const struct recording *record
         pt_trace_note(trace, "the trace was cut %" PRIu64 " times: its buffer was full",
                       data->aux_truncated);
     if (recording->patches.left_out)
-        pt_trace_note(trace,
-                      "%" PRIu64 " of %" PRIu64
-                      " patches of the kernel's code are not applied: there are too many",
-                      recording->patches.left_out, data->counts[PERF_TEXT_POKE]);
+        pt_trace_note(
+            trace, "%" PRIu64 " changes of the kernel's code are not applied: there are too many",
+            recording->patches.left_out);
     for (size_t i = 0; i < trace->code.sets.count; i++) {
         const struct code_complaint_array *all = &trace->code.sets.items[i]->images.complaints;
         for (size_t k = 0; k < all->count; k++)
@@ -352,6 +351,7 @@ static int load(struct pt_trace *trace, struct recording *recording, const char 
                                        options, err);
     if (result == 0)
         result = pt_patches_add(data, &trace->memory, &recording->patches, err);
+    trace->code.patches = &recording->patches;
     const struct perf_time_conversion *clock = clock_of(data);
     trace->symbols = &trace->code.symbols;
     trace->clock.valid = clock->valid;

@@ -38,6 +38,7 @@ static void use_event(const struct perf_event *event)
         struct perf_lost lost;
         struct perf_text_poke poke;
         struct perf_ksymbol symbol;
+        struct perf_bpf bpf;
         struct perf_auxtrace_error error;
     } out;
     switch (event->type) {
@@ -76,6 +77,9 @@ static void use_event(const struct perf_event *event)
     case PERF_KSYMBOL:
         perf_event_ksymbol(event, &out.symbol);
         use_text(out.symbol.name);
+        break;
+    case PERF_BPF_EVENT:
+        perf_event_bpf(event, &out.bpf);
         break;
     case PERF_AUXTRACE_ERROR:
         perf_event_auxtrace_error(event, &out.error);
@@ -137,6 +141,8 @@ static void use(const struct perf_data *data)
         use_stream(&data->streams.items[i]);
     for (size_t i = 0; i < data->build_ids.count; i++)
         use_text(data->build_ids.items[i].path);
+    for (size_t i = 0; i < data->bpf_functions.count; i++)
+        use_bytes(data->bpf_functions.items[i].code, data->bpf_functions.items[i].bytes);
     for (size_t i = 0; i < data->attrs.count; i++)
         use_text(data->attrs.items[i].name);
     for (size_t i = 0; i < data->complaints.count; i++)

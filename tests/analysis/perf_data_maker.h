@@ -233,4 +233,61 @@ static inline void make_file_end(struct maker *maker)
     make_set_u64(maker, 48, maker->count - MAKER_RECORDS_AT);
 }
 
+// The file's only feature, behind its end.
+static inline void make_feature(struct maker *maker, unsigned feature, const struct maker *content)
+{
+    enum { BITMAP_AT = 72 };
+    maker->bytes[BITMAP_AT + feature / 8] |= (uint8_t)(1u << feature % 8);
+    make_u64(maker, maker->count + 16);
+    make_u64(maker, content->count);
+    make_bytes(maker, content->bytes, content->count);
+}
+
+// A BPF program of one function, as perf writes it into PERF_FEATURE_BPF_PROGRAMS; the feature
+// begins with how many there are.
+static inline void make_bpf_program(struct maker *maker, uint32_t id, uint64_t address,
+                                    const void *code, uint32_t code_bytes)
+{
+    enum { INFO_BYTES = 128, ARRAYS = 1 << 0 | 1 << 3 | 1 << 4 };
+    uint8_t info[INFO_BYTES] = {0};
+    const uint32_t count = 1;
+    const uint64_t code_at = 12;
+    const uint64_t lengths_at = 8;
+    memcpy(info + 4, &id, 4);
+    memcpy(info + 16, &code_bytes, 4);
+    memcpy(info + 24, &code_at, 8);
+    memcpy(info + 104, &count, 4);
+    memcpy(info + 108, &count, 4);
+    memcpy(info + 120, &lengths_at, 8);
+    make_u32(maker, INFO_BYTES);
+    make_u32(maker, (uint32_t)code_at + code_bytes);
+    make_u64(maker, ARRAYS);
+    make_bytes(maker, info, sizeof info);
+    make_u64(maker, address);
+    make_u32(maker, code_bytes);
+    make_bytes(maker, code, code_bytes);
+}
+
+static inline void make_bpf_event(struct maker *maker, bool load, uint32_t id, uint64_t time)
+{
+    make_record(maker, PERF_BPF_EVENT, 0);
+    make_u16(maker, load ? 1 : 2);
+    make_u16(maker, 0);
+    make_u32(maker, id);
+    make_u64(maker, 0x1122334455667788); // tag
+    make_sample_id(maker, 0, 0, time, 0, 7);
+}
+
+static inline void make_ksymbol(struct maker *maker, bool unregister, uint64_t address,
+                                uint32_t bytes, const char *name, uint64_t time)
+{
+    make_record(maker, PERF_KSYMBOL, 0);
+    make_u64(maker, address);
+    make_u32(maker, bytes);
+    make_u16(maker, 1); // BPF
+    make_u16(maker, unregister);
+    make_text(maker, name);
+    make_sample_id(maker, 0, 0, time, 0, 7);
+}
+
 #endif

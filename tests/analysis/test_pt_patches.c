@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernel code that is patched while it is traced: a perf.data made here, with a trace made by
-// libipt's encoder, decodes to exactly what was executed, before, between and after the patches.
+// Kernel code that is patched while it is traced, and BPF programs that come and go: a perf.data
+// made here, with a trace made by libipt's encoder, decodes to exactly what was executed, before,
+// between and after the changes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,9 +119,29 @@ static void write_recording(bool pokes)
     free(maker.bytes);
 }
 
-static void decode(struct pt_trace *trace, unsigned threads, struct pt_walk_counts *counts,
-                   uint64_t *errors)
+// How many spans have which name.
+struct named_spans {
+    const struct pt_trace *trace;
+    unsigned first, second;
+};
+
+static int take_span(void *context, const struct pt_span *span, struct error *err)
 {
+    struct named_spans *found = context;
+    const struct pt_symbols *symbols = found->trace->symbols;
+    char name[64] = "";
+    (void)err;
+    if (span->function_known && span->kind == PT_SPAN_FUNCTION)
+        symbols->name(symbols->context, span->function, name, sizeof name);
+    found->first += strcmp(name, "bpf_prog_1") == 0;
+    found->second += strcmp(name, "bpf_prog_2") == 0;
+    return 0;
+}
+
+static void decode(struct pt_trace *trace, unsigned threads, struct named_spans *named,
+                   struct pt_walk_counts *counts, uint64_t *errors)
+{
+    void *const contexts[] = {named};
     struct error err;
     struct pt_result result;
     const struct code_given page = {
@@ -130,7 +151,8 @@ static void decode(struct pt_trace *trace, unsigned threads, struct pt_walk_coun
     const struct pt_decode_options how = {.threads = threads};
     if (pt_trace_init(trace, &err) < 0 || pt_trace_load_perf(trace, data_path, &options, &err) < 0)
         fail_msg("%s", err.text);
-    if (pt_result_decode(trace, &how, NULL, NULL, &result, &err) < 0)
+    named->trace = trace;
+    if (pt_result_decode(trace, &how, take_span, contexts, &result, &err) < 0)
         fail_msg("%s", err.text);
     *counts = result.streams[0].counts;
     *errors = result.streams[0].error_count;
@@ -142,12 +164,13 @@ static void each_stretch_is_decoded_with_the_code_of_its_time(void **state)
 {
     (void)state;
     struct pt_trace trace;
+    struct named_spans named = {0};
     struct pt_walk_counts counts;
     uint64_t errors;
     for (int patched = 0; patched < 2; patched++) { // whenever the copy was made
         write_code(patched);
         write_recording(true);
-        decode(&trace, 1, &counts, &errors);
+        decode(&trace, 1, &named, &counts, &errors);
         assert_int_equal(errors, 0);
         assert_int_equal(counts.instructions, EXECUTED);
         assert_int_equal(counts.interrupts, 2);
@@ -158,12 +181,93 @@ static void without_the_records_it_goes_wrong(void **state)
 {
     (void)state;
     struct pt_trace trace;
+    struct named_spans named = {0};
     struct pt_walk_counts counts;
     uint64_t errors;
     write_code(false);
     write_recording(false);
-    decode(&trace, 1, &counts, &errors);
+    decode(&trace, 1, &named, &counts, &errors);
     assert_true(errors > 0 || counts.instructions != EXECUTED);
+}
+
+// --- BPF programs --------------------------------------------------------------------------------
+
+#define PROGRAM (KERNEL + 0x20000)
+
+// Executes the program at PROGRAM, is interrupted, and executes the other one that is there then.
+static size_t write_program_trace(uint8_t *out, size_t bytes, uint64_t *replaced)
+{
+    struct pt_config config;
+    pt_config_init(&config);
+    config.begin = out;
+    config.end = out + bytes;
+    struct writer writer = {
+        .encoder = pt_alloc_encoder(&config), .now = 1000000, .ratio = NOMINAL_RATIO};
+    write_psb(&writer, KERNEL);
+    write_address(&writer, ppt_tip, PROGRAM);
+    write_address(&writer, ppt_tip, KERNEL);
+    *replaced = writer.now + 100;
+    writer.now += 1000;
+    write_address(&writer, ppt_fup, KERNEL);
+    write_address(&writer, ppt_tip, HANDLER);
+    write_address(&writer, ppt_tip, KERNEL);
+    write_address(&writer, ppt_tip, PROGRAM);
+    write_address(&writer, ppt_tip, KERNEL);
+    writer.now += 1000;
+    write_address(&writer, ppt_fup, KERNEL);
+    write_address(&writer, ppt_tip_pgd, KERNEL);
+    assert_false(writer.failed);
+    size_t written = writer_offset(&writer);
+    pt_free_encoder(writer.encoder);
+    return written;
+}
+
+static void write_program_recording(bool with_code)
+{
+    static const uint8_t first[] = {0x90, 0xff, 0xe0};
+    static const uint8_t second[] = {0x90, 0x90, 0x90, 0xff, 0xe0};
+    uint8_t trace[4096];
+    uint64_t replaced;
+    size_t bytes = write_program_trace(trace, sizeof trace, &replaced);
+    struct maker maker = make_file(), programs = {0};
+    make_pt_info(&maker, false);
+    make_ksymbol(&maker, false, PROGRAM, sizeof first, "bpf_prog_1", 0);
+    make_bpf_event(&maker, true, 1, 0);
+    make_bpf_event(&maker, false, 1, time_of(replaced));
+    make_ksymbol(&maker, true, PROGRAM, sizeof first, "bpf_prog_1", time_of(replaced));
+    make_ksymbol(&maker, false, PROGRAM, sizeof second, "bpf_prog_2", time_of(replaced) + 1);
+    make_bpf_event(&maker, true, 2, time_of(replaced) + 1);
+    make_auxtrace(&maker, 0, 0, 0, trace, bytes);
+    make_file_end(&maker);
+    make_u32(&programs, 2);
+    make_bpf_program(&programs, 2, PROGRAM, second, sizeof second);
+    make_bpf_program(&programs, 1, PROGRAM, first, sizeof first);
+    if (with_code)
+        make_feature(&maker, PERF_FEATURE_BPF_PROGRAMS, &programs);
+    write_file(data_path, maker.bytes, maker.count);
+    free(programs.bytes);
+    free(maker.bytes);
+}
+
+static void programs_come_and_go(void **state)
+{
+    (void)state;
+    enum { OUTSIDE = 2 + 1 + 2, INSIDE = 2 + 4 };
+    struct pt_trace trace;
+    struct named_spans named = {0};
+    struct pt_walk_counts counts;
+    uint64_t errors;
+    write_code(false);
+    write_program_recording(false);
+    decode(&trace, 1, &named, &counts, &errors);
+    assert_true(errors > 0);
+    named = (struct named_spans){0};
+    write_program_recording(true);
+    decode(&trace, 1, &named, &counts, &errors);
+    assert_int_equal(errors, 0);
+    assert_int_equal(counts.instructions, OUTSIDE + INSIDE);
+    assert_int_equal(named.first, 1);
+    assert_int_equal(named.second, 1);
 }
 
 // --- the code in its states ----------------------------------------------------------------------
@@ -259,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_stretch_is_decoded_with_the_code_of_its_time),
         cmocka_unit_test(without_the_records_it_goes_wrong),
+        cmocka_unit_test(programs_come_and_go),
         cmocka_unit_test(overlapping_patches_add_up),
         cmocka_unit_test(there_may_be_too_many),
     };

@@ -16,6 +16,7 @@
 
 #include "analysis/code/code_image_elf.h"
 #include "analysis/code/symbols.h"
+#include "analysis/code/symbols_made.h"
 #include "tests/analysis/capture_folder.h"
 #include "tests/analysis/perf_data_maker.h"
 
@@ -364,6 +365,44 @@ static void ask_from_several_threads(struct symbols *symbols, uint64_t address)
     }
 }
 
+static const char *made_name(const struct made_symbols *made, const struct name_pool *names,
+                             uint64_t address, uint64_t time)
+{
+    const struct symbol *symbol = made_symbols_find(made, address, time);
+    return symbol ? name_pool_text(names, symbol->name) : "";
+}
+
+static void an_address_has_one_name_after_another(void **state)
+{
+    (void)state;
+    struct maker maker = make_file();
+    make_ksymbol(&maker, false, 0x1000, 64, "old", 0);
+    make_ksymbol(&maker, true, 0x1000, 64, "old", 100);
+    make_ksymbol(&maker, false, 0x1000, 32, "new", 200);
+    make_ksymbol(&maker, false, 0xf80, 256, "over both", 300); // after both, in other pieces
+    make_ksymbol(&maker, true, 0x1000, 32, "new", 300);
+    make_file_end(&maker);
+    struct perf_input input = {"made", maker.bytes, maker.count};
+    struct perf_data data;
+    struct made_symbols made = {0};
+    struct name_pool *names = name_pool_alloc();
+    struct error err;
+    assert_int_equal(perf_data_parse(&input, 1, NULL, &data, &err), 0);
+    assert_int_equal(made_symbols_read(&data, names, &made), 0);
+    assert_int_equal(made.count, 3);
+    assert_string_equal(made_name(&made, names, 0x1010, 0), "old");
+    assert_string_equal(made_name(&made, names, 0x1010, 99), "old");
+    assert_string_equal(made_name(&made, names, 0x1010, 200), "new");
+    assert_string_equal(made_name(&made, names, 0x1010, 300), "over both");
+    assert_string_equal(made_name(&made, names, 0x1030, 250), "old"); // none then: another time's
+    assert_string_equal(made_name(&made, names, 0xf80, 300), "over both");
+    assert_string_equal(made_name(&made, names, 0x1080, 300), "");
+    array_free(&made);
+    name_pool_free(names);
+    perf_data_free(&data);
+    free(maker.bytes);
+}
+
 static void a_recordings_addresses_are_named(void **state)
 {
     (void)state;
@@ -450,6 +489,7 @@ int main(void)
         cmocka_unit_test(a_stripped_file_has_its_minidebuginfo),
         cmocka_unit_test(dwarf_names_a_file_without_symbol_table),
         cmocka_unit_test(what_is_no_elf_file_is_an_error),
+        cmocka_unit_test(an_address_has_one_name_after_another),
         cmocka_unit_test(a_recordings_addresses_are_named),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
