@@ -35,8 +35,10 @@ static void read_records(struct perf_reader *reader, uint32_t input, uint64_t be
     bool stopped = false;
     reader->input = input;
     reader->compressed = false;
+    reader->released = begin;
     perf_walk(reader, reader->data->inputs[input].data + begin, end - begin, begin, &stopped);
     perf_inflater_end(reader);
+    perf_release(reader, input, reader->released, end);
 }
 
 int perf_data_parse(const struct perf_input *inputs, size_t count, const struct perf_limits *limits,
@@ -63,8 +65,9 @@ int perf_data_parse(const struct perf_input *inputs, size_t count, const struct 
         read_records(&reader, (uint32_t)i, 0, inputs[i].bytes);
     if (reader.out_of_memory || perf_sort_events(&out->events) < 0)
         goto no_memory;
+    perf_finish_switches(out);
     perf_finish_attrs(&reader);
-    perf_finish_streams(out);
+    perf_finish_streams(&reader);
     array_free(&reader.ids);
     return 0;
 
@@ -104,6 +107,9 @@ void perf_data_free(struct perf_data *data)
         free(data->attrs.items[i].ids);
     for (size_t i = 0; i < data->streams.count; i++)
         array_free(&data->streams.items[i].extents);
+    for (size_t i = 0; i < data->switches.count; i++)
+        array_free(&data->switches.items[i].runs);
+    array_free(&data->switches);
     array_free(&data->attrs);
     array_free(&data->events);
     array_free(&data->streams);

@@ -7,7 +7,8 @@
 //
 // AUX data (the Intel PT trace) is never copied: a stream is a list of extents of the mapped file.
 // The other records that matter (the sideband) become one array of events sorted by time, 48 bytes
-// each; samples are counted only. The formats are in analysis/perf_data_format.h.
+// each; samples are counted only. A lean reading (struct perf_limits) holds less. The formats are
+// in analysis/perf_data_format.h.
 #ifndef ANALYSIS_PERF_DATA_H
 #define ANALYSIS_PERF_DATA_H
 
@@ -35,6 +36,13 @@ struct perf_limits {
     uint64_t events;     // sideband events kept
     uint64_t copy_bytes; // of records that have to be copied because they were compressed
     uint64_t decompressed_bytes;
+    // Holds only what decoding needs, and none of the files' pages: AUX, EXIT, LOST and
+    // AUXTRACE_ERROR are counted and are no events; context switches are no events either but 16
+    // bytes each (perf_data.switches); the other sideband costs its record and 48 bytes.
+    bool lean;
+    // The inputs are private read-only mappings of files: what was read is given back to the
+    // kernel. Set by perf_data_open.
+    bool mapped;
 };
 // 100 million events (4.8 GB), 8 GiB, 1 TiB: what a machine that records can also analyse.
 extern const struct perf_limits perf_default_limits;
@@ -79,6 +87,26 @@ struct perf_event {
 };
 _Static_assert(sizeof(struct perf_event) == 48, "there may be millions of them");
 struct perf_event_array ARRAY_OF(struct perf_event);
+
+// From `time` on a CPU ran this task.
+struct perf_run {
+    uint64_t time; // perf clock, ns
+    uint32_t pid, tid;
+};
+struct perf_run_array ARRAY_OF(struct perf_run);
+
+// The context switches of one CPU (of one thread, where recording was per thread): a lean
+// reading's.
+struct perf_switches {
+    uint32_t cpu;     // PERF_NO_CPU: of a thread
+    uint32_t thread;  // PERF_NO_PID: of a CPU
+    uint64_t records; // SWITCH and SWITCH_CPU_WIDE, in and out
+    bool has_before;  // somebody was switched out; the first one so, and when:
+    struct perf_run before;
+    bool disordered;            // until all is read
+    struct perf_run_array runs; // who was switched in; ascending time
+};
+struct perf_switches_array ARRAY_OF(struct perf_switches);
 
 // One AUXTRACE record's data.
 struct perf_aux_extent {
@@ -172,6 +200,7 @@ struct perf_data {
 
     struct perf_attr_array attrs;
     struct perf_event_array events;
+    struct perf_switches_array switches;  // ascending cpu, then thread
     struct perf_aux_stream_array streams; // ascending ring
     struct perf_build_id_array build_ids;
     struct perf_bpf_function_array bpf_functions;
@@ -220,6 +249,9 @@ int perf_data_parse(const struct perf_input *inputs, size_t count, const struct 
 int perf_data_open(const char *path, const struct perf_limits *limits, struct perf_data *out,
                    struct error *err);
 void perf_data_free(struct perf_data *data);
+
+// The switches of a CPU, or (PERF_NO_CPU) of a thread; NULL: there are none.
+struct perf_switches *perf_switches_of(const struct perf_data *data, uint32_t cpu, uint32_t thread);
 
 // "MMAP2", "SWITCH_CPU_WIDE", …; NULL for a type this reader does not know.
 const char *perf_record_name(uint32_t type);

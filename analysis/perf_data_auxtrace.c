@@ -286,14 +286,19 @@ static uint64_t overlap_of(const struct perf_aux_extent *before,
     return memcmp(found - lead, extent->data, (size_t)repeated) == 0 ? repeated : 0;
 }
 
-void perf_finish_streams(struct perf_data *data)
+void perf_finish_streams(struct perf_reader *reader)
 {
+    struct perf_data *data = reader->data;
     finish_intel_pt(data);
     for (size_t i = 0; i < data->streams.count; i++) {
         struct perf_aux_extent_array *extents = &data->streams.items[i].extents;
         for (size_t k = 1; k < extents->count; k++)
-            if (!extents->items[k].continues)
-                extents->items[k].overlap = overlap_of(&extents->items[k - 1], &extents->items[k]);
+            if (!extents->items[k].continues) {
+                const struct perf_aux_extent *before = &extents->items[k - 1];
+                extents->items[k].overlap = overlap_of(before, &extents->items[k]);
+                perf_release(reader, before->input, before->file_offset,
+                             before->file_offset + before->bytes);
+            }
     }
 }
 

@@ -242,16 +242,24 @@ static const uint8_t *copy_record(struct perf_reader *reader, const uint8_t *rec
     return copy;
 }
 
+// What tells of code, of names, and of who ran first.
+static bool lean_keeps(uint32_t type)
+{
+    return type != PERF_AUX && type != PERF_EXIT && type != PERF_LOST &&
+           type != PERF_LOST_SAMPLES && type != PERF_AUXTRACE_ERROR;
+}
+
 static void keep_event(struct perf_reader *reader, struct perf_event *event)
 {
     struct perf_data *data = reader->data;
+    bool copied = reader->compressed || reader->limits.lean;
     if (data->events.count >= reader->limits.events ||
-        (reader->compressed && data->private->arena_bytes >= reader->limits.copy_bytes)) {
+        (copied && data->private->arena_bytes >= reader->limits.copy_bytes)) {
         if (data->events_over_limit++ == 0)
             perf_complain(reader, "more events than may be kept: from here on they are left out");
         return;
     }
-    if (reader->compressed)
+    if (copied)
         event->record = copy_record(reader, event->record, event->size);
     if (event->record && array_push(&data->events, *event) < 0)
         reader->out_of_memory = true;
@@ -302,7 +310,10 @@ void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_
     if (event.time == UINT64_MAX) // perf's way to say that it does not know
         event.time = 0;
     count_losses(reader->data, &event);
-    keep_event(reader, &event);
+    if (reader->limits.lean && (type == PERF_SWITCH || type == PERF_SWITCH_CPU_WIDE))
+        perf_take_switch(reader, &event);
+    else if (!reader->limits.lean || lean_keeps(type))
+        keep_event(reader, &event);
 }
 
 void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size)

@@ -162,6 +162,8 @@ int perf_data_open(const char *path, const struct perf_limits *limits, struct pe
     struct stat status;
     bool pipe = strcmp(path, "-") == 0;
     bool directory = !pipe && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    struct perf_limits mapped = limits ? *limits : perf_default_limits;
+    mapped.mapped = true;
     int result;
     if (pipe)
         result = map_pipe(&inputs, STDIN_FILENO, "standard input", err);
@@ -170,15 +172,11 @@ int perf_data_open(const char *path, const struct perf_limits *limits, struct pe
     else
         result = map_path(&inputs, path, err);
     if (result == 0)
-        result = perf_data_parse(inputs.items, inputs.count, limits, out, err);
+        result = perf_data_parse(inputs.items, inputs.count, &mapped, out, err);
     if (result < 0) {
         unmap_all(&inputs);
         return result;
     }
-    // Reading the records touched pages all over the file; most will not be needed again soon.
-    for (size_t i = 0; i < inputs.count; i++)
-        if (inputs.items[i].bytes)
-            madvise((void *)(uintptr_t)inputs.items[i].data, inputs.items[i].bytes, MADV_DONTNEED);
     out->private->mapped = inputs.items;
     out->private->mapped_count = inputs.count;
     if (directory)

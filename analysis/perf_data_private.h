@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/perf_data.h"
+#include "base/pages.h"
 
 struct perf_arena_block {
     struct perf_arena_block *next;
@@ -35,6 +36,8 @@ struct perf_reader {
     struct perf_limits limits;
     uint32_t input;                 // being read
     uint64_t offset;                // of the record at hand in that input
+    uint64_t released;              // what lies before it in that input was given back
+    uint64_t switches;              // kept apart, of all CPUs
     bool compressed;                // the record at hand was, so it must be copied to be kept
     struct perf_inflater *inflater; // of the input being read, NULL until needed
     struct perf_id_entry_array ids; // ascending id, once attrs_indexed
@@ -103,7 +106,7 @@ void perf_read_time_conversion(struct perf_reader *reader, const uint8_t *record
 void perf_read_auxtrace(struct perf_reader *reader, const uint8_t *record, size_t size,
                         const uint8_t *data, uint64_t available);
 // Once everything is read: finds what of a snapshot repeats the one before.
-void perf_finish_streams(struct perf_data *data);
+void perf_finish_streams(struct perf_reader *reader);
 
 // perf_data_events.c
 // Checks a kernel record, takes its sample_id and keeps it as an event.
@@ -111,6 +114,10 @@ void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_
 void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size);
 // The attribute with that id, or NULL.
 struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id);
+
+// perf_data_switches.c
+void perf_take_switch(struct perf_reader *reader, const struct perf_event *event);
+void perf_finish_switches(struct perf_data *data);
 
 // perf_data_order.c
 int perf_sort_events(struct perf_event_array *events);
@@ -120,6 +127,15 @@ int perf_sort_events(struct perf_event_array *events);
 // what follows cannot be read. base: their place in the input (not for compressed ones).
 size_t perf_walk(struct perf_reader *reader, const uint8_t *bytes, uint64_t count, uint64_t base,
                  bool *stopped);
+
+// Gives [from, to) of an input back to the kernel, if that is a mapping.
+static inline void perf_release(const struct perf_reader *reader, uint32_t input, uint64_t from,
+                                uint64_t to)
+{
+    const uint8_t *data = reader->data->inputs[input].data;
+    if (reader->limits.mapped && from < to)
+        pages_release(data, data + from, to - from);
+}
 
 // perf_data_compressed.c
 void perf_inflate(struct perf_reader *reader, const uint8_t *bytes, size_t count);

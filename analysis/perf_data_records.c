@@ -212,6 +212,16 @@ static void read_record(struct perf_reader *reader, const uint8_t *record, size_
         read_tool_record(reader, record, size, type, available);
 }
 
+// Every record's header brings pages of the file, those around it too: together nearly all of it.
+static void release_behind(struct perf_reader *reader)
+{
+    enum { STEP = 4 << 20 };
+    if (reader->offset - reader->released < STEP)
+        return;
+    perf_release(reader, reader->input, reader->released, reader->offset);
+    reader->released = reader->offset;
+}
+
 size_t perf_walk(struct perf_reader *reader, const uint8_t *bytes, uint64_t count, uint64_t base,
                  bool *stopped)
 {
@@ -220,8 +230,10 @@ size_t perf_walk(struct perf_reader *reader, const uint8_t *bytes, uint64_t coun
         const uint8_t *record = bytes + at;
         struct perf_record_header header = perf_header_at(record);
         uint64_t left = count - at;
-        if (!reader->compressed)
+        if (!reader->compressed) {
             reader->offset = base + at;
+            release_behind(reader);
+        }
         uint64_t size = record_bytes(record, header, left);
         if (size < sizeof header) {
             perf_complain(

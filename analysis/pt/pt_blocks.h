@@ -29,7 +29,7 @@ struct pt_recorder {
 };
 
 // From `tsc` on (until the next entry) the processor ran this address space.
-struct pt_space_change {
+struct __attribute__((packed, aligned(4))) pt_space_change { // 12 bytes: there may be millions
     uint64_t tsc;
     uint32_t space;
 };

@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_bytes.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-void pt_pages_release(const uint8_t *mapping, const uint8_t *from, size_t bytes)
-{
-    // The kernel maps files in large pages where it can: touching the end of one brings back all of
-    // it. So what lies before in the same large page is given back once more.
-    enum { LARGE_PAGE = 2 << 20 };
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)mapping;
-    uintptr_t begin = (uintptr_t)from & ~(uintptr_t)(LARGE_PAGE - 1);
-    uintptr_t end = ((uintptr_t)from + bytes) & ~(page - 1);
-    if (begin < first)
-        begin = first;
-    if (begin < end)
-        madvise((void *)begin, end - begin, MADV_DONTNEED);
-}
+#include "base/pages.h"
 
 void pt_bytes_release(const struct pt_bytes *source, uint64_t offset, uint64_t bytes)
 {
     if (source->release)
         source->release(source->context, offset, bytes);
     if (source->mapped && source->data)
-        pt_pages_release(source->data, source->data + offset, bytes);
+        pages_release(source->data, source->data + offset, bytes);
 }

@@ -47,10 +47,6 @@ static inline uint64_t pt_bytes_until(const struct pt_bytes *source, uint64_t of
     return source->bytes;
 }
 
-// Gives pages of a private read-only mapping of a file, which begins at `mapping`, back to the
-// kernel; what is read again comes from the file again.
-void pt_pages_release(const uint8_t *mapping, const uint8_t *from, size_t bytes);
-
 // [offset, offset + bytes) will not be read again soon.
 void pt_bytes_release(const struct pt_bytes *source, uint64_t offset, uint64_t bytes);
 

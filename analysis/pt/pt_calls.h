@@ -49,7 +49,7 @@ enum { PT_NO_TASK = 0xffffffff };
 typedef int pt_span_sink(void *context, const struct pt_span *span, struct error *err);
 
 // From `tsc` on the CPU ran this task.
-struct pt_switch {
+struct __attribute__((packed, aligned(4))) pt_switch { // 12 bytes: there may be millions
     uint64_t tsc;
     uint32_t task;
 };

@@ -30,15 +30,12 @@ static json_t *records_json(const struct perf_data *data)
 static json_t *switches_json(const struct perf_data *data)
 {
     json_t *out = json_object();
-    for (size_t i = 0; i < data->events.count; i++) {
-        const struct perf_event *event = &data->events.items[i];
+    for (size_t i = 0; i < data->switches.count; i++) {
+        const struct perf_switches *switches = &data->switches.items[i];
         char cpu[16];
-        if ((event->type != PERF_SWITCH && event->type != PERF_SWITCH_CPU_WIDE) ||
-            event->cpu == PERF_NO_CPU)
-            continue;
-        snprintf(cpu, sizeof cpu, "%" PRIu32, event->cpu);
-        json_int_t before = json_integer_value(json_object_get(out, cpu));
-        json_object_set_new(out, cpu, json_integer(before + 1));
+        snprintf(cpu, sizeof cpu, "%" PRIu32, switches->cpu);
+        if (switches->cpu != PERF_NO_CPU)
+            json_object_set_new(out, cpu, json_integer((json_int_t)switches->records));
     }
     return out;
 }

@@ -2,8 +2,10 @@
 //
 // Loads perf.data: one stream for each AUX ring, the context switches of its CPU, and the code of
 // the processes that ran.
+#include "analysis/pt/pt_map.h"
 #include "analysis/pt/pt_patches.h"
 #include "analysis/pt/pt_trace.h"
+#include "base/pages.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -87,7 +89,7 @@ static void ring_release(void *context, uint64_t offset, uint64_t bytes)
         uint64_t from = offset > part->offset ? offset - part->offset : 0;
         uint64_t to = offset + bytes - part->offset;
         to = to < part->bytes ? to : part->bytes;
-        pt_pages_release(part->mapping, part->data + from, to - from);
+        pages_release(part->mapping, part->data + from, to - from);
     }
 }
 
@@ -144,7 +146,9 @@ static int note_spaces(struct follower *follower, uint64_t until, struct error *
         uint32_t space = pt_code_space_at(&follower->trace->code, follower->pid, time, &space_end);
         uint32_t state = pt_patches_state(follower->patches, time, &state_end);
         struct pt_space_change change = {tsc_at(follower, time), pt_space_in_state(space, state)};
-        if (array_push(&follower->stream->changes, change) < 0)
+        struct pt_space_changes *changes = &follower->stream->changes;
+        bool same = changes->count && changes->items[changes->count - 1].space == change.space;
+        if (!same && array_push(changes, change) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for address spaces");
         time = space_end < state_end ? space_end : state_end;
     }
@@ -163,35 +167,51 @@ static int note_run(struct follower *follower, uint32_t pid, uint32_t tid, uint6
     return result;
 }
 
-static int follow_event(struct follower *follower, const struct perf_event *event,
-                        struct error *err)
+// The first sign of tracing on that CPU, or of that thread.
+static const struct perf_event *first_start(const struct perf_data *data,
+                                            const struct perf_aux_stream *aux)
 {
-    bool first = follower->stream->switches.count == 0;
-    struct perf_switch change;
-    if (event->type == PERF_ITRACE_START) {
-        struct perf_itrace_start start;
-        perf_event_itrace_start(event, &start);
-        return first ? note_run(follower, start.pid, start.tid, event->time, err) : 0;
+    for (size_t i = 0; i < data->events.count; i++) {
+        const struct perf_event *event = &data->events.items[i];
+        if (event->type == PERF_ITRACE_START &&
+            (aux->cpu != PERF_NO_CPU ? event->cpu == aux->cpu : event->tid == aux->thread))
+            return event;
     }
-    if (event->type != PERF_SWITCH && event->type != PERF_SWITCH_CPU_WIDE)
-        return 0;
-    perf_event_switch(event, &change);
-    if (!change.out)
-        return note_run(follower, event->pid, event->tid, event->time, err);
-    if (first) // it ran since before the recording
-        return note_run(follower, event->pid, event->tid, 0, err);
+    return NULL;
+}
+
+// Notes who ran at first, as the start of tracing or the first one switched out tells.
+static int follow_first(struct follower *follower, const struct perf_event *start,
+                        const struct perf_switches *switches, struct error *err)
+{
+    uint64_t first = UINT64_MAX;
+    bool out = switches && switches->has_before;
+    if (switches && switches->runs.count)
+        first = switches->runs.items[0].time;
+    out = out && switches->before.time < first;
+    first = out ? switches->before.time : first;
+    if (start && start->time <= first) {
+        struct perf_itrace_start tracing;
+        perf_event_itrace_start(start, &tracing);
+        return note_run(follower, tracing.pid, tracing.tid, start->time, err);
+    }
+    if (out) // it ran since before the recording
+        return note_run(follower, switches->before.pid, switches->before.tid, 0, err);
     return 0;
 }
 
+// The switches are not needed any more and are freed.
 static int follow(struct follower *follower, const struct perf_data *data,
                   const struct perf_aux_stream *aux, struct error *err)
 {
-    int result = 0;
-    for (size_t i = 0; result == 0 && i < data->events.count; i++) {
-        const struct perf_event *event = &data->events.items[i];
-        if (aux->cpu != PERF_NO_CPU ? event->cpu == aux->cpu : event->tid == aux->thread)
-            result = follow_event(follower, event, err);
+    struct perf_switches *switches = perf_switches_of(data, aux->cpu, aux->thread);
+    int result = follow_first(follower, first_start(data, aux), switches, err);
+    for (size_t i = 0; result == 0 && switches && i < switches->runs.count; i++) {
+        const struct perf_run *run = &switches->runs.items[i];
+        result = note_run(follower, run->pid, run->tid, run->time, err);
     }
+    if (switches)
+        array_free(&switches->runs);
     return result < 0 ? result : note_spaces(follower, UINT64_MAX, err);
 }
 
@@ -212,30 +232,36 @@ static uint32_t only_process(const struct perf_maps *maps)
 
 static uint32_t process_of(const struct perf_data *data, uint32_t thread)
 {
+    const struct perf_switches *switches = perf_switches_of(data, PERF_NO_CPU, thread);
     for (size_t i = 0; i < data->events.count; i++)
         if (data->events.items[i].tid == thread && data->events.items[i].pid != PERF_NO_PID)
             return data->events.items[i].pid;
-    return thread;
+    return switches && switches->runs.count ? switches->runs.items[0].pid : thread;
 }
 
+// The last name of each.
 static int name_tasks(struct pt_trace *trace, const struct perf_data *data, struct error *err)
 {
-    for (size_t i = 0; i < data->events.count; i++) {
+    struct pt_map numbers = {0}; // of a task: its index in trace->tasks, plus 1
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < data->events.count; i++) {
         struct perf_comm comm;
         if (data->events.items[i].type != PERF_COMM)
             continue;
         perf_event_comm(&data->events.items[i], &comm);
         struct pt_task_name name = {.task = comm.tid, .process = comm.pid};
         snprintf(name.name, sizeof name.name, "%s", comm.name);
-        size_t k = 0;
-        while (k < trace->tasks.count && trace->tasks.items[k].task != comm.tid)
-            k++;
-        if (k < trace->tasks.count)
-            trace->tasks.items[k] = name;
-        else if (array_push(&trace->tasks, name) < 0)
-            return error_set(err, ERROR_FAILED, "out of memory for names of tasks");
+        uint32_t *number =
+            pt_map_at(&numbers, (struct pt_map_key){.function = comm.tid, .kind = PT_SPAN_TASK});
+        if (number && *number)
+            trace->tasks.items[*number - 1] = name;
+        else if (!number || array_push(&trace->tasks, name) < 0)
+            result = error_set(err, ERROR_FAILED, "out of memory for names of tasks");
+        else
+            *number = (uint32_t)trace->tasks.count;
     }
-    return 0;
+    pt_map_free(&numbers);
+    return result;
 }
 
 // --- putting it together -----------------------------------------------------------------------
@@ -331,7 +357,9 @@ static int load(struct pt_trace *trace, struct recording *recording, const char 
                 const struct code_image_options *options, struct error *err)
 {
     const struct perf_data *data = &recording->data;
-    int result = perf_data_open(path, &perf_default_limits, &recording->data, err);
+    struct perf_limits lean = perf_default_limits;
+    lean.lean = true;
+    int result = perf_data_open(path, &lean, &recording->data, err);
     if (result < 0)
         return result;
     recording->open = true;

@@ -147,6 +147,9 @@ static void use(const struct perf_data *data)
         use_text(data->attrs.items[i].name);
     for (size_t i = 0; i < data->complaints.count; i++)
         use_text(data->complaints.items[i].text);
+    for (size_t i = 0; i < data->switches.count; i++)
+        for (size_t k = 0; k < data->switches.items[i].runs.count; k++)
+            used += data->switches.items[i].runs.items[k].time;
     if (data->time.valid)
         used += perf_tsc_of_time(&data->time, perf_time_of_tsc(&data->time, used));
     use_maps(data);
@@ -154,14 +157,17 @@ static void use(const struct perf_data *data)
 
 static void parse_and_use(const struct perf_input *inputs, size_t count)
 {
-    static const struct perf_limits limits = {
+    struct perf_limits limits = {
         .events = 10000, .copy_bytes = 1 << 20, .decompressed_bytes = 1 << 22};
     struct perf_data data;
     struct error err;
-    if (perf_data_parse(inputs, count, &limits, &data, &err) < 0)
-        return;
-    use(&data);
-    perf_data_free(&data);
+    for (int lean = 0; lean < 2; lean++) {
+        limits.lean = lean;
+        if (perf_data_parse(inputs, count, &limits, &data, &err) < 0)
+            return;
+        use(&data);
+        perf_data_free(&data);
+    }
 }
 
 static void parse_directory(const uint8_t *bytes, size_t count)
