@@ -73,7 +73,7 @@ bool pt_analyze_wants(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         struct stat status;
         const char *word = argv[i];
-        if (strcmp(word, "--pt") == 0 || strncmp(word, "--pt=", 5) == 0)
+        if (strcmp(word, "--pt") == 0 || strncmp(word, "--pt=", 5) == 0 || strcmp(word, "-") == 0)
             return true;
         if (word[0] == '-' || stat(word, &status) < 0)
             continue;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same recordings in other clothes: what was a file comes through a pipe, compressed, as a
-# directory, with guests' mappings in it, byte-swapped, cut off, or damaged. The figures stay, or it
+# directory, on standard input, through a FIFO, with guests' mappings in it, byte-swapped, cut off, or damaged. The figures stay, or it
 # is said in words what is wrong.
 set -u
 data=${TAILLIGHT_DATA:-../shared/data}/pt
@@ -106,7 +106,7 @@ figures='[.streams[] | [.cpu, .bytes, .packets, .psbs, .instructions, .calls, .s
 same() { # NAME ORIGINAL VARIANT OPTIONS...
     local name=$1 original=$2 variant=$3 ours wanted
     shift 3
-    wanted=$("$program" analyze --json -q "$original" "$@" | jq -c "$figures")
+    wanted=$("$program" analyze --json -q "$original" "$@" </dev/null | jq -c "$figures")
     ours=$("$program" analyze --json -q "$variant" "$@" | jq -c "$figures")
     checked=$((checked + 1))
     [ -n "$wanted" ] && [ "$ours" = "$wanted" ] && return
@@ -133,6 +133,11 @@ for original in "$work"/hase/*/perf.data.1 "$work"/system/quipper/perf.data.inte
     for variant in pipe compressed folder guests; do
         same "$(basename "$folder") as $variant" "$original" "$work/dressed/$variant" "${symfs[@]}"
     done
+    mkfifo "$work/fifo"
+    cat "$work/dressed/pipe" >"$work/fifo" &
+    same "$(basename "$folder") through a FIFO" "$original" "$work/fifo" "${symfs[@]}"
+    rm "$work/fifo"
+    same "$(basename "$folder") on standard input" "$original" - "${symfs[@]}" <"$work/dressed/pipe"
     "$program" analyze -q "$work/dressed/swapped" >/dev/null 2>"$work/err"
     [ $? -eq 2 ] && grep -q 'big-endian' "$work/err" || { echo "byte-swapped: $(cat "$work/err")"; failed=$((failed + 1)); }
     for variant in "$work"/dressed/cut/* "$work"/dressed/damaged/*; do
