@@ -43,6 +43,8 @@ static const struct option_spec options[] = {
                   "write folded stacks, for flame graphs"),
     OPTION_STRING("csv", 0, "FILE", struct analyze_options, files.csv,
                   "write all functions with their totals"),
+    OPTION_STRING("html", 0, "FILE", struct analyze_options, files.page,
+                  "write a page with a timeline of the spans"),
     OPTION_FLAG("json", 0, struct analyze_options, json, "print one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct analyze_options, quiet, "no progress on stderr"),
     OPTION_END,

@@ -5,6 +5,7 @@
 
 #include "analysis/pt/pt_folded.h"
 #include "analysis/pt/pt_order.h"
+#include "analysis/pt/pt_page.h"
 #include "analysis/pt/pt_perfetto.h"
 #include "analysis/pt/pt_strip.h"
 
@@ -13,6 +14,7 @@ struct stream_export {
     size_t stream;
     struct pt_order order;
     struct pt_folded folded;
+    struct pt_page_stream page;
 };
 
 struct export
@@ -34,6 +36,8 @@ static int take_spans(void *context, const struct pt_nested_span *spans, size_t 
         result = pt_perfetto_take(stream->all->perfetto, stream->stream, spans, count, err);
     if (result == 0 && stream->all->files->folded)
         result = pt_folded_take(&stream->folded, spans, count, err);
+    if (result == 0 && stream->all->files->page)
+        result = pt_page_take(&stream->page, spans, count, err);
     return result;
 }
 
@@ -43,7 +47,8 @@ static int take_span(void *context, const struct pt_span *span, struct error *er
     const struct pt_export_files *files = stream->all->files;
     if (files->strips && pt_strip_take(&stream->all->strips[stream->stream], span) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for the timeline");
-    return files->perfetto || files->folded ? pt_order_take(&stream->order, span, err) : 0;
+    bool ordered = files->perfetto || files->folded || files->page;
+    return ordered ? pt_order_take(&stream->order, span, err) : 0;
 }
 
 // All strips cover the same time: that of the whole trace.
@@ -72,6 +77,7 @@ static int export_open(struct export *export, const struct pt_trace *trace, stru
         *stream = (struct stream_export){.all = export, .stream = i};
         stream->order.sink = take_spans;
         stream->order.context = stream;
+        stream->page.most = PT_PAGE_SPANS / export->count + 2;
         export->contexts[i] = stream;
     }
     place_strips(export, trace);
@@ -93,11 +99,25 @@ static int write_folded(struct export *export, const struct pt_trace *trace, str
     return result;
 }
 
+static int write_page(const struct export *export, const struct pt_result *result,
+                      struct error *err)
+{
+    struct pt_page_stream *streams = calloc(export->count + 1, sizeof *streams);
+    if (!streams)
+        return error_set(err, ERROR_FAILED, "out of memory for %s", export->files->page);
+    for (size_t i = 0; i < export->count; i++)
+        streams[i] = export->streams[i].page;
+    int written = pt_page_write(result, streams, export->files->page, err);
+    free(streams);
+    return written;
+}
+
 static void export_free(struct export *export)
 {
     for (size_t i = 0; export->streams && i < export->count; i++) {
         pt_order_free(&export->streams[i].order);
         pt_folded_free(&export->streams[i].folded);
+        pt_page_free(&export->streams[i].page);
     }
     for (size_t i = 0; export->strips && i < export->count; i++)
         pt_strip_free(&export->strips[i]);
@@ -110,7 +130,7 @@ int pt_export_decode(const struct pt_trace *trace, const struct pt_decode_option
                      const struct pt_export_files *files, struct pt_result *out, struct error *err)
 {
     struct export export = {.files = files};
-    bool spans = files->perfetto || files->folded || files->strips;
+    bool spans = files->perfetto || files->folded || files->strips || files->page;
     *out = (struct pt_result){.trace = trace};
     int result = export_open(&export, trace, err);
     if (result == 0)
@@ -125,6 +145,8 @@ int pt_export_decode(const struct pt_trace *trace, const struct pt_decode_option
         result = write_folded(&export, trace, err);
     if (result == 0 && files->csv)
         result = pt_result_write_csv(out, files->csv, err);
+    if (result == 0 && files->page)
+        result = write_page(&export, out, err);
     if (result == 0 && files->strips)
         pt_strip_print(export.strips, out, files->strips);
     export_free(&export);

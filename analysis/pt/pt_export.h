@@ -17,6 +17,7 @@ struct pt_export_files {
     const char *perfetto; // analysis/pt/pt_perfetto.h
     const char *folded;   // analysis/pt/pt_folded.h
     const char *csv;      // functions with their totals
+    const char *page;     // analysis/pt/pt_page.h
     FILE *strips;         // who ran on each CPU, for a terminal (analysis/pt/pt_strip.h)
 };
 

@@ -25,6 +25,8 @@ ASSET(page_compare_html, "page_compare.html")
 ASSET(page_compare_js, "page_compare.js")
 ASSET(page_load_html, "page_load.html")
 ASSET(page_load_js, "page_load.js")
+ASSET(page_trace_html, "page_trace.html")
+ASSET(page_trace_js, "page_trace.js")
 
 const struct page_asset page_assets[] = {
     {"page.html", page_html_begin, page_html_end},
@@ -41,5 +43,7 @@ const struct page_asset page_assets[] = {
     {"page_compare.js", page_compare_js_begin, page_compare_js_end},
     {"page_load.html", page_load_html_begin, page_load_html_end},
     {"page_load.js", page_load_js_begin, page_load_js_end},
+    {"page_trace.html", page_trace_html_begin, page_trace_html_end},
+    {"page_trace.js", page_trace_js_begin, page_trace_js_end},
     {0},
 };

@@ -191,6 +191,20 @@ function fitCanvas(canvas, height) {
   return {context, width};
 }
 
+// The pattern of what is not known.
+function hatch(context, colours) {
+  const tile = document.createElement('canvas'), pen = tile.getContext('2d');
+  tile.width = tile.height = 7;
+  pen.fillStyle = colours.idle;
+  pen.fillRect(0, 0, 7, 7);
+  pen.strokeStyle = colours.faint;
+  pen.beginPath();
+  pen.moveTo(-1, 8);
+  pen.lineTo(8, -1);
+  pen.stroke();
+  return context.createPattern(tile, 'repeat');
+}
+
 // The text cut to the width, with an ellipsis; empty where not even two letters fit.
 function fitText(context, text, width) {
   if (context.measureText(text).width <= width) return text;

@@ -260,21 +260,8 @@ class TimelinePlot {
     context.globalAlpha = 1;
   }
 
-  hatch(context, colours) {
-    const tile = document.createElement('canvas'), pen = tile.getContext('2d');
-    tile.width = tile.height = 7;
-    pen.fillStyle = colours.idle;
-    pen.fillRect(0, 0, 7, 7);
-    pen.strokeStyle = colours.faint;
-    pen.beginPath();
-    pen.moveTo(-1, 8);
-    pen.lineTo(8, -1);
-    pen.stroke();
-    return context.createPattern(tile, 'repeat');
-  }
-
   drawCore(context, colours, {core, y, depths}) {
-    const {spans} = core, lost = this.hatch(context, colours),
+    const {spans} = core, lost = hatch(context, colours),
           [from, to] = livedOn(this.timeline, core.roles);
     for (let i = 0; i < spans.from.length; i++) {
       const kind = KINDS[spans.kind[i]] ?? KINDS[6], idle = spans.kind[i] === 2,
