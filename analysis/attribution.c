@@ -165,7 +165,8 @@ static int attribute_messages(struct diagnosis *out, struct decomposer *decompos
         struct diagnosed_message *message = &out->messages.items[i];
         const struct lifetime *life = &decomposer->in->lifetimes[message->lifetime];
         const struct reference *reference = reference_of(references, life);
-        message->deviation_ns = life->latency_ns - reference->latency_ns;
+        message->deviation_ns =
+            lifetime_part_ns(life, decomposer->in->part) - reference->latency_ns;
         explainer.shares.count = explainer.paths.count = 0;
         result = decompose(decomposer, message->lifetime, &explainer.shares, &explainer.paths);
         if (result == 0)

@@ -152,20 +152,6 @@ static void add_application(struct walk *walk, uint32_t application, int64_t beg
             begin_ns, end_ns);
 }
 
-// The first hand-off on a core at `time_ns` or later.
-static size_t handoffs_before(const struct core_timeline *core, int64_t time_ns)
-{
-    size_t low = 0, high = core->handoffs.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (core->handoffs.items[middle] < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 // Receive processing works for the hand-off that comes next: what it did for other applications is
 // theirs, the rest up to the last hand-off before end_ns is given to `rest`, as is all of it where
 // there is one application. Returns where that ends.
@@ -174,7 +160,7 @@ static int64_t add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns,
 {
     const struct core_timeline *core = walk->core;
     bool several = core->handoff_applications.count > 0;
-    for (size_t i = handoffs_before(core, begin_ns + 1);
+    for (size_t i = core_timeline_handoffs_before(core, begin_ns + 1);
          several && i < core->handoffs.count && core->handoffs.items[i] <= end_ns; i++) {
         uint32_t whose = core->handoff_applications.items[i];
         int64_t until = core->handoffs.items[i];
@@ -236,7 +222,7 @@ static void walk_receive_core(struct decomposer *decomposer, const struct lifeti
         return;
     }
     decomposer->traced &= core_timeline_traced(core, begin_ns, end_ns);
-    size_t before = handoffs_before(core, life->stamp_ns[STAMP_HANDOFF]);
+    size_t before = core_timeline_handoffs_before(core, life->stamp_ns[STAMP_HANDOFF]);
     struct walk walk = {.decomposer = decomposer,
                         .life = life,
                         .core = core,
@@ -404,13 +390,6 @@ static void walk_application_cores(struct decomposer *decomposer, const struct l
 // --- the whole life
 // --------------------------------------------------------------------------------
 
-static void add_stage(struct decomposer *decomposer, const struct lifetime *life,
-                      enum stamp_kind stage, enum fixed_component component)
-{
-    if (life->stage_ns[stage] > 0)
-        decomposer_add(decomposer, component, life->stage_ns[stage]);
-}
-
 // The thread that sent the reply.
 static uint32_t replying_thread(const struct decomposer *decomposer, const struct lifetime *life)
 {
@@ -439,36 +418,73 @@ static int64_t handed_over(const struct decomposer *decomposer, const struct lif
     return from_ns;
 }
 
+// Where a life's stages end, with disorder already straightened out.
+struct stage_ends {
+    int64_t at[STAGES];
+    int64_t over; // when the replying thread had the message
+};
+
+static struct stage_ends stage_ends_of(const struct decomposer *decomposer,
+                                       const struct lifetime *life)
+{
+    struct stage_ends ends;
+    uint32_t replier = replying_thread(decomposer, life);
+    ends.at[STAMP_INTENDED] = life->stamp_ns[STAMP_INTENDED];
+    for (int kind = STAMP_SEND; kind < STAGES; kind++)
+        ends.at[kind] = ends.at[kind - 1] + (int64_t)life->stage_ns[kind];
+    ends.over = ends.at[STAMP_REPLY];
+    if (replier != life->thread)
+        ends.over = handed_over(decomposer, life, replier, ends.at[STAMP_APPLICATION], ends.over);
+    return ends;
+}
+
+static int64_t within(int64_t time_ns, int64_t from_ns, int64_t to_ns)
+{
+    return time_ns < from_ns ? from_ns : time_ns > to_ns ? to_ns : time_ns;
+}
+
+// Leaves only a part of the life: what lies before and after it takes no time.
+static void keep_part(struct stage_ends *ends, enum lifetime_part part)
+{
+    int64_t from = ends->at[lifetime_part_begin(part)], to = ends->at[lifetime_part_end(part)];
+    for (int kind = 0; kind < STAGES; kind++)
+        ends->at[kind] = within(ends->at[kind], from, to);
+    ends->over = within(ends->over, from, to);
+}
+
+static void add_stage(struct decomposer *decomposer, const struct stage_ends *ends,
+                      enum stamp_kind stage, enum fixed_component component)
+{
+    if (ends->at[stage] > ends->at[stage - 1])
+        decomposer_add(decomposer, component, (double)(ends->at[stage] - ends->at[stage - 1]));
+}
+
 static void walk_service(struct decomposer *decomposer, const struct lifetime *life,
-                         const int64_t ends[STAGES])
+                         const struct stage_ends *ends)
 {
     uint32_t replier = replying_thread(decomposer, life);
-    int64_t over = ends[STAMP_REPLY];
-    if (replier != life->thread)
-        over = handed_over(decomposer, life, replier, ends[STAMP_APPLICATION], over);
-    walk_application_cores(decomposer, life, life->thread, ends[STAMP_HANDOFF], over, false);
-    walk_application_cores(decomposer, life, replier, over, ends[STAMP_REPLY], false);
-    walk_application_cores(decomposer, life, replier, ends[STAMP_REPLY], ends[STAMP_SERVER_TX],
-                           true);
+    walk_application_cores(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->over,
+                           false);
+    walk_application_cores(decomposer, life, replier, ends->over, ends->at[STAMP_REPLY], false);
+    walk_application_cores(decomposer, life, replier, ends->at[STAMP_REPLY],
+                           ends->at[STAMP_SERVER_TX], true);
 }
 
 int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component_share_array *out,
               struct path_share_array *paths)
 {
     const struct lifetime *life = &decomposer->in->lifetimes[lifetime];
-    int64_t ends[STAGES]; // where each stage ends, with disorder already straightened out
-    ends[STAMP_INTENDED] = life->stamp_ns[STAMP_INTENDED];
-    for (int kind = STAMP_SEND; kind < STAGES; kind++)
-        ends[kind] = ends[kind - 1] + (int64_t)life->stage_ns[kind];
+    struct stage_ends ends = stage_ends_of(decomposer, life);
+    keep_part(&ends, decomposer->in->part);
     decomposer->traced = decomposer->in->server != NULL;
-    add_stage(decomposer, life, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
-    add_stage(decomposer, life, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
-    add_stage(decomposer, life, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
-    add_stage(decomposer, life, STAMP_CLIENT_RX, COMPONENT_NETWORK_TO_CLIENT);
-    add_stage(decomposer, life, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
-    if (ends[STAMP_HANDOFF] > ends[STAMP_NIC])
-        walk_receive_core(decomposer, life, ends[STAMP_NIC], ends[STAMP_HANDOFF]);
-    walk_service(decomposer, life, ends);
+    add_stage(decomposer, &ends, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
+    add_stage(decomposer, &ends, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
+    add_stage(decomposer, &ends, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
+    add_stage(decomposer, &ends, STAMP_CLIENT_RX, COMPONENT_NETWORK_TO_CLIENT);
+    add_stage(decomposer, &ends, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
+    if (ends.at[STAMP_HANDOFF] > ends.at[STAMP_NIC])
+        walk_receive_core(decomposer, life, ends.at[STAMP_NIC], ends.at[STAMP_HANDOFF]);
+    walk_service(decomposer, life, &ends);
     for (size_t i = 0; i < decomposer->capacity; i++) {
         double ns = decomposer->ns[i];
         decomposer->ns[i] = 0;

@@ -52,10 +52,10 @@ void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input
                      struct component_table *table);
 void decomposer_fini(struct decomposer *decomposer);
 
-// Appends the shares of one whole lifetime, by ascending component; they add up to its latency to
-// within rounding. paths: gets the functions, by ascending path, nothing
-// unless all are known (decomposer->traced); may be NULL. -1 when memory runs
-// out.
+// Appends the shares of one whole lifetime, or of the part of it that in->part says, by ascending
+// component; they add up to how long that took, to within rounding. paths: gets the functions, by
+// ascending path, nothing unless all are known (decomposer->traced); may be NULL. -1 when memory
+// runs out.
 int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component_share_array *out,
               struct path_share_array *paths);
 

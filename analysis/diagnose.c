@@ -33,8 +33,12 @@ static int survey(const struct diagnosis_input *in, struct diagnosis *out,
         const struct lifetime *life = &in->lifetimes[i];
         if (!in_window(&out->slice, life))
             continue;
-        latencies[count++] = life->latency_ns;
-        if (life->state == LIFETIME_WHOLE) {
+        double took = lifetime_part_ns(life, in->part);
+        if (in->part == PART_WHOLE || (life->state == LIFETIME_WHOLE && !isnan(took)))
+            latencies[count++] = took;
+        if (life->state == LIFETIME_WHOLE && isnan(took)) {
+            out->without_part++;
+        } else if (life->state == LIFETIME_WHOLE) {
             if (array_push(candidates, (uint64_t)i) < 0) {
                 free(latencies);
                 return -1;
@@ -59,9 +63,10 @@ static int survey(const struct diagnosis_input *in, struct diagnosis *out,
 
 static int slowest_first(const void *left, const void *right, void *context)
 {
-    const struct lifetime *lifetimes = context;
+    const struct diagnosis_input *in = context;
     const struct diagnosed_message *a = left, *b = right;
-    double one = lifetimes[a->lifetime].latency_ns, other = lifetimes[b->lifetime].latency_ns;
+    double one = lifetime_part_ns(&in->lifetimes[a->lifetime], in->part);
+    double other = lifetime_part_ns(&in->lifetimes[b->lifetime], in->part);
     if (one < other || one > other)
         return one > other ? -1 : 1;
     return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
@@ -71,7 +76,7 @@ static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out
                          const struct lifetime_indices *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
-        double latency = in->lifetimes[candidates->items[i]].latency_ns;
+        double latency = lifetime_part_ns(&in->lifetimes[candidates->items[i]], in->part);
         if (out->slice.one && in->lifetimes[candidates->items[i]].request != out->slice.request)
             continue;
         if (latency < out->slice_low_ns || latency > out->slice_high_ns ||
@@ -83,10 +88,10 @@ static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out
     }
     if (out->messages.count)
         qsort_r(out->messages.items, out->messages.count, sizeof *out->messages.items,
-                slowest_first, (void *)(uintptr_t)in->lifetimes);
+                slowest_first, (void *)(uintptr_t)in);
     if (out->slice.one && out->messages.count)
         out->slice_low_ns = out->slice_high_ns =
-            in->lifetimes[out->messages.items->lifetime].latency_ns;
+            lifetime_part_ns(&in->lifetimes[out->messages.items->lifetime], in->part);
     return 0;
 }
 
@@ -110,7 +115,7 @@ static void why_not_followed(const struct diagnosis_input *in, struct diagnosis 
 // Says why there can be no verdict; leaves not_available false where there can.
 static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *out)
 {
-    uint64_t missing = 0, worst = LIFETIME_NO_CONNECTION;
+    uint64_t missing = out->without_part, worst = LIFETIME_NO_CONNECTION;
     for (uint64_t state = LIFETIME_NO_CONNECTION; state < LIFETIME_STATES; state++) {
         missing += out->left_out[state];
         if (out->left_out[state] > out->left_out[worst])
@@ -129,7 +134,9 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
                  "only %.1f %% of the answered requests have a whole lifetime, %.0f %% are needed "
                  "(most often: %s)",
                  100 * joined, 100 * DIAGNOSIS_MIN_JOINED,
-                 lifetime_state_name((enum lifetime_state)worst));
+                 out->without_part > out->left_out[worst]
+                     ? "a stamp of this part is missing"
+                     : lifetime_state_name((enum lifetime_state)worst));
     else if (out->candidates < DIAGNOSIS_MIN_CANDIDATES)
         snprintf(out->reason, sizeof out->reason,
                  "only %llu whole lifetimes in the window, %d are needed",
@@ -180,6 +187,7 @@ int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_s
                    struct diagnosis *out, struct lifetime_indices *candidates, struct error *err)
 {
     *out = (struct diagnosis){.slice = *slice,
+                              .part = input->part,
                               .granularity_ns = input->granularity_ns,
                               .coverage_median = NAN,
                               .coverage_min = NAN,
@@ -200,7 +208,8 @@ int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *
         judge_evidence(input, out);
         if (!out->not_available &&
             (explain(input, out, &candidates) < 0 ||
-             views_build(input, candidates.items, candidates.count, out) < 0))
+             (input->part == PART_WHOLE &&
+              views_build(input, candidates.items, candidates.count, out) < 0)))
             result = error_set(err, ERROR_FAILED,
                                "no memory to explain %zu requests: choose a narrower slice or "
                                "window",

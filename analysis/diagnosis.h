@@ -84,6 +84,8 @@ struct diagnosed_array ARRAY_OF(struct diagnosed_message);
 
 struct diagnosis {
     struct diagnosis_slice slice;
+    enum lifetime_part part;               // which of its lifetimes; all durations are of that
+    uint64_t without_part;                 // whole lifetimes that lack a stamp of the part
     uint64_t candidates;                   // messages with a whole lifetime in the window
     uint64_t left_out[LIFETIME_STATES];    // messages of the window without one, by reason
     uint64_t reference_count;              // messages around the median that say what is normal
@@ -100,6 +102,7 @@ struct diagnosis {
 };
 
 struct diagnosis_input {
+    enum lifetime_part part;          // which of the messages' lifetimes to explain
     const struct lifetime *lifetimes; // of the whole run
     size_t lifetime_count;
     const struct host_timeline *server;  // NULL: nothing was captured

@@ -29,6 +29,16 @@ static const struct {
 
 static const char *const role_names[ROLES] = {"client", "network", "R", "A"};
 
+static const struct {
+    const char *name;
+    enum stamp_kind begin, end;
+} parts[PARTS] = {
+    [PART_WHOLE] = {"whole", STAMP_INTENDED, STAMP_REPLY_READ},
+    [PART_RECEIVE] = {"receive", STAMP_NIC, STAMP_APPLICATION},
+    [PART_SERVICE] = {"service", STAMP_APPLICATION, STAMP_REPLY},
+    [PART_SEND] = {"send", STAMP_REPLY, STAMP_SERVER_TX},
+};
+
 static const char *const state_names[LIFETIME_STATES] = {
     [LIFETIME_WHOLE] = "whole",
     [LIFETIME_UNANSWERED] = "unanswered",
@@ -62,6 +72,33 @@ const char *role_name(enum core_role role)
 const char *lifetime_state_name(enum lifetime_state state)
 {
     return state < LIFETIME_STATES ? state_names[state] : "?";
+}
+
+const char *lifetime_part_name(enum lifetime_part part)
+{
+    return part < PARTS ? parts[part].name : "?";
+}
+
+enum stamp_kind lifetime_part_begin(enum lifetime_part part)
+{
+    return parts[part].begin;
+}
+
+enum stamp_kind lifetime_part_end(enum lifetime_part part)
+{
+    return parts[part].end;
+}
+
+double lifetime_part_ns(const struct lifetime *life, enum lifetime_part part)
+{
+    if (part == PART_WHOLE)
+        return life->latency_ns;
+    if (!lifetime_has(life, parts[part].begin) || !lifetime_has(life, parts[part].end))
+        return NAN;
+    double sum = 0;
+    for (unsigned stage = parts[part].begin + 1; stage <= parts[part].end; stage++)
+        sum += life->stage_ns[stage];
+    return sum;
 }
 
 enum lifetime_state lifetime_state_of_stamps(const struct lifetime *life)

@@ -84,6 +84,21 @@ struct lifetime {
 
 struct lifetime_array ARRAY_OF(struct lifetime);
 
+// A message has several lifetimes on the server (NSight §4.1), each of which may be slow for
+// reasons of its own.
+enum lifetime_part {
+    PART_WHOLE,   // all of it, client and network included
+    PART_RECEIVE, // M(n) to M(a): until the application has the request
+    PART_SERVICE, // M(a) to reply: until the application has answered it
+    PART_SEND,    // reply to server TX: until the answer has left
+    PARTS
+};
+const char *lifetime_part_name(enum lifetime_part part); // "whole", "receive", "service", "send"
+
+// Between which stamps a part lies.
+enum stamp_kind lifetime_part_begin(enum lifetime_part part);
+enum stamp_kind lifetime_part_end(enum lifetime_part part);
+
 // Stamps out of order, over many lifetimes.
 struct disorder {
     uint64_t clamped;    // by no more than the clock error: the stage reads 0, nothing is wrong
@@ -100,6 +115,9 @@ void lifetime_compute_stages(struct lifetime *life, double clock_error_ns,
 // The state that follows from the stamps that are present, for an answered request whose connection
 // the server knows.
 enum lifetime_state lifetime_state_of_stamps(const struct lifetime *life);
+
+// How long a part of a whole lifetime took; NAN where it lacks the stamp at its end.
+double lifetime_part_ns(const struct lifetime *life, enum lifetime_part part);
 
 static inline bool lifetime_has(const struct lifetime *life, enum stamp_kind kind)
 {

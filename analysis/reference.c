@@ -229,14 +229,15 @@ static uint32_t kind_of(const struct lifetime *life)
     return (uint32_t)life->application << 16 | life->operation;
 }
 
-static struct ranked *rank(const struct lifetime *lifetimes, const uint64_t *candidates,
-                           size_t count)
+static struct ranked *rank(const struct lifetime *lifetimes, enum lifetime_part part,
+                           const uint64_t *candidates, size_t count)
 {
     struct ranked *ranked = malloc((count ? count : 1) * sizeof *ranked);
     for (size_t i = 0; ranked && i < count; i++) {
         const struct lifetime *life = &lifetimes[candidates[i]];
-        ranked[i] = (struct ranked){
-            .lifetime = candidates[i], .latency_ns = life->latency_ns, .operation = kind_of(life)};
+        ranked[i] = (struct ranked){.lifetime = candidates[i],
+                                    .latency_ns = lifetime_part_ns(life, part),
+                                    .operation = kind_of(life)};
     }
     return ranked;
 }
@@ -245,7 +246,8 @@ int reference_set_build(struct reference_set *set, struct decomposer *decomposer
                         const uint64_t *candidates, size_t count)
 {
     *set = (struct reference_set){0};
-    struct ranked *ranked = rank(decomposer->in->lifetimes, candidates, count);
+    struct ranked *ranked =
+        rank(decomposer->in->lifetimes, decomposer->in->part, candidates, count);
     if (!ranked)
         return -1;
     int result = 0;
@@ -284,7 +286,7 @@ static void visit_one(const struct ranked *ranked, size_t count, reference_visit
 int reference_sample(const struct lifetime *lifetimes, const uint64_t *candidates, size_t count,
                      reference_visitor *each, void *context)
 {
-    struct ranked *ranked = rank(lifetimes, candidates, count);
+    struct ranked *ranked = rank(lifetimes, PART_WHOLE, candidates, count);
     if (!ranked)
         return -1;
     if (count) {

@@ -185,6 +185,19 @@ bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns
     return low < traced->count && traced->items[low].begin_ns <= begin_ns;
 }
 
+size_t core_timeline_handoffs_before(const struct core_timeline *timeline, int64_t time_ns)
+{
+    size_t low = 0, high = timeline->handoffs.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (timeline->handoffs.items[middle] < time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 // Opens what is open at the cursor: the ancestors of the last span that began, and itself.
 static void open_ancestors(struct tiling *tiling, const struct core_timeline *timeline, size_t last)
 {

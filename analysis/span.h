@@ -131,6 +131,9 @@ size_t thread_moments_before(const struct thread_moment *moments, size_t count, 
 // Whether the function calls of that core are known all through [begin_ns, end_ns).
 bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns);
 
+// How many hand-offs on that core lie before `time_ns`.
+size_t core_timeline_handoffs_before(const struct core_timeline *timeline, int64_t time_ns);
+
 // Fills every span's parent from the order and the depths. Where functions nest deep inside one
 // task, searching without is slow.
 void core_timeline_link(struct core_timeline *timeline);

@@ -178,20 +178,6 @@ static double receive_processing_ns(const struct core_timeline *core, int64_t be
     return ns;
 }
 
-// Hand-offs before `time_ns`.
-static size_t handoffs_before(const struct core_timeline *core, int64_t time_ns)
-{
-    size_t low = 0, high = core->handoffs.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (core->handoffs.items[middle] < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static void read_receive_core(struct reader *reader)
 {
     const struct service_order *order = reader->in->order;
@@ -202,7 +188,8 @@ static void read_receive_core(struct reader *reader)
     uint32_t at = order->place_of[reader->lifetime];
     if (!core || at == NOT_SERVED)
         return;
-    size_t first = handoffs_before(core, arrived), last = handoffs_before(core, handed);
+    size_t first = core_timeline_handoffs_before(core, arrived),
+           last = core_timeline_handoffs_before(core, handed);
     if (last <= first)
         return;
     reader->out->ahead[QUEUE_KERNEL_R] = (uint32_t)(last - first);
@@ -216,7 +203,7 @@ static void read_receive_core(struct reader *reader)
             break;
         if (to >= handed) // handed over together
             continue;
-        size_t before = handoffs_before(core, to);
+        size_t before = core_timeline_handoffs_before(core, to);
         from = before && core->handoffs.items[before - 1] > arrived
                    ? core->handoffs.items[before - 1]
                    : arrived;
@@ -233,7 +220,8 @@ static void read_kernel_a(struct reader *reader)
     int64_t from = life->stamp_ns[STAMP_HANDOFF], to = life->stamp_ns[STAMP_REPLY];
     if (!core || to <= from)
         return;
-    size_t first = handoffs_before(core, from + 1), last = handoffs_before(core, to);
+    size_t first = core_timeline_handoffs_before(core, from + 1),
+           last = core_timeline_handoffs_before(core, to);
     reader->out->ahead[QUEUE_KERNEL_A] = (uint32_t)(last > first ? last - first : 0);
     reader->out->ahead_ns[QUEUE_KERNEL_A] = (float)receive_processing_ns(core, from, to);
 }

@@ -318,6 +318,45 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
         fprintf(s->out, "  * where the time was lost, but not why: not counted as explained\n");
 }
 
+// The causes that weighed most, in one line: "yes (A) 3.1 ms on 12; ...". Returns what it used.
+static int top_causes(const struct summary *s, const struct diagnosis *diagnosis, char *line,
+                      size_t bytes)
+{
+    char a[32], b[32], name[260];
+    int used = 0;
+    if (diagnosis->not_available || diagnosis->causes.count == 0)
+        return snprintf(line, bytes, "%s", diagnosis->not_available ? "N/A" : "no cause found");
+    for (size_t j = 0; j < diagnosis->causes.count && j < CAUSES_OF_WINDOW; j++) {
+        const struct cause *cause = &diagnosis->causes.items[j];
+        report_clean_text(cause->name, !s->style->unicode, name, sizeof name);
+        used += snprintf(line + used, bytes - (size_t)used, "%s%s (%s) %s on %s", j ? "; " : "",
+                         name, role_name(cause->role), duration(cause->total_ns, a),
+                         report_count(cause->messages, b));
+    }
+    return used;
+}
+
+// One line a part of the lifetimes: how slow the slice's are, and why.
+static void write_parts(const struct summary *s)
+{
+    char a[32], b[32], line[1200];
+    for (int part = PART_WHOLE + 1; part < PARTS; part++) {
+        const struct diagnosis *of = run_diagnosis_of(s->run, 0, (enum lifetime_part)part);
+        if (!of)
+            continue;
+        if (part == PART_WHOLE + 1)
+            heading(s, "The same slice of each lifetime on the server");
+        int used = snprintf(line, sizeof line, "%s ", lifetime_part_name(of->part));
+        if (!of->not_available)
+            used += snprintf(line + used, sizeof line - (size_t)used,
+                             ">= %s, else %s: ", duration(of->slice_low_ns, a),
+                             duration(of->reference_latency_ns, b));
+        top_causes(s, of, line + used, sizeof line - (size_t)used);
+        fprintf(s->out, "  ");
+        wrapped(s, line, 4);
+    }
+}
+
 // One line a window: when, how slow, and the causes that weighed most.
 static void write_windows(const struct summary *s)
 {
@@ -326,21 +365,10 @@ static void write_windows(const struct summary *s)
         heading(s, all->items[1].slice.from_ns != all->items[1].slice.to_ns ? "Windows" : "Slices");
     for (size_t i = 1; i < all->count && i <= TOP_WINDOWS; i++) {
         const struct diagnosis *diagnosis = &all->items[i];
-        char a[32], b[32], label[160], line[1200], name[260];
+        char label[160], line[1200];
         diagnosis_slice_label(&diagnosis->slice, s->run->begin_ns, label, sizeof label);
         int used = snprintf(line, sizeof line, "%s: ", label);
-        if (diagnosis->not_available || diagnosis->causes.count == 0)
-            snprintf(line + used, sizeof line - (size_t)used, "%s",
-                     diagnosis->not_available ? "N/A" : "no cause found");
-        for (size_t j = 0;
-             !diagnosis->not_available && j < diagnosis->causes.count && j < CAUSES_OF_WINDOW;
-             j++) {
-            const struct cause *cause = &diagnosis->causes.items[j];
-            report_clean_text(cause->name, !s->style->unicode, name, sizeof name);
-            used += snprintf(line + used, sizeof line - (size_t)used, "%s%s (%s) %s on %s",
-                             j ? "; " : "", name, role_name(cause->role),
-                             duration(cause->total_ns, a), report_count(cause->messages, b));
-        }
+        top_causes(s, diagnosis, line + used, sizeof line - (size_t)used);
         fprintf(s->out, "  ");
         wrapped(s, line, 2);
     }
@@ -411,6 +439,7 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
         write_diagnosis(&s, &run->diagnoses.items[0]);
     if (run->diagnoses.count)
         summary_views_write(run, &run->diagnoses.items[0], out);
+    write_parts(&s);
     write_windows(&s);
     write_losses(&s);
     write_warnings(&s);

@@ -65,9 +65,16 @@ struct run_analysis {
     // How far the stages of a request are from adding up to its latency, worst over all, ns.
     double worst_stage_sum_error_ns;
     struct diagnosis_array diagnoses; // the first is the run's; then one per window
-    char verdict[800];                // in words
-    bool verdict_available;           // false: "N/A", and the verdict says why
+    // The same slices of the receive, service and send lifetimes on their own: PARTS - 1 of each.
+    struct diagnosis_array part_diagnoses;
+    char verdict[800];      // in words
+    bool verdict_available; // false: "N/A", and the verdict says why
 };
+
+// The diagnosis of a part of the lifetimes beside run->diagnoses.items[number], or that itself;
+// NULL where there is none.
+const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
+                                         enum lifetime_part part);
 
 // Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT.
 // slices: what to diagnose (the first is the verdict's); none: as the experiment says. categories:

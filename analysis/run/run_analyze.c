@@ -161,21 +161,40 @@ static int place_slice(const struct run_analysis *run, struct diagnosis_slice *s
     return 0;
 }
 
+static int diagnose_into(struct diagnosis_array *out, const struct diagnosis_input *in,
+                         const struct diagnosis_slice *slice, struct error *err)
+{
+    struct diagnosis diagnosis;
+    int result = diagnose(in, slice, &diagnosis, err);
+    if (result < 0)
+        return result;
+    if (array_push(out, diagnosis) < 0) {
+        diagnosis_free(&diagnosis);
+        return error_set(err, ERROR_FAILED, "no memory for the diagnosis");
+    }
+    return 0;
+}
+
 static int diagnose_all(struct run_analysis *run, const struct run_input *input,
                         const struct diagnosis_slice_array *slices, struct error *err)
 {
-    const struct diagnosis_input in = diagnosis_input(run, input);
-    for (size_t i = 0; i < slices->count; i++) {
-        struct diagnosis diagnosis;
-        int result = diagnose(&in, &slices->items[i], &diagnosis, err);
-        if (result < 0)
-            return result;
-        if (array_push(&run->diagnoses, diagnosis) < 0) {
-            diagnosis_free(&diagnosis);
-            return error_set(err, ERROR_FAILED, "no memory for the diagnosis");
-        }
+    struct diagnosis_input in = diagnosis_input(run, input);
+    int result = 0;
+    for (size_t i = 0; i < slices->count && result == 0; i++)
+        result = diagnose_into(&run->diagnoses, &in, &slices->items[i], err);
+    for (size_t i = 0; i < (PARTS - 1) * slices->count && result == 0; i++) {
+        in.part = (enum lifetime_part)(PART_WHOLE + 1 + i % (PARTS - 1));
+        result = diagnose_into(&run->part_diagnoses, &in, &slices->items[i / (PARTS - 1)], err);
     }
-    return 0;
+    return result;
+}
+
+const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
+                                         enum lifetime_part part)
+{
+    const struct diagnosis_array *all = part ? &run->part_diagnoses : &run->diagnoses;
+    size_t at = part ? number * (PARTS - 1) + part - 1 : number;
+    return at < all->count ? &all->items[at] : NULL;
 }
 
 static int read_window(const json_t *window, size_t index, struct diagnosis_slice *slice,
@@ -315,6 +334,9 @@ void run_analysis_free(struct run_analysis *analysis)
     free(analysis->application_threads);
     for (size_t i = 0; i < analysis->diagnoses.count; i++)
         diagnosis_free(&analysis->diagnoses.items[i]);
+    for (size_t i = 0; i < analysis->part_diagnoses.count; i++)
+        diagnosis_free(&analysis->part_diagnoses.items[i]);
     array_free(&analysis->diagnoses);
+    array_free(&analysis->part_diagnoses);
     memset(analysis, 0, sizeof *analysis);
 }

@@ -34,7 +34,7 @@ static const char schema[] =
     " latency_low_ns REAL, latency_high_ns REAL, candidates INTEGER, messages INTEGER,"
     " reference_messages INTEGER, reference_latency_ns REAL, granularity_ns REAL,"
     " coverage_median REAL, coverage_min REAL, coverage_total REAL, not_available TEXT,"
-    " slice TEXT, request INTEGER);"
+    " slice TEXT, request INTEGER, lifetime TEXT);"
     "CREATE TABLE causes("
     " diagnosis INTEGER REFERENCES diagnoses(id), cause INTEGER, name TEXT, role TEXT, class TEXT,"
     " category TEXT, explains INTEGER, messages INTEGER, total_ns REAL, min_ns REAL, p25_ns REAL, "
@@ -154,9 +154,17 @@ static int write_meta(sqlite3 *database, const struct run_analysis *run)
     return row_finish(&row);
 }
 
+// The diagnoses of parts of the lifetimes follow those of whole ones.
+static const struct diagnosis *numbered_diagnosis(const struct run_analysis *run, size_t number)
+{
+    size_t whole = run->diagnoses.count;
+    return number < whole ? &run->diagnoses.items[number]
+                          : &run->part_diagnoses.items[number - whole];
+}
+
 static void put_diagnosis(struct row *row, const struct run_analysis *run, size_t number)
 {
-    const struct diagnosis *diagnosis = &run->diagnoses.items[number];
+    const struct diagnosis *diagnosis = numbered_diagnosis(run, number);
     char words[96];
     bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
     row_put_integer(row, (int64_t)number);
@@ -183,6 +191,7 @@ static void put_diagnosis(struct row *row, const struct run_analysis *run, size_
         row_put_integer(row, (int64_t)diagnosis->slice.request);
     else
         row_put_null(row);
+    row_put_text(row, lifetime_part_name(diagnosis->part));
     row_end(row);
 }
 
@@ -208,7 +217,7 @@ static void put_cause(struct row *row, size_t diagnosis, size_t number, const st
 static void put_messages(struct row *diagnosed, struct row *attributed,
                          const struct run_analysis *run, size_t number)
 {
-    const struct diagnosis *diagnosis = &run->diagnoses.items[number];
+    const struct diagnosis *diagnosis = numbered_diagnosis(run, number);
     for (size_t i = 0; i < diagnosis->messages.count && !diagnosed->failed; i++) {
         const struct diagnosed_message *message = &diagnosis->messages.items[i];
         if (diagnosis->not_available)
@@ -233,7 +242,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
 {
     enum { DIAGNOSES, CAUSES, DIAGNOSED, ATTRIBUTIONS, TABLES };
     static const char *const inserts[TABLES] = {
-        "INSERT INTO diagnoses VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO diagnoses VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         "INSERT INTO causes VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         "INSERT INTO diagnosed VALUES(?,?,?,?)",
         "INSERT INTO attributions VALUES(?,?,?,?)",
@@ -242,8 +251,9 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
     int result = 0;
     for (int t = 0; t < TABLES && result == 0; t++)
         result = row_prepare(&rows[t], database, inserts[t]);
-    for (size_t d = 0; d < run->diagnoses.count && result == 0; d++) {
-        const struct cause_array *causes = &run->diagnoses.items[d].causes;
+    size_t count = run->diagnoses.count + run->part_diagnoses.count;
+    for (size_t d = 0; d < count && result == 0; d++) {
+        const struct cause_array *causes = &numbered_diagnosis(run, d)->causes;
         put_diagnosis(&rows[DIAGNOSES], run, d);
         for (size_t c = 0; c < causes->count; c++)
             put_cause(&rows[CAUSES], d, c, &causes->items[c]);

@@ -66,8 +66,32 @@ static json_t *causes_json(const struct diagnosis *diagnosis)
     return causes;
 }
 
-static json_t *diagnosis_json(const struct run_analysis *run, const struct diagnosis *diagnosis)
+// What made the receive, service and send lifetimes slow, each on its own.
+static json_t *lifetimes_json(const struct run_analysis *run, size_t index)
 {
+    json_t *object = json_object();
+    for (int part = PART_WHOLE + 1; part < PARTS; part++) {
+        const struct diagnosis *of = run_diagnosis_of(run, index, (enum lifetime_part)part);
+        if (!of)
+            continue;
+        json_t *one = json_pack(
+            "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s}", "from",
+            stamp_name(lifetime_part_begin(of->part)), "to",
+            stamp_name(lifetime_part_end(of->part)), "low_us", micros(of->slice_low_ns), "high_us",
+            micros(of->slice_high_ns), "candidates", count_of(of->candidates), "without_stamp",
+            count_of(of->without_part), "messages", count_of(of->messages.count), "reference_us",
+            of->not_available ? json_null() : micros(of->reference_latency_ns), "causes",
+            causes_json(of), "coverage_median", number(of->coverage_median), "coverage_min",
+            number(of->coverage_min), "coverage_total", number(of->coverage_total), "available",
+            !of->not_available, "reason", of->reason);
+        json_object_set_new(object, lifetime_part_name(of->part), one);
+    }
+    return object;
+}
+
+static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
+{
+    const struct diagnosis *diagnosis = &run->diagnoses.items[index];
     const struct diagnosis_slice *slice = &diagnosis->slice;
     bool bounded = slice->from_ns != slice->to_ns;
     double from = bounded ? (double)(slice->from_ns - run->begin_ns) : 0;
@@ -88,6 +112,7 @@ static json_t *diagnosis_json(const struct run_analysis *run, const struct diagn
         "coverage_min", number(diagnosis->coverage_min), "coverage_total",
         number(diagnosis->coverage_total), "available", !diagnosis->not_available, "reason",
         diagnosis->reason);
+    json_object_set_new(object, "lifetimes", lifetimes_json(run, index));
     run_summary_add_views(object, run, diagnosis);
     return object;
 }
@@ -96,7 +121,7 @@ static json_t *windows_json(const struct run_analysis *run)
 {
     json_t *windows = json_array();
     for (size_t i = 1; i < run->diagnoses.count; i++)
-        json_array_append_new(windows, diagnosis_json(run, &run->diagnoses.items[i]));
+        json_array_append_new(windows, diagnosis_json(run, i));
     return windows;
 }
 
@@ -182,20 +207,19 @@ json_t *run_summary_json(const struct run_analysis *run)
         "dropped", dropped, "latency_us", latency_json(&run->latency), "achieved_rate",
         number(run->achieved_rate), "causes", causes_json(first), "coverage_median",
         number(first ? first->coverage_median : NAN));
-    json_t *more =
-        json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                  "s:o, s:o, s:o}",
-                  "name", run->name, "verdict_available", run->verdict_available, "latency_ci_us",
-                  intervals_json(&run->latency), "uncorrected_latency_us",
-                  latency_json(&run->uncorrected_latency), "uncorrected_latency_ci_us",
-                  intervals_json(&run->uncorrected_latency), "offered_rate",
-                  number(run->offered_rate), "answered", count_of(run->answered), "timed_out",
-                  count_of(run->timed_out), "lost", count_of(run->lost), "unsent",
-                  count_of(run->unsent), "unmatched", unmatched_json(run), "clock_error_ns",
-                  number(run->clock_error_ns), "worst_disorder_ns", number(run->worst_disorder_ns),
-                  "worst_stage_sum_error_ns", number(run->worst_stage_sum_error_ns), "stages",
-                  stages_json(run), "join", join_json(run), "diagnosis",
-                  first ? diagnosis_json(run, first) : json_null(), "windows", windows_json(run));
+    json_t *more = json_pack(
+        "{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o}",
+        "name", run->name, "verdict_available", run->verdict_available, "latency_ci_us",
+        intervals_json(&run->latency), "uncorrected_latency_us",
+        latency_json(&run->uncorrected_latency), "uncorrected_latency_ci_us",
+        intervals_json(&run->uncorrected_latency), "offered_rate", number(run->offered_rate),
+        "answered", count_of(run->answered), "timed_out", count_of(run->timed_out), "lost",
+        count_of(run->lost), "unsent", count_of(run->unsent), "unmatched", unmatched_json(run),
+        "clock_error_ns", number(run->clock_error_ns), "worst_disorder_ns",
+        number(run->worst_disorder_ns), "worst_stage_sum_error_ns",
+        number(run->worst_stage_sum_error_ns), "stages", stages_json(run), "join", join_json(run),
+        "diagnosis", first ? diagnosis_json(run, 0) : json_null(), "windows", windows_json(run));
     if (summary && more)
         json_object_update(summary, more);
     if (summary) {

@@ -77,7 +77,8 @@ static const struct synthetic_name {
     X(eth0)                                                                                        \
     X(nvme0q1)                                                                                     \
     X(NET_RX)                                                                                      \
-    X(BLOCK) X(do_idle) X(event_base_loop) X(main_loop) X(asm_common_interrupt) X(handle_irq)      \
+    X(BLOCK)                                                                                       \
+    X(do_idle) X(event_base_loop) X(main_loop) X(asm_common_interrupt) X(handle_irq)               \
         X(handle_softirqs) X(net_rx_action) X(napi_poll) X(napi_gro_receive) X(ip_rcv)             \
             X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable)                   \
                 X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait) X(drive_machine) X(recvmsg)    \
@@ -114,7 +115,14 @@ struct synthetic_turn {
 };
 
 struct synthetic_truth {
-    float ns[SYNTHETIC_CAUSES];
+    float ns[PARTS][SYNTHETIC_CAUSES]; // of the whole life, and of each lifetime on the server
+};
+
+// A cause held a message up from then to then.
+struct synthetic_hindrance {
+    int64_t begin, end;
+    uint32_t message;
+    uint8_t cause;
 };
 
 struct synthetic {
@@ -123,10 +131,11 @@ struct synthetic {
     struct host_timeline server;
     struct application_calls calls;
     struct synthetic_truth *truth; // by message
-    int64_t *hit_ns;               // by message: how long the chosen cause lasts
-    uint8_t *hit;                  // by message: the chosen cause plus 1, 0 none
-    uint32_t *connection;          // by message
-    struct synthetic_turn *turns;  // in order of arrival
+    struct ARRAY_OF(struct synthetic_hindrance) hindrances;
+    int64_t *hit_ns;              // by message: how long the chosen cause lasts
+    uint8_t *hit;                 // by message: the chosen cause plus 1, 0 none
+    uint32_t *connection;         // by message
+    struct synthetic_turn *turns; // in order of arrival
     uint32_t open[SYNTHETIC_CORES][SYNTHETIC_DEEPEST];
     unsigned depth[SYNTHETIC_CORES];
     uint64_t offset[SYNTHETIC_CONNECTIONS];
@@ -258,10 +267,11 @@ static inline bool synthetic_is_hit(const struct synthetic *s, size_t message,
 }
 
 static inline void synthetic_held_up(struct synthetic *s, size_t message,
-                                     enum synthetic_cause cause, int64_t ns)
+                                     enum synthetic_cause cause, int64_t begin, int64_t end)
 {
-    if (s->truth && ns > 0)
-        s->truth[message].ns[cause] += (float)ns;
+    if (s->truth && end > begin)
+        SYNTHETIC_PUSH(&s->hindrances,
+                       (struct synthetic_hindrance){begin, end, (uint32_t)message, (uint8_t)cause});
 }
 
 // Chooses the messages each cause comes about at, well apart, and how long it lasts.
@@ -294,7 +304,7 @@ static inline int64_t synthetic_stage(struct synthetic *s, size_t message, int64
                                       enum synthetic_cause cause)
 {
     int64_t extra = synthetic_is_hit(s, message, cause) ? s->hit_ns[message] : 0;
-    synthetic_held_up(s, message, cause, extra);
+    synthetic_held_up(s, message, cause, from, from + extra);
     return from + synthetic_about(s, ns) + extra;
 }
 
@@ -367,7 +377,7 @@ static inline int64_t synthetic_foreign_packets(struct synthetic *s, size_t next
     for (size_t i = next; i < s->lives.count && s->lives.items[i].stamp_ns[STAMP_NIC] < now; i++) {
         int64_t nic = s->lives.items[i].stamp_ns[STAMP_NIC];
         synthetic_held_up(s, s->lives.items[i].request, CAUSED_BY_SERVER_R,
-                          now - (nic > begin ? nic : begin));
+                          nic > begin ? nic : begin, now);
     }
     return now;
 }
@@ -386,7 +396,7 @@ static inline int64_t synthetic_packet(struct synthetic *s, struct lifetime *lif
     now = synthetic_leaf(s, 1, now + synthetic_about(s, 400), 300, NAME_tcp_ack);
     if (synthetic_is_hit(s, message, CAUSED_BY_SLOW_RECEIVE)) {
         now += s->hit_ns[message];
-        synthetic_held_up(s, message, CAUSED_BY_SLOW_RECEIVE, s->hit_ns[message]);
+        synthetic_held_up(s, message, CAUSED_BY_SLOW_RECEIVE, now - s->hit_ns[message], now);
     }
     life->stamp_ns[STAMP_HANDOFF] = now;
     life->stamp_core[STAMP_HANDOFF] = 1;
@@ -425,7 +435,7 @@ static inline void synthetic_receive(struct synthetic *s)
                 int64_t nic = s->lives.items[i].stamp_ns[STAMP_NIC];
                 synthetic_held_up(s, s->lives.items[i].request,
                                   task ? CAUSED_BY_TASK_R : CAUSED_BY_DELIVERY,
-                                  now - 100 - (nic > begin ? nic : begin));
+                                  nic > begin ? nic : begin, now - 100);
             }
         }
         synthetic_open(s, 1, now, SPAN_IRQ, 25, NAME_eth0);
@@ -443,7 +453,7 @@ static inline void synthetic_receive(struct synthetic *s)
             int64_t before = first ? s->lives.items[next - 1].stamp_ns[STAMP_HANDOFF] : 0;
             int64_t since = life->stamp_ns[STAMP_NIC] > first ? life->stamp_ns[STAMP_NIC] : first;
             if (before > since)
-                synthetic_held_up(s, life->request, CAUSED_BY_AHEAD_R, before - since);
+                synthetic_held_up(s, life->request, CAUSED_BY_AHEAD_R, since, before);
             if (!first)
                 first = now;
             now = synthetic_packet(s, life, now);
@@ -467,7 +477,7 @@ static inline void synthetic_delay(struct synthetic *s, size_t served, enum synt
     for (size_t i = served; i < s->lives.count && s->lives.items[i].stamp_ns[STAMP_HANDOFF] < end;
          i++) {
         int64_t from = s->lives.items[i].stamp_ns[STAMP_HANDOFF];
-        synthetic_held_up(s, s->lives.items[i].request, cause, end - (from > begin ? from : begin));
+        synthetic_held_up(s, s->lives.items[i].request, cause, from > begin ? from : begin, end);
     }
     s->turns[served].stopped = begin;
     s->turns[served].resumed = end;
@@ -497,7 +507,7 @@ static inline int64_t synthetic_mishap(struct synthetic *s, size_t at, int64_t n
         synthetic_call(s, 0, now + 900, NAME_clear_page);
         for (int i = 0; i < 3; i++)
             synthetic_return(s, 0, end - 200 + 100 * i);
-        synthetic_held_up(s, message, CAUSED_BY_UNEXPECTED, s->hit_ns[message]);
+        synthetic_held_up(s, message, CAUSED_BY_UNEXPECTED, now, end);
         return end;
     }
     return now;
@@ -518,7 +528,7 @@ static inline int64_t synthetic_command(struct synthetic *s, size_t at, int64_t 
         now = synthetic_leaf(s, 0, now + 20, 100, NAME_memcmp);
     if (synthetic_is_hit(s, message, CAUSED_BY_SLOW_USER)) {
         now += s->hit_ns[message];
-        synthetic_held_up(s, message, CAUSED_BY_SLOW_USER, s->hit_ns[message]);
+        synthetic_held_up(s, message, CAUSED_BY_SLOW_USER, now - s->hit_ns[message], now);
     }
     synthetic_return(s, 0, now);
     int64_t more = synthetic_is_hit(s, message, CAUSED_BY_MORE_CALLS) ? s->hit_ns[message] : 0;
@@ -533,7 +543,7 @@ static inline int64_t synthetic_command(struct synthetic *s, size_t at, int64_t 
             extra_from = now;
     }
     if (more)
-        synthetic_held_up(s, message, CAUSED_BY_MORE_CALLS, now - extra_from);
+        synthetic_held_up(s, message, CAUSED_BY_MORE_CALLS, extra_from, now);
     synthetic_return(s, 0, now += 30);
     return now;
 }
@@ -568,7 +578,7 @@ static inline int64_t synthetic_reply(struct synthetic *s, size_t at, int64_t no
     now += synthetic_about(s, 300);
     if (synthetic_is_hit(s, message, CAUSED_BY_SLOW_SEND)) {
         now += s->hit_ns[message];
-        synthetic_held_up(s, message, CAUSED_BY_SLOW_SEND, s->hit_ns[message]);
+        synthetic_held_up(s, message, CAUSED_BY_SLOW_SEND, now - s->hit_ns[message], now);
     }
     synthetic_call(s, 0, now, NAME_ip_queue_xmit);
     now = synthetic_leaf(s, 0, now + synthetic_about(s, 200), 700, NAME_dev_queue_xmit);
@@ -686,11 +696,33 @@ static inline void synthetic_ahead(struct synthetic *s)
             const struct synthetic_turn *turn = &s->turns[k];
             bool same = s->connection[s->lives.items[k].request] == s->connection[life->request];
             int64_t from = since > turn->begin ? since : turn->begin;
-            synthetic_held_up(s, life->request, same ? CAUSED_BY_AHEAD_SAME : CAUSED_BY_AHEAD_A,
-                              turn->end - from -
-                                  synthetic_overlap(turn->stopped, turn->resumed, from, turn->end));
+            enum synthetic_cause cause = same ? CAUSED_BY_AHEAD_SAME : CAUSED_BY_AHEAD_A;
+            synthetic_held_up(s, life->request, cause, from, turn->stopped);
+            synthetic_held_up(s, life->request, cause, from > turn->resumed ? from : turn->resumed,
+                              turn->end);
         }
     }
+}
+
+// Adds up what held the messages up, in all and in each of their lifetimes.
+static inline void synthetic_sum(struct synthetic *s)
+{
+    uint32_t *place = calloc(s->lives.count + 1, sizeof *place);
+    if (!place)
+        abort();
+    for (size_t i = 0; i < s->lives.count; i++)
+        place[s->lives.items[i].request] = (uint32_t)i;
+    for (size_t i = 0; i < s->hindrances.count; i++) {
+        const struct synthetic_hindrance *one = &s->hindrances.items[i];
+        const struct lifetime *life = &s->lives.items[place[one->message]];
+        struct synthetic_truth *truth = &s->truth[one->message];
+        truth->ns[PART_WHOLE][one->cause] += (float)(one->end - one->begin);
+        for (int part = PART_WHOLE + 1; part < PARTS; part++)
+            truth->ns[part][one->cause] += (float)synthetic_overlap(
+                one->begin, one->end, life->stamp_ns[lifetime_part_begin((enum lifetime_part)part)],
+                life->stamp_ns[lifetime_part_end((enum lifetime_part)part)]);
+    }
+    free(place);
 }
 
 static inline void synthetic_build(struct synthetic *s, const struct synthetic_options *options)
@@ -723,6 +755,7 @@ static inline void synthetic_build(struct synthetic *s, const struct synthetic_o
     struct disorder disorder = {0};
     for (size_t i = 0; i < s->lives.count; i++)
         lifetime_compute_stages(&s->lives.items[i], 0, &disorder);
+    synthetic_sum(s);
     for (size_t c = 0; c < SYNTHETIC_CORES; c++) {
         struct core_timeline *core = &s->server.cores.items[c];
         core_timeline_link(core);
@@ -752,6 +785,7 @@ static inline void synthetic_free(struct synthetic *s)
     host_timeline_free(&s->server);
     array_free(&s->calls);
     free(s->truth);
+    array_free(&s->hindrances);
 }
 
 static inline struct diagnosis_input synthetic_input(const struct synthetic *s)

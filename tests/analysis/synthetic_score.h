@@ -69,12 +69,13 @@ static inline int score_largest(const double *ns)
 
 // What the message's causes truly cost against what was attributed; adds up both.
 static inline void score_message(struct score *score, const struct synthetic *s,
-                                 const double *attributed, uint64_t lifetime, double *truth)
+                                 const double *attributed, uint64_t lifetime,
+                                 enum lifetime_part part, double *truth)
 {
     const struct synthetic_truth *held = &s->truth[s->lives.items[lifetime].request];
     double mine[SYNTHETIC_CAUSES];
     for (int c = 0; c < SYNTHETIC_CAUSES; c++) {
-        mine[c] = (double)held->ns[c];
+        mine[c] = (double)held->ns[part][c];
         truth[c] += mine[c];
         if (mine[c] > 5000)
             SYNTHETIC_PUSH(&score->errors, fabs(attributed[c] - mine[c]) / mine[c]);
@@ -116,7 +117,7 @@ static inline void score_diagnosis(struct score *score, const struct synthetic *
             if (cause >= 0)
                 attributed[cause] += (double)g->attributions.items[at].ns;
         }
-        score_message(score, s, attributed, g->messages.items[m].lifetime, truth);
+        score_message(score, s, attributed, g->messages.items[m].lifetime, g->part, truth);
     }
     if (s->options.causes == 0) {
         score->quiet++;
@@ -126,6 +127,9 @@ static inline void score_diagnosis(struct score *score, const struct synthetic *
         return;
     }
     int top = score_largest(truth);
+    // A lifetime that no cause held up is as quiet as a server without one.
+    if (g->part != PART_WHOLE && truth[top] < 5000 * (double)g->messages.count)
+        return;
     bool right = g->causes.count > 0 && score_cause(&g->causes.items[0]) == top;
     score->scenarios++;
     score->right += right;
@@ -133,6 +137,30 @@ static inline void score_diagnosis(struct score *score, const struct synthetic *
     if (!right)
         score_show(s, g, truth);
     SYNTHETIC_PUSH(&score->coverage, g->coverage_median);
+}
+
+// The lifetimes on the server, each on its own: receive, service, send.
+static inline int score_parts(struct score scores[PARTS], uint64_t seed, bool quiet)
+{
+    struct synthetic_options options = score_options(seed, quiet);
+    const struct diagnosis_slice slowest = {.low = 0.99, .high = 1};
+    struct synthetic s;
+    struct error err = {0};
+    int result = 0;
+    synthetic_build(&s, &options);
+    struct diagnosis_input input = synthetic_input(&s);
+    for (int part = PART_WHOLE + 1; part < PARTS && result == 0; part++) {
+        struct diagnosis diagnosis = {0};
+        input.part = (enum lifetime_part)part;
+        result = diagnose(&input, &slowest, &diagnosis, &err);
+        if (result == 0)
+            score_diagnosis(&scores[part], &s, &diagnosis);
+        else
+            fprintf(stderr, "%s\n", err.text);
+        diagnosis_free(&diagnosis);
+    }
+    synthetic_free(&s);
+    return result;
 }
 
 // through_pt: what the diagnosis gets was Intel PT in between. 0, or -1 where something failed.

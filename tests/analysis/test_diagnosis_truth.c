@@ -43,6 +43,23 @@ static void they_are_so_through_intel_pt(void **state)
     assert_floors(&score);
 }
 
+static void each_lifetime_has_its_own_causes(void **state)
+{
+    (void)state;
+    struct score scores[PARTS] = {0};
+    for (uint64_t seed = 1; seed <= SEEDS / 2; seed++) {
+        assert_int_equal(score_parts(scores, seed, false), 0);
+        assert_int_equal(score_parts(scores, seed, true), 0);
+    }
+    for (int part = PART_WHOLE + 1; part < PARTS; part++) {
+        print_message("%s, quiet in %u of %u: ", lifetime_part_name((enum lifetime_part)part),
+                      scores[part].quiet_right, scores[part].quiet);
+        assert_true(scores[part].scenarios >= 5);
+        assert_true(scores[part].quiet_right >= 0.97 * scores[part].quiet);
+        assert_floors(&scores[part]);
+    }
+}
+
 static void nothing_is_reported_where_nothing_is_wrong(void **state)
 {
     (void)state;
@@ -59,6 +76,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(top_causes_are_right),
         cmocka_unit_test(they_are_so_through_intel_pt),
+        cmocka_unit_test(each_lifetime_has_its_own_causes),
         cmocka_unit_test(nothing_is_reported_where_nothing_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,7 +197,11 @@ static void check_database(const struct folder *f, const struct run_analysis *ru
                   "network_to_server_ns + r_core_ns + a_core_ns + s.application_ns + "
                   "server_stack_ns + network_to_client_ns + client_receive_ns))) FROM requests r "
                   "JOIN stages s ON s.request = r.id") == 0);
-    assert_true(query(db, "SELECT count(*) FROM diagnoses") == 3);
+    assert_true(query(db, "SELECT count(*) FROM diagnoses WHERE lifetime = 'whole'") == 3);
+    assert_true(query(db, "SELECT count(*) FROM diagnoses WHERE lifetime = 'receive' AND id >= 3 "
+                          "AND latency_low_ns > 0") == 3);
+    assert_true(query(db, "SELECT count(*) FROM causes WHERE name = 'yes' AND diagnosis = "
+                          "(SELECT min(id) FROM diagnoses WHERE lifetime = 'receive')") == 1);
     assert_true(query(db, "SELECT name = 'yes' AND role = 'A' FROM causes WHERE diagnosis = 0 "
                           "ORDER BY total_ns DESC LIMIT 1") == 1);
     assert_true(query(db, "SELECT count(*) FROM causes WHERE diagnosis=1 AND name='yes'") == 0);

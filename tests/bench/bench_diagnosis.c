@@ -42,6 +42,33 @@ static void score_all(struct bench_metrics *metrics, bool through_pt)
     score_free(&score);
 }
 
+static void score_lifetimes(struct bench_metrics *metrics)
+{
+    unsigned seeds = (unsigned)bench_setting("BENCH_SEEDS", SEEDS, 10, 1000000);
+    struct score scores[PARTS] = {0};
+    for (uint64_t seed = 1; seed <= seeds; seed++)
+        if (score_parts(scores, seed, false) < 0 || score_parts(scores, seed, true) < 0)
+            bench_fail("seed %llu cannot be diagnosed", (unsigned long long)seed);
+    printf("each lifetime on its own, where something held it up\n");
+    for (int part = PART_WHOLE + 1; part < PARTS; part++) {
+        const char *name = lifetime_part_name((enum lifetime_part)part);
+        struct score *score = &scores[part];
+        double right = 100.0 * score->right / score->scenarios;
+        double of_messages = 100 * (double)score->messages_right / (double)score->messages;
+        double error = 100 * score_median(&score->errors);
+        double quiet = 100.0 * score->quiet_right / score->quiet;
+        printf("  %-8s top cause right %6.2f %% of %u, %6.2f %% of %llu messages; error %.2f %% "
+               "median; nothing reported %.2f %% of %u without\n",
+               name, right, score->scenarios, of_messages, (unsigned long long)score->messages,
+               error, quiet, score->quiet);
+        bench_add(metrics, "%", right, "%s_top_cause_right", name);
+        bench_add(metrics, "%", of_messages, "%s_top_cause_right_of_messages", name);
+        bench_add(metrics, "%", error, "%s_attribution_error_median", name);
+        bench_add(metrics, "%", quiet, "%s_nothing_reported", name);
+        score_free(score);
+    }
+}
+
 struct speed {
     double tail_s, all_s; // processor time
     double spans;         // per message
@@ -137,6 +164,7 @@ int main(void)
     speed_of(&metrics, 100000);
     speed_of(&metrics, 1000000);
     score_all(&metrics, false);
+    score_lifetimes(&metrics);
     score_all(&metrics, true);
     bench_write(&metrics, "diagnosis");
     return 0;
