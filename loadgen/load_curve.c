@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/progress.h"
+#include "loadgen/agents/load_agents.h"
 #include "workloads/hash.h"
 
 const char *const curve_finding_names[] = {"met", "missed", "undecided"};
@@ -29,7 +30,10 @@ int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rat
         point.summary = outcome->summary;
         point.interrupted = outcome->result.end == ENGINE_INTERRUPTED;
         point.broken = outcome->result.end == ENGINE_BROKEN;
-        load_saturation_judge(outcome, &point.saturation);
+        if (outcome->agents)
+            load_agents_point(outcome->agents, &point.summary, &point.saturation);
+        else
+            load_saturation_judge(&outcome->result, &outcome->summary, &point.saturation);
         if (array_push(&curve->points, point) < 0)
             status = error_set(err, ERROR_FAILED, "out of memory for %zu runs", number + 1);
     }
@@ -66,14 +70,6 @@ static json_t *percentiles_json(const struct load_percentiles *found, bool inter
     return object;
 }
 
-static json_t *saturation_json(const struct load_saturation *found)
-{
-    return json_pack("{s:s,s:s,s:[I,I],s:[I,I]}", "who", saturation_names[found->who], "why",
-                     found->why, "in_flight", (json_int_t)found->in_flight[0],
-                     (json_int_t)found->in_flight[1], "waiting", (json_int_t)found->waiting[0],
-                     (json_int_t)found->waiting[1]);
-}
-
 static json_t *point_json(const struct curve_point *point, bool search)
 {
     const struct load_summary *summary = &point->summary;
@@ -89,7 +85,7 @@ static json_t *point_json(const struct curve_point *point, bool search)
         percentiles_json(&summary->latency, false), "ci_us",
         percentiles_json(&summary->latency, true), "verdict", summary->ok ? "ok" : "n/a", "reasons",
         reasons, "spin_fraction", number_or_null(summary->spin_fraction), "saturated",
-        saturation_json(&point->saturation));
+        load_saturation_json(&point->saturation));
     if (json && search) {
         json_object_set_new(json, "target_us", number_or_null(point->target_us));
         json_object_set_new(json, "target_ci_us", interval_json(&point->target));
@@ -103,14 +99,17 @@ json_t *load_curve_json(const struct load_curve *curve, const struct load_plan *
                         const char *kind)
 {
     const struct load_options *o = &plan->options;
-    json_t *points = json_array();
+    json_t *points = json_array(), *agents = o->agents.count ? json_array() : json_null();
     for (size_t i = 0; i < curve->points.count; i++)
         json_array_append_new(points, point_json(&curve->points.items[i], o->slo != NULL));
-    return json_pack("{s:s,s:s,s:s,s:s?,s:s,s:s,s:I,s:I,s:o,s:o}", "kind", kind, "server",
+    for (size_t i = 0; i < o->agents.count; i++)
+        json_array_append_new(agents, json_string(o->agents.items[i]));
+    return json_pack("{s:s,s:s,s:s,s:s?,s:s,s:s,s:I,s:I,s:o,s:o,s:o}", "kind", kind, "server",
                      plan->server.text, "protocol", plan->workload.protocol->name, "workload",
                      o->workload, "arrivals", plan->arrivals, "pattern", plan->pattern, "seed",
                      (json_int_t)o->seed, "connections", (json_int_t)o->connections, "depth",
-                     o->depth ? json_integer((json_int_t)o->depth) : json_null(), "points", points);
+                     o->depth ? json_integer((json_int_t)o->depth) : json_null(), "agents", agents,
+                     "points", points);
 }
 
 int load_curve_finish(json_t *document, const struct load_plan *plan, struct error *err)

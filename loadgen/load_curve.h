@@ -21,7 +21,7 @@ extern const char *const curve_finding_names[]; // "met", "missed", "undecided"
 
 struct curve_point {
     struct load_point asked;
-    struct load_summary summary;
+    struct load_summary summary; // with agents: rates and counts of all, also those that only load
     struct load_saturation saturation;
     bool interrupted, broken;
     // Of a search, else unused: the SLO's percentile with its interval by the method, and what it

@@ -256,17 +256,31 @@ static int check_curve(struct load_plan *plan, struct error *err)
     return 0;
 }
 
-// Their rates may be the load's: this comes before --rate is looked at.
+// A curve's rates are all agents' together: somebody must be there to load more or less.
+static int check_curve_agents(const struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    for (size_t i = 0; i < plan->agent_count; i++)
+        if (plan->agents[i].rate == 0 && plan->agents[i].kind != AGENT_LATENCY)
+            return 0;
+    return error_set(err, ERROR_INPUT,
+                     "--%s changes the rate of the agents that have none of their own, and there "
+                     "is none: add a throughput or symmetric agent without rate=",
+                     o->slo ? "slo" : "sweep");
+}
+
+// Their rates may be the load's: this comes before --rate is looked at. They stay as they were
+// asked for; each run shares its rate among them.
 static int make_agents(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;
+    struct agent_spec resolved[AGENTS_MAX];
     if (o->agents.count == 0)
         return 0;
-    if (o->target || o->sweep || o->slo)
-        return error_set(err, ERROR_INPUT, "--agent and --%s exclude each other",
-                         o->target  ? "target"
-                         : o->sweep ? "sweep"
-                                    : "slo");
+    if (o->target)
+        return error_set(err, ERROR_INPUT,
+                         "--agent and --target exclude each other: measure with agents for a "
+                         "--duration");
     if (o->agents.count > AGENTS_MAX)
         return error_set(err, ERROR_INPUT, "--agent: at most %d", AGENTS_MAX);
     plan->agents = calloc(o->agents.count, sizeof *plan->agents);
@@ -276,7 +290,10 @@ static int make_agents(struct load_plan *plan, struct error *err)
     for (size_t i = 0; i < plan->agent_count; i++)
         if (agent_spec_parse(o->agents.items[i], &plan->agents[i], err) < 0)
             return error_prefix(err, "--agent %s", o->agents.items[i]);
-    if (agent_specs_resolve(plan->agents, plan->agent_count, o->connections, o->threads, o->depth,
+    if ((o->sweep || o->slo) && check_curve_agents(plan, err) < 0)
+        return -ERROR_INPUT;
+    memcpy(resolved, plan->agents, plan->agent_count * sizeof *resolved);
+    if (agent_specs_resolve(resolved, plan->agent_count, o->connections, o->threads, o->depth,
                             o->seed, &o->rate, err) < 0)
         return error_prefix(err, "--agent");
     return 0;
@@ -330,11 +347,12 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         return error_set(err, ERROR_INPUT, "--server HOST:PORT is needed");
     if (!o->prepare && parse_rate(o, err) < 0)
         return -ERROR_INPUT;
+    if (check_kinds(plan, err) < 0 || check_curve(plan, err) < 0)
+        return -ERROR_INPUT;
     int status = make_agents(plan, err);
     if (status < 0)
         return status;
-    if (check_kinds(plan, err) < 0 || check_curve(plan, err) < 0 || check_numbers(o, err) < 0 ||
-        check_target(plan, err) < 0)
+    if (check_numbers(o, err) < 0 || check_target(plan, err) < 0)
         return -ERROR_INPUT;
     if (server_address_parse(o->server, &plan->server, err) < 0)
         return error_prefix(err, "--server");

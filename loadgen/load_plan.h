@@ -50,7 +50,7 @@ struct load_plan {
     // what misses it a rate must come (added to it, or geometric: multiplied with it).
     struct sweep_range sweep;
     struct slo slo;
-    struct agent_spec *agents; // resolved; NULL: this process loads
+    struct agent_spec *agents; // as asked for; NULL: this process loads
     size_t agent_count;
     struct progress progress;
 };

@@ -2,6 +2,7 @@
 #include "loadgen/load_saturation.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *const saturation_names[] = {"none", "server", "client"};
 
@@ -26,9 +27,9 @@ static void count_at(const struct engine_result *run, uint64_t tsc, uint64_t *in
     }
 }
 
-static void blame_client(const struct load_outcome *outcome, struct load_saturation *found)
+static void blame_client(const struct load_summary *summary, struct load_saturation *found)
 {
-    const double idle = outcome->summary.spin_fraction;
+    const double idle = summary->spin_fraction;
     found->who = SATURATION_CLIENT;
     if (idle < busy_spin_fraction)
         snprintf(found->why, sizeof found->why,
@@ -42,17 +43,16 @@ static void blame_client(const struct load_outcome *outcome, struct load_saturat
                  (count_type)found->waiting[1], (count_type)found->in_flight[1]);
 }
 
-static void blame_server(const struct load_outcome *outcome, bool closed, bool growing,
-                         struct load_saturation *found)
+static void blame_server(const struct engine_result *run, const struct load_summary *summary,
+                         bool closed, bool growing, struct load_saturation *found)
 {
-    const struct load_summary *summary = &outcome->summary;
     char what[200];
     found->who = SATURATION_SERVER;
     if (closed)
         snprintf(what, sizeof what,
                  "%llu of %llu requests found every connection full (%u of them, depth %u)",
-                 (count_type)outcome->result.delayed_by_depth, (count_type)summary->scheduled,
-                 outcome->result.connection_count, outcome->result.depth);
+                 (count_type)run->delayed_by_depth, (count_type)summary->scheduled,
+                 run->connection_count, run->depth);
     else if (growing)
         snprintf(what, sizeof what, "requests in flight grew from %llu at half time to %llu",
                  (count_type)found->in_flight[0], (count_type)found->in_flight[1]);
@@ -64,10 +64,9 @@ static void blame_server(const struct load_outcome *outcome, bool closed, bool g
              summary->spin_fraction * 100);
 }
 
-void load_saturation_judge(const struct load_outcome *outcome, struct load_saturation *found)
+void load_saturation_judge(const struct engine_result *run, const struct load_summary *summary,
+                           struct load_saturation *found)
 {
-    const struct engine_result *run = &outcome->result;
-    const struct load_summary *summary = &outcome->summary;
     const double scheduled = (double)summary->scheduled;
     *found = (struct load_saturation){0};
     if (summary->scheduled == 0 || run->end == ENGINE_BROKEN)
@@ -85,7 +84,36 @@ void load_saturation_judge(const struct load_outcome *outcome, struct load_satur
     bool late = summary->timed_out > 0 && run->end != ENGINE_INTERRUPTED;
     if (summary->spin_fraction < busy_spin_fraction ||
         (growing && !closed && found->waiting[1] > found->in_flight[1]))
-        blame_client(outcome, found);
+        blame_client(summary, found);
     else if (growing || closed || late)
-        blame_server(outcome, closed, growing, found);
+        blame_server(run, summary, closed, growing, found);
+}
+
+json_t *load_saturation_json(const struct load_saturation *found)
+{
+    return json_pack("{s:s,s:s,s:[I,I],s:[I,I]}", "who", saturation_names[found->who], "why",
+                     found->why, "in_flight", (json_int_t)found->in_flight[0],
+                     (json_int_t)found->in_flight[1], "waiting", (json_int_t)found->waiting[0],
+                     (json_int_t)found->waiting[1]);
+}
+
+static void read_counts(const json_t *json, const char *key, uint64_t counts[2])
+{
+    for (size_t i = 0; i < 2; i++) {
+        json_int_t value = json_integer_value(json_array_get(json_object_get(json, key), i));
+        counts[i] = value > 0 ? (uint64_t)value : 0;
+    }
+}
+
+void load_saturation_read(const json_t *json, struct load_saturation *found)
+{
+    const char *who = json_string_value(json_object_get(json, "who"));
+    const char *why = json_string_value(json_object_get(json, "why"));
+    *found = (struct load_saturation){0};
+    for (int i = SATURATION_NONE; who && i <= SATURATION_CLIENT; i++)
+        if (strcmp(who, saturation_names[i]) == 0)
+            found->who = (enum saturation)i;
+    snprintf(found->why, sizeof found->why, "%s", why ? why : "");
+    read_counts(json, "in_flight", found->in_flight);
+    read_counts(json, "waiting", found->waiting);
 }

@@ -7,9 +7,11 @@
 #ifndef LOADGEN_LOAD_SATURATION_H
 #define LOADGEN_LOAD_SATURATION_H
 
+#include <jansson.h>
 #include <stdint.h>
 
-#include "loadgen/load_run.h"
+#include "loadgen/engine.h"
+#include "loadgen/load_summary.h"
 
 enum saturation { SATURATION_NONE, SATURATION_SERVER, SATURATION_CLIENT };
 extern const char *const saturation_names[]; // "none", "server", "client"
@@ -22,6 +24,12 @@ struct load_saturation {
     uint64_t in_flight[2], waiting[2];
 };
 
-void load_saturation_judge(const struct load_outcome *outcome, struct load_saturation *found);
+// Of a run and its figures.
+void load_saturation_judge(const struct engine_result *run, const struct load_summary *summary,
+                           struct load_saturation *found);
+
+// As "saturated" of docs/load-json.md; the caller owns it. And back: what is missing is none, or 0.
+json_t *load_saturation_json(const struct load_saturation *found);
+void load_saturation_read(const json_t *json, struct load_saturation *found);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/log_file.h"
 #include "base/options.h"
 #include "loadgen/agents/agent_message.h"
+#include "loadgen/load_saturation.h"
 #include "loadgen/load_summary.h"
 #include "loadgen/method.h"
 #include "loadgen/schedule.h"
@@ -194,6 +195,7 @@ static int send_result(struct agent *agent, const struct agent_plan *plan,
                                      .arrivals = "",
                                      .seed = plan->spec.seed};
     char boot_id[40];
+    struct load_saturation saturation;
     bool measures = agent_kind_measures(plan->spec.kind);
     int status = load_summarise(result, plan->duration_ns, &summary, err);
     if (status == 0)
@@ -205,6 +207,8 @@ static int send_result(struct agent *agent, const struct agent_plan *plan,
     log_boot_id(boot_id);
     json_t *report = load_summary_json(&summary, result, &facts);
     json_object_update_new(json_object_get(report, "method"), method_json(&method));
+    load_saturation_judge(result, &summary, &saturation);
+    json_object_set_new(report, "saturated", load_saturation_json(&saturation));
     status = send_json(agent,
                        json_pack("{s:s,s:s,s:o,s:o}", "type", "result", "boot_id", boot_id,
                                  "report", report, "run", agent_result_to_json(result, measures)),

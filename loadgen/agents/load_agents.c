@@ -11,16 +11,13 @@
 
 enum { DISAGREEMENTS_TOLD = 8 };
 
-// The agents' settings at this point: of a sweep's rates, each takes its share; seeds follow from
-// the point's.
+// The agents' settings at this point: those that were given no rate share its rate; seeds follow
+// from the point's.
 static int make_specs(const struct load_plan *plan, const struct load_point *point,
                       struct agent_spec *specs, struct error *err)
 {
-    double all = plan->options.rate;
-    memcpy(specs, plan->agents, plan->agent_count * sizeof *specs);
-    for (size_t i = 0; i < plan->agent_count; i++)
-        specs[i].rate *= point->rate / all;
     double rate = point->rate;
+    memcpy(specs, plan->agents, plan->agent_count * sizeof *specs);
     return agent_specs_resolve(specs, plan->agent_count, plan->options.connections,
                                plan->options.threads, plan->options.depth, point->seed, &rate, err);
 }
@@ -244,6 +241,36 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
             &fleet, point->rate, find_disagreements(&fleet, &outcome->method, &outcome->summary));
     fleet_outcome_free(&fleet);
     return status;
+}
+
+// --- a point of a curve --------------------------------------------------------------------------
+
+void load_agents_point(const json_t *agents, struct load_summary *summary,
+                       struct load_saturation *saturation)
+{
+    const json_t *total = json_object_get(agents, "total");
+    size_t i;
+    json_t *agent;
+    *saturation = (struct load_saturation){0};
+    summary->offered_rate = number(total, "offered_rate");
+    summary->achieved_rate = number(total, "achieved_rate");
+    summary->scheduled = (uint64_t)json_integer_value(json_object_get(total, "scheduled"));
+    summary->answered = (uint64_t)json_integer_value(json_object_get(total, "answered"));
+    json_array_foreach(json_object_get(agents, "list"), i, agent)
+    {
+        const char *name = json_string_value(json_object_get(agent, "name"));
+        struct load_saturation one;
+        load_saturation_read(json_object_get(json_object_get(agent, "report"), "saturated"), &one);
+        for (unsigned k = 0; k < 2; k++) {
+            saturation->in_flight[k] += one.in_flight[k];
+            saturation->waiting[k] += one.waiting[k];
+        }
+        if (one.who == SATURATION_NONE || saturation->who == SATURATION_SERVER ||
+            (saturation->who == SATURATION_CLIENT && one.who == SATURATION_CLIENT))
+            continue;
+        saturation->who = one.who;
+        snprintf(saturation->why, sizeof saturation->why, "agent %s: %.240s", name, one.why);
+    }
 }
 
 // --- for people ----------------------------------------------------------------------------------

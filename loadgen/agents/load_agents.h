@@ -11,11 +11,18 @@
 #include "base/error.h"
 #include "loadgen/load_plan.h"
 #include "loadgen/load_run.h"
+#include "loadgen/load_saturation.h"
 
 // As load_run_once, for a plan with agents. outcome->agents is what docs/load-json.md calls
 // "agents". Fails when the run could not begin or nobody measured it to the end.
 int load_agents_once(const struct load_plan *plan, const struct load_point *point,
                      struct load_outcome *outcome, struct error *err);
+
+// What a point of a curve says beside what was measured: rates and counts of all agents, also those
+// that only load, and who was saturated, by their own reports: the server to any of them, else any
+// of them. Sets these members of `summary`.
+void load_agents_point(const json_t *agents, struct load_summary *summary,
+                       struct load_saturation *saturation);
 
 // That document for people.
 void load_agents_print(const json_t *agents, FILE *out);

@@ -15,6 +15,7 @@
 #include "base/quantile.h"
 #include "loadgen/agents/agent_message.h"
 #include "loadgen/agents/agent_pool.h"
+#include "loadgen/agents/load_agents.h"
 #include "loadgen/load_summary.h"
 #include "tests/loadgen/method_series.h"
 
@@ -407,6 +408,41 @@ static void disagreement_is_found_where_there_is_one(void **state)
     assert_int_equal(agent_disagreements(odd, 3, pairs, 4), 1);
 }
 
+// --- points of a curve ---------------------------------------------------------------------------
+
+static json_t *finding(const char *name, enum saturation who, const char *why)
+{
+    struct load_saturation found = {.who = who, .in_flight = {1, 20}, .waiting = {3, 4}};
+    snprintf(found.why, sizeof found.why, "%s", why);
+    return json_pack("{s:s,s:{s:o}}", "name", name, "report", "saturated",
+                     load_saturation_json(&found));
+}
+
+static void anybody_tells_of_saturation(void **state)
+{
+    (void)state;
+    struct load_summary summary = {.scheduled = 100};
+    struct load_saturation found;
+    json_t *agents = json_pack(
+        "{s:{s:f,s:f,s:i,s:i},s:[o,o,o,{s:s,s:s}]}", "total", "offered_rate", 5000.0,
+        "achieved_rate", 4990.0, "scheduled", 5000, "answered", 4990, "list",
+        finding("probe", SATURATION_NONE, ""), finding("one", SATURATION_CLIENT, "no time"),
+        finding("two", SATURATION_SERVER, "full"), "name", "gone", "lost", "killed");
+    load_agents_point(agents, &summary, &found);
+    assert_true(summary.offered_rate == 5000 && summary.achieved_rate == 4990);
+    assert_true(summary.scheduled == 5000 && summary.answered == 4990);
+    assert_int_equal(found.who, SATURATION_SERVER);
+    assert_string_equal(found.why, "agent two: full");
+    assert_true(found.in_flight[0] == 3 && found.in_flight[1] == 60 && found.waiting[1] == 12);
+    json_array_remove(json_object_get(agents, "list"), 2);
+    load_agents_point(agents, &summary, &found);
+    assert_string_equal(found.why, "agent one: no time");
+    json_array_remove(json_object_get(agents, "list"), 1);
+    load_agents_point(agents, &summary, &found);
+    assert_int_equal(found.who, SATURATION_NONE);
+    json_decref(agents);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +455,7 @@ int main(void)
         cmocka_unit_test(wrong_results_are_refused),
         cmocka_unit_test(pools_are_not_averages),
         cmocka_unit_test(disagreement_is_found_where_there_is_one),
+        cmocka_unit_test(anybody_tells_of_saturation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

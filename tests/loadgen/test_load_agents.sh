@@ -110,6 +110,16 @@ records() { od -A n -t u8 -j 24 -N 8 "$1" | tr -d ' '; } # of a log's header
 [ "$(od -A n -t u4 -v -w64 -j 128 "$dir/logs/connections.tlog" | awk '{print $1}' | sort -un | wc -l)" = 48 ] ||
     fail "ids of connections are not distinct"
 
+# --- a sweep: the throughput agent carries it, the latency agent measures the same at each rate ---
+load --agent throughput,netns=${clients[1]} --agent $latency,name=probe --sweep 1k:2k:1k --duration 1s --seed 5 \
+    >"$dir/out" 2>"$dir/sweep.err"
+status=$?
+[ $status = 0 ] || [ $status = 4 ] || fail "a sweep by agents: exit $status"
+jq -e '.agents | length == 2' "$dir/out" >/dev/null || fail "the sweep does not say who loaded"
+jq -e '[.points[].rate] == [1000, 2000]' "$dir/out" >/dev/null || fail "the sweep's rates"
+jq -e '[.points[] | .scheduled / .rate | . > 0.8 and . < 1.2] == [true, true]' "$dir/out" >/dev/null ||
+    fail "the points are not those of all agents"
+
 # --- ends ----------------------------------------------------------------------------------------
 "${command[@]}" --agent $throughput,name=load --agent $symmetric --duration 30s --announce >"$dir/out" 2>"$dir/killed.err" &
 controller=$!
@@ -150,7 +160,9 @@ refused() { # STATUS PATTERN ARGUMENTS...
 refused 2 '"fast" is no kind of agent' --agent fast
 refused 2 'throughput agents only load' --agent throughput --rate 1k
 refused 2 'agent and --target exclude' --agent symmetric --rate 1k --target p99 --ci 1ms
-refused 2 'agent and --sweep exclude' --agent symmetric,rate=1k --sweep 1k:2k:1k
+refused 2 'sweep changes the rate of the agents that have none' --agent symmetric,rate=1k --sweep 1k:2k:1k
+refused 2 'slo changes the rate of the agents that have none' --agent latency --slo 'p99<=1ms'
+refused 2 'come to 2000 requests/s before' --agent throughput --agent latency,rate=2k --sweep 1k:2k:1k
 refused 1 'agent agent1: .*network namespace' --agent symmetric,rate=1k,netns=999999999
 refused 1 'agent both: .*127.0.0.1' --agent symmetric,name=both,rate=1k --server 127.0.0.1:22399 # nobody
 "$taillight" agent </dev/null >/dev/null 2>"$dir/eof.err"

@@ -182,7 +182,7 @@ static void make_run(double send_ns, double serve_ns, double idle, struct load_o
 static enum saturation who_in(struct load_outcome *outcome, const char *why)
 {
     struct load_saturation found;
-    load_saturation_judge(outcome, &found);
+    load_saturation_judge(&outcome->result, &outcome->summary, &found);
     free(outcome->result.samples);
     if (!strstr(found.why, why))
         fail_msg("%s, not %s", found.why, why);
