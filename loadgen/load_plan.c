@@ -277,10 +277,6 @@ static int make_agents(struct load_plan *plan, struct error *err)
     struct agent_spec resolved[AGENTS_MAX];
     if (o->agents.count == 0)
         return 0;
-    if (o->target)
-        return error_set(err, ERROR_INPUT,
-                         "--agent and --target exclude each other: measure with agents for a "
-                         "--duration");
     if (o->agents.count > AGENTS_MAX)
         return error_set(err, ERROR_INPUT, "--agent: at most %d", AGENTS_MAX);
     plan->agents = calloc(o->agents.count, sizeof *plan->agents);

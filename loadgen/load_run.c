@@ -301,23 +301,28 @@ static int run_target(struct load_plan *plan, struct error *err)
     struct rounds_settings settings = {
         .engine = load_plan_engine(plan), .method = load_plan_method(plan), .seed = o->seed};
     struct rounds rounds;
+    json_t *agents = NULL;
     progress_phase(
         &plan->progress,
         "loading %s at %.0f requests/s on %llu connections until %s is known to %.10g us",
         plan->server.text, o->rate, (unsigned long long)o->connections, o->target,
         settings.method.width_us);
-    int status = live_view_start(&plan->progress, settings.engine.threads,
-                                 "the load to be as asked for", &settings.view, err);
+    int status = plan->agent_count
+                     ? 0
+                     : live_view_start(&plan->progress, settings.engine.threads,
+                                       "the load to be as asked for", &settings.view, err);
     if (status < 0)
         return status;
     settings.engine.live = live_view_counters(settings.view);
-    status = rounds_run(&settings, &rounds, err);
+    status = plan->agent_count ? load_agents_rounds(plan, &rounds, &agents, err)
+                               : rounds_run(&settings, &rounds, err);
     live_view_stop(settings.view);
     progress_end(&plan->progress);
     if (status == 0)
         status = write_files(o, &rounds.pool, rounds.connections, rounds.connection_count, err);
     if (status == 0)
-        status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, NULL, err);
+        status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, agents, err);
+    json_decref(agents);
     rounds_free(&rounds);
     return status;
 }

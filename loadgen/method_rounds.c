@@ -109,6 +109,9 @@ static int run_round(const struct rounds_settings *settings, unsigned number, ui
     struct schedule schedule;
     // The first round is the one that a plain run with this seed would begin with.
     uint64_t seed = number ? hash64(settings->seed + number) : settings->seed;
+    if (settings->source.take)
+        return settings->source.take(settings->source.context, duration_ns, seed, number == 0,
+                                     round, err);
     int status = schedule_draw(engine.workload, &settings->method.arrivals, settings->method.rate,
                                duration_ns, seed, &schedule, err);
     if (status < 0)
@@ -125,6 +128,8 @@ static int judge_pool(const struct rounds_settings *settings, struct rounds *rou
                       struct error *err)
 {
     struct method_settings method = settings->method;
+    if (settings->source.judge)
+        return settings->source.judge(settings->source.context, rounds, err);
     int status = load_summarise(&rounds->pool, rounds->duration_ns, &rounds->summary, err);
     method.stolen = machine_stolen_since(&rounds->began);
     if (status == 0)

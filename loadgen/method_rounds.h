@@ -16,8 +16,22 @@
 #include "loadgen/method.h"
 #include "loadgen/method_machine.h"
 
+struct rounds;
+
+// Others than this process's engine that load and know how they did (agents).
+struct rounds_source {
+    // Loads once, for so long, with that seed; first: nothing was loaded before.
+    int (*take)(void *context, uint64_t duration_ns, uint64_t seed, bool first,
+                struct engine_result *round, struct error *err);
+    // Judges the pool, to which what was taken last now belongs: its summary, with all reasons, and
+    // the method.
+    int (*judge)(void *context, struct rounds *rounds, struct error *err);
+    void *context;
+};
+
 struct rounds_settings {
     struct engine_settings engine; // its duration is each round's own
+    struct rounds_source source;   // instead of the engine; zeroed: none
     struct method_settings method; // its budget_s is all rounds' load together
     uint64_t seed;
     struct live_view *view; // told what is waited for; NULL: nobody looks

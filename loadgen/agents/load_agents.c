@@ -2,6 +2,7 @@
 #include "loadgen/agents/load_agents.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -41,6 +42,12 @@ static bool sent_wrong(const json_t *report)
     return false;
 }
 
+// What the agents say of how they sent, in one run or in the rounds of a pool.
+struct agents_word {
+    struct load_summary troubles; // reasons, of the last run that had any; ok: none had
+    enum method_finding client, arrivals;
+};
+
 static void add_reasons(const struct fleet_outcome *fleet, struct load_summary *summary)
 {
     for (size_t i = 0; i < fleet->count; i++)
@@ -70,6 +77,27 @@ static enum method_finding check_of_all(const struct fleet_outcome *fleet, const
             worst = METHOD_UNKNOWN;
     }
     return worst;
+}
+
+// Of several runs: failed in one, or passed in one; a short one may leave it unknown.
+static enum method_finding check_of_both(enum method_finding one, enum method_finding other)
+{
+    if (one == METHOD_FAILED || other == METHOD_FAILED)
+        return METHOD_FAILED;
+    return one == METHOD_PASSED || other == METHOD_PASSED ? METHOD_PASSED : METHOD_UNKNOWN;
+}
+
+// first: of the pool's first run.
+static void hear(struct agents_word *word, const struct fleet_outcome *fleet, bool first)
+{
+    struct load_summary troubles = {.ok = true};
+    enum method_finding client = check_of_all(fleet, "client");
+    enum method_finding arrivals = check_of_all(fleet, "arrivals");
+    add_reasons(fleet, &troubles);
+    if (first || !troubles.ok)
+        word->troubles = troubles;
+    word->client = first ? client : check_of_both(word->client, client);
+    word->arrivals = first ? arrivals : check_of_both(word->arrivals, arrivals);
 }
 
 static double number(const json_t *object, const char *key)
@@ -172,41 +200,61 @@ static json_t *agents_json(const struct fleet_outcome *fleet, double rate, json_
 
 // --- the run -------------------------------------------------------------------------------------
 
-static int judge_pool(const struct load_plan *plan, const struct load_point *point, double stolen,
-                      const struct fleet_outcome *fleet, struct load_outcome *outcome,
-                      struct error *err)
+// What is judged of the pool: the agents that measure, as one.
+static struct method_settings pool_method(const struct load_plan *plan,
+                                          const struct agent_spec *specs)
 {
     struct method_settings settings = load_plan_method(plan);
-    struct load_summary *summary = &outcome->summary;
-    struct method *method = &outcome->method;
     settings.rate = 0;
     settings.turn = 0;
-    for (size_t i = 0; i < fleet->count; i++)
-        if (fleet->agents[i].report && agent_kind_measures(fleet->agents[i].spec->kind)) {
-            settings.rate += fleet->agents[i].spec->rate;
-            settings.turn += fleet->agents[i].spec->connections;
-        }
     settings.pooled = true;
-    settings.duration_s = (double)point->duration_ns / 1e9;
-    settings.stolen = stolen;
-    settings.duration_s = (double)point->duration_ns / 1e9;
-    int status = load_summarise(&outcome->result, point->duration_ns, summary, err);
+    for (size_t i = 0; i < plan->agent_count; i++)
+        if (agent_kind_measures(specs[i].kind)) {
+            settings.rate += specs[i].rate;
+            settings.turn += specs[i].connections;
+        }
+    return settings;
+}
+
+static int judge_pool(const struct engine_result *pool, const struct method_settings *settings,
+                      uint64_t duration_ns, const struct agents_word *word,
+                      struct load_summary *summary, struct method *method, struct error *err)
+{
+    int status = load_summarise(pool, duration_ns, summary, err);
     if (status < 0)
         return status;
     // What an agent says of its own sending is nearer to the cause than what the pool shows of it.
-    struct load_summary of_agents = *summary;
-    of_agents.ok = true;
-    of_agents.reason_count = 0;
-    add_reasons(fleet, &of_agents);
-    if (!of_agents.ok)
-        *summary = of_agents;
-    status =
-        method_judge(&outcome->result, &settings, summary->ok, summary->spin_fraction, method, err);
-    method->findings[METHOD_CLIENT] = check_of_all(fleet, "client");
-    method->findings[METHOD_ARRIVALS] = check_of_all(fleet, "arrivals");
+    if (!word->troubles.ok) {
+        summary->ok = false;
+        summary->reason_count = word->troubles.reason_count;
+        memcpy(summary->reasons, word->troubles.reasons, sizeof summary->reasons);
+    }
+    status = method_judge(pool, settings, summary->ok, summary->spin_fraction, method, err);
+    method->findings[METHOD_CLIENT] = word->client;
+    method->findings[METHOD_ARRIVALS] = word->arrivals;
     for (unsigned i = 0; status == 0 && i < method->reason_count; i++)
         load_summary_add_reason(summary, "%s", method->reasons[i]);
     return status;
+}
+
+static int run_fleet(const struct load_plan *plan, const struct agent_spec *specs,
+                     uint64_t duration_ns, bool announce, struct fleet_outcome *fleet,
+                     struct error *err)
+{
+    const struct engine_settings engine = load_plan_engine(plan);
+    const struct fleet_settings settings = {.specs = specs,
+                                            .count = plan->agent_count,
+                                            .workload = &plan->workload,
+                                            .server = plan->server.text,
+                                            .duration_ns = duration_ns,
+                                            .timeout_ns = engine.timeout_ns,
+                                            .reconnect_ns = engine.reconnect_ns,
+                                            .stamps = plan->stamps,
+                                            .quantile = plan->quantile,
+                                            .confidence = plan->options.confidence,
+                                            .announce = announce ? engine.announce : NULL,
+                                            .announce_context = engine.announce_context};
+    return fleet_run(&settings, fleet, err);
 }
 
 int load_agents_once(const struct load_plan *plan, const struct load_point *point,
@@ -214,32 +262,89 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
 {
     struct agent_spec specs[AGENTS_MAX];
     struct fleet_outcome fleet;
-    const struct engine_settings engine = load_plan_engine(plan);
-    const struct fleet_settings settings = {.specs = specs,
-                                            .count = plan->agent_count,
-                                            .workload = &plan->workload,
-                                            .server = plan->server.text,
-                                            .duration_ns = point->duration_ns,
-                                            .timeout_ns = engine.timeout_ns,
-                                            .reconnect_ns = engine.reconnect_ns,
-                                            .stamps = plan->stamps,
-                                            .quantile = plan->quantile,
-                                            .confidence = plan->options.confidence,
-                                            .announce = engine.announce,
-                                            .announce_context = engine.announce_context};
+    struct agents_word word;
     const struct machine_time began = machine_time_read();
     int status = make_specs(plan, point, specs, err);
     if (status == 0)
-        status = fleet_run(&settings, &fleet, err);
+        status = run_fleet(plan, specs, point->duration_ns, true, &fleet, err);
     if (status < 0)
         return status;
     status = agent_pool(&fleet, &outcome->result, err);
-    if (status == 0)
-        status = judge_pool(plan, point, machine_stolen_since(&began), &fleet, outcome, err);
+    if (status == 0) {
+        struct method_settings settings = pool_method(plan, specs);
+        settings.duration_s = (double)point->duration_ns / 1e9;
+        settings.stolen = machine_stolen_since(&began);
+        hear(&word, &fleet, true);
+        status = judge_pool(&outcome->result, &settings, point->duration_ns, &word,
+                            &outcome->summary, &outcome->method, err);
+    }
     if (status == 0)
         outcome->agents = agents_json(
             &fleet, point->rate, find_disagreements(&fleet, &outcome->method, &outcome->summary));
     fleet_outcome_free(&fleet);
+    return status;
+}
+
+// --- rounds --------------------------------------------------------------------------------------
+
+struct agent_rounds {
+    const struct load_plan *plan;
+    struct method_settings method;
+    struct agent_spec specs[AGENTS_MAX]; // of the last round
+    struct fleet_outcome last;           // that round
+    struct agents_word word;
+    json_t *agents;
+};
+
+static int take_round(void *context, uint64_t duration_ns, uint64_t seed, bool first,
+                      struct engine_result *round, struct error *err)
+{
+    struct agent_rounds *rounds = context;
+    const struct load_point point = {rounds->plan->options.rate, duration_ns, seed};
+    fleet_outcome_free(&rounds->last);
+    int status = make_specs(rounds->plan, &point, rounds->specs, err);
+    if (status == 0)
+        status = run_fleet(rounds->plan, rounds->specs, duration_ns, first, &rounds->last, err);
+    return status < 0 ? status : agent_pool(&rounds->last, round, err);
+}
+
+static int judge_rounds(void *context, struct rounds *taken, struct error *err)
+{
+    struct agent_rounds *rounds = context;
+    struct method_settings settings = rounds->method;
+    settings.stolen = machine_stolen_since(&taken->began);
+    hear(&rounds->word, &rounds->last, taken->measured == 1);
+    int status = judge_pool(&taken->pool, &settings, taken->duration_ns, &rounds->word,
+                            &taken->summary, &taken->method, err);
+    if (status < 0)
+        return status;
+    json_decref(rounds->agents);
+    rounds->agents =
+        agents_json(&rounds->last, rounds->plan->options.rate,
+                    find_disagreements(&rounds->last, &taken->method, &taken->summary));
+    return 0;
+}
+
+int load_agents_rounds(const struct load_plan *plan, struct rounds *rounds, json_t **agents,
+                       struct error *err)
+{
+    const struct load_point point = {.rate = plan->options.rate, .seed = plan->options.seed};
+    struct agent_rounds *context = calloc(1, sizeof *context);
+    struct rounds_settings settings = {.source = {take_round, judge_rounds, context},
+                                       .seed = plan->options.seed};
+    *agents = NULL;
+    *rounds = (struct rounds){0};
+    if (!context)
+        return error_set(err, ERROR_FAILED, "out of memory for the agents");
+    context->plan = plan;
+    int status = make_specs(plan, &point, context->specs, err);
+    if (status == 0) {
+        settings.method = context->method = pool_method(plan, context->specs);
+        status = rounds_run(&settings, rounds, err);
+    }
+    fleet_outcome_free(&context->last);
+    *agents = context->agents;
+    free(context);
     return status;
 }
 

@@ -120,6 +120,17 @@ jq -e '[.points[].rate] == [1000, 2000]' "$dir/out" >/dev/null || fail "the swee
 jq -e '[.points[] | .scheduled / .rate | . > 0.8 and . < 1.2] == [true, true]' "$dir/out" >/dev/null ||
     fail "the points are not those of all agents"
 
+# --- rounds: all of them are in the logs, and the interval is never so narrow ---------------------
+load --agent throughput,rate=500,netns=${clients[1]} --agent symmetric,rate=10k,netns=${clients[2]} \
+    --target p50 --ci 1ns --max-duration 2500ms --seed 5 --samples "$dir/rounds" >"$dir/out" 2>"$dir/rounds.err"
+[ $? = 4 ] || fail "a target that cannot be reached: exit $?"
+jq -e '.method.rounds + .method.stabilising_rounds >= 2 and (.method.stop == "budget" or .method.stop == "load")' \
+    "$dir/out" >/dev/null || fail "rounds by agents"
+jq -e '[.agents.list[].lost] == [null, null] and .agents.list[0].report.scheduled > 0' "$dir/out" >/dev/null ||
+    fail "the rounds do not say who loaded"
+[ "$(records "$dir/rounds/samples.tlog")" = "$(jq .scheduled "$dir/out")" ] || fail "samples.tlog of rounds"
+[ "$(records "$dir/rounds/connections.tlog")" = $((32 * $(jq .method.rounds "$dir/out"))) ] || fail "connections of rounds"
+
 # --- ends ----------------------------------------------------------------------------------------
 "${command[@]}" --agent $throughput,name=load --agent $symmetric --duration 30s --announce >"$dir/out" 2>"$dir/killed.err" &
 controller=$!
@@ -159,7 +170,6 @@ refused() { # STATUS PATTERN ARGUMENTS...
 }
 refused 2 '"fast" is no kind of agent' --agent fast
 refused 2 'throughput agents only load' --agent throughput --rate 1k
-refused 2 'agent and --target exclude' --agent symmetric --rate 1k --target p99 --ci 1ms
 refused 2 'sweep changes the rate of the agents that have none' --agent symmetric,rate=1k --sweep 1k:2k:1k
 refused 2 'slo changes the rate of the agents that have none' --agent latency --slo 'p99<=1ms'
 refused 2 'come to 2000 requests/s before' --agent throughput --agent latency,rate=2k --sweep 1k:2k:1k
