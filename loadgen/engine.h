@@ -3,11 +3,11 @@
 // The open-loop engine: sends every request at its scheduled instant, or as soon after as it can,
 // and never waits for a reply to do so (design §7).
 //
-// Its threads (loadgen/engine_worker.h) spin: on the TSC when the next request is near, else on the
-// sockets' readiness (libevent). Which connection: the next in turn that has room; when none has,
-// requests wait in schedule order and their lateness is recorded. Those that wait together share
-// send calls. Nothing is allocated, and no page touched for the first time, after the start. The
-// thread that calls waits for them, and for signals.
+// Its threads (loadgen/engine_worker.h) spin, unless told to sleep: on the TSC when the next
+// request is near, else on the sockets' readiness (libevent). Which connection: the next in turn
+// that has room; when none has, requests wait in schedule order and their lateness is recorded.
+// Those that wait together share send calls. Nothing is allocated, and no page touched for the
+// first time, after the start. The thread that calls waits for them, and for signals.
 //
 // Asked for as much as the server answers (closed_loop), it is no open loop: each connection sends
 // as many requests as its depth allows, and the next when all of them are answered. A request's
@@ -40,6 +40,7 @@ struct engine_settings {
     uint32_t depth; // in flight per connection; 0: as many as the cap allows
     enum stamp_mode stamps;
     uint64_t duration_ns;  // of the schedule
+    bool sleeps;           // between requests, leaving the core to others, instead of spinning
     bool closed_loop;      // no schedule: its operations and keys are asked in turn, over and over
     size_t requests_max;   // of a closed loop: it ends when so many were put, for want of memory
     uint64_t timeout_ns;   // how long after the schedule's end replies are waited for

@@ -284,6 +284,13 @@ void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argumen
 
 // --- the run -------------------------------------------------------------------------------------
 
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 // A round that found nothing to do is idle time, as long as it took no longer than such rounds do:
 // else something was done in it after all (an interrupt, the kernel's receiving of a reply), and
 // only what an empty round takes was idle.
@@ -316,6 +323,22 @@ static void measure_empty_rounds(struct engine_worker *worker)
     qsort(pauses, EMPTY_ROUNDS, sizeof *pauses, compare_tsc);
     worker->empty_poll_tsc = polls[EMPTY_ROUNDS / 2];
     worker->empty_pause_tsc = pauses[EMPTY_ROUNDS / 2];
+}
+
+// Waits for a reply, for the next request's time, or for 10 ms, so that the run's end is seen. Time
+// asleep counts as spent spinning, of the processor's time too: what is left is what requests cost.
+static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due)
+{
+    const uint64_t longest_ns = 10000000;
+    double ns = (double)(due - now) / worker->shared->ticks_per_ns;
+    uint64_t us = (ns < (double)longest_ns ? (uint64_t)ns : longest_ns) / 1000;
+    uint64_t cpu_ns = thread_cpu_ns();
+    struct timeval wait = {.tv_usec = (suseconds_t)us};
+    evtimer_add(worker->alarm, &wait);
+    event_base_loop(worker->base, EVLOOP_ONCE);
+    evtimer_del(worker->alarm);
+    uint64_t passed = tsc_now() - now, worked = ticks(worker, thread_cpu_ns() - cpu_ns);
+    worker->asleep_tsc += passed > worked ? passed - worked : 0;
 }
 
 // True when the run is over, and why.
@@ -351,6 +374,9 @@ static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
         } else if (due - now <= near) {
             _mm_pause();
             empty = worker->empty_pause_tsc;
+        } else if (settings->sleeps) {
+            sleep_until(worker, now, due);
+            worker->context.progress = true; // has noted what was idle of it
         } else {
             event_base_loop(worker->base, EVLOOP_NONBLOCK);
             if (!worker->context.progress && due - now > quiet)
@@ -390,13 +416,6 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         worker->sample_bytes = bytes;
 }
 
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
 {
     const uint64_t awake = ticks(worker, 2000000);
@@ -417,6 +436,8 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     else
         run_loop(worker, start_tsc);
     worker->cpu_ns = thread_cpu_ns() - cpu_ns;
+    worker->spin_tsc += worker->asleep_tsc;
+    worker->cpu_ns += (uint64_t)((double)worker->asleep_tsc / worker->shared->ticks_per_ns);
     worker->end_tsc = tsc_now();
     take_last_stamps(worker);
     worker->stamps_unknown = worker->counts.stamps_unknown;

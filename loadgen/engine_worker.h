@@ -44,6 +44,7 @@ struct engine_worker {
     struct engine_shared *shared;
     uint32_t index;
     struct event_base *base;
+    struct event *alarm; // of one that sleeps
     struct client_connection *connections;
     uint32_t connection_count;
     struct client_connection **dirty; // to flush, in the order of their first request
@@ -67,6 +68,7 @@ struct engine_worker {
     struct connection_counts counts;
     enum engine_end end;
     bool requests_spent;
+    uint64_t asleep_tsc; // of one that sleeps; in cpu_ns and spin_tsc, too
     uint64_t end_tsc, late_tsc, cpu_ns, spin_tsc, delayed_by_depth, stamps_unknown;
 
     // Between it and the thread that began it (engine.c).

@@ -56,18 +56,30 @@ static int make_samples(struct engine_worker *worker, struct error *err)
     return 0;
 }
 
+// That the loop was left is all it is for.
+static void on_alarm(evutil_socket_t socket_fd, short what, void *argument)
+{
+    (void)socket_fd, (void)what, (void)argument;
+}
+
 static int make_event_base(struct engine_worker *worker, struct error *err)
 {
     struct event_config *config = event_config_new();
     if (config) {
         event_config_require_features(config, EV_FEATURE_ET);
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME);
+        if (worker->shared->settings->sleeps) // to the microsecond
+            event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
         worker->base = event_base_new_with_config(config);
         event_config_free(config);
     }
     if (!worker->base)
         return error_set_errno(err, ERROR_FAILED,
                                "libevent offers no edge-triggered readiness here");
+    if (worker->shared->settings->sleeps)
+        worker->alarm = evtimer_new(worker->base, on_alarm, NULL);
+    if (worker->shared->settings->sleeps && !worker->alarm)
+        return error_set(err, ERROR_FAILED, "out of memory for a timer");
     return 0;
 }
 
@@ -170,6 +182,8 @@ void engine_worker_close(struct engine_worker *worker)
 {
     for (uint32_t i = 0; i < worker->connection_count; i++)
         connection_close(&worker->connections[i]);
+    if (worker->alarm)
+        event_free(worker->alarm);
     if (worker->base)
         event_base_free(worker->base);
     free(worker->connections);

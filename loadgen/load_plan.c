@@ -65,6 +65,8 @@ const struct option_spec load_plan_options[] = {
                     "how long replies are waited for after the end (1s); over UDP each of them"),
     OPTION_DURATION("reconnect", 0, "TIME", struct load_options, reconnect_ns,
                     "how long a connection that ended is tried again (5s; 0s: not at all)"),
+    OPTION_FLAG("sleep", 0, struct load_options, sleep,
+                "sleep between requests and leave the core to others; requests are sent later"),
     OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
                   "write samples.tlog and connections.tlog there"),
     OPTION_STRING("hgrm", 0, "FILE", struct load_options, hgrm,
@@ -139,6 +141,8 @@ static int check_rate(struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT,
                          "--rate max is a closed loop, whose latency says little: it and --target, "
                          "--slo, --agent and --repetitions exclude each other");
+    if (o->sleep && (isinf(o->rate) || o->agents.count))
+        return error_set(err, ERROR_INPUT, "--sleep excludes --rate max and --agent");
     if (isinf(o->rate) && o->depth == 0)
         o->depth = 1;
     return 0;
@@ -385,6 +389,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .depth = (uint32_t)o->depth,
                                     .stamps = plan->stamps,
                                     .duration_ns = o->duration_ns,
+                                    .sleeps = o->sleep,
                                     .closed_loop = isinf(o->rate),
                                     .timeout_ns = o->timeout_ns,
                                     .reconnect_ns = o->reconnect_ns,

@@ -31,7 +31,7 @@ struct load_options {
     uint64_t repetitions;
     const char *restart;
     struct option_list agents;
-    bool prepare, announce, json, quiet;
+    bool prepare, announce, sleep, json, quiet;
 };
 
 extern const struct option_spec load_plan_options[]; // of struct load_options

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# --sleep leaves the core to others, and every request is answered all the same.
+set -u
+taillight="$(cd "$BUILD" && pwd)/taillight"
+work=$(mktemp -d /tmp/taillight-sleep-XXXXXX)
+trap 'kill $server 2>/dev/null; rm -rf "$work"' EXIT
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+port=24820
+while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+"$BUILD/labserver" --port $port --protocol lab >"$work/ready" 2>"$work/server.err" &
+server=$!
+for _ in $(seq 100); do grep -q ready "$work/ready" && break; sleep 0.05; done
+TIMEFORMAT='%U %S'
+{ time "$taillight" load --server "127.0.0.1:$port" --protocol lab --rate 500 --duration 2s --seed 1 \
+    --sleep --stamps user --json --quiet >"$work/out" 2>"$work/err"; } 2>"$work/time"
+jq -e '.scheduled > 800 and .answered == .scheduled and .spin_fraction > 0.2' "$work/out" >/dev/null ||
+    fail "$(jq -c '[.scheduled, .answered, .spin_fraction]' "$work/out"): $(cat "$work/err")"
+awk '{ exit $1 + $2 > 1 }' "$work/time" || fail "2 s of sleeping took $(cat "$work/time") s of a core"
+"$taillight" load --server "127.0.0.1:$port" --rate max --sleep 2>"$work/err" && fail "with --rate max"
+grep -q 'sleep excludes --rate max' "$work/err" || fail "$(cat "$work/err")"
+echo "sleep: $(cat "$work/time") s of a core for $(jq .answered "$work/out") requests"
