@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,7 +72,7 @@ static void become(const char *const *argv, const struct process_place *place, p
                    const int in[2], const int out[2], int report)
 {
     // The parent may already be gone when the death signal is armed.
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+    if (prctl(PR_SET_PDEATHSIG, place->has_children ? SIGTERM : SIGKILL) < 0 || getppid() != parent)
         fail_start(report, "tie its life to its parent's");
     sigset_t none;
     sigemptyset(&none);
@@ -84,6 +85,8 @@ static void become(const char *const *argv, const struct process_place *place, p
         enter_namespace(place, report);
     if (place->cores && sched_setaffinity(0, sizeof *place->cores, place->cores) < 0)
         fail_start(report, "move to its cores");
+    if (place->nice && setpriority(PRIO_PROCESS, 0, place->nice) < 0)
+        fail_start(report, "take its priority");
     redirect(place, in, out, report);
     for (const char *const *variable = place->environment; variable && *variable; variable++)
         if (putenv((char *)(uintptr_t)*variable) != 0)
@@ -140,6 +143,7 @@ int process_start(struct process *process, const char *const *argv,
         goto out;
     }
     process->pid = pid;
+    process->has_children = place->has_children;
     process->input = in[1];
     process->output = out[0];
     in[1] = out[0] = -1;
@@ -151,11 +155,26 @@ out:
     return result;
 }
 
+// As waitpid. Children are ended while the process's number is still taken, so that the group is
+// its own.
+static pid_t reap(const struct process *process, bool blocks, int *status)
+{
+    siginfo_t ended = {.si_pid = 0};
+    if (!process->has_children)
+        return waitpid(process->pid, status, blocks ? 0 : WNOHANG);
+    if (waitid(P_PID, (id_t)process->pid, &ended, WEXITED | WNOWAIT | (blocks ? 0 : WNOHANG)) < 0)
+        return -1;
+    if (ended.si_pid != process->pid)
+        return 0;
+    kill(-process->pid, SIGKILL);
+    return waitpid(process->pid, status, 0);
+}
+
 int process_wait(struct process *process, int timeout_ms, int *status, struct error *err)
 {
     long deadline = now_ms() + timeout_ms;
     for (;;) {
-        pid_t pid = waitpid(process->pid, status, timeout_ms < 0 ? 0 : WNOHANG);
+        pid_t pid = reap(process, timeout_ms < 0, status);
         if (pid == process->pid) {
             process->pid = 0;
             return 1;

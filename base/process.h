@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Child processes, each in a place of its own (network namespace, cores), that never outlive the
-// program: the kernel kills them when their parent dies (PR_SET_PDEATHSIG), also by kill -9.
+// program: the kernel kills them when their parent dies (PR_SET_PDEATHSIG), also by kill -9. One
+// with children is asked to end (SIGTERM) instead, so that it ends those; when it is gone, what is
+// left of its process group is killed.
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -22,12 +24,15 @@ struct process_place {
     bool pipe_input;      // give the child a stdin pipe: process.input
     bool pipe_output;     // take the child's stdout: process.output
     bool discard_output;  // send the child's stdout to /dev/null
+    int nice;             // its priority, -20 to 19
+    bool has_children;    // it starts processes of its own: they end with it
 };
 
 struct process {
     pid_t pid;  // 0: none
     int input;  // write end of its stdin, -1 if none
     int output; // read end of its stdout, -1 if none
+    bool has_children;
 };
 
 // Starts argv (NULL-terminated, argv[0] looked up in PATH). Failing to enter the place or to exec
