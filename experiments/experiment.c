@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "experiments/experiment_hosts.h"
 #include "experiments/experiment_load.h"
+#include "experiments/experiment_neighbours.h"
 #include "experiments/experiment_tuning.h"
 #include "experiments/experiment_values.h"
 #include "experiments/gates.h"
@@ -77,7 +78,13 @@ static int check_server_kind(const struct resolver *r, int node, const struct se
         return yaml_error(r->source, yaml_key(r->source, node, "command"), r->err,
                           "`command` is for `kind: command`; %s takes `options`",
                           server_kind_name(spec->kind));
-    if (spec->kind == SERVER_KIND_LABSERVER)
+    if (spec->kind != SERVER_KIND_NGINX && yaml_key(r->source, node, "page"))
+        return yaml_error(r->source, yaml_key(r->source, node, "page"), r->err,
+                          "`page` is for `kind: nginx`");
+    if (spec->kind == SERVER_KIND_NGINX && spec->options_count)
+        return yaml_error(r->source, yaml_key(r->source, node, "options"), r->err,
+                          "`options` are not for nginx: the run writes its configuration");
+    if (spec->kind == SERVER_KIND_LABSERVER || spec->kind == SERVER_KIND_NGINX)
         return 0;
     return spec->kind == SERVER_KIND_REDIS ? check_redis_options(r, node, spec)
                                            : check_memcached_options(r, node, spec);
@@ -87,7 +94,9 @@ static int resolve_server(struct resolver *r, int node, const struct server_entr
                           struct experiment_server *server)
 {
     const struct server_spec *spec = &entry->value;
-    uint64_t port = spec->kind == SERVER_KIND_REDIS ? 6379 : 11211;
+    uint64_t port = spec->kind == SERVER_KIND_REDIS   ? 6379
+                    : spec->kind == SERVER_KIND_NGINX ? 80
+                                                      : 11211;
     int result = resolve_host_name(r, node, "host", spec->host, "server", &server->host);
     if (result < 0)
         return result;
@@ -95,16 +104,19 @@ static int resolve_server(struct resolver *r, int node, const struct server_entr
     server->cores = r->experiment->hosts.items[server->host].cores;
     server->shim = yaml_key(r->source, node, "shim") ? spec->shim : true;
     server->memory_bytes = 256ull << 20;
+    server->page_bytes = NGINX_PAGE_BYTES;
     if ((result = check_server_kind(r, node, spec)) < 0 ||
         (result = resolve_cores(r, node, &r->experiment->hosts.items[server->host], spec->cores,
                                 spec->cores_count, &server->cores)) < 0)
         return result;
-    bool one_thread = spec->kind == SERVER_KIND_REDIS || spec->kind == SERVER_KIND_LABSERVER;
-    server->threads = one_thread ? 1 : (uint64_t)CPU_COUNT(&server->cores);
+    bool one_a_core = spec->kind == SERVER_KIND_MEMCACHED || spec->kind == SERVER_KIND_COMMAND;
+    server->threads = one_a_core ? (uint64_t)CPU_COUNT(&server->cores) : 1;
     if ((result = resolve_count(r, node, "threads", spec->threads, 1, 1024, &server->threads)) <
             0 ||
         (result = resolve_bytes(r, node, "memory", spec->memory, 8ull << 20,
                                 &server->memory_bytes)) < 0 ||
+        (result = resolve_bytes(r, node, "page", spec->page, 1, &server->page_bytes)) < 0 ||
+        (result = resolve_nice(r, node, spec->nice, &server->nice)) < 0 ||
         (result = resolve_count(r, node, "port", spec->port, 1, 65535, &port)) < 0 ||
         (result = resolve_words(r, spec->options, spec->options_count, &server->options)) < 0)
         return result;
@@ -140,52 +152,6 @@ static int resolve_servers(struct resolver *r)
                                   "servers: `%s` and `%s` have the same port, %u; give one another "
                                   "`port`",
                                   all->items[k].name, all->items[i].name, all->items[i].port);
-    }
-    return 0;
-}
-
-static int resolve_neighbour(struct resolver *r, int node, const struct neighbour_spec *spec,
-                             struct experiment_neighbour *neighbour)
-{
-    uint64_t end_ns = r->experiment->load.duration_ns;
-    int result = resolve_host_name(r, node, "host", spec->host, "server", &neighbour->host);
-    if (result < 0)
-        return result;
-    neighbour->cores = r->experiment->hosts.items[neighbour->host].cores;
-    if (spec->command_count == 0)
-        return yaml_error(r->source, node, r->err,
-                          "a neighbour needs `command: [program, argument, ...]`");
-    if ((result = resolve_cores(r, node, &r->experiment->hosts.items[neighbour->host], spec->cores,
-                                spec->cores_count, &neighbour->cores)) < 0 ||
-        (result = resolve_duration(r, node, "start", spec->start, &neighbour->start_ns)) < 0 ||
-        (result = resolve_duration(r, node, "stop", spec->stop, &neighbour->stop_ns)) < 0)
-        return result;
-    if (neighbour->start_ns >= end_ns)
-        return yaml_error(r->source, yaml_child(r->source, node, "start"), r->err,
-                          "start: %s is not before the load's end", spec->start);
-    if (spec->stop && (neighbour->stop_ns <= neighbour->start_ns || neighbour->stop_ns > end_ns))
-        return yaml_error(r->source, yaml_child(r->source, node, "stop"), r->err,
-                          "stop: %s is not between its start and the load's end", spec->stop);
-    return resolve_words(r, spec->command, spec->command_count, &neighbour->command);
-}
-
-static int resolve_neighbours(struct resolver *r)
-{
-    int neighbours = yaml_child(r->source, yaml_root(r->source), "neighbours");
-    struct experiment_neighbour_array *all = &r->experiment->neighbours;
-    for (size_t i = 0; i < r->spec->neighbours_count; i++) {
-        const struct neighbour_entry *entry = &r->spec->neighbours[i];
-        int result = check_name(r, yaml_entry_key(r->source, neighbours, i), entry->name,
-                                EXPERIMENT_PART_NAME_BYTES - 1);
-        if (result < 0)
-            return result;
-        if (array_push(all, (struct experiment_neighbour){.host = 0}) < 0)
-            return out_of_memory(r);
-        snprintf(all->items[i].name, sizeof all->items[i].name, "%s", entry->name);
-        result = resolve_neighbour(r, yaml_entry(r->source, neighbours, i), &entry->value,
-                                   &all->items[i]);
-        if (result < 0)
-            return result;
     }
     return 0;
 }
@@ -281,6 +247,7 @@ static int check_protocol(const struct resolver *r)
     static const char *const spoken[][3] = {[SERVER_KIND_MEMCACHED] = {"memcached"},
                                             [SERVER_KIND_REDIS] = {"redis"},
                                             [SERVER_KIND_LABSERVER] = {"memcached", "lab"},
+                                            [SERVER_KIND_NGINX] = {"http"},
                                             [SERVER_KIND_COMMAND] = {""}};
     struct experiment_server_array *servers = &r->experiment->servers;
     for (size_t i = 0; i < servers->count; i++) // those that are not loaded speak their own

@@ -21,6 +21,7 @@
 #include "workloads/workload.h"
 
 enum { EXPERIMENT_NAME_BYTES = 65, EXPERIMENT_PART_NAME_BYTES = 32 };
+enum { NGINX_PAGE_BYTES = 612 }; // of the page it is installed with
 
 // A command: argv, NULL-terminated; the words belong to the experiment's document.
 struct word_array ARRAY_OF(const char *);
@@ -46,6 +47,8 @@ struct experiment_server {
     const char *protocol; // that the workload speaks
     uint64_t threads;
     uint64_t memory_bytes;
+    uint64_t page_bytes;       // of nginx
+    int nice;                  // priority, -20 to 19
     struct word_array options; // for memcached
     struct word_array command; // of kind command
     bool shim;
@@ -53,12 +56,27 @@ struct experiment_server {
     cpu_set_t cores;
 };
 
+// What is asked of a neighbour; rate 0: nothing.
+struct experiment_neighbour_load {
+    size_t from; // index of the host
+    double rate; // requests per second
+    uint64_t connections;
+    uint64_t depth;
+    cpu_set_t cores;
+};
+
 struct experiment_neighbour {
     char name[EXPERIMENT_PART_NAME_BYTES];
     size_t host;
-    struct word_array command;
+    enum neighbour_kind kind;
+    struct word_array command; // of kind command
+    uint64_t workers;          // of nginx, as page and port
+    uint64_t page_bytes;
+    uint16_t port;
+    struct experiment_neighbour_load load;
+    int nice; // priority, -20 to 19
     cpu_set_t cores;
-    uint64_t start_ns; // after the load began
+    uint64_t start_ns; // after the load began; of nginx, its own load
     uint64_t stop_ns;  // the same; 0: when the load ends
 };
 

@@ -31,22 +31,35 @@ static json_t *host_json(const struct experiment_host *host)
 static json_t *server_json(const struct experiment *experiment,
                            const struct experiment_server *server)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:i, s:o}", "host",
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:b, s:i, s:o, s:i}", "host",
                      experiment->hosts.items[server->host].name, "kind",
                      server_kind_name(server->kind), "threads", (json_int_t)server->threads,
-                     "memory_bytes", (json_int_t)server->memory_bytes, "options",
-                     words_json(&server->options), "command", words_json(&server->command), "shim",
-                     server->shim, "port", server->port, "cores", cores_json(&server->cores));
+                     "memory_bytes", (json_int_t)server->memory_bytes, "page_bytes",
+                     (json_int_t)server->page_bytes, "options", words_json(&server->options),
+                     "command", words_json(&server->command), "shim", server->shim, "port",
+                     server->port, "cores", cores_json(&server->cores), "nice", server->nice);
 }
 
 static json_t *neighbour_json(const struct experiment *experiment,
                               const struct experiment_neighbour *neighbour)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:I, s:I}", "host",
-                     experiment->hosts.items[neighbour->host].name, "kind", "command", "command",
-                     words_json(&neighbour->command), "cores", cores_json(&neighbour->cores),
-                     "start_ns", (json_int_t)neighbour->start_ns, "stop_ns",
-                     (json_int_t)neighbour->stop_ns);
+    const struct experiment_neighbour_load *load = &neighbour->load;
+    json_t *nginx = NULL, *asked = NULL;
+    if (load->rate > 0)
+        asked =
+            json_pack("{s:s, s:f, s:I, s:I, s:o}", "from", experiment->hosts.items[load->from].name,
+                      "rate", load->rate, "connections", (json_int_t)load->connections, "depth",
+                      (json_int_t)load->depth, "cores", cores_json(&load->cores));
+    if (neighbour->kind == NEIGHBOUR_KIND_NGINX)
+        nginx = json_pack("{s:I, s:I, s:i, s:o?}", "workers", (json_int_t)neighbour->workers,
+                          "page_bytes", (json_int_t)neighbour->page_bytes, "port", neighbour->port,
+                          "load", asked);
+    return json_pack("{s:s, s:s, s:o, s:o?, s:o, s:i, s:I, s:I}", "host",
+                     experiment->hosts.items[neighbour->host].name, "kind",
+                     neighbour_kind_name(neighbour->kind), "command",
+                     words_json(&neighbour->command), "nginx", nginx, "cores",
+                     cores_json(&neighbour->cores), "nice", neighbour->nice, "start_ns",
+                     (json_int_t)neighbour->start_ns, "stop_ns", (json_int_t)neighbour->stop_ns);
 }
 
 static json_t *tuning_json(const struct experiment *experiment)
@@ -171,7 +184,15 @@ static void print_neighbours(const struct experiment *experiment, FILE *out)
                 neighbour->stop_ns ? units_format_ns((double)neighbour->stop_ns, stop, sizeof stop)
                                    : "the end");
         print_command(&neighbour->command, out);
-        fputc('\n', out);
+        if (neighbour->kind == NEIGHBOUR_KIND_NGINX)
+            fprintf(out, " nginx, %llu worker%s, port %u", (unsigned long long)neighbour->workers,
+                    neighbour->workers == 1 ? "" : "s", neighbour->port);
+        if (neighbour->load.rate > 0)
+            fprintf(out, ", loaded from host %s with %.10g requests/s, %llu connections x %llu",
+                    experiment->hosts.items[neighbour->load.from].name, neighbour->load.rate,
+                    (unsigned long long)neighbour->load.connections,
+                    (unsigned long long)neighbour->load.depth);
+        fprintf(out, neighbour->nice ? ", nice %d\n" : "\n", neighbour->nice);
     }
 }
 

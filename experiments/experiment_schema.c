@@ -51,10 +51,12 @@ static const cyaml_strval_t host_kinds[] = {
 static const cyaml_strval_t server_kinds[] = {{"memcached", SERVER_KIND_MEMCACHED},
                                               {"redis", SERVER_KIND_REDIS},
                                               {"labserver", SERVER_KIND_LABSERVER},
+                                              {"nginx", SERVER_KIND_NGINX},
                                               {"command", SERVER_KIND_COMMAND}};
 static const cyaml_strval_t agent_kinds[] = {
     {"throughput", AGENT_THROUGHPUT}, {"latency", AGENT_LATENCY}, {"symmetric", AGENT_SYMMETRIC}};
-static const cyaml_strval_t neighbour_kinds[] = {{"command", NEIGHBOUR_KIND_COMMAND}};
+static const cyaml_strval_t neighbour_kinds[] = {{"command", NEIGHBOUR_KIND_COMMAND},
+                                                 {"nginx", NEIGHBOUR_KIND_NGINX}};
 static const cyaml_strval_t capture_backends[] = {{"auto", CAPTURE_BACKEND_AUTO},
                                                   {"intel_pt", CAPTURE_BACKEND_INTEL_PT},
                                                   {"functions", CAPTURE_BACKEND_FUNCTIONS},
@@ -81,23 +83,41 @@ static const cyaml_schema_field_t server_fields[] = {
     TEXT("host", struct server_spec, host),               // where it runs [server]
     WORD("kind", struct server_spec, kind, server_kinds), // [memcached]
     TEXT("threads", struct server_spec, threads),         // of memcached [one a core],
-                                                          // redis and labserver [1]
+                                                          // redis and labserver [1],
+                                                          // nginx: its workers [1]
     TEXT("memory", struct server_spec, memory),           // of memcached, redis [256MiB]
+    TEXT("page", struct server_spec, page),               // that nginx serves [612B]
+    TEXT("nice", struct server_spec, nice),               // its priority, -20 to 19 [0]
     TEXTS("options", struct server_spec, options),        // more arguments for it [none]
     TEXTS("command", struct server_spec, command),        // kind command: program, arguments;
                                                           // {address}, {port} are filled in
     SWITCH("shim", struct server_spec, shim),             // see its socket calls [true]
-    TEXT("port", struct server_spec, port),               // TCP [11211, redis: 6379]
+    TEXT("port", struct server_spec, port),               // TCP [11211, redis: 6379, nginx: 80]
     TEXTS("cores", struct server_spec, cores),            // [its host's]
+    CYAML_FIELD_END};
+
+static const cyaml_schema_field_t neighbour_load_fields[] = {
+    TEXT("from", struct neighbour_load_spec, from),               // the host [client]
+    TEXT("rate", struct neighbour_load_spec, rate),               // requests per second; needed
+    TEXT("connections", struct neighbour_load_spec, connections), // [16]
+    TEXT("depth", struct neighbour_load_spec, depth),             // most in flight on each [8]
+    TEXTS("cores", struct neighbour_load_spec, cores),            // [its host's]
     CYAML_FIELD_END};
 
 static const cyaml_schema_field_t neighbour_fields[] = {
     TEXT("host", struct neighbour_spec, host),                  // where it runs [server]
     WORD("kind", struct neighbour_spec, kind, neighbour_kinds), // [command]
-    TEXTS("command", struct neighbour_spec, command),           // program, arguments; needed
-    TEXTS("cores", struct neighbour_spec, cores),               // [its host's]
-    TEXT("start", struct neighbour_spec, start),                // after the load began [0s]
-    TEXT("stop", struct neighbour_spec, stop),                  // the same [the load's end]
+    TEXTS("command", struct neighbour_spec, command),           // of kind command, needed:
+                                                                // program, arguments
+    TEXT("workers", struct neighbour_spec, workers),            // of nginx: its processes [1]
+    TEXT("page", struct neighbour_spec, page),                  // that nginx serves [612B]
+    TEXT("port", struct neighbour_spec, port),                  // of nginx [80]
+    // What is asked of nginx; start and stop are its. [nothing]
+    INSIDE("load", struct neighbour_spec, load, neighbour_load_fields),
+    TEXT("nice", struct neighbour_spec, nice),    // its priority, -20 to 19 [0]
+    TEXTS("cores", struct neighbour_spec, cores), // [its host's]
+    TEXT("start", struct neighbour_spec, start),  // after the load began [0s]
+    TEXT("stop", struct neighbour_spec, stop),    // the same [the load's end]
     CYAML_FIELD_END};
 
 static const cyaml_schema_field_t setting_fields[] = {TEXT("name", struct setting_entry, name),
@@ -254,8 +274,6 @@ static bool is_named(const char *path)
 // --- keys the design has and this version has not ------------------------------------------------
 
 static const char *const later_keys[] = {
-    "neighbours/*/load",
-    "neighbours/*/workers",
     "load/steps",
 };
 
@@ -485,6 +503,11 @@ const char *host_kind_name(enum host_kind kind)
 const char *server_kind_name(enum server_kind kind)
 {
     return word_of(server_kinds, CYAML_ARRAY_LEN(server_kinds), kind);
+}
+
+const char *neighbour_kind_name(enum neighbour_kind kind)
+{
+    return word_of(neighbour_kinds, CYAML_ARRAY_LEN(neighbour_kinds), kind);
 }
 
 const char *capture_backend_name(enum capture_backend backend)

@@ -21,9 +21,10 @@ enum server_kind {
     SERVER_KIND_MEMCACHED,
     SERVER_KIND_REDIS,
     SERVER_KIND_LABSERVER,
+    SERVER_KIND_NGINX,
     SERVER_KIND_COMMAND
 };
-enum neighbour_kind { NEIGHBOUR_KIND_COMMAND };
+enum neighbour_kind { NEIGHBOUR_KIND_COMMAND, NEIGHBOUR_KIND_NGINX };
 enum capture_backend {
     CAPTURE_BACKEND_AUTO,
     CAPTURE_BACKEND_INTEL_PT,
@@ -49,6 +50,8 @@ struct server_spec {
     enum server_kind kind;
     char *threads;
     char *memory;
+    char *page;
+    char *nice;
     char **options;
     unsigned options_count;
     char **command;
@@ -59,11 +62,25 @@ struct server_spec {
     unsigned cores_count;
 };
 
+struct neighbour_load_spec {
+    char *from;
+    char *rate;
+    char *connections;
+    char *depth;
+    char **cores;
+    unsigned cores_count;
+};
+
 struct neighbour_spec {
     char *host;
     enum neighbour_kind kind;
     char **command;
     unsigned command_count;
+    char *workers;
+    char *page;
+    char *port;
+    struct neighbour_load_spec load;
+    char *nice;
     char **cores;
     unsigned cores_count;
     char *start;
@@ -220,6 +237,7 @@ void experiment_spec_free(struct experiment_spec *spec);
 // Names of the enums, as they are written.
 const char *host_kind_name(enum host_kind kind);
 const char *server_kind_name(enum server_kind kind);
+const char *neighbour_kind_name(enum neighbour_kind kind);
 const char *capture_backend_name(enum capture_backend backend);
 
 #endif

@@ -162,3 +162,14 @@ int resolve_rate(const struct resolver *r, int parent, const char *text, double 
                           "rate: %s is not between 0 and 100M requests per second", text);
     return 0;
 }
+
+int resolve_nice(const struct resolver *r, int parent, const char *text, int *nice)
+{
+    int end = 0;
+    if (!text)
+        return 0;
+    if (sscanf(text, "%3d%n", nice, &end) != 1 || text[end] || *nice < -20 || *nice > 19)
+        return yaml_error(r->source, yaml_child(r->source, parent, "nice"), r->err,
+                          "nice: `%s` is not a priority, -20 (first) to 19 (last)", text);
+    return 0;
+}

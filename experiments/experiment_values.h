@@ -26,6 +26,9 @@ int resolve_duration(const struct resolver *r, int parent, const char *key, cons
 int resolve_bytes(const struct resolver *r, int parent, const char *key, const char *text,
                   uint64_t low, uint64_t *value);
 
+// The key `nice` of `parent`: -20 to 19.
+int resolve_nice(const struct resolver *r, int parent, const char *text, int *nice);
+
 // Requests per second, more than 0.
 int resolve_rate(const struct resolver *r, int parent, const char *text, double *rate);
 

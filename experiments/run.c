@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "experiments/nginx.h"
 #include "experiments/program_path.h"
 #include "experiments/run_state.h"
 #include "experiments/server_command.h"
@@ -65,7 +66,8 @@ static int check_server_program(const struct experiment_server *server, struct e
         return error_set(err, ERROR_FAILED,
                          "there is no command `%s` to start the server `%s`; install it: apt-get "
                          "install %s",
-                         program, server->name, program);
+                         program, server->name,
+                         server->kind == SERVER_KIND_NGINX ? "nginx-light" : program);
     if (server->kind == SERVER_KIND_COMMAND && !program_exists(server->command.items[0]))
         return error_set(err, ERROR_FAILED, "the server `%s`: there is no command `%s`",
                          server->name, server->command.items[0]);
@@ -89,7 +91,13 @@ static int check_programs(const struct experiment *experiment, struct error *err
         return result;
     for (size_t i = 0; i < experiment->neighbours.count; i++) {
         const struct experiment_neighbour *neighbour = &experiment->neighbours.items[i];
-        if (!program_exists(neighbour->command.items[0]))
+        bool nginx = neighbour->kind == NEIGHBOUR_KIND_NGINX;
+        if (nginx && !program_exists(nginx_program()))
+            return error_set(err, ERROR_FAILED,
+                             "there is no command `nginx` for the neighbour `%s`; install it: "
+                             "apt-get install nginx-light",
+                             neighbour->name);
+        if (!nginx && !program_exists(neighbour->command.items[0]))
             return error_set(err, ERROR_FAILED, "the neighbour `%s`: there is no command `%s`",
                              neighbour->name, neighbour->command.items[0]);
     }
@@ -103,6 +111,7 @@ static int write_experiment(struct run *run, struct error *err)
         return error_set(err, ERROR_FAILED, "out of memory");
     json_object_set(document, "warnings", run->outcome->warnings);
     json_object_set(document, "tuned", run->tuned);
+    json_object_set(document, "neighbour_loads", run->neighbour_loads);
     for (size_t i = 0; i < run->hosts.count; i++) {
         json_t *host =
             json_object_get(json_object_get(document, "hosts"), run->hosts.items[i].plan->name);
@@ -185,7 +194,7 @@ static int start_server(struct run *run, size_t number, struct error *err)
     run_folder_path(&run->outcome->folder, name, path);
     return server_start(&run->servers[number], plan, &run->hosts.items[plan->host],
                         run_load_host(run), shim ? run->shim : NULL, shim ? run->shim_dir : NULL,
-                        path, &run->supervisor, &run->log, err);
+                        path, &run->outcome->folder, &run->supervisor, &run->log, err);
 }
 
 static int start_servers(struct run *run, struct error *err)
@@ -311,8 +320,9 @@ static int stop_capture(struct run *run, struct error *err)
 static int run_phases(struct run *run, struct error *err)
 {
     int (*const phases[])(struct run *, struct error *) = {
-        look_around, start_hosts,   tune,     write_experiment, start_servers,
-        run_prepare, start_capture, run_load, stop_capture,     write_experiment};
+        look_around,          start_hosts, tune,          write_experiment, start_servers,
+        run_start_neighbours, run_prepare, start_capture, run_load,         stop_capture,
+        write_experiment};
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         int result = phases[i](run, err);
         if (result < 0)
@@ -324,8 +334,7 @@ static int run_phases(struct run *run, struct error *err)
 // Ends whatever runs, in the reverse order of its start, and undoes every change.
 static int tear_down(struct run *run, struct error *err)
 {
-    for (size_t i = 0; i < run->experiment->neighbours.count; i++)
-        run_end_neighbour(run, &run->neighbours[i]);
+    run_end_neighbours(run);
     process_stop(&run->load, STOP_GRACE_MS);
     process_stop(&run->capture, STOP_GRACE_MS);
     for (size_t i = run->experiment->servers.count; i-- > 0;)
@@ -375,11 +384,7 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     run->capture = run->load = (struct process){.input = -1, .output = -1};
     for (size_t i = 0; i < EXPERIMENT_SERVERS_MAX; i++)
         run->servers[i].process = run->load;
-    run->neighbours = calloc(experiment->neighbours.count + 1, sizeof *run->neighbours);
-    int result = run->neighbours ? 0 : error_set(err, ERROR_FAILED, "out of memory");
-    for (size_t i = 0; result == 0 && i < experiment->neighbours.count; i++)
-        run->neighbours[i] = (struct neighbour){.plan = &experiment->neighbours.items[i],
-                                                .process = {.input = -1, .output = -1}};
+    int result = run_make_neighbours(run, err);
     if (result == 0)
         result = program_path_self(run->self, sizeof run->self, err);
     if (result == 0)
@@ -390,6 +395,7 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
         result = run_in_folder(run, err);
     free(run->neighbours);
     json_decref(run->tuned);
+    json_decref(run->neighbour_loads);
     free(run);
     return result;
 }

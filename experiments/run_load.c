@@ -67,7 +67,7 @@ int run_prepare(struct run *run, struct error *err)
     return result < 0 ? result : 0;
 }
 
-// --- the load and its neighbours -----------------------------------------------------------------
+// --- the load ------------------------------------------------------------------------------------
 
 // "latency,name=probe,rate=1000,connections=16,threads=1,cores=0+2,netns=/proc/4711/ns/net"
 static void agent_word(struct run *run, const struct experiment_agent *agent, char *word,
@@ -156,70 +156,6 @@ static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *beg
     return result < 0 ? result : 0;
 }
 
-static int start_neighbour(struct run *run, struct neighbour *neighbour, struct error *err)
-{
-    char name[100], described[1000];
-    struct host *host = &run->hosts.items[neighbour->plan->host];
-    struct process_place place = host_place(host, &neighbour->plan->cores);
-    snprintf(name, sizeof name, "logs/neighbour-%s.log", neighbour->plan->name);
-    run_folder_path(&run->outcome->folder, name, neighbour->log_path);
-    place.log_path = neighbour->log_path;
-    place.discard_output = true;
-    neighbour->started = true;
-    int result = process_start(&neighbour->process, neighbour->plan->command.items, &place, err);
-    command_log_write(&run->log, host->plan->name, "%s%s",
-                      process_describe(neighbour->plan->command.items, described, sizeof described),
-                      result < 0 ? ": failed" : "");
-    return result;
-}
-
-void run_end_neighbour(struct run *run, struct neighbour *neighbour)
-{
-    if (neighbour->process.pid <= 0)
-        return;
-    process_stop(&neighbour->process, STOP_GRACE_MS);
-    command_log_write(&run->log, neighbour->plan->name, "stopped");
-}
-
-// Does what is due by now and returns when something is due next (UINT64_MAX: nothing).
-static int tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
-                           struct error *err)
-{
-    *next_ns = UINT64_MAX;
-    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
-        struct neighbour *neighbour = &run->neighbours[i];
-        uint64_t start_ns = begin_ns + neighbour->plan->start_ns;
-        uint64_t stop_ns =
-            neighbour->plan->stop_ns ? begin_ns + neighbour->plan->stop_ns : UINT64_MAX;
-        if (!neighbour->started && now_ns >= start_ns && start_neighbour(run, neighbour, err) < 0)
-            return error_prefix(err, "the neighbour `%s`", neighbour->plan->name);
-        if (neighbour->started && now_ns >= stop_ns)
-            run_end_neighbour(run, neighbour);
-        uint64_t due_ns = !neighbour->started          ? start_ns
-                          : neighbour->process.pid > 0 ? stop_ns
-                                                       : UINT64_MAX;
-        *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
-    }
-    return 0;
-}
-
-// A neighbour may well end by itself; that it failed is worth saying.
-static void check_neighbours(struct run *run)
-{
-    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
-        struct neighbour *neighbour = &run->neighbours[i];
-        struct error err;
-        int status;
-        if (neighbour->process.pid <= 0 ||
-            process_wait(&neighbour->process, 0, &status, &err) <= 0 || status == 0)
-            continue;
-        char what[100];
-        snprintf(what, sizeof what, "the neighbour `%s`", neighbour->plan->name);
-        supervisor_end_error(&err, what, status, neighbour->log_path);
-        run_warn(run, "%s", err.text);
-    }
-}
-
 // Waits for the load's end while the neighbours come and go.
 static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *output, int *status,
                        struct error *err)
@@ -233,10 +169,10 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
         uint64_t now_ns = supervisor_now_ns(), next_ns;
         if (now_ns >= deadline_ns)
             return error_set(err, ERROR_FAILED, "the load does not end; see %s", run->load_log);
-        int result = tend_neighbours(run, begin_ns, now_ns, &next_ns, err);
+        int result = run_tend_neighbours(run, begin_ns, now_ns, &next_ns, err);
         if (result < 0)
             return result;
-        check_neighbours(run);
+        run_check_neighbours(run);
         if (now_ns < end_ns)
             progress_update(run->progress, ": %s%.0f s to go",
                             load->method.percentile ? "at most " : "",
@@ -278,8 +214,7 @@ int run_load(struct run *run, struct error *err)
         result = wait_begin(run, &output, &begin_ns, err);
     if (result == 0)
         result = follow_load(run, begin_ns, &output, &status, err);
-    for (size_t i = 0; i < run->experiment->neighbours.count; i++)
-        run_end_neighbour(run, &run->neighbours[i]);
+    run_send_neighbours_away(run, result == 0);
     if (result == 0 && WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE)
         run_warn(run, "load: %s", command_log_last_line(run->load_log, last, sizeof last));
     else if (result == 0 && status != 0)

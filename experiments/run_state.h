@@ -17,12 +17,15 @@
 
 enum { STOP_GRACE_MS = 2000, LOG_PATH_BYTES = RUN_PATH_BYTES + 128 };
 
-// A program that runs beside the server for part of the load.
+// What runs beside the server for part of the load: a program, or what is asked of an nginx that
+// is there all along.
 struct neighbour {
     const struct experiment_neighbour *plan;
-    struct process process;
+    struct process process; // the program, or nginx's load
     char log_path[LOG_PATH_BYTES];
     bool started;
+    struct experiment_server nginx_plan;
+    struct server nginx;
 };
 
 struct run {
@@ -39,6 +42,7 @@ struct run {
     struct process load;
     char load_log[LOG_PATH_BYTES];
     struct neighbour *neighbours;
+    json_t *neighbour_loads; // what came of them: experiment.json
     char self[RUN_PATH_BYTES];
     char shim[RUN_PATH_BYTES];
     char shim_dir[128]; // empty: no shim
@@ -65,6 +69,22 @@ int run_prepare(struct run *run, struct error *err);
 
 // The load from its start to its summary, neighbours coming and going meanwhile.
 int run_load(struct run *run, struct error *err);
-void run_end_neighbour(struct run *run, struct neighbour *neighbour);
+
+// Makes room for them, and starts those that are there all along (experiments/run_neighbours.c).
+int run_make_neighbours(struct run *run, struct error *err);
+int run_start_neighbours(struct run *run, struct error *err);
+
+// Does what is due by now and returns when something is due next (UINT64_MAX: nothing).
+int run_tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
+                        struct error *err);
+
+// A neighbour may well end by itself; that it failed is worth saying.
+void run_check_neighbours(struct run *run);
+
+// The load has ended: so does what came for it. keep: what nginx's loads found is waited for.
+void run_send_neighbours_away(struct run *run, bool keep);
+
+// Ends everything of theirs. Harmless when nothing runs.
+void run_end_neighbours(struct run *run);
 
 #endif

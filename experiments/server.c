@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/nginx.h"
 #include "experiments/server_command.h"
 
 enum { READY_TIMEOUT_MS = 10000, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
@@ -41,22 +42,42 @@ static int check_port_free(const struct experiment_server *plan, struct host *ho
                      plan->port, plan->name, host->address, plan->port);
 }
 
-static int start_process(struct server *server, struct host *host, const char *shim_path,
-                         const char *shim_dir, struct command_log *log, struct error *err)
+static int configure(const struct experiment_server *plan, const struct host *host,
+                     const struct run_folder *folder, char path[RUN_PATH_BYTES + 128],
+                     struct error *err)
 {
-    char preload[4300], directory[4300], described[1000];
+    char name[EXPERIMENT_PART_NAME_BYTES + 8];
+    const struct nginx_plan nginx = {.address = host->address,
+                                     .port = plan->port,
+                                     .workers = plan->threads,
+                                     .page_bytes = plan->page_bytes};
+    snprintf(name, sizeof name, "nginx-%s", plan->name);
+    run_folder_path(folder, name, path);
+    return plan->kind == SERVER_KIND_NGINX ? nginx_configure(folder, name, &nginx, err) : 0;
+}
+
+static int start_process(struct server *server, struct host *host, const char *shim_path,
+                         const char *shim_dir, const struct run_folder *folder,
+                         struct command_log *log, struct error *err)
+{
+    char preload[4300], directory[4300], described[1000], files[RUN_PATH_BYTES + 128];
     struct command_line line;
     const char *already = getenv("LD_PRELOAD");
     const char *const environment[] = {preload, directory, NULL};
     struct process_place place = host_place(host, &server->plan->cores);
     place.log_path = server->log_path;
+    place.nice = server->plan->nice;
+    place.has_children = server->plan->kind == SERVER_KIND_NGINX;
     if (shim_path) {
         snprintf(preload, sizeof preload, "LD_PRELOAD=%s%s%s", shim_path,
                  already && *already ? ":" : "", already ? already : "");
         snprintf(directory, sizeof directory, "TAILLIGHT_SHIM_DIR=%s", shim_dir);
         place.environment = environment;
     }
-    int result = server_command_make(&line, server->plan, host->address, err);
+    int result = configure(server->plan, host, folder, files, err);
+    if (result < 0)
+        return result;
+    result = server_command_make(&line, server->plan, host->address, files, err);
     if (result == 0)
         result = process_start(&server->process, line.words.items, &place, err);
     if (line.words.count)
@@ -70,15 +91,15 @@ static int start_process(struct server *server, struct host *host, const char *s
 
 int server_start(struct server *server, const struct experiment_server *plan, struct host *host,
                  struct host *from, const char *shim_path, const char *shim_dir,
-                 const char *log_path, struct supervisor *supervisor, struct command_log *log,
-                 struct error *err)
+                 const char *log_path, const struct run_folder *folder,
+                 struct supervisor *supervisor, struct command_log *log, struct error *err)
 {
     *server = (struct server){.plan = plan, .process = {.input = -1, .output = -1}};
     snprintf(server->what, sizeof server->what, "the server `%s`", plan->name);
     snprintf(server->log_path, sizeof server->log_path, "%s", log_path);
     int result = check_port_free(plan, host, err);
     if (result == 0)
-        result = start_process(server, host, shim_path, shim_dir, log, err);
+        result = start_process(server, host, shim_path, shim_dir, folder, log, err);
     if (result < 0)
         return result;
     supervisor_watch(supervisor, &server->process, server->what, server->log_path);

@@ -9,6 +9,7 @@
 #include "experiments/command_log.h"
 #include "experiments/experiment.h"
 #include "experiments/host.h"
+#include "experiments/run_folder.h"
 #include "experiments/supervisor.h"
 
 struct server {
@@ -20,12 +21,13 @@ struct server {
 
 // Starts it and waits, 10 s at most, until `from` can connect to it. shim_path and shim_dir: NULL
 // without the shim. A port that is taken, a program that is not there, one that ends at once (its
-// last words are quoted) and one that never listens are ERROR_FAILED. On failure nothing runs. From
+// last words are quoted) and one that never listens are ERROR_FAILED. On failure nothing runs. A
+// kind that needs files of its own finds them in the run's folder, in <kind>-<name>. From
 // its start on, the supervisor watches it.
 int server_start(struct server *server, const struct experiment_server *plan, struct host *host,
                  struct host *from, const char *shim_path, const char *shim_dir,
-                 const char *log_path, struct supervisor *supervisor, struct command_log *log,
-                 struct error *err);
+                 const char *log_path, const struct run_folder *folder,
+                 struct supervisor *supervisor, struct command_log *log, struct error *err);
 
 // Ends it. Harmless when it does not run.
 void server_stop(struct server *server, struct supervisor *supervisor);

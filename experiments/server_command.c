@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/nginx.h"
 #include "experiments/program_path.h"
 
 static int add(struct command_line *line, const char *word)
@@ -109,7 +110,7 @@ static int labserver_line(struct command_line *line, const struct experiment_ser
 }
 
 int server_command_make(struct command_line *line, const struct experiment_server *plan,
-                        const char *address, struct error *err)
+                        const char *address, const char *folder, struct error *err)
 {
     int failed = 0;
     *line = (struct command_line){.made.count = 0};
@@ -123,6 +124,11 @@ int server_command_make(struct command_line *line, const struct experiment_serve
         break;
     case SERVER_KIND_LABSERVER:
         failed = labserver_line(line, plan, err);
+        break;
+    case SERVER_KIND_NGINX:
+        for (const char *const *word = (const char *[])NGINX_COMMAND(folder); *word; word++)
+            failed |= add(line, *word);
+        failed |= array_push(&line->words, NULL);
         break;
     case SERVER_KIND_COMMAND:
         for (size_t i = 0; i + 1 < plan->command.count; i++)
@@ -141,5 +147,6 @@ const char *server_program(enum server_kind kind)
 {
     return kind == SERVER_KIND_MEMCACHED ? "memcached"
            : kind == SERVER_KIND_REDIS   ? "redis-server"
+           : kind == SERVER_KIND_NGINX   ? nginx_program()
                                          : NULL;
 }

@@ -16,8 +16,9 @@ struct command_line {
 };
 
 // The words of it, NULL-terminated, for a host of that address. The caller frees, also on failure.
+// `folder`: of its configuration, if its kind has one (experiments/nginx.h).
 int server_command_make(struct command_line *line, const struct experiment_server *plan,
-                        const char *address, struct error *err);
+                        const char *address, const char *folder, struct error *err);
 void server_command_free(struct command_line *line);
 
 // The program that a kind is started with, which is also its Debian package's name. NULL: it is the

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+//
+// What runs beside the server. A program comes and goes at its times. NGINX is there before the
+// server is loaded and until everything ends; what comes and goes is its load, a load generator of
+// its own that sleeps between requests, since it may share a core with the one that measures.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run_state.h"
+
+enum { LOAD_GRACE_MS = 2000 }; // for nginx's load to end by itself, and when told to
+
+int run_make_neighbours(struct run *run, struct error *err)
+{
+    size_t count = run->experiment->neighbours.count;
+    run->neighbours = calloc(count + 1, sizeof *run->neighbours);
+    run->neighbour_loads = json_array();
+    if (!run->neighbours || !run->neighbour_loads)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        const struct experiment_neighbour *plan = &run->experiment->neighbours.items[i];
+        struct neighbour *neighbour = &run->neighbours[i];
+        *neighbour = (struct neighbour){.plan = plan,
+                                        .process = {.input = -1, .output = -1},
+                                        .nginx_plan = {.host = plan->host,
+                                                       .kind = SERVER_KIND_NGINX,
+                                                       .threads = plan->workers,
+                                                       .page_bytes = plan->page_bytes,
+                                                       .nice = plan->nice,
+                                                       .port = plan->port,
+                                                       .cores = plan->cores},
+                                        .nginx.process = {.input = -1, .output = -1}};
+        memcpy(neighbour->nginx_plan.name, plan->name, sizeof plan->name);
+    }
+    return 0;
+}
+
+static char *file_of(const struct run *run, const struct neighbour *neighbour, const char *format,
+                     char path[LOG_PATH_BYTES])
+{
+    char name[120];
+    snprintf(name, sizeof name, format, neighbour->plan->name);
+    return run_folder_path(&run->outcome->folder, name, path);
+}
+
+int run_start_neighbours(struct run *run, struct error *err)
+{
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
+        struct neighbour *neighbour = &run->neighbours[i];
+        const struct experiment_neighbour *plan = neighbour->plan;
+        char path[LOG_PATH_BYTES];
+        if (plan->kind != NEIGHBOUR_KIND_NGINX)
+            continue;
+        progress_phase(run->progress, "starting the neighbour `%s`", plan->name);
+        struct host *from =
+            plan->load.rate > 0 ? &run->hosts.items[plan->load.from] : run_load_host(run);
+        int result =
+            server_start(&neighbour->nginx, &neighbour->nginx_plan, &run->hosts.items[plan->host],
+                         from, NULL, NULL, file_of(run, neighbour, "logs/neighbour-%s.log", path),
+                         &run->outcome->folder, &run->supervisor, &run->log, err);
+        if (result < 0)
+            return error_prefix(err, "the neighbour `%s`", plan->name);
+    }
+    return 0;
+}
+
+// --- what comes ----------------------------------------------------------------------------------
+
+static int start_program(struct run *run, struct neighbour *neighbour, struct error *err)
+{
+    char described[1000];
+    const struct experiment_neighbour *plan = neighbour->plan;
+    struct host *host = &run->hosts.items[plan->host];
+    struct process_place place = host_place(host, &plan->cores);
+    file_of(run, neighbour, "logs/neighbour-%s.log", neighbour->log_path);
+    place.log_path = neighbour->log_path;
+    place.discard_output = true;
+    place.nice = plan->nice;
+    int result = process_start(&neighbour->process, plan->command.items, &place, err);
+    command_log_write(&run->log, host->plan->name, "%s%s",
+                      process_describe(plan->command.items, described, sizeof described),
+                      result < 0 ? ": failed" : "");
+    return result;
+}
+
+static int start_load(struct run *run, struct neighbour *neighbour, struct error *err)
+{
+    char server[64], rate[40], connections[24], depth[24], duration[32], described[1000];
+    const struct experiment_neighbour *plan = neighbour->plan;
+    struct host *from = &run->hosts.items[plan->load.from];
+    struct process_place place = host_place(from, &plan->load.cores);
+    uint64_t stop_ns = plan->stop_ns ? plan->stop_ns : run->experiment->load.duration_ns;
+    snprintf(server, sizeof server, "%s:%u", run->hosts.items[plan->host].address, plan->port);
+    snprintf(rate, sizeof rate, "%.17g", plan->load.rate);
+    snprintf(connections, sizeof connections, "%llu", (unsigned long long)plan->load.connections);
+    snprintf(depth, sizeof depth, "%llu", (unsigned long long)plan->load.depth);
+    snprintf(duration, sizeof duration, "%lluns", (unsigned long long)(stop_ns - plan->start_ns));
+    const char *const argv[] = {
+        run->self,       "load",      "--server", server,   "--protocol", "http",   "--rate", rate,
+        "--connections", connections, "--depth",  depth,    "--duration", duration, "--seed", "1",
+        "--stamps",      "user",      "--sleep",  "--json", "--quiet",    NULL};
+    file_of(run, neighbour, "logs/neighbour-%s-load.log", neighbour->log_path);
+    place.log_path = neighbour->log_path;
+    place.pipe_output = true; // a few kB, which the pipe holds until it has ended
+    int result = process_start(&neighbour->process, argv, &place, err);
+    command_log_write(&run->log, from->plan->name, "%s%s",
+                      process_describe(argv, described, sizeof described),
+                      result < 0 ? ": failed" : "");
+    return result;
+}
+
+static int welcome(struct run *run, struct neighbour *neighbour, struct error *err)
+{
+    int result = 0;
+    neighbour->started = true;
+    if (neighbour->plan->kind == NEIGHBOUR_KIND_COMMAND)
+        result = start_program(run, neighbour, err);
+    else if (neighbour->plan->load.rate > 0)
+        result = start_load(run, neighbour, err);
+    return result < 0 ? error_prefix(err, "the neighbour `%s`", neighbour->plan->name) : 0;
+}
+
+// --- and goes ------------------------------------------------------------------------------------
+
+static void keep_summary(struct run *run, const struct neighbour *neighbour,
+                         const struct text_buffer *output)
+{
+    char name[120];
+    struct error err;
+    const json_t *latency;
+    json_t *document = output->count ? json_loads(output->items, 0, NULL) : NULL;
+    snprintf(name, sizeof name, "nginx-%s/load.json", neighbour->plan->name);
+    if (!document) {
+        run_warn(run, "the neighbour `%s`: its load left no summary; see %s", neighbour->plan->name,
+                 neighbour->log_path);
+        return;
+    }
+    if (run_folder_write_json(&run->outcome->folder, name, document, &err) < 0)
+        run_warn(run, "%s", err.text);
+    latency = json_object_get(document, "latency_us");
+    json_array_append_new(
+        run->neighbour_loads,
+        json_pack("{s:s, s:s, s:f, s:O?, s:O?, s:O?}", "name", neighbour->plan->name, "file", name,
+                  "rate", neighbour->plan->load.rate, "achieved_rate",
+                  json_object_get(document, "achieved_rate"), "p50_us",
+                  json_object_get(latency, "p50"), "p99_us", json_object_get(latency, "p99")));
+    json_decref(document);
+}
+
+// nginx's load began a little late, and ends so; what it found is worth the wait.
+static void end_load(struct run *run, struct neighbour *neighbour)
+{
+    struct text_buffer output = {0};
+    struct error err;
+    int status = 0, ended = 0;
+    for (int told = 0; told < 2 && ended == 0; told++) {
+        uint64_t deadline_ns = supervisor_now_ns() + LOAD_GRACE_MS * 1000000ull;
+        ended = supervisor_wait(&run->supervisor, &neighbour->process, &output, false, deadline_ns,
+                                &status, &err);
+        if (ended == 0 && neighbour->process.pid > 0)
+            kill(neighbour->process.pid, SIGTERM); // it ends early, with what there is
+    }
+    keep_summary(run, neighbour, &output);
+    array_free(&output);
+}
+
+static void send_away(struct run *run, struct neighbour *neighbour, bool keep)
+{
+    if (neighbour->process.pid <= 0)
+        return;
+    if (keep && neighbour->plan->kind == NEIGHBOUR_KIND_NGINX)
+        end_load(run, neighbour);
+    process_stop(&neighbour->process, STOP_GRACE_MS);
+    command_log_write(&run->log, neighbour->plan->name, "stopped");
+}
+
+void run_send_neighbours_away(struct run *run, bool keep)
+{
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++)
+        send_away(run, &run->neighbours[i], keep);
+}
+
+void run_end_neighbours(struct run *run)
+{
+    for (size_t i = 0; run->neighbours && i < run->experiment->neighbours.count; i++) {
+        send_away(run, &run->neighbours[i], false);
+        server_stop(&run->neighbours[i].nginx, &run->supervisor);
+    }
+}
+
+int run_tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
+                        struct error *err)
+{
+    *next_ns = UINT64_MAX;
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
+        struct neighbour *neighbour = &run->neighbours[i];
+        bool is_load = neighbour->plan->kind == NEIGHBOUR_KIND_NGINX; // knows its end
+        uint64_t start_ns = begin_ns + neighbour->plan->start_ns;
+        uint64_t stop_ns =
+            neighbour->plan->stop_ns && !is_load ? begin_ns + neighbour->plan->stop_ns : UINT64_MAX;
+        if (!neighbour->started && now_ns >= start_ns && welcome(run, neighbour, err) < 0)
+            return -ERROR_FAILED;
+        if (neighbour->started && now_ns >= stop_ns)
+            send_away(run, neighbour, false);
+        uint64_t due_ns = !neighbour->started          ? start_ns
+                          : neighbour->process.pid > 0 ? stop_ns
+                                                       : UINT64_MAX;
+        *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
+    }
+    return 0;
+}
+
+void run_check_neighbours(struct run *run)
+{
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
+        struct neighbour *neighbour = &run->neighbours[i];
+        struct error err;
+        int status;
+        if (neighbour->process.pid <= 0 || neighbour->plan->kind != NEIGHBOUR_KIND_COMMAND ||
+            process_wait(&neighbour->process, 0, &status, &err) <= 0 || status == 0)
+            continue;
+        char what[100];
+        snprintf(what, sizeof what, "the neighbour `%s`", neighbour->plan->name);
+        supervisor_end_error(&err, what, status, neighbour->log_path);
+        run_warn(run, "%s", err.text);
+    }
+}
