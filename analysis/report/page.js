@@ -476,6 +476,7 @@ function start() {
   renderMessageControls();
   chooseDiagnosis(0);
   renderLosses();
+  renderSetup();
   renderHow();
   chooseFromAddress();
   byId('timeline-table').parentElement.addEventListener('toggle', () => renderMessage());

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analysis/report/report_text.h"
+#include "analysis/report/summary_setup.h"
 #include "analysis/report/summary_views.h"
 #include "base/units.h"
 
@@ -442,5 +443,6 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     write_parts(&s);
     write_windows(&s);
     write_losses(&s);
+    summary_setup_write(run, !style->unicode, out);
     write_warnings(&s);
 }

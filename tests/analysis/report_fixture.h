@@ -515,6 +515,22 @@ static void fixture_lose(struct run_analysis *run)
     run->worst_disorder_ns = 910;
 }
 
+// What stood beside the server: tuned, and not, and a neighbour under load.
+static void fixture_setup(json_t *experiment)
+{
+    json_object_set_new(experiment, "tuned",
+                        json_pack("[{s:s,s:s,s:s,s:s,s:s,s:b,s:n}, {s:s,s:s,s:s,s:s,s:n,s:b,s:s}]",
+                                  "host", "server", "setting", "sysctl", "path",
+                                  "/proc/sys/kernel/numa_balancing", "value", "0", "old", "1",
+                                  "applied", 1, "reason", "host", "server", "setting", "governor",
+                                  "path", "/sys/devices/</script>", "value", "performance",
+                                  "old", "applied", 0, "reason", "No such file or directory"));
+    json_object_set_new(experiment, "neighbour_loads",
+                        json_pack("[{s:s,s:s,s:i,s:f,s:f,s:f}]", "name", "web", "file",
+                                  "nginx-web/load.json", "rate", 5000, "achieved_rate", 4998.7,
+                                  "p50_us", 144.2, "p99_us", 4613.0));
+}
+
 static void fixture_documents(struct run_analysis *run)
 {
     run->experiment = json_pack("{s:s, s:{s:s, s:i}, s:{s:{s:i, s:i}}, s:{s:f, s:s, s:i}}", "name",
@@ -522,9 +538,11 @@ static void fixture_documents(struct run_analysis *run)
                                 "workload", "mix", "get", 90, "set", 10, "load", "rate",
                                 run->offered_rate, "arrivals", "exponential", "connections", 16);
     run->load = json_pack("{s:i, s:i}", "tx_stamps_unmatched", 0, "timed_out", (int)run->timed_out);
-    if (run->timed_out)
+    if (run->timed_out) {
         json_object_set_new(run->load, "reasons",
                             json_pack("[s]", "some requests had to wait for a connection"));
+        fixture_setup(run->experiment);
+    }
     run->capture = json_pack("{s:s, s:i, s:i}", "backend", "events", "events", 812345, "dropped",
                              (int)run->dropped_events);
     run->facts = json_pack("{s:{s:s, s:i}}", "server", "kernel", "6.18.0", "cores", 4);

@@ -50,6 +50,8 @@ for variant in usual large everything odd no-causes no-verdict empty; do
     open_page "$folder/$variant-driven.html" "" >"$folder/dom" || { echo "FAIL  $variant: the browser failed"; cat "$folder/stderr"; exit 1; }
     expect "$variant: the page became ready" 'data-ready="yes"'
     expect "$variant: the driver ran to its end" 'driver: done'
+    [ $variant != odd ] || expect "odd: what was not set" 'no: No such file or directory'
+    [ $variant != odd ] || expect "odd: the neighbour's load" '4,999/s'
     no_errors "$variant"
     grep -o '\[ok\].*' "$folder/dom" | sed "s/^\[ok\]/ok    $variant:/"
 done
