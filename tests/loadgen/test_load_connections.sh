@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# Many connections: all come about, all are used, every request has its stamps; and what is said
-# when there are no local ports for so many.
+# Many connections: all come about, all are used, every request is accounted for and has its stamps;
+# and what is said when there are no local ports for so many.
 set -u
 taillight=${BUILD:-build}/taillight
 connections=${CONNECTIONS:-1000}
 rate=${RATE:-10k}
+may_lag=${MAY_LAG:-} # a rate that the server, or a busy machine, need not keep up with
 command -v memcached >/dev/null || { echo 'memcached is not installed'; exit 77; }
 [ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null || { echo 'needs root, for a network namespace'; exit 77; }
 ulimit -n $((2 * connections + 200)) 2>/dev/null || ulimit -n "$(ulimit -Hn)"
@@ -14,7 +15,7 @@ ulimit -n $((2 * connections + 200)) 2>/dev/null || ulimit -n "$(ulimit -Hn)"
 dir=$(mktemp -d /tmp/test-load-connections-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 
-TAILLIGHT=$taillight DIR=$dir CONNECTIONS=$connections RATE=$rate unshare -n bash -u -s <<'END'
+TAILLIGHT=$taillight DIR=$dir CONNECTIONS=$connections RATE=$rate MAY_LAG=$may_lag unshare -n bash -u -s <<'END'
 fail() {
     echo "FAIL: $*"
     cat "$DIR/err"
@@ -33,7 +34,15 @@ done
 "$TAILLIGHT" load --server 127.0.0.1:23950 --rate "$RATE" --duration 1s --connections "$CONNECTIONS" \
     --stamps sw --json --quiet --samples "$DIR/logs" >"$DIR/out" 2>"$DIR/err"
 case $? in 0 | 4) ;; *) fail 'many connections' ;; esac
-[ "$(value answered)" = "$(value scheduled)" ] || fail "$(value answered) of $(value scheduled) answered"
+ways="$(value answered) answered, $(value unsent) unsent, $(value timed_out) timed out, $(value lost) lost"
+[ $(($(value answered) + $(value unsent) + $(value timed_out) + $(value lost))) = "$(value scheduled)" ] ||
+    fail "of $(value scheduled): $ways"
+[ "$MAY_LAG" ] || [ "$(value answered)" = "$(value scheduled)" ] || fail "of $(value scheduled): $ways"
+achieved=$(value achieved_rate) offered=$(value offered_rate)
+[ ! "$MAY_LAG" ] || awk "BEGIN {exit !($achieved >= 0.95 * $offered)}" || {
+    echo "this machine is too busy for $offered requests/s: $ways at $achieved/s"
+    exit 77
+}
 [ "$(value connections_ended)" = 0 ] || fail "$(value connections_ended) connections ended"
 python3 - "$DIR/logs" "$CONNECTIONS" "$(value scheduled)" <<'PY' || fail 'the logs'
 import struct, sys
@@ -43,6 +52,8 @@ samples = open(folder + "/samples.tlog", "rb").read()[128:]
 assert len(connections) // 64 == at_once, len(connections) // 64
 used, unstamped = {}, 0
 for at in range(0, len(samples), 96):
+    if not struct.unpack_from("<Q", samples, at + 24)[0]:
+        continue  # not answered
     used[struct.unpack_from("<I", samples, at + 80)[0]] = 1
     unstamped += 0 in struct.unpack_from("<QQ", samples, at + 32)
 # Each its turn.
@@ -54,5 +65,5 @@ echo '30000 30099' >/proc/sys/net/ipv4/ip_local_port_range
 "$TAILLIGHT" load --server 127.0.0.1:23950 --rate 1k --duration 1s --connections 200 >"$DIR/out" 2>"$DIR/err"
 [ $? = 1 ] || fail 'connections without ports'
 grep -q 'no local port is left.*ip_local_port_range' "$DIR/err" || fail 'it does not say what to do'
-echo "$CONNECTIONS connections: every request answered, with both stamps"
+echo "$CONNECTIONS connections, $achieved of $offered requests/s: $ways; with both stamps"
 END
