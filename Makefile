@@ -161,6 +161,7 @@ bench: deps-check
 	$(Q)tests/run_benches.sh $(BUILD) $(BENCH)
 
 # Fuzzers need the whole library instrumented, so it is built again by clang in a folder of its own.
+# Words that an input is made of stand in fuzz_*.dict beside the fuzzer.
 FUZZ_SECONDS ?= 30
 fuzz:
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzzers-run
@@ -168,7 +169,8 @@ fuzz:
 .PHONY: fuzzers-run
 fuzzers-run: $(fuzzers)
 	$(Q)for fuzzer in $(fuzzers); do echo "  FUZZ  $$fuzzer"; mkdir -p $$fuzzer.corpus; \
-	    $$fuzzer -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
+	    words=$${fuzzer#$(BUILD)/}.dict; [ -f $$words ] && words=-dict=$$words || words=; \
+	    $$fuzzer $$words -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
 	        -artifact_prefix=$$fuzzer- $$fuzzer.corpus || exit 1; done
 
 $(fuzzers): $(BUILD)/%: %.c $(library)
