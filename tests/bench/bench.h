@@ -168,6 +168,22 @@ static inline double bench_quantile(const struct bench_metrics *metrics, double 
     return NAN;
 }
 
+// The value that a metric got last; NaN when it has none.
+static inline double bench_latest(const struct bench_metrics *metrics, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static inline double bench_latest(const struct bench_metrics *metrics, const char *format, ...)
+{
+    char name[80];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, sizeof name, format, arguments);
+    va_end(arguments);
+    for (int i = 0; i < metrics->count; i++)
+        if (strcmp(metrics->items[i].name, name) == 0 && metrics->items[i].count)
+            return metrics->items[i].values[metrics->items[i].count - 1];
+    return NAN;
+}
+
 #define bench_median(metrics, ...) bench_quantile(metrics, 0.5, __VA_ARGS__)
 
 static inline void bench_write(const struct bench_metrics *metrics, const char *name)
