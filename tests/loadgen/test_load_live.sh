@@ -61,7 +61,7 @@ seen=$(tr '\r' '\n' <"$dir/out" | grep -cE "$line the end of 1.5 s")
 [ "$seen" -ge 2 ] || fail "the line was shown $seen times"
 tr '\r' '\n' <"$dir/out" | grep -qE '^verdict: ' || fail 'no result behind the line'
 
-on_terminal 0 "${load[@]}" --rate 2k --target p50 --ci 1ns --max-duration 2500ms
+on_terminal 0 "${load[@]}" --rate 2k --target p50 --ci 1ns --max-duration 1500ms
 tr '\r' '\n' <"$dir/out" | grep -qE "$line (the load to be as asked for|the interval of p50)" ||
     fail 'what the method waits for'
 

@@ -47,7 +47,7 @@ refused '--out needs --sweep or --slo' --rate 1k --out "$dir/s"
 # whoever else runs here may keep the client from sending.
 who() { jq -r "[.points[] | select(.rate == $1) | .saturated.who] | first" "$dir/out"; }
 for try in 1 2 3; do
-    load --sweep 2k:26k:6k --duration 500ms --timeout 200ms --json --out "$dir/sweep"
+    load --sweep 8k:26k:6k --duration 500ms --timeout 200ms --json --out "$dir/sweep"
     status=$?
     [ $status -eq 0 ] || [ $status -eq 4 ] || fail "sweep: exit $status"
     cmp -s <(jq -S . "$dir/out") <(jq -S . "$dir/sweep/sweep.json") ||
