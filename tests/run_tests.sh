@@ -2,17 +2,19 @@
 # Runs every test under BUILD and tests/*/test_*.sh, one after the other: the machine's cores are
 # part of what the end-to-end tests measure. Exit 77 of a test is a skip, with its reason as the
 # last line it printed. TAILLIGHT_NO_SKIP=1 turns skips into failures; TAILLIGHT_LONG=1 adds the
-# long tests (test_long_*); TEST=pattern picks by name.
+# long tests (test_long_*); TEST=pattern picks by name. A test has five minutes, or what its script's
+# line "# Time limit: N s" says, or TEST_TIMEOUT seconds.
 set -u
 build=${1:?usage: run_tests.sh BUILD}
 export BUILD="$build"
 passed=0 failed=0 skipped=0
 run() {
-    local name=$1 log started seconds status
+    local name=$1 log started seconds status limit=
     shift
     log=$(mktemp)
+    case "$name" in *.sh) limit=$(sed -n 's/^# Time limit: \([0-9]*\) s$/\1/p' "$name") ;; esac
     started=$(date +%s%N)
-    timeout "${TEST_TIMEOUT:-300}" "$@" >"$log" 2>&1 </dev/null
+    timeout "${TEST_TIMEOUT:-${limit:-300}}" "$@" >"$log" 2>&1 </dev/null
     status=$?
     seconds=$(((($(date +%s%N) - started) / 10000000)))
     seconds=$(printf '%d.%02d' $((seconds / 100)) $((seconds % 100)))
