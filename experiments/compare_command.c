@@ -8,10 +8,12 @@
 #include "analysis/slice_options.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "experiments/compare_sets.h"
 
 struct compare_options {
     struct slice_options slices;
-    const char *output;
+    const char *output, *gates;
+    struct gate_report_options report;
     bool json, quiet;
 };
 
@@ -19,6 +21,9 @@ static const struct option_spec options[] = {
     SLICE_OPTIONS(struct compare_options, slices),
     OPTION_STRING("output", 'o', "FILE", struct compare_options, output,
                   "write the comparison's page there"),
+    OPTION_STRING("gates", 'g', "FILE", struct compare_options, gates,
+                  "judge the gates of this file (those of the candidate's experiment)"),
+    GATE_REPORT_OPTIONS(struct compare_options, report),
     OPTION_FLAG("json", 0, struct compare_options, json,
                 "print the comparison as one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct compare_options, quiet, "no progress on stderr"),
@@ -29,10 +34,11 @@ static const struct command_usage usage = {
     .name = "compare",
     .arguments = "BASE CANDIDATE [options]",
     .summary = "What changed between two runs, by how much, because of what.",
-    .details = "Both are run folders. The messages of a slice of the one are compared with those "
-               "of the same slice of\nthe other; without --slice the slowest percent (p99-100) and "
-               "the ordinary ones (p45-55).\nExit code 4: nothing could be compared, and the "
-               "reason is stated.",
+    .details = "Both are run folders, or folders of repetitions. Of two runs, the messages of a "
+               "slice of the one are\ncompared with those of the same slice of the other; without "
+               "--slice the slowest percent (p99-100)\nand the ordinary ones (p45-55). Of "
+               "repetitions, each percentile with its interval, and its causes.\nExit codes: 3 a "
+               "gate failed; 4 a gate is inconclusive, or nothing could be compared (and why).",
     .options = options,
 };
 
@@ -68,9 +74,8 @@ static int take_run(const char *run_dir, const struct diagnosis_slice_array *sli
     return result;
 }
 
-static int print_json(const struct run_comparison *comparison, struct error *err)
+static int print_json(json_t *document, struct error *err)
 {
-    json_t *document = run_comparison_json(comparison);
     bool printed = document &&
                    json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 &&
                    putchar('\n') != EOF;
@@ -78,8 +83,8 @@ static int print_json(const struct run_comparison *comparison, struct error *err
     return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the comparison");
 }
 
-static int compare(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
-                   struct error *err)
+static int compare_runs(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
+                        json_t **document, struct error *err)
 {
     struct diagnosis_slice_array slices = {0};
     struct run_comparison comparison = {0};
@@ -91,7 +96,7 @@ static int compare(char *const folders[COMPARE_SIDES], const struct compare_opti
     if (result == 0 && chosen->output)
         result = report_compare_html(&comparison, chosen->output, err);
     if (result == 0 && chosen->json)
-        result = print_json(&comparison, err);
+        *document = run_comparison_json(&comparison);
     else if (result == 0)
         report_compare_text(&comparison, stdout);
     if (result == 0 && chosen->output && !chosen->json)
@@ -102,6 +107,77 @@ static int compare(char *const folders[COMPARE_SIDES], const struct compare_opti
     run_comparison_free(&comparison);
     array_free(&slices);
     return result < 0 ? result : available ? 0 : ERROR_INCONCLUSIVE;
+}
+
+// Sets of runs: no page, and one slice, for the gates of causes.
+static int check_sets_options(const struct compare_options *chosen,
+                              const struct diagnosis_slice_array *slices, struct error *err)
+{
+    if (chosen->output)
+        return error_set(err, ERROR_INPUT,
+                         "--output: the page shows two runs; name one of each side's repetitions, "
+                         "e.g. BASE/repetition-1");
+    if (slices->count > 1 || chosen->slices.messages.count || chosen->slices.from_ns ||
+        chosen->slices.to_ns)
+        return error_set(err, ERROR_INPUT,
+                         "repetitions are compared whole: --slice once at most, no --message, "
+                         "--from or --to");
+    return 0;
+}
+
+static int compare_repetitions(char *const folders[COMPARE_SIDES],
+                               const struct compare_options *chosen, const struct gate_array *gates,
+                               json_t **document, struct error *err)
+{
+    struct diagnosis_slice_array slices = {0};
+    int result = slice_options_read(&chosen->slices, &slices, err);
+    if (result == 0)
+        result = check_sets_options(chosen, &slices, err);
+    const struct compare_sets_options sets = {.slice = slices.count ? slices.items : NULL,
+                                              .report = chosen->report,
+                                              .json = chosen->json,
+                                              .quiet = chosen->quiet};
+    if (result == 0)
+        result = compare_sets(folders, gates, &sets, document, err);
+    array_free(&slices);
+    return result;
+}
+
+// Two runs with gates: the gates say how it ends, the comparison of the runs what changed.
+static int judge_runs(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
+                      const struct gate_array *gates, json_t *document, struct error *err)
+{
+    json_t *judged = NULL;
+    const struct compare_sets_options sets = {
+        .report = chosen->report, .json = chosen->json, .quiet = chosen->quiet, .gates_only = true};
+    int result = compare_sets(folders, gates, &sets, &judged, err);
+    if (judged && json_object_update(document, judged) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for the gates");
+    json_decref(judged);
+    return result;
+}
+
+static int compare(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
+                   struct error *err)
+{
+    struct gate_array gates = {0};
+    json_t *document = NULL;
+    int result = compare_sets_gates(chosen->gates, folders[COMPARE_CANDIDATE], &gates, err);
+    bool single =
+        run_set_is_run(folders[COMPARE_BASE]) && run_set_is_run(folders[COMPARE_CANDIDATE]);
+    if (result == 0 && !single)
+        result = compare_repetitions(folders, chosen, &gates, &document, err);
+    else if (result == 0)
+        result = compare_runs(folders, chosen, &document, err);
+    if (single && result >= 0 && gates.count)
+        result = judge_runs(folders, chosen, &gates, document, err);
+    array_free(&gates);
+    if (result < 0 || !chosen->json) {
+        json_decref(document);
+        return result;
+    }
+    int printed = print_json(document, err);
+    return printed < 0 ? printed : result;
 }
 
 int compare_command(int argc, char **argv)

@@ -199,6 +199,9 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
                          results, err);
     if (result == 0)
         result = finish(&series, experiment, results, err);
+    if (result == 0)
+        result =
+            gate_report_run(results->gates, experiment, &series.folder, settings->progress, err);
     *available = series.available;
     array_free(&series.repetitions);
     array_free(&series.latencies);

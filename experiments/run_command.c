@@ -13,6 +13,7 @@
 
 struct run_options {
     const char *out;
+    struct gate_report_options report;
     bool check, json, quiet;
 };
 
@@ -21,6 +22,7 @@ static const struct option_spec options[] = {
                 "validate the file and print what a run would do; run nothing"),
     OPTION_STRING("out", 'o', "DIR", struct run_options, out,
                   "the run folder, new or empty (runs/NAME-TIME)"),
+    GATE_REPORT_OPTIONS(struct run_options, report),
     OPTION_FLAG("json", 0, struct run_options, json,
                 "print the summary as one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct run_options, quiet,
@@ -35,7 +37,7 @@ static const struct command_usage usage = {
     .details = "experiments/quickstart.yaml is an example that explains itself. Everything a run "
                "leaves is in its\nfolder; what it starts or changes is ended and undone however it "
                "ends.\nExit codes: 0 done; 1 failed; 2 something is wrong with the file or the "
-               "options; 4 no verdict (N/A).",
+               "options; 3 a gate failed;\n4 no verdict (N/A), or a gate is inconclusive.",
     .options = options,
 };
 
@@ -65,22 +67,29 @@ static int run_one(struct experiment *experiment, const struct run_settings *set
     int result = run_experiment(experiment, settings, &outcome, err);
     if (result == 0)
         result = run_results_write(&outcome.folder, results, available, err);
+    if (result == 0)
+        result =
+            gate_report_run(results->gates, experiment, &outcome.folder, settings->progress, err);
     progress_end(settings->progress);
     run_outcome_free(&outcome);
     return result;
 }
 
 static int run(struct experiment_set *set, const struct run_options *o, bool *available,
-               struct error *err)
+               struct gate_report *gates, struct error *err)
 {
     struct progress progress;
     progress_init(&progress, o->quiet);
     const struct run_settings settings = {.folder = o->out, .progress = &progress};
     const struct run_results_settings results = {
-        .json = o->json, .quiet = o->quiet, .progress = &progress};
-    if (set->items[0].configuration[0])
-        return matrix_run(set, run_one, &settings, &results, available, err);
-    return run_one(&set->items[0], &settings, &results, available, err);
+        .json = o->json, .quiet = o->quiet, .progress = &progress, .gates = gates};
+    int result = set->items[0].configuration[0]
+                     ? matrix_run(set, run_one, &settings, &results, available, err)
+                     : run_one(&set->items[0], &settings, &results, available, err);
+    if (result < 0)
+        return result;
+    FILE *words = o->quiet ? NULL : o->json ? stderr : stdout;
+    return gate_report_write(gates, &o->report, set->items[0].name, o->json, words, err);
 }
 
 int run_command(int argc, char **argv)
@@ -90,6 +99,7 @@ int run_command(int argc, char **argv)
     struct error err = {0};
     int positional;
     bool help, available = true;
+    struct gate_report gates = {.waiting = 0};
     if (options_parse(&usage, argc, argv, &values, &positional, &help, &err) < 0)
         return error_report(&err);
     if (help)
@@ -106,10 +116,11 @@ int run_command(int argc, char **argv)
     int code = 0;
     if (values.check)
         code = check(&set, values.json);
-    else if (run(&set, &values, &available, &err) < 0)
+    else if (run(&set, &values, &available, &gates, &err) < 0)
         code = error_report(&err);
-    else if (!available)
+    else if ((code = gate_results_exit_code(&gates.results)) == 0 && !available)
         code = ERROR_INCONCLUSIVE;
+    gate_report_free(&gates);
     experiment_set_free(&set);
     return code;
 }

@@ -9,12 +9,14 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "experiments/gate_report.h"
 #include "experiments/run_folder.h"
 
 struct run_results_settings {
-    bool json;   // summary.json's document on stdout instead of the summary in words
-    bool quiet;  // only the report's path
-    bool silent; // nothing at all
+    bool json;                 // summary.json's document on stdout instead of the summary in words
+    bool quiet;                // only the report's path
+    bool silent;               // nothing at all
+    struct gate_report *gates; // takes what the experiment's gates come to
     struct progress *progress;
 };
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/compare/gate_output.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "analysis/report/report_text.h"
+
+int gate_results_exit_code(const struct gate_result_array *results)
+{
+    int code = 0;
+    for (size_t i = 0; i < results->count; i++) {
+        if (results->items[i].outcome == GATE_FAILED)
+            return ERROR_GATE;
+        if (results->items[i].outcome == GATE_INCONCLUSIVE)
+            code = ERROR_INCONCLUSIVE;
+    }
+    return code;
+}
+
+void gate_results_text(const struct gate_result_array *results, FILE *out)
+{
+    char words[200], clean[700];
+    for (size_t i = 0; i < results->count; i++) {
+        const struct gate_result *result = &results->items[i];
+        fprintf(out, "gate %-12s ", gate_outcome_name(result->outcome));
+        gate_words(&result->gate, words, sizeof words);
+        fprintf(out, "%s: ", report_clean_text(words, false, clean, sizeof clean));
+        fprintf(out, "%s\n", report_clean_text(result->words, false, clean, sizeof clean));
+    }
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *gate_results_json(const struct gate_result_array *results)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < results->count; i++) {
+        const struct gate_result *result = &results->items[i];
+        const struct gate *gate = &result->gate;
+        bool share = gate->subject == GATE_PERCENTILE && gate->limit == GATE_MAX_INCREASE;
+        double unit = share ? 1 : 1000;
+        char words[200];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "gate",
+                            gate_words(gate, words, sizeof words), "outcome",
+                            gate_outcome_name(result->outcome), "words", result->words, "unit",
+                            share ? "share" : "us", "limit", number(gate->value / unit), "value",
+                            number(result->value / unit), "low", number(result->low / unit), "high",
+                            number(result->high / unit)));
+    }
+    return list;
+}
+
+static void write_xml(const char *text, FILE *out)
+{
+    char clean[700];
+    for (const char *at = report_clean_text(text, false, clean, sizeof clean); *at; at++) {
+        const char *entity = *at == '&'   ? "&amp;"
+                             : *at == '<' ? "&lt;"
+                             : *at == '>' ? "&gt;"
+                             : *at == '"' ? "&quot;"
+                                          : NULL;
+        if (entity)
+            fputs(entity, out);
+        else
+            fputc(*at, out);
+    }
+}
+
+void gate_results_junit(const struct gate_result_array *results, const char *suite, FILE *out)
+{
+    size_t counts[3] = {0};
+    char words[200];
+    for (size_t i = 0; i < results->count; i++)
+        counts[results->items[i].outcome]++;
+    fprintf(out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+            "  <testsuite name=\"taillight\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\">\n",
+            results->count, counts[GATE_FAILED], counts[GATE_INCONCLUSIVE]);
+    for (size_t i = 0; i < results->count; i++) {
+        const struct gate_result *result = &results->items[i];
+        const char *element = result->outcome == GATE_FAILED         ? "failure"
+                              : result->outcome == GATE_INCONCLUSIVE ? "error"
+                                                                     : "system-out";
+        fputs("    <testcase classname=\"", out);
+        write_xml(suite, out);
+        fputs("\" name=\"", out);
+        write_xml(gate_words(&result->gate, words, sizeof words), out);
+        fprintf(out, "\">\n      <%s%s", element,
+                result->outcome == GATE_PASSED ? ">" : " message=\"");
+        write_xml(result->words, out);
+        if (result->outcome == GATE_PASSED)
+            fprintf(out, "</%s>\n    </testcase>\n", element);
+        else
+            fprintf(out, "\" type=\"%s\"/>\n    </testcase>\n", gate_outcome_name(result->outcome));
+    }
+    fputs("  </testsuite>\n</testsuites>\n", out);
+}
+
+// Of a workflow command; `properties` end at a colon or a comma as well.
+static void write_escaped(const char *text, bool property, FILE *out)
+{
+    for (; *text; text++)
+        if (*text == '%' || *text == '\r' || *text == '\n' ||
+            (property && (*text == ':' || *text == ',')))
+            fprintf(out, "%%%02X", (unsigned)*text);
+        else
+            fputc(*text, out);
+}
+
+void gate_results_annotations(const struct gate_result_array *results, FILE *out)
+{
+    char words[200];
+    for (size_t i = 0; i < results->count; i++) {
+        const struct gate_result *result = &results->items[i];
+        if (result->outcome == GATE_PASSED)
+            continue;
+        fprintf(out, "::%s title=", result->outcome == GATE_FAILED ? "error" : "warning");
+        write_escaped(gate_words(&result->gate, words, sizeof words), true, out);
+        fprintf(out, " %s::", gate_outcome_name(result->outcome));
+        write_escaped(result->words, false, out);
+        fputc('\n', out);
+    }
+}

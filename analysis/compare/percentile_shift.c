@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/compare/percentile_shift.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/quantile.h"
+
+// Requests beyond a percentile that it takes to speak of its scatter.
+enum { BINS_PER_OCTAVE = 256, LEAST_BEYOND = 10 };
+
+struct latency_set {
+    size_t runs, count;
+    double *sorted;     // of all runs
+    double *run_sorted; // run after run
+    size_t *run_begin;  // where a run's are; one more than runs
+    double lowest;      // log2 of the first bin's low edge
+    unsigned bins;      // the last holds the unanswered
+    uint32_t *up_to;    // [run][block][bin]: requests in this bin and all below
+};
+
+struct figure_context {
+    const struct latency_set *set;
+    double quantile;
+};
+
+static unsigned bin_of(const struct latency_set *set, double ns)
+{
+    if (isinf(ns))
+        return set->bins - 1;
+    double bin = (log2(fmax(ns, 1)) - set->lowest) * BINS_PER_OCTAVE;
+    return bin < 0 ? 0 : (unsigned)bin;
+}
+
+static void range(const struct latency_set *set, double *low, double *high)
+{
+    size_t last = set->count;
+    while (last > 0 && isinf(set->sorted[last - 1]))
+        last--;
+    *low = last ? fmax(set->sorted[0], 1) : 1;
+    *high = last ? fmax(set->sorted[last - 1], 1) : 1;
+}
+
+static int count_blocks(struct latency_set *set, const struct latency_run_array *runs)
+{
+    double low, high;
+    range(set, &low, &high);
+    set->lowest = floor(log2(low));
+    set->bins = (unsigned)((log2(high) - set->lowest) * BINS_PER_OCTAVE) + 2;
+    set->up_to = calloc(set->runs * RESAMPLE_BLOCKS * set->bins, sizeof *set->up_to);
+    if (!set->up_to)
+        return -1;
+    for (size_t r = 0; r < set->runs; r++)
+        for (size_t i = 0; i < runs->items[r].count; i++) {
+            size_t block = i * RESAMPLE_BLOCKS / runs->items[r].count;
+            uint32_t *bins = set->up_to + (r * RESAMPLE_BLOCKS + block) * set->bins;
+            bins[bin_of(set, runs->items[r].items[i])]++;
+        }
+    for (size_t block = 0; block < set->runs * RESAMPLE_BLOCKS; block++)
+        for (unsigned bin = 1; bin < set->bins; bin++)
+            set->up_to[block * set->bins + bin] += set->up_to[block * set->bins + bin - 1];
+    return 0;
+}
+
+int latency_set_make(const struct latency_run_array *runs, struct latency_set **out,
+                     struct error *err)
+{
+    struct latency_set *set = *out = calloc(1, sizeof *set);
+    if (!set)
+        return error_set(err, ERROR_FAILED, "out of memory for latencies");
+    set->runs = runs->count;
+    for (size_t r = 0; r < runs->count; r++) {
+        if (runs->items[r].count == 0)
+            return error_set(err, ERROR_INPUT, "run %zu has not one request", r + 1);
+        set->count += runs->items[r].count;
+    }
+    set->sorted = malloc(set->count * sizeof *set->sorted);
+    set->run_sorted = malloc(set->count * sizeof *set->run_sorted);
+    set->run_begin = calloc(runs->count + 1, sizeof *set->run_begin);
+    if (!set->sorted || !set->run_sorted || !set->run_begin)
+        return error_set(err, ERROR_FAILED, "out of memory for %zu latencies", set->count);
+    for (size_t r = 0; r < runs->count; r++) {
+        double *to = set->run_sorted + set->run_begin[r];
+        memcpy(to, runs->items[r].items, runs->items[r].count * sizeof *to);
+        quantile_sort(to, runs->items[r].count);
+        set->run_begin[r + 1] = set->run_begin[r] + runs->items[r].count;
+    }
+    memcpy(set->sorted, set->run_sorted, set->count * sizeof *set->sorted);
+    quantile_sort(set->sorted, set->count);
+    if (count_blocks(set, runs) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for %zu latencies", set->count);
+    return 0;
+}
+
+void latency_set_free(struct latency_set *set)
+{
+    if (!set)
+        return;
+    free(set->sorted);
+    free(set->run_sorted);
+    free(set->run_begin);
+    free(set->up_to);
+    free(set);
+}
+
+static double weighted_up_to(const struct latency_set *set, const uint16_t *weights, unsigned bin)
+{
+    double sum = 0;
+    for (size_t block = 0; block < set->runs * RESAMPLE_BLOCKS; block++)
+        if (weights[block])
+            sum += weights[block] * (double)set->up_to[block * set->bins + bin];
+    return sum;
+}
+
+// The natural logarithm of the weighted percentile.
+static double log_percentile(const void *context, const uint16_t *weights)
+{
+    const struct figure_context *figure = context;
+    const struct latency_set *set = figure->set;
+    double rank = figure->quantile * weighted_up_to(set, weights, set->bins - 1);
+    unsigned low = 0, high = set->bins - 1; // the first bin that reaches the rank
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (weighted_up_to(set, weights, middle) >= rank)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low == set->bins - 1)
+        return INFINITY;
+    double below = low ? weighted_up_to(set, weights, low - 1) : 0,
+           within = weighted_up_to(set, weights, low) - below;
+    double part = within > 0 ? (rank - below) / within : 0;
+    return (set->lowest + (low + part) / BINS_PER_OCTAVE) * M_LN2;
+}
+
+static bool in_every_run_never(const struct latency_set *set, double quantile)
+{
+    for (size_t r = 0; r < set->runs; r++)
+        if (isfinite(quantile_sorted(set->run_sorted + set->run_begin[r],
+                                     set->run_begin[r + 1] - set->run_begin[r], quantile)))
+            return false;
+    return true;
+}
+
+static int take_side(const struct latency_set *set, int side, double confidence,
+                     struct percentile_shift *out, struct error *err)
+{
+    const struct figure_context context = {set, out->quantile};
+    out->ns[side] = quantile_sorted(set->sorted, set->count, out->quantile);
+    out->never[side] = in_every_run_never(set, out->quantile);
+    if (resample_spread(log_percentile, &context, set->runs, &out->spread[side]) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory to resample %zu runs", set->runs);
+    double beyond = (double)set->count * (1 - out->quantile);
+    out->known &=
+        isfinite(out->ns[side]) && isfinite(out->spread[side].error) && beyond >= LEAST_BEYOND;
+    if (!out->known)
+        return 0;
+    struct resample_interval interval =
+        resample_single(log(fmax(out->ns[side], 1)), &out->spread[side], confidence);
+    interval.low = exp(interval.low);
+    interval.high = exp(interval.high);
+    out->ns_interval[side] = interval;
+    return 0;
+}
+
+int percentile_of(const struct latency_set *set, double quantile, double confidence,
+                  struct percentile_shift *out, struct error *err)
+{
+    *out = (struct percentile_shift){
+        .quantile = quantile, .known = true, .shift = NAN, .ns = {NAN, NAN}};
+    return take_side(set, COMPARE_CANDIDATE, confidence, out, err);
+}
+
+struct resample_interval percentile_shift_interval(const struct percentile_shift *shift,
+                                                   double confidence)
+{
+    if (!shift->known)
+        return (struct resample_interval){.low = NAN, .high = NAN};
+    struct resample_interval interval =
+        resample_difference(log1p(shift->shift), &shift->spread[COMPARE_BASE],
+                            &shift->spread[COMPARE_CANDIDATE], confidence);
+    interval.low = expm1(interval.low);
+    interval.high = expm1(interval.high);
+    return interval;
+}
+
+int percentile_shift(const struct latency_set *const sides[COMPARE_SIDES], double quantile,
+                     double confidence, struct percentile_shift *out, struct error *err)
+{
+    int result = 0;
+    *out = (struct percentile_shift){.quantile = quantile, .known = true};
+    for (int side = 0; side < COMPARE_SIDES && result == 0; side++)
+        result = take_side(sides[side], side, confidence, out, err);
+    out->shift = out->ns[COMPARE_CANDIDATE] / fmax(out->ns[COMPARE_BASE], 1) - 1; // NaN: inf / inf
+    out->interval = percentile_shift_interval(out, confidence);
+    return result;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/compare/run_set.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4200, FILE_BYTES = PATH_BYTES + 32 };
+
+bool run_set_is_run(const char *path)
+{
+    char samples[FILE_BYTES];
+    snprintf(samples, sizeof samples, "%s/client/samples.tlog", path);
+    return access(samples, F_OK) == 0;
+}
+
+static char *repetition(const char *path, size_t index, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "%s/repetition-%zu", path, index + 1);
+    return out;
+}
+
+static size_t count_runs(const char *path)
+{
+    char folder[PATH_BYTES];
+    size_t count = 0;
+    if (run_set_is_run(path))
+        return 1;
+    while (run_set_is_run(repetition(path, count, folder, sizeof folder)))
+        count++;
+    return count;
+}
+
+char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes)
+{
+    if (!run_set_is_run(path))
+        return repetition(path, index, out, out_bytes);
+    snprintf(out, out_bytes, "%s", path);
+    return out;
+}
+
+static int take_latencies(struct run_set *set, const struct run_analysis *run, struct error *err)
+{
+    struct latency_run latencies = {0};
+    if (array_reserve(&latencies, run->lifetimes.count + 1) < 0 ||
+        array_push(&set->latencies, latencies) < 0) {
+        array_free(&latencies);
+        return error_set(err, ERROR_FAILED, "out of memory for %zu requests", run->lifetimes.count);
+    }
+    struct latency_run *all = &set->latencies.items[set->latencies.count - 1];
+    for (size_t i = 0; i < run->lifetimes.count; i++)
+        all->items[all->count++] = run->lifetimes.items[i].latency_ns;
+    return 0;
+}
+
+static void note_load(struct run_set *set, const json_t *load)
+{
+    const char *verdict = json_string_value(json_object_get(load, "verdict"));
+    if (!verdict || strcmp(verdict, "n/a") != 0)
+        return;
+    const char *reason = json_string_value(json_array_get(json_object_get(load, "reasons"), 0));
+    if (set->inconclusive++ == 0)
+        snprintf(set->reason, sizeof set->reason, "%s", reason ? reason : "no reason is given");
+}
+
+static int take_run(struct run_set *set, const char *folder,
+                    const struct diagnosis_slice_array *slices, struct progress *progress,
+                    struct error *err)
+{
+    struct run_analysis run;
+    int result = run_analyze(folder, slices->items, slices->count, NULL, progress, &run, err);
+    if (result < 0)
+        return result;
+    result = take_latencies(set, &run, err);
+    if (result == 0 && array_push(&set->profiles, (struct run_profile){0}) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for %s", folder);
+    if (result == 0)
+        result = run_profile_take(&run, &set->profiles.items[set->profiles.count - 1], err);
+    memcpy(set->name, run.name, sizeof set->name);
+    note_load(set, run.load);
+    run_analysis_free(&run);
+    return result;
+}
+
+int run_set_read(const char *path, const struct diagnosis_slice_array *slices,
+                 struct progress *progress, struct run_set *out, struct error *err)
+{
+    *out = (struct run_set){.offered_rate = 0};
+    snprintf(out->path, sizeof out->path, "%s", path);
+    size_t count = count_runs(path);
+    if (count == 0)
+        return error_set(err, ERROR_INPUT,
+                         "%s is neither a run folder (with client/samples.tlog) nor one of "
+                         "repetitions (with repetition-1)",
+                         path);
+    int result = 0;
+    for (size_t i = 0; i < count && result == 0; i++) {
+        char folder[PATH_BYTES];
+        result =
+            take_run(out, run_set_folder(path, i, folder, sizeof folder), slices, progress, err);
+    }
+    for (size_t i = 0; i < out->profiles.count; i++)
+        out->offered_rate += out->profiles.items[i].offered_rate / (double)count;
+    return result;
+}
+
+void run_set_free(struct run_set *set)
+{
+    for (size_t i = 0; i < set->latencies.count; i++)
+        array_free(&set->latencies.items[i]);
+    for (size_t i = 0; i < set->profiles.count; i++)
+        run_profile_free(&set->profiles.items[i]);
+    array_free(&set->latencies);
+    array_free(&set->profiles);
+}

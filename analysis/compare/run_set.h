@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// The runs of one build: a run folder, or the folder of an experiment's repetitions
+// (docs/formats.md: repetition-1, repetition-2, ...), read for a comparison.
+#ifndef ANALYSIS_COMPARE_RUN_SET_H
+#define ANALYSIS_COMPARE_RUN_SET_H
+
+#include "analysis/compare/percentile_shift.h"
+#include "analysis/run/run_compare.h"
+#include "base/progress.h"
+
+struct run_profile_array ARRAY_OF(struct run_profile);
+
+struct run_set {
+    char path[4096];
+    char name[128];                     // of the experiment
+    struct latency_run_array latencies; // one per run
+    struct run_profile_array profiles;  // the same; their slices are those asked for
+    double offered_rate;                // mean over the runs
+    size_t inconclusive;                // runs whose load was
+    char reason[200];                   // of the first of them
+};
+
+// A run's own folder, not one of repetitions.
+bool run_set_is_run(const char *path);
+
+// The folder of one of them, from 0.
+char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes);
+
+// Analyses one run after the other, so that one at a time is in memory. Not a run or damaged:
+// ERROR_INPUT that names the folder. The caller frees either way.
+int run_set_read(const char *path, const struct diagnosis_slice_array *slices,
+                 struct progress *progress, struct run_set *out, struct error *err);
+void run_set_free(struct run_set *set);
+
+#endif

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// What the gates of `taillight run` and `taillight compare` came to, and where it goes: lines on
+// the terminal, JUnit XML, annotations of a build, the exit code.
+#ifndef EXPERIMENTS_GATE_REPORT_H
+#define EXPERIMENTS_GATE_REPORT_H
+
+#include "analysis/compare/gate_output.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "experiments/experiment.h"
+#include "experiments/run_folder.h"
+
+struct gate_report {
+    struct gate_result_array results;
+    size_t waiting; // gates of an increase, which a run alone cannot judge
+};
+
+struct gate_report_options {
+    const char *junit;
+    bool annotations;
+};
+
+// For the table of a command whose options struct holds a struct gate_report_options as `member`.
+#define GATE_REPORT_OPTIONS(type, member)                                                          \
+    OPTION_STRING("junit", 0, "FILE", type, member.junit,                                          \
+                  "write the gates there as JUnit XML, one test case each"),                       \
+        OPTION_FLAG("annotations", 0, type, member.annotations,                                    \
+                    "print failed gates as ::error and ::warning lines of GitHub Actions")
+
+// Judges what of the experiment's gates needs no base, from the folder of its run or repetitions;
+// writes gates.json (docs/gates.md) there and appends to the report. Nothing without gates.
+int gate_report_run(struct gate_report *report, const struct experiment *experiment,
+                    const struct run_folder *folder, struct progress *progress, struct error *err);
+
+// Prints the lines (out NULL: none) and writes what the options ask for. Annotations go to stdout,
+// with json to stderr.
+int gate_report_write(const struct gate_report *report, const struct gate_report_options *options,
+                      const char *suite, bool json, FILE *out, struct error *err);
+void gate_report_free(struct gate_report *report);
+
+#endif

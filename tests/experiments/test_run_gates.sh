@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Gates at the end of a run of repetitions and in a comparison: exit codes, what is said, JUnit XML,
+# annotations, gates.json.
+. "$(dirname "$0")/run_lib.sh"
+need_program jq jq
+need_program python3 python3
+need_program memcached memcached
+need_program ip iproute2
+unshare -n true 2>/dev/null || skip "network namespaces cannot be made here: it takes root"
+[ "$(nproc)" -ge 2 ] || skip "client and server need a core each; this machine has one for us"
+experiment "$work/gated.yaml" netns 1k 300ms <<EOF2
+servers: {cache: {kind: memcached, threads: 1}}
+capture: {backend: none}
+repetitions: {count: 3}
+gates:
+  - {percentile: p50, max: 1ns}
+  - {percentile: p25, max: 100s}
+  - {percentile: p50, max_increase: 5%}
+  - {cause: "application time (A)", max: 1us}
+EOF2
+"$taillight" run "$work/gated.yaml" --out "$work/run" --quiet --junit "$work/run.xml" --annotations >"$work/out" 2>"$work/run.err"
+[ $? = 3 ] || fail "a failed gate is not exit 3"
+grep -q '^::error title=p50 at most 1ns failed::' "$work/out" || fail "no annotation"
+jq -e '[.gates[].outcome] == ["failed", "passed", "inconclusive"]' "$work/run/gates.json" >/dev/null || fail "gates.json"
+python3 - "$work/run.xml" <<'EOF2' || fail "JUnit"
+import sys, xml.etree.ElementTree as tree
+suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
+assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+assert [case.get("classname") for case in suite] == ["test"] * 3
+assert suite.find("testcase/failure") is not None
+EOF2
+compare() { # EXIT MORE-OPTIONS...
+    local wanted=$1 status
+    shift
+    "$taillight" compare "$work/run" "$work/run" --quiet "$@" >"$work/out" 2>"$work/cmp.err"
+    status=$?
+    [ $status = "$wanted" ] || fail "exit $status instead of $wanted: compare $*"
+}
+# The candidate's own gates, with a base: the fourth is judged as well.
+compare 3 --json
+jq -e '.gates[0].outcome == "failed" and (.gates | length) == 4 and .base.runs == 3' "$work/out" >/dev/null || fail "the document"
+jq -e '[.percentiles[].change] | all(. == null or . == 0)' "$work/out" >/dev/null || fail "a run differs from itself"
+echo 'gates: [{percentile: p50, max: 100s}]' >"$work/gates.yaml"
+compare 0 --gates "$work/gates.yaml" --junit "$work/compare.xml"
+grep -q '^gate passed .*p50 at most 100s: ' "$work/out" || fail "the passed gate is not told"
+echo 'gates: [{cause: "yes (A)", max: 1us}]' >"$work/gates.yaml"
+compare 4 --gates "$work/gates.yaml" --annotations
+grep -q '^::warning title=yes (A) at most 1us inconclusive::' "$work/out" || fail "no warning"
+echo 'gates: [{percentile: p50, max: 100}]' >"$work/gates.yaml"
+compare 2 --gates "$work/gates.yaml"
+grep -q 'gates.yaml:1:32: max: ' "$work/cmp.err" || fail "a wrong gate is not placed"
+compare 2 --output "$work/page.html"
+"$taillight" compare "$work" "$work/run" >"$work/out" 2>"$work/cmp.err"
+[ $? = 2 ] && grep -q 'neither a run folder' "$work/cmp.err" || fail "a folder that is no run"
+# One run a side, with gates: the comparison of two runs, and the gates after it.
+echo 'gates: [{percentile: p50, max: 100s}, {percentile: p50, max_increase: 5%}]' >"$work/gates.yaml"
+"$taillight" compare "$work/run/repetition-1" "$work/run/repetition-2" --quiet --gates "$work/gates.yaml" >"$work/out" 2>"$work/cmp.err"
+[ $? = 4 ] && grep -q '^gate inconclusive p50 at most +5%.*takes at least two a side' "$work/out" || fail "one run a side"
+echo "gates: $(jq -c '[.gates[].outcome]' "$work/run/gates.json")"
