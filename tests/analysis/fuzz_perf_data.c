@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Any bytes as a perf.data: as they are when they begin like one, as a directory's two files when
-// they begin with 'D', otherwise as the records behind a sound header (so that a run without seeds
-// gets somewhere). Parsed, and everything that came out is used.
+// they begin with 'D', as one feature when they begin with 'F', otherwise as the records behind a
+// sound header (so that a run without seeds gets somewhere). Parsed, and everything that came out
+// is used.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -194,12 +195,28 @@ static void parse_records(const uint8_t *bytes, size_t count)
     free(maker.bytes);
 }
 
+static void parse_feature(const uint8_t *bytes, size_t count)
+{
+    struct maker maker = make_file();
+    const struct maker content = {.bytes = (uint8_t *)(uintptr_t)(bytes + 2), .count = count - 2};
+    make_file_end(&maker);
+    make_feature(&maker, bytes[1] % 32, &content);
+    uint8_t *exact = malloc(maker.count);
+    memcpy(exact, maker.bytes, maker.count);
+    const struct perf_input input = {"feature", exact, maker.count};
+    parse_and_use(&input, 1);
+    free(exact);
+    free(maker.bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     const struct perf_input whole = {"fuzz", bytes, count};
     if (count >= 4 && bytes[0] == 'D')
         parse_directory(bytes, count);
+    else if (count >= 2 && bytes[0] == 'F')
+        parse_feature(bytes, count);
     else if (count == 0 || bytes[0] == 'P')
         parse_and_use(&whole, 1);
     else
