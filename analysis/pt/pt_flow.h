@@ -38,7 +38,7 @@ struct pt_flow {
     bool at_start;        // `to` is the first instruction of its function
     bool unmarked;     // no packet was written for it, as for a direct call: it may have happened
                        // after the timing packet that follows the one of tsc
-    bool ahead;        // it happened before the packet of tsc, which what follows it need not have
+    bool ahead;        // it happened before the packet of tsc; so may have what follows it
     bool asynchronous; // DISABLE: between two instructions, by an interrupt
 };
 struct pt_flows ARRAY_OF(struct pt_flow);
@@ -68,11 +68,10 @@ struct pt_timing {
 // that the times before it were too late, they go back to it. Flows that share a time are spread
 // over that to the next packet by the instructions between them. Each may truly have happened
 // anywhere between the packet before its own (branches are reported in bunches, after the fact) and
-// the next: that is its error, together with what is not known of the times of these two:
-// - libipt counts cycles at a ratio that it keeps in 256ths and that a processor's ratio is near:
-// it
-//   is off by at most a 64th of the time since the last packet that tells it;
-// - cycles around a change of the ratio may have been at either one.
+// the next: that is its error, together with what is not known of the times of these two.
+// libipt counts cycles at a ratio that it keeps in 256ths and that the processor's is near, and so
+// is off by at most a 64th of the time since the last packet that tells it; and cycles around a
+// change of the ratio may have been at either one.
 enum { PT_CYCLE_ERROR_PART = 64 };
 void pt_flows_interpolate(struct pt_flows *flows, const struct pt_timing *timing,
                           struct pt_ratio_changes *changes);
