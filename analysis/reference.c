@@ -12,9 +12,9 @@ enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 20 * REFERENCE_SAMPLE };
 #define BAND_LOW  0.4
 #define BAND_HIGH 0.6
 
-struct ranked {
-    uint64_t lifetime;
+struct ranked { // of a million messages: kept small
     double latency_ns;
+    uint32_t lifetime;
     uint32_t operation;
 };
 
@@ -235,7 +235,7 @@ static struct ranked *rank(const struct lifetime *lifetimes, enum lifetime_part 
     struct ranked *ranked = malloc((count ? count : 1) * sizeof *ranked);
     for (size_t i = 0; ranked && i < count; i++) {
         const struct lifetime *life = &lifetimes[candidates[i]];
-        ranked[i] = (struct ranked){.lifetime = candidates[i],
+        ranked[i] = (struct ranked){.lifetime = (uint32_t)candidates[i],
                                     .latency_ns = lifetime_part_ns(life, part),
                                     .operation = kind_of(life)};
     }
