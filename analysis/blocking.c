@@ -92,6 +92,19 @@ static struct decomposer_calls *calls_at(struct decomposer *decomposer, uint32_t
     return calls;
 }
 
+// What the shim's record of a call took, where no functions show it. Returns where the rest begins.
+static int64_t take_call_overhead(struct decomposer *decomposer, int64_t begin_ns, int64_t exit_ns)
+{
+    double cost = decomposer->in->overhead.call_ns;
+    if (cost <= 0 || decomposer->stack.count > 0)
+        return begin_ns;
+    int64_t until = earlier(begin_ns + (int64_t)cost, exit_ns);
+    if (until <= begin_ns)
+        return begin_ns;
+    decomposer_add(decomposer, COMPONENT_OVERHEAD_A, (double)(until - begin_ns));
+    return until;
+}
+
 void decompose_thread_time(struct decomposer *decomposer, const struct lifetime *life,
                            uint32_t thread, int64_t begin_ns, int64_t end_ns)
 {
@@ -112,6 +125,8 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
     for (size_t i = next - 1; i < count && begin_ns < end_ns; i++) {
         uint32_t call = (uint32_t)(calls + i - all->items);
         int64_t exit = earlier(calls[i].exit_ns, end_ns);
+        if (calls[i].entry_ns >= begin_ns)
+            begin_ns = take_call_overhead(decomposer, begin_ns, exit);
         give(decomposer, life, thread, owner_of_call(life, all, call), begin_ns, exit);
         if (exit > begin_ns)
             begin_ns = exit;

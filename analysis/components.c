@@ -39,6 +39,10 @@ static const struct component fixed_components[FIXED_COMPONENTS] = {
                                 "server stack"},
     [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false, false,
                              "lost records"},
+    [COMPONENT_OVERHEAD_R] = {"taillight overhead", ROLE_R, CAUSE_CONTEXT, true, false,
+                              "Taillight itself"},
+    [COMPONENT_OVERHEAD_A] = {"taillight overhead", ROLE_A, CAUSE_CONTEXT, true, false,
+                              "Taillight itself"},
 };
 
 enum { KINDS = 8, CORE_ROLES = 2 }; // enum span_kind, and R or A

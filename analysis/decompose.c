@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/decompose_walk.h"
 #include "analysis/pauses.h"
-
-enum { SOFTIRQ_NET_RX = 3 }; // include/linux/interrupt.h
 
 void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,
                      struct component_table *table)
@@ -54,160 +53,55 @@ void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int6
                        begin_ns, end_ns, share, stack->context_begin_ns) < 0)
         decomposer->out_of_memory = true;
 }
-
-// What the visitors below need to know of the message and of the piece before.
-struct walk {
-    struct decomposer *decomposer;
-    const struct lifetime *life;
-    const struct core_timeline *core;
-    enum core_role role;
-    // Role R.
-    bool receiving;          // receive processing has begun
-    int64_t last_handoff_ns; // of other data on that core before this message's
-    // Role A.
-    uint32_t thread;             // that has the message now
-    int64_t runnable_since_ns;   // when the thread was woken, INT64_MAX: not
-    bool replied;                // after the application's send call began
-    bool moved;                  // it waits on another core than it ran on
-    const struct span *receiver; // the receive processing at hand
-};
-
-static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
-{
-    size_t low = 0, high = in->application_thread_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (in->application_threads[middle] == thread)
-            return true;
-        if (in->application_threads[middle] < thread)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
-}
-
-// A thread's application, where there are several; the message's own for every thread of the server
-// where there is one; else NO_APPLICATION.
-static uint32_t application_of(const struct walk *walk, uint32_t thread)
-{
-    const struct diagnosis_input *in = walk->decomposer->in;
-    if (in->applications && in->applications->items.count > 1)
-        return application_of_thread(in->applications, thread);
-    return is_server_thread(in, thread) ? walk->life->application : NO_APPLICATION;
-}
-
-// The context of a piece: its innermost span that is no function. Interrupts too short to be told
-// apart count as the context they interrupted. What functions it was in goes to the decomposer.
-static const struct span *context_of_piece(struct walk *walk, const struct span *const *open,
-                                           unsigned depth)
-{
-    struct decomposer *decomposer = walk->decomposer;
-    unsigned above = depth; // where the next context begins, or the stack ends
-    for (unsigned at = depth; at-- > 0;) {
-        const struct span *span = open[at];
-        if (span->kind == SPAN_FUNCTION)
-            continue;
-        if (at == 0 || span->kind == SPAN_UNKNOWN ||
-            (double)(span->end_ns - span->begin_ns) >= decomposer->in->granularity_ns) {
-            decomposer->stack = (struct decomposer_stack){.functions = open + at + 1,
-                                                          .count = above - at - 1,
-                                                          .context_begin_ns = span->begin_ns};
-            return span;
-        }
-        above = at;
-    }
-    decomposer->stack = (struct decomposer_stack){0};
-    return NULL;
-}
-
-static bool is_receive_processing(const struct walk *walk, const struct span *context)
-{
-    if (context->kind == SPAN_SOFTIRQ)
-        return context->id == SOFTIRQ_NET_RX;
-    const char *name = walk->decomposer->in->server->names.items[context->name];
-    return context->kind == SPAN_TASK && strncmp(name, "ksoftirqd/", 10) == 0;
-}
-
-static void add(struct walk *walk, int64_t component, int64_t begin_ns, int64_t end_ns)
-{
-    if (end_ns > begin_ns)
-        decomposer_add_piece(walk->decomposer, component, begin_ns, end_ns, 1);
-}
-
-static void add_context(struct walk *walk, const struct span *context, int64_t begin_ns,
-                        int64_t end_ns)
-{
-    add(walk, component_of_context(walk->decomposer->table, context, walk->role), begin_ns, end_ns);
-}
-
-// Another application's time on the message's core.
-static void add_application(struct walk *walk, uint32_t application, int64_t begin_ns,
-                            int64_t end_ns)
-{
-    if (end_ns > begin_ns)
-        add(walk,
-            component_of_application(walk->decomposer->table, walk->decomposer->in->applications,
-                                     application, walk->role),
-            begin_ns, end_ns);
-}
-
-// Receive processing works for the hand-off that comes next: what it did for other applications is
-// theirs, the rest up to the last hand-off before end_ns is given to `rest`, as is all of it where
-// there is one application. Returns where that ends.
-static int64_t add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns,
-                           void rest(struct walk *walk, int64_t begin_ns, int64_t end_ns))
-{
-    const struct core_timeline *core = walk->core;
-    bool several = core->handoff_applications.count > 0;
-    for (size_t i = core_timeline_handoffs_before(core, begin_ns + 1);
-         several && i < core->handoffs.count && core->handoffs.items[i] <= end_ns; i++) {
-        uint32_t whose = core->handoff_applications.items[i];
-        int64_t until = core->handoffs.items[i];
-        if (whose == NO_APPLICATION || whose == walk->life->application)
-            rest(walk, begin_ns, until);
-        else
-            add_application(walk, whose, begin_ns, until);
-        begin_ns = until;
-    }
-    return begin_ns;
-}
-
 // --- role R: from M(n) to M(h) on the core that did the hand-off
-// -----------------------------------
+
+// The same for the message's own segment and hand-off.
+static int64_t take_packet_overhead(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+{
+    double cost = walk->decomposer->in->overhead.packet_ns;
+    if (cost <= 0 || walk->decomposer->stack.count > 0 ||
+        end_ns < walk->life->stamp_ns[STAMP_HANDOFF])
+        return begin_ns;
+    int64_t until = begin_ns + (int64_t)cost;
+    until = until < end_ns ? until : end_ns;
+    decomposer_add(walk->decomposer, COMPONENT_OVERHEAD_R, (double)(until - begin_ns));
+    return until;
+}
 
 static void add_blocking_r(struct walk *walk, int64_t begin_ns, int64_t end_ns)
 {
-    add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
+    walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
 }
 
 static void visit_receive_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
                                int64_t end_ns, void *opaque)
 {
     struct walk *walk = opaque;
-    const struct span *context = context_of_piece(walk, open, depth);
+    const struct span *context = walk_context(walk, open, depth);
+    begin_ns = walk_overhead(walk, begin_ns, end_ns);
     if (!context || context->kind == SPAN_UNKNOWN) {
-        add(walk, COMPONENT_UNKNOWN_R, begin_ns, end_ns);
+        walk_add(walk, COMPONENT_UNKNOWN_R, begin_ns, end_ns);
     } else if (context->kind == SPAN_IDLE) {
-        add(walk, walk->receiving ? COMPONENT_IDLE_R : COMPONENT_INTERRUPT_DELIVERY, begin_ns,
-            end_ns);
-    } else if (is_receive_processing(walk, context)) {
+        walk_add(walk, walk->receiving ? COMPONENT_IDLE_R : COMPONENT_INTERRUPT_DELIVERY, begin_ns,
+                 end_ns);
+    } else if (walk_receives(walk, context)) {
         // What it did up to the hand-off before this message's was for others.
         int64_t turn = walk->last_handoff_ns;
         turn = turn < begin_ns ? begin_ns : turn > end_ns ? end_ns : turn;
-        begin_ns = add_packets(walk, begin_ns, turn, add_blocking_r);
-        add(walk, COMPONENT_BLOCKING_R, begin_ns, turn);
-        add_context(walk, context, turn, end_ns);
+        begin_ns = walk_add_packets(walk, begin_ns, turn, add_blocking_r);
+        walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, turn);
+        turn = take_packet_overhead(walk, turn, end_ns);
+        walk_add_context(walk, context, turn, end_ns);
         walk->receiving = true;
     } else {
-        uint32_t whose = context->kind == SPAN_TASK ? application_of(walk, context->id)
+        uint32_t whose = context->kind == SPAN_TASK ? walk_application_of(walk, context->id)
                                                     : (uint32_t)NO_APPLICATION;
         if (whose == NO_APPLICATION)
-            add_context(walk, context, begin_ns, end_ns);
+            walk_add_context(walk, context, begin_ns, end_ns);
         else if (whose == walk->life->application)
-            add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
+            walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
         else
-            add_application(walk, whose, begin_ns, end_ns);
+            walk_add_application(walk, whose, begin_ns, end_ns);
     }
 }
 
@@ -226,51 +120,52 @@ static void walk_receive_core(struct decomposer *decomposer, const struct lifeti
     struct walk walk = {.decomposer = decomposer,
                         .life = life,
                         .core = core,
+                        .begin_ns = begin_ns,
                         .role = ROLE_R,
                         .last_handoff_ns = before ? core->handoffs.items[before - 1] : INT64_MIN};
     core_timeline_stacks(core, begin_ns, end_ns, visit_receive_core, &walk);
 }
 
 // --- role A: from M(h) on, on the cores that the message's thread ran on
-// ---------------------------
 
 static void add_receiver(struct walk *walk, int64_t begin_ns, int64_t end_ns)
 {
-    add_context(walk, walk->receiver, begin_ns, end_ns);
+    walk_add_context(walk, walk->receiver, begin_ns, end_ns);
 }
 
 static void visit_application_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
                                    int64_t end_ns, void *opaque)
 {
     struct walk *walk = opaque;
-    const struct span *context = context_of_piece(walk, open, depth);
+    const struct span *context = walk_context(walk, open, depth);
+    begin_ns = walk_overhead(walk, begin_ns, end_ns);
     if (!context || context->kind == SPAN_UNKNOWN) {
-        add(walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        walk_add(walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
     } else if (context->kind == SPAN_IDLE) {
         int64_t woken = walk->runnable_since_ns;
         woken = woken < begin_ns ? begin_ns : woken > end_ns ? end_ns : woken;
-        add(walk, COMPONENT_IDLE_A, begin_ns, woken);
-        add(walk, COMPONENT_WAKE_UP, woken, end_ns);
+        walk_add(walk, COMPONENT_IDLE_A, begin_ns, woken);
+        walk_add(walk, COMPONENT_WAKE_UP, woken, end_ns);
     } else if (context->kind != SPAN_TASK) {
         walk->receiver = context;
-        if (is_receive_processing(walk, context))
-            begin_ns = add_packets(walk, begin_ns, end_ns, add_receiver);
-        add_context(walk, context, begin_ns, end_ns);
+        if (walk_receives(walk, context))
+            begin_ns = walk_add_packets(walk, begin_ns, end_ns, add_receiver);
+        walk_add_context(walk, context, begin_ns, end_ns);
     } else if (context->id == walk->thread) {
         if (walk->replied)
-            add(walk, COMPONENT_SERVER_STACK, begin_ns, end_ns);
+            walk_add(walk, COMPONENT_SERVER_STACK, begin_ns, end_ns);
         else
             decompose_thread_time(walk->decomposer, walk->life, walk->thread, begin_ns, end_ns);
     } else if (walk->moved) {
-        add(walk, COMPONENT_MIGRATION, begin_ns, end_ns);
+        walk_add(walk, COMPONENT_MIGRATION, begin_ns, end_ns);
     } else {
-        uint32_t whose = application_of(walk, context->id);
+        uint32_t whose = walk_application_of(walk, context->id);
         if (whose == NO_APPLICATION)
-            add_context(walk, context, begin_ns, end_ns);
+            walk_add_context(walk, context, begin_ns, end_ns);
         else if (whose == walk->life->application)
-            add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
+            walk_add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
         else
-            add_application(walk, whose, begin_ns, end_ns);
+            walk_add_application(walk, whose, begin_ns, end_ns);
     }
 }
 
@@ -279,10 +174,11 @@ static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int6
     const struct core_timeline *core = host_timeline_core(walk->decomposer->in->server, number);
     walk->decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
     walk->core = core;
+    walk->begin_ns = begin_ns;
     if (core && (core->scheduled || !walk->moved))
         core_timeline_stacks(core, begin_ns, end_ns, visit_application_core, walk);
     else
-        add(walk, walk->moved ? COMPONENT_MIGRATION : COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        walk_add(walk, walk->moved ? COMPONENT_MIGRATION : COMPONENT_UNKNOWN_A, begin_ns, end_ns);
 }
 
 // A thread that sleeps waits for no core, whatever the core does meanwhile. Returns where that
@@ -294,7 +190,7 @@ static int64_t walk_pause(struct walk *walk, const struct thread_run *before, in
     int64_t woken = walk->runnable_since_ns < resumed_ns ? walk->runnable_since_ns : resumed_ns;
     if (woken <= begin_ns || !pause_after(walk->decomposer->in->server, before, &pause))
         return begin_ns;
-    add(walk, component_of_pause(walk->decomposer->table, pause), begin_ns, woken);
+    walk_add(walk, component_of_pause(walk->decomposer->table, pause), begin_ns, woken);
     return woken;
 }
 
@@ -364,7 +260,7 @@ static void walk_application_cores(struct decomposer *decomposer, const struct l
                         .thread = thread,
                         .replied = replied};
     if (!server) {
-        add(&walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        walk_add(&walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
         return;
     }
     size_t run_count, waking_count;
@@ -388,7 +284,6 @@ static void walk_application_cores(struct decomposer *decomposer, const struct l
 }
 
 // --- the whole life
-// --------------------------------------------------------------------------------
 
 // The thread that sent the reply.
 static uint32_t replying_thread(const struct decomposer *decomposer, const struct lifetime *life)

@@ -13,6 +13,7 @@
 #include "analysis/calls.h"
 #include "analysis/categories.h"
 #include "analysis/lifetime.h"
+#include "analysis/overhead.h"
 #include "analysis/service_order.h"
 #include "analysis/span.h"
 #include "analysis/views.h"
@@ -113,6 +114,7 @@ struct diagnosis_input {
     const struct application_calls *calls; // of the server, NULL: no shim log
     const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
     const struct categories *categories;   // NULL: the program's own
+    struct overhead overhead;              // of the tool, as far as it is known
     double dropped_share;                  // of the capture's records, 0..1
 };
 

@@ -16,6 +16,7 @@
 #include "base/log_file.h"
 #include "base/units.h"
 #include "profiler/events_skeleton.h"
+#include "profiler/program_costs.h"
 #include "profiler/receive_stamps.h"
 
 struct event_array ARRAY_OF(struct event);
@@ -42,6 +43,7 @@ struct events_capture {
     int stamps_fd;
     enum receive_stamps_state stamps;
     uint64_t ports[65536 / 64];
+    struct program_costs costs;
 };
 
 static const char *const kind_names[EVENT_KINDS] = {
@@ -178,6 +180,7 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         return error_set(err, ERROR_FAILED, "no memory for a capture");
     capture->settings = *settings;
     capture->stamps_fd = -1;
+    program_costs_init(&capture->costs);
     capture->stamps = RECEIVE_STAMPS_OFF;
     capture->records = MAP_FAILED;
     int result = fill_defaults(capture, err);
@@ -258,18 +261,21 @@ static bool drain(struct events_capture *capture, unsigned core, uint64_t most, 
 
 void events_capture_poll(struct events_capture *capture)
 {
+    uint64_t records = 0;
     if (!capture->programs)
         return;
     for (unsigned core = 0; core < capture->core_count; core++) {
         const struct core_ring *ring = &capture->programs->bss->rings[core];
         uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
         uint64_t waiting = head - ring->tail;
+        records += head;
         // Short steps, so that whoever shares the reader's core is not held up for long; all of it
         // where the steps do not keep up.
         uint64_t most = waiting > ring->mask / 4 * 3 ? waiting : DRAIN_RECORDS;
         if (waiting > ring->mask / 2 && !drain(capture, core, most, false))
             capture->memory_full = true;
     }
+    program_costs_poll(&capture->costs, records);
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -339,11 +345,17 @@ static json_t *programs_json(const struct events_capture *capture)
     json_t *programs = json_object();
     for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
         const struct event_program_state *state = &capture->states[i];
+        uint64_t runs, ns;
         json_object_set_new(programs, event_programs[i].name,
                             json_pack("{s:b, s:s*, s:s, s:s}", "attached", state->attached,
                                       "stand_in",
                                       state->stood_in ? event_programs[i].stand_in : NULL, "gives",
                                       event_programs[i].gives, "reason", state->reason));
+        if (!events_programs_cost(capture->programs, capture->states, i, &runs, &ns))
+            continue;
+        json_t *program = json_object_get(programs, event_programs[i].name);
+        json_object_set_new(program, "runs", json_integer((json_int_t)runs));
+        json_object_set_new(program, "mean_ns", json_real((double)ns / (double)runs));
     }
     return programs;
 }
@@ -432,6 +444,7 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
     struct losses losses = {.per_core = json_object()};
     struct connection_array sockets = {0};
     char path[4096];
+    program_costs_end(&capture->costs);
     finish_records(capture, &losses);
     int result = write_events(capture, out_dir, losses.dropped, err);
     if (result < 0)
@@ -462,6 +475,7 @@ void events_capture_free(struct events_capture *capture)
         return;
     if (capture->records != MAP_FAILED)
         munmap(capture->records, capture->records_bytes);
+    program_costs_end(&capture->costs);
     events_bpf__destroy(capture->programs);
     if (capture->stamps_fd >= 0)
         close(capture->stamps_fd);

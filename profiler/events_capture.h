@@ -47,11 +47,13 @@ const struct event_program_state *events_capture_programs(const struct events_ca
 
 // Detaches, drains, sorts per core and writes the two logs. *stats (may be NULL) becomes a JSON
 // object that the caller owns:
-//   {"programs": {NAME: {"attached": bool, "reason": "…"}}, "events": {KIND: count}, "records": n,
+//   {"programs": {NAME: {"attached": bool, "reason": "…", "runs": n, "mean_ns": x}}, "events":
+//   {KIND: count}, "records": n,
 //    "dropped": n, "dropped_per_core": {CORE: n}, "unfinished": n, "skipped": n,
 //    "unseen_switches": n, "sockets": n,
 //    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
 //    "ports": [...]}
+// runs, mean_ns: for a moment in which there was traffic, as a sample; else left out.
 // dropped: the ring was full. unfinished: records a program never completed. skipped: the kernel
 // did not run a program that would have interrupted itself. unseen_switches: threads that left
 // without having been seen to come. Call once.

@@ -250,6 +250,21 @@ out:
     return result;
 }
 
+bool events_programs_cost(const struct events_bpf *programs,
+                          const struct event_program_state states[EVENT_PROGRAMS], size_t index,
+                          uint64_t *runs, uint64_t *ns)
+{
+    struct bpf_program *program = program_of(programs, index, states);
+    struct bpf_prog_info info = {0};
+    uint32_t info_bytes = sizeof info;
+    int fd = program && states[index].attached ? bpf_program__fd(program) : -1;
+    if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &info_bytes) < 0)
+        return false;
+    *runs = info.run_cnt;
+    *ns = info.run_time_ns;
+    return info.run_cnt > 0;
+}
+
 unsigned long long events_programs_skipped(const struct events_bpf *programs)
 {
     unsigned long long skipped = 0;

@@ -7,6 +7,8 @@
 #define PROFILER_EVENTS_PROGRAMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -52,6 +54,12 @@ typedef int events_prepare(struct events_bpf *programs, void *context, struct er
 int events_programs_attach(unsigned groups, events_prepare *prepare, void *context,
                            struct event_program_state states[EVENT_PROGRAMS],
                            struct events_bpf **out, struct error *err);
+
+// How often a program of the table ran, and for how long in all, while the kernel's statistics were
+// on (profiler/program_costs.h). False: it did not, or nobody knows.
+bool events_programs_cost(const struct events_bpf *programs,
+                          const struct event_program_state states[EVENT_PROGRAMS], size_t index,
+                          uint64_t *runs, uint64_t *ns);
 
 // How often the kernel skipped a program because it had interrupted itself on the same core.
 unsigned long long events_programs_skipped(const struct events_bpf *programs);

@@ -134,6 +134,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .calls = run->has_calls ? &run->calls : NULL,
         .order = &run->order,
         .categories = run->categories,
+        .overhead = overhead_of_capture(run->capture, run->has_calls),
     };
 }
 

@@ -224,6 +224,11 @@ json_t *run_summary_json(const struct run_analysis *run)
         json_object_update(summary, more);
     if (summary) {
         json_object_set_new(summary, "trace", trace_json(&run->trace));
+        const struct overhead overhead = overhead_of_capture(run->capture, run->has_calls);
+        json_object_set_new(summary, "overhead_estimate",
+                            json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns,
+                                      "packet_ns", overhead.packet_ns, "call_ns",
+                                      overhead.call_ns));
         json_object_set_new(summary, "functions", run_functions_json(&run->functions));
     }
     json_decref(more);
