@@ -124,6 +124,27 @@ int64_t component_of_context(struct component_table *table, const struct span *s
     return number;
 }
 
+int64_t component_of_gap(struct component_table *table, const char *function)
+{
+    const char *category = categories_of_function(table->categories, function);
+    struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
+    snprintf(component.name, sizeof component.name, "idle gap in %.51s", function);
+    component.category = category ? category : fixed_components[COMPONENT_IDLE_A].category;
+    return find_or_add(table, &component);
+}
+
+int64_t component_of_unknown(struct component_table *table, const struct span *span,
+                             enum core_role role)
+{
+    enum fixed_component plain = role == ROLE_A ? COMPONENT_UNKNOWN_A : COMPONENT_UNKNOWN_R;
+    const char *name = span ? table->host->names.items[span->name] : NULL;
+    if (!name || strcmp(name, fixed_components[plain].name) == 0)
+        return plain;
+    struct component component = fixed_components[plain];
+    snprintf(component.name, sizeof component.name, "lost records (%.48s)", name);
+    return find_or_add(table, &component);
+}
+
 int64_t component_of_application(struct component_table *table,
                                  const struct applications *applications, uint32_t application,
                                  enum core_role role)

@@ -66,6 +66,14 @@ int64_t component_of_pause(struct component_table *table, uint32_t pause);
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role);
 
+// The component of idle time of a thread that left its core in a function. -1: no memory.
+int64_t component_of_gap(struct component_table *table, const char *function);
+
+// The component of time that nobody knows: by the name of the SPAN_UNKNOWN it is in (NULL: in
+// none), as "lost records (unseen up to init)". -1: no memory.
+int64_t component_of_unknown(struct component_table *table, const struct span *span,
+                             enum core_role role);
+
 // The component of another application than the message's at role R or A: its threads, or its
 // packets. -1: no memory.
 int64_t component_of_application(struct component_table *table,

@@ -80,7 +80,8 @@ static void visit_receive_core(const struct span *const *open, unsigned depth, i
     const struct span *context = walk_context(walk, open, depth);
     begin_ns = walk_overhead(walk, begin_ns, end_ns);
     if (!context || context->kind == SPAN_UNKNOWN) {
-        walk_add(walk, COMPONENT_UNKNOWN_R, begin_ns, end_ns);
+        walk_add(walk, component_of_unknown(walk->decomposer->table, context, ROLE_R), begin_ns,
+                 end_ns);
     } else if (context->kind == SPAN_IDLE) {
         walk_add(walk, walk->receiving ? COMPONENT_IDLE_R : COMPONENT_INTERRUPT_DELIVERY, begin_ns,
                  end_ns);
@@ -128,6 +129,39 @@ static void walk_receive_core(struct decomposer *decomposer, const struct lifeti
 
 // --- role A: from M(h) on, on the cores that the message's thread ran on
 
+// The function that a thread was in, but for the scheduler's own.
+static void find_function(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct walk *walk = opaque;
+    const struct component_table *table = walk->decomposer->table;
+    (void)begin_ns;
+    (void)end_ns;
+    walk->gap_function = NULL;
+    for (unsigned at = depth; at > 0 && open[at - 1]->kind == SPAN_FUNCTION; at--) {
+        const char *name = table->host->names.items[open[at - 1]->name];
+        const char *category = categories_of_function(table->categories, name);
+        if (category && strcmp(category, "scheduling") == 0)
+            continue;
+        walk->gap_function = name;
+        return;
+    }
+}
+
+// What idle time of the thread is called: by the function that it left its core in, where functions
+// are known.
+static int64_t gap_component(struct walk *walk)
+{
+    const struct thread_run *before = walk->before;
+    const struct core_timeline *core =
+        before ? host_timeline_core(walk->decomposer->in->server, before->core) : NULL;
+    walk->gap_function = NULL;
+    if (core && core_timeline_traced(core, before->end_ns - 1, before->end_ns))
+        core_timeline_stacks(core, before->end_ns - 1, before->end_ns, find_function, walk);
+    return walk->gap_function ? component_of_gap(walk->decomposer->table, walk->gap_function)
+                              : COMPONENT_IDLE_A;
+}
+
 static void add_receiver(struct walk *walk, int64_t begin_ns, int64_t end_ns)
 {
     walk_add_context(walk, walk->receiver, begin_ns, end_ns);
@@ -140,11 +174,13 @@ static void visit_application_core(const struct span *const *open, unsigned dept
     const struct span *context = walk_context(walk, open, depth);
     begin_ns = walk_overhead(walk, begin_ns, end_ns);
     if (!context || context->kind == SPAN_UNKNOWN) {
-        walk_add(walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        walk_add(walk, component_of_unknown(walk->decomposer->table, context, ROLE_A), begin_ns,
+                 end_ns);
     } else if (context->kind == SPAN_IDLE) {
         int64_t woken = walk->runnable_since_ns;
         woken = woken < begin_ns ? begin_ns : woken > end_ns ? end_ns : woken;
-        walk_add(walk, COMPONENT_IDLE_A, begin_ns, woken);
+        if (woken > begin_ns)
+            walk_add(walk, gap_component(walk), begin_ns, woken);
         walk_add(walk, COMPONENT_WAKE_UP, woken, end_ns);
     } else if (context->kind != SPAN_TASK) {
         walk->receiver = context;
@@ -272,6 +308,7 @@ static void walk_application_cores(struct decomposer *decomposer, const struct l
         int64_t until = known && runs[run].end_ns < end_ns ? runs[run].end_ns : end_ns;
         uint16_t core = known ? runs[run].core : life->stamp_core[STAMP_APPLICATION];
         int64_t stopped = run > 0 ? runs[run - 1].end_ns : INT64_MIN;
+        walk.before = run > 0 ? &runs[run - 1] : NULL;
         walk.runnable_since_ns = woken_after(wakings, waking_count, stopped);
         if (run > 0) {
             int64_t resumed = known && runs[run].begin_ns < until ? runs[run].begin_ns : until;

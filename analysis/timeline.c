@@ -33,6 +33,7 @@ struct builder {
     bool started;     // a switch was seen on this core
     int64_t last_ns;  // of the core's latest event
     size_t fault;     // its latest page fault: index into out->faults
+    char unseen[40];  // up to whom nobody was seen: "unseen up to memcached"
 };
 
 static const char *table_name(const char *const *names, size_t count, uint32_t id, const char *kind,
@@ -167,8 +168,10 @@ static int mark_unseen(struct builder *builder)
 {
     struct span *span = &builder->core->spans.items[builder->current];
     uint32_t name;
-    if (name_table_intern(&builder->names, "unseen switch", strlen("unseen switch"), &name) < 0)
+    const char *text = builder->unseen[0] ? builder->unseen : "unseen switch";
+    if (name_table_intern(&builder->names, text, strlen(text), &name) < 0)
         return -1;
+    builder->unseen[0] = '\0';
     span->kind = SPAN_UNKNOWN;
     span->name = name;
     builder->out->lost_intervals++;
@@ -248,6 +251,10 @@ static int take_event(struct builder *builder, const struct event *event, int64_
     switch (event->kind) {
     case EVENT_SWITCH:
         return take_switch(builder, event, time_ns);
+    case EVENT_UNSEEN:
+        snprintf(builder->unseen, sizeof builder->unseen, "unseen up to %.16s",
+                 event->payload.text);
+        return 0;
     case EVENT_WAKING:
         return take_waking(builder, event, time_ns);
     case EVENT_IRQ_ENTRY:
@@ -311,6 +318,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     builder->current = 0;
     builder->started = false;
     builder->fault = SIZE_MAX;
+    builder->unseen[0] = '\0';
     int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
     builder->last_ns = first;
     if (push_unknown(builder, first, INT64_MAX, 0, "before the first switch", false) < 0)
@@ -409,7 +417,7 @@ static int take_processes(struct builder *builder, const struct event *events, s
 
 static bool is_event(const struct event *event)
 {
-    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_FAULT_END;
+    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_UNSEEN;
 }
 
 // Orders pointers to the events by core, keeping the log's order; starts[c] is core c's first.

@@ -62,6 +62,8 @@ enum event_kind {
     EVENT_FAULT_END = 18, // id: the thread whose latest PAGE_FAULT on this core has got its page:
                           // it ends now. Faults that change no page count (write to a shared page,
                           // NUMA hints), and kernels before 6.2, tell of none
+    EVENT_UNSEEN = 19,    // just before a SWITCH with SWITCH_UNSEEN: id: the thread that leaves,
+                       // payload: its name
 };
 
 enum switch_flags {

@@ -23,7 +23,7 @@ struct event_array ARRAY_OF(struct event);
 struct connection_array ARRAY_OF(struct connection);
 
 enum {
-    EVENT_KINDS = EVENT_FAULT_END + 1,
+    EVENT_KINDS = EVENT_UNSEEN + 1,
     // A ring half full is drained so many records at a time, about half a millisecond's work: the
     // reader's core is often the load generator's.
     DRAIN_RECORDS = 16384,
@@ -65,6 +65,7 @@ static const char *const kind_names[EVENT_KINDS] = {
     [EVENT_MIGRATE] = "migrate",
     [EVENT_PROCESS] = "process",
     [EVENT_FAULT_END] = "fault_end",
+    [EVENT_UNSEEN] = "unseen",
 };
 
 const char *event_kind_name(unsigned kind)

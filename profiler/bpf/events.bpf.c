@@ -209,8 +209,11 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         (preempt || state == 0 ? SWITCH_PREEMPTED : 0) | (state & TASK_DEAD ? SWITCH_EXITED : 0);
     if (ring->current != (uint32_t)previous->pid && ring->current != EVENTS_NO_THREAD)
         flags |= SWITCH_UNSEEN;
-    if (flags & SWITCH_UNSEEN)
+    if (flags & SWITCH_UNSEEN) {
+        const uint64_t *unseen = (const uint64_t *)previous->comm;
         ring->unseen_until = bpf_ktime_get_ns() + UNSEEN_WAIT_NS;
+        record(ring, core, EVENT_UNSEEN, 0, (uint32_t)previous->pid, unseen[0], unseen[1]);
+    }
     if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))
         record_blocked(ring, core, previous, state);
     if (state & TASK_DEAD)

@@ -49,7 +49,7 @@ static const struct synthetic_name {
     [CAUSED_BY_IRQ_A] = {"nvme0q1 interrupt", ROLE_A},
     [CAUSED_BY_SOFTIRQ_A] = {"BLOCK softirq", ROLE_A},
     [CAUSED_BY_WAKE_UP] = {"wake-up latency", ROLE_A},
-    [CAUSED_BY_SLEEP] = {"idle gap", ROLE_A},
+    [CAUSED_BY_SLEEP] = {"idle gap in futex_wait", ROLE_A},
     [CAUSED_BY_DELIVERY] = {"interrupt delivery", ROLE_R},
     [CAUSED_BY_TASK_R] = {"backup", ROLE_R},
     [CAUSED_BY_SLOW_USER] = {"assoc_find slower", ROLE_A},
@@ -78,11 +78,12 @@ static const struct synthetic_name {
     X(nvme0q1)                                                                                     \
     X(NET_RX)                                                                                      \
     X(BLOCK)                                                                                       \
-    X(do_idle) X(event_base_loop) X(main_loop) X(asm_common_interrupt) X(handle_irq)               \
-        X(handle_softirqs) X(net_rx_action) X(napi_poll) X(napi_gro_receive) X(ip_rcv)             \
-            X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable)                   \
-                X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait) X(drive_machine) X(recvmsg)    \
-                    X(sock_recvmsg) X(tcp_recvmsg) X(skb_copy_datagram_iter) X(process_command)    \
+    X(do_idle)                                                                                     \
+    X(event_base_loop) X(main_loop) X(asm_common_interrupt) X(handle_irq) X(handle_softirqs)       \
+        X(net_rx_action) X(napi_poll) X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv)                  \
+            X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable) X(blk_complete_reqs)            \
+                X(epoll_wait) X(do_epoll_wait) X(drive_machine) X(recvmsg) X(sock_recvmsg)         \
+                    X(tcp_recvmsg) X(skb_copy_datagram_iter) X(process_command)                    \
                         X(tokenize_command) X(assoc_find) X(item_get) X(memcmp) X(futex_wait)      \
                             X(asm_exc_page_fault) X(handle_mm_fault) X(clear_page) X(sendmsg)      \
                                 X(sock_sendmsg) X(tcp_sendmsg) X(tcp_write_xmit) X(ip_queue_xmit)  \
@@ -554,6 +555,8 @@ static inline int64_t synthetic_lock(struct synthetic *s, size_t at, int64_t now
     size_t message = s->lives.items[at].request;
     if (!synthetic_is_hit(s, message, CAUSED_BY_SLEEP))
         return now;
+    synthetic_call(s, 0, now += 20, NAME_futex_wait);
+    now += 200;
     int64_t end = now + s->hit_ns[message];
     synthetic_idle(s, 0, now);
     SYNTHETIC_PUSH(&s->server.wakings,

@@ -181,6 +181,29 @@ static void undelivered_switches_leave_the_time_unknown(void **state)
     release(&f);
 }
 
+// Since the capture tells who leaves, the time has its name; and threads that of their process.
+static void names_tell_what_is_known(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 5, "a");
+    struct event *unseen = scenario_event(s, 1300, EVENT_UNSEEN, 0, 6);
+    memcpy(unseen->payload.text, "supervisor", sizeof "supervisor");
+    scenario_switch(s, 1300, 0, 7, "worker");
+    s->events.items[s->events.count - 1].flags = SWITCH_UNSEEN;
+    struct event *process = scenario_event(s, 1350, EVENT_PROCESS, 0, 8);
+    memcpy(process->payload.text, "server", sizeof "server");
+    scenario_switch(s, 1400, 0, 8, "worker");
+    scenario_switch(s, 1500, 0, 0, "swapper");
+    build(&f);
+    assert_span(&f, 1, SPAN_UNKNOWN, 1000, 1300, 0, "unseen up to supervisor");
+    assert_span(&f, 2, SPAN_TASK, 1300, 1400, 0, "worker");
+    assert_span(&f, 3, SPAN_TASK, 1400, 1500, 0, "server:worker");
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
 struct tiles {
     int64_t cursor, end;
     unsigned count;
@@ -305,6 +328,7 @@ int main(void)
         cmocka_unit_test(capture_begins_in_the_middle),
         cmocka_unit_test(lost_records_become_unknown_time),
         cmocka_unit_test(undelivered_switches_leave_the_time_unknown),
+        cmocka_unit_test(names_tell_what_is_known),
         cmocka_unit_test(pieces_tile_any_interval),
         cmocka_unit_test(cores_out_of_order_are_sorted),
         cmocka_unit_test(any_bytes_are_taken),

@@ -135,7 +135,7 @@ static bool is_unseen(const struct diagnosis *diagnosis, const struct diagnosed_
     double lost = 0;
     for (size_t i = first; i < after; i++) {
         const struct attribution *attribution = &diagnosis->attributions.items[i];
-        if (strcmp(diagnosis->causes.items[attribution->cause].name, "lost records") == 0)
+        if (strncmp(diagnosis->causes.items[attribution->cause].name, "lost records", 12) == 0)
             lost += attribution->ns;
     }
     return lost > message->deviation_ns / 20;

@@ -729,7 +729,7 @@ static void test_overflow(void **state)
     for (size_t i = 0; i < reader.count; i++)
         assert_true(events[i].kind == EVENT_SWITCH || events[i].kind == EVENT_WAKING ||
                     events[i].kind == EVENT_BLOCKED || events[i].kind == EVENT_MIGRATE ||
-                    events[i].kind == EVENT_PROCESS);
+                    events[i].kind == EVENT_PROCESS || events[i].kind == EVENT_UNSEEN);
     log_reader_close(&reader);
     json_decref(stats);
 }
