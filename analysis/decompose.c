@@ -89,7 +89,7 @@ static void visit_receive_core(const struct span *const *open, unsigned depth, i
         // What it did up to the hand-off before this message's was for others.
         int64_t turn = walk->last_handoff_ns;
         turn = turn < begin_ns ? begin_ns : turn > end_ns ? end_ns : turn;
-        begin_ns = walk_add_packets(walk, begin_ns, turn, add_blocking_r);
+        begin_ns = walk_add_packets(walk, begin_ns, turn, walk->last_handoff_ns, add_blocking_r);
         walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, turn);
         turn = take_packet_overhead(walk, turn, end_ns);
         walk_add_context(walk, context, turn, end_ns);
@@ -185,7 +185,7 @@ static void visit_application_core(const struct span *const *open, unsigned dept
     } else if (context->kind != SPAN_TASK) {
         walk->receiver = context;
         if (walk_receives(walk, context))
-            begin_ns = walk_add_packets(walk, begin_ns, end_ns, add_receiver);
+            begin_ns = walk_add_packets(walk, begin_ns, end_ns, context->end_ns, add_receiver);
         walk_add_context(walk, context, begin_ns, end_ns);
     } else if (context->id == walk->thread) {
         if (walk->replied)

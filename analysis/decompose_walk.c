@@ -94,14 +94,17 @@ void walk_add_application(struct walk *walk, uint32_t application, int64_t begin
                  begin_ns, end_ns);
 }
 
-int64_t walk_add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns, walk_rest *rest)
+int64_t walk_add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns, int64_t last_ns,
+                         walk_rest *rest)
 {
     const struct core_timeline *core = walk->core;
     bool several = core->handoff_applications.count > 0;
     for (size_t i = core_timeline_handoffs_before(core, begin_ns + 1);
-         several && i < core->handoffs.count && core->handoffs.items[i] <= end_ns; i++) {
+         several && begin_ns < end_ns && i < core->handoffs.count &&
+         core->handoffs.items[i] <= last_ns;
+         i++) {
         uint32_t whose = core->handoff_applications.items[i];
-        int64_t until = core->handoffs.items[i];
+        int64_t until = core->handoffs.items[i] < end_ns ? core->handoffs.items[i] : end_ns;
         if (whose == NO_APPLICATION || whose == walk->life->application)
             rest(walk, begin_ns, until);
         else

@@ -49,10 +49,11 @@ void walk_add_context(struct walk *walk, const struct span *context, int64_t beg
 void walk_add_application(struct walk *walk, uint32_t application, int64_t begin_ns,
                           int64_t end_ns);
 
-// Receive processing works for the hand-off that comes next: what it did for other applications is
-// theirs, the rest up to the last hand-off before end_ns is given to `rest`. Nothing where there is
-// one application. Returns where that ends.
+// Receive processing works for the hand-off that comes next, at last_ns at the latest: what it did
+// for other applications is theirs, the rest is given to `rest`. Nothing where there is one
+// application. Returns where that ends.
 typedef void walk_rest(struct walk *walk, int64_t begin_ns, int64_t end_ns);
-int64_t walk_add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns, walk_rest *rest);
+int64_t walk_add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns, int64_t last_ns,
+                         walk_rest *rest);
 
 #endif
