@@ -271,6 +271,11 @@ static int check_protocol(const struct resolver *r)
 static int resolve(struct resolver *r)
 {
     int root = yaml_root(r->source), name = yaml_child(r->source, root, "name");
+    static const char *const of_studies[] = {"with", "rounds", "compare"};
+    for (size_t i = 0; i < sizeof of_studies / sizeof *of_studies; i++)
+        if (yaml_key(r->source, root, of_studies[i]))
+            return yaml_error(r->source, yaml_key(r->source, root, of_studies[i]), r->err,
+                              "`%s` is for a study, which has `steps`", of_studies[i]);
     if (!r->spec->name)
         return yaml_error(r->source, root, r->err, "`name` is missing, e.g. `name: quickstart`");
     int result = check_name(r, name, r->spec->name, EXPERIMENT_NAME_BYTES - 1);

@@ -6,7 +6,7 @@
 
 #include "experiments/yaml_merge.h"
 
-enum { FILES_MAX = 8, PATH_BYTES = 4096, NODES_MAX = 200000 };
+enum { FILES_MAX = 8, NODES_MAX = 200000 };
 
 static struct yaml_part whole(const struct yaml_source *source)
 {
@@ -15,15 +15,14 @@ static struct yaml_part whole(const struct yaml_source *source)
 
 // --- extends -------------------------------------------------------------------------------------
 
-// The path of `wanted`, named in the file `from`. False: too long.
-static bool join(const char *from, const char *wanted, char path[PATH_BYTES])
+bool experiment_path_join(const char *from, const char *wanted, char path[EXPERIMENT_PATH_BYTES])
 {
     const char *slash = strrchr(from, '/');
     int directory = slash && wanted[0] != '/' ? (int)(slash - from) + 1 : 0;
     while (strncmp(wanted, "./", 2) == 0)
         wanted += 2;
-    int used = snprintf(path, PATH_BYTES, "%.*s%s", directory, from, wanted);
-    return used > 0 && used < PATH_BYTES;
+    int used = snprintf(path, EXPERIMENT_PATH_BYTES, "%.*s%s", directory, from, wanted);
+    return used > 0 && used < EXPERIMENT_PATH_BYTES;
 }
 
 struct chain {
@@ -59,12 +58,12 @@ static int extend_with(struct yaml_source **source, int key, const char *path, s
 
 static int extend(struct yaml_source **source, struct chain *chain, struct error *err)
 {
-    char path[PATH_BYTES];
+    char path[EXPERIMENT_PATH_BYTES];
     int root = yaml_root(*source), key = yaml_child(*source, root, "extends");
     if (yaml_kind(*source, root) != YAML_KIND_MAPPING || !key)
         return 0;
     const char *wanted = yaml_text(*source, key);
-    if (!wanted || !*wanted || !join(chain->paths[chain->count - 1], wanted, path))
+    if (!wanted || !*wanted || !experiment_path_join(chain->paths[chain->count - 1], wanted, path))
         return yaml_error(*source, key, err, "`extends` takes one file, relative to this one");
     for (size_t i = 0; i < chain->count; i++)
         if (strcmp(chain->paths[i], path) == 0)

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "experiments/yaml_position.h"
 
-enum { CONFIGURATION_LABEL_BYTES = 200, CONFIGURATIONS_MAX = 64 };
+enum { CONFIGURATION_LABEL_BYTES = 200, CONFIGURATIONS_MAX = 64, EXPERIMENT_PATH_BYTES = 4096 };
 
 struct configuration {
     char label[CONFIGURATION_LABEL_BYTES]; // "rate=10k, watched=no"; empty: no matrix
@@ -20,6 +20,9 @@ struct configuration_array ARRAY_OF(struct configuration);
 
 // Reads the document of a path for `extends` (yaml_source_open does).
 typedef int (*yaml_opener)(const char *path, struct yaml_source **out, struct error *err);
+
+// The path of `wanted`, which the file `from` names: relative to that one. False: too long.
+bool experiment_path_join(const char *from, const char *wanted, char path[EXPERIMENT_PATH_BYTES]);
 
 // Replaces a document by what it comes to with all it extends. `path` is its own; others are
 // relative to the file that names them. Circles, and more than 8 files, are ERROR_INPUT. On failure

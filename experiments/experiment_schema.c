@@ -240,8 +240,23 @@ static const cyaml_schema_field_t gate_fields[] = {
 static const cyaml_schema_value_t gate_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct gate_spec, gate_fields)};
 
+static const cyaml_schema_field_t study_comparison_fields[] = {
+    TEXT("base", struct study_comparison_spec, base),           // a step; needed
+    TEXT("candidate", struct study_comparison_spec, candidate), // another; needed
+    TEXTS("slices", struct study_comparison_spec, slices),      // of both [p99-100, p45-55]
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t study_comparison_entry_fields[] =
+    ENTRY_OF(study_comparison_entry, study_comparison_fields);
+static const cyaml_schema_value_t study_comparison_value = {CYAML_VALUE_MAPPING(
+    CYAML_FLAG_DEFAULT, struct study_comparison_entry, study_comparison_entry_fields)};
+
 static const cyaml_schema_field_t experiment_fields[] = {
     TEXT("name", struct experiment_spec, name), // names the run folder; needed
+    // A study has these, and of the others only `name` and `extends` (experiments/study.h).
+    ENTRIES("steps", struct experiment_spec, steps, setting_value), // files, by name, in order
+    CYAML_FIELD_IGNORE("with", CYAML_FLAG_OPTIONAL), // a piece of an experiment, laid over each
+    TEXT("rounds", struct experiment_spec, rounds),  // all steps so many times, in turn [1]
+    ENTRIES("compare", struct experiment_spec, compare, study_comparison_value),
     // Both are gone before the table sees a document (experiments/experiment_expand.h).
     CYAML_FIELD_IGNORE("extends", CYAML_FLAG_OPTIONAL), // a file that this one is laid over
     CYAML_FIELD_IGNORE("matrix", CYAML_FLAG_OPTIONAL),  // keys with values: many configurations
@@ -263,8 +278,8 @@ static const cyaml_schema_value_t experiment_value = {
 // Mappings whose keys are the user's own names.
 static bool is_named(const char *path)
 {
-    static const char *const patterns[] = {"hosts", "servers", "neighbours", "tuning",
-                                           "tuning/*/*/sysctl"};
+    static const char *const patterns[] = {
+        "hosts", "servers", "neighbours", "tuning", "tuning/*/*/sysctl", "steps", "compare"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (fnmatch(patterns[i], path, FNM_PATHNAME) == 0)
             return true;

@@ -208,8 +208,25 @@ struct gate_spec {
     char *max_increase;
 };
 
+struct study_comparison_spec {
+    char *base;
+    char *candidate;
+    char **slices;
+    unsigned slices_count;
+};
+
+struct study_comparison_entry {
+    char *name;
+    struct study_comparison_spec value;
+};
+
 struct experiment_spec {
     char *name;
+    struct setting_entry *steps; // of a study (experiments/study.h), as the next two
+    unsigned steps_count;
+    char *rounds;
+    struct study_comparison_entry *compare;
+    unsigned compare_count;
     struct host_entry *hosts;
     unsigned hosts_count;
     struct server_entry *servers;

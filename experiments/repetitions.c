@@ -6,17 +6,15 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/log_file.h"
 #include "base/quantile.h"
+#include "experiments/run_latencies.h"
 #include "loadgen/between_runs.h"
 #include "loadgen/load_summary.h"
-#include "loadgen/sample_log.h"
 #include "workloads/hash.h"
 
 static const double confidence = 0.95; // of the pooled percentiles
 
 struct repetition_array ARRAY_OF(struct repetition);
-struct latency_array ARRAY_OF(double);
 
 struct series {
     struct run_folder folder;
@@ -33,25 +31,6 @@ static double number(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static int add_latencies(struct series *series, const char *path, double tsc_hz, struct error *err)
-{
-    struct log_reader reader;
-    int result =
-        log_reader_open(&reader, path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
-    if (result < 0)
-        return result;
-    const struct sample *samples = reader.records;
-    if (array_reserve(&series->latencies, series->latencies.count + reader.count) < 0)
-        result = error_set(err, ERROR_FAILED, "out of memory for the requests of all repetitions");
-    for (size_t i = 0; result == 0 && i < reader.count; i++)
-        series->latencies.items[series->latencies.count++] =
-            sample_is_answered(&samples[i])
-                ? (double)(int64_t)(samples[i].reply_tsc - samples[i].intended_tsc) / tsc_hz * 1e6
-                : INFINITY;
-    log_reader_close(&reader);
-    return result;
 }
 
 static int take_load(struct series *series, const char *name, const struct run_folder *folder,
@@ -81,8 +60,7 @@ static int take_load(struct series *series, const char *name, const struct run_f
         array_push(&series->repetitions, one) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the repetitions");
     if (result == 0)
-        result = add_latencies(series, run_folder_path(folder, "client/samples.tlog", path),
-                               number(load, "tsc_hz"), err);
+        result = run_latencies_add(folder, number(load, "tsc_hz"), &series->latencies, err);
     json_decref(load);
     return result;
 }

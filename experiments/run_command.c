@@ -10,6 +10,9 @@
 #include "experiments/repetitions.h"
 #include "experiments/run.h"
 #include "experiments/run_results.h"
+#include "experiments/study_run.h"
+
+enum { NO_STUDY = 1000 };
 
 struct run_options {
     const char *out;
@@ -92,6 +95,34 @@ static int run(struct experiment_set *set, const struct run_options *o, bool *av
     return gate_report_write(gates, &o->report, set->items[0].name, o->json, words, err);
 }
 
+// Returns an exit code, an error, or that the file is an experiment.
+static int run_study(const char *path, const struct run_options *o, struct error *err)
+{
+    struct study study;
+    struct progress progress;
+    bool available = true;
+    int result = study_load(path, yaml_source_open, &study, err);
+    if (result <= 0)
+        return result < 0 ? result : NO_STUDY;
+    if (o->check) {
+        json_t *document = o->json ? study_to_json(&study) : NULL;
+        if (o->json)
+            json_dumpf(document, stdout, JSON_INDENT(2));
+        else
+            study_print_plan(&study, stdout);
+        json_decref(document);
+        study_free(&study);
+        return 0;
+    }
+    progress_init(&progress, o->quiet);
+    const struct run_settings settings = {.folder = o->out, .progress = &progress};
+    const struct run_results_settings results = {
+        .json = o->json, .quiet = o->quiet, .progress = &progress};
+    result = study_run(&study, &settings, &results, &available, err);
+    study_free(&study);
+    return result < 0 ? result : available ? 0 : ERROR_INCONCLUSIVE;
+}
+
 int run_command(int argc, char **argv)
 {
     struct run_options values = {.out = NULL};
@@ -111,9 +142,12 @@ int run_command(int argc, char **argv)
                   positional);
         return error_report(&err);
     }
+    int code = run_study(argv[1], &values, &err);
+    if (code != NO_STUDY)
+        return code < 0 ? error_report(&err) : code;
     if (experiment_set_load(argv[1], &set, &err) < 0)
         return error_report(&err);
-    int code = 0;
+    code = 0;
     if (values.check)
         code = check(&set, values.json);
     else if (run(&set, &values, &available, &gates, &err) < 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "experiments/experiment_set.h"
+#include "experiments/study.h"
 
 // What `extends` opens; the opener has no context of its own.
 static const char *base;
@@ -18,12 +19,32 @@ static int open_base(const char *path, struct yaml_source **out, struct error *e
     return yaml_source_parse(path, base, base_bytes, out, err);
 }
 
+// As a study whose steps, and what it extends, are all this very text.
+static void try_study(void)
+{
+    struct study study;
+    struct error err = {0};
+    FILE *nowhere = fopen("/dev/null", "w");
+    int result = study_load("fuzz.yaml", open_base, &study, &err);
+    if (result < 0 && (err.kind != ERROR_INPUT || !strchr(err.text, ':')))
+        abort();
+    if (result > 0 && nowhere)
+        study_print_plan(&study, nowhere);
+    if (result > 0)
+        study_free(&study);
+    if (nowhere)
+        fclose(nowhere);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct experiment_set set;
     struct error err = {0};
     const char *text = (const char *)data, *zero = size ? memchr(data, 0, size) : NULL;
     size_t bytes = zero ? (size_t)(zero - text) : size;
+    base = text;
+    base_bytes = bytes;
+    try_study();
     base = zero ? zero + 1 : "";
     base_bytes = zero ? size - bytes - 1 : 0;
     if (experiment_set_parse("fuzz.yaml", text, bytes, open_base, &set, &err) < 0) {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+//
+// A study: a file whose `steps` are other experiment files, run one after the other, as often as
+// `rounds` says, each with the piece of an experiment `with` laid over it, and then compared. A
+// step may be a study itself. The iterations of NSight §7 are one.
+#ifndef EXPERIMENTS_STUDY_H
+#define EXPERIMENTS_STUDY_H
+
+#include "experiments/experiment.h"
+
+enum { STUDY_SLICES_MAX = 8 };
+
+// One experiment, or one study.
+struct study_step {
+    char name[EXPERIMENT_PART_NAME_BYTES];
+    struct experiment experiment;
+    struct study *study; // NULL: the experiment
+};
+
+// Two steps that are runs, one against the other.
+struct study_comparison {
+    char name[EXPERIMENT_PART_NAME_BYTES];
+    size_t base, candidate;
+    const char *slices[STUDY_SLICES_MAX]; // of the study's text
+    size_t slice_count;                   // 0: the usual ones
+};
+
+struct study_step_array ARRAY_OF(struct study_step);
+struct study_comparison_array ARRAY_OF(struct study_comparison);
+
+struct study {
+    char name[EXPERIMENT_NAME_BYTES];
+    char path[EXPERIMENT_PATH_BYTES];
+    uint64_t rounds;
+    struct study_step_array steps;
+    struct study_comparison_array comparisons;
+    struct yaml_source *source;
+    struct experiment_spec *spec;
+};
+
+// Reads a file through `open`. Returns 1 with a study, which the caller frees; 0 when the file has
+// no steps and is an experiment; negative, with nothing to free, when it is neither: ERROR_INPUT
+// with file, line and column.
+int study_load(const char *path, yaml_opener open, struct study *study, struct error *err);
+void study_free(struct study *study);
+
+// What it comes to: name, rounds, steps (name, and the resolved experiment or the study). The caller
+// owns it; NULL: no memory.
+json_t *study_to_json(const struct study *study);
+
+// What a run would do, in words.
+void study_print_plan(const struct study *study, FILE *out);
+
+#endif

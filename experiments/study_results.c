@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/study_results.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/report/report_cdf.h"
+#include "analysis/report/report_text.h"
+#include "base/quantile.h"
+
+enum { CAUSES_SHOWN = 8 };
+
+const double study_quantiles[STUDY_QUANTILES] = {0.25, 0.5, 0.9, 0.99, 0.999, 0.9999};
+const char *const study_quantile_names[STUDY_QUANTILES] = {"p25", "p50",   "p90",
+                                                           "p99", "p99.9", "p99.99"};
+
+// --- what a run left -----------------------------------------------------------------------------
+
+static json_t *load_document(const struct run_folder *folder, const char *name, struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    json_error_t where;
+    json_t *document = json_load_file(run_folder_path(folder, name, path), 0, &where);
+    if (!document)
+        error_set(err, ERROR_FAILED, "%s cannot be read: %s", path, where.text);
+    return document;
+}
+
+int study_result_take(struct study_result *result, const struct run_folder *folder,
+                      struct error *err)
+{
+    struct latency_array own = {0};
+    struct study_run_result one;
+    json_t *load = load_document(folder, "client/load.json", err);
+    json_t *summary = load ? load_document(folder, "summary.json", err) : NULL;
+    int status = summary
+                     ? run_latencies_add(folder, json_number_value(json_object_get(load, "tsc_hz")),
+                                         &own, err)
+                     : -ERROR_FAILED;
+    if (status == 0) {
+        quantile_sort(own.items, own.count);
+        for (int q = 0; q < STUDY_QUANTILES; q++)
+            one.latency_us[q] = quantile_sorted(own.items, own.count, study_quantiles[q]);
+        if (array_push(&result->runs, one) < 0 ||
+            array_reserve(&result->latencies, result->latencies.count + own.count) < 0)
+            status = error_set(err, ERROR_FAILED, "out of memory for the latencies of all runs");
+    }
+    if (status == 0 && own.count) {
+        memcpy(result->latencies.items + result->latencies.count, own.items,
+               own.count * sizeof *own.items);
+        result->latencies.count += own.count;
+    }
+    if (status == 0 && !result->load) {
+        result->load = json_incref(load);
+        result->summary = json_incref(summary);
+    }
+    array_free(&own);
+    json_decref(load);
+    json_decref(summary);
+    return status;
+}
+
+void study_results_free(struct study_results *results)
+{
+    for (size_t i = 0; i < results->steps.count; i++) {
+        struct study_result *one = &results->steps.items[i];
+        array_free(&one->runs);
+        array_free(&one->latencies);
+        json_decref(one->load);
+        json_decref(one->summary);
+    }
+    array_free(&results->steps);
+    json_decref(results->comparisons);
+    results->comparisons = NULL;
+}
+
+// --- one percentile of a step's runs -------------------------------------------------------------
+
+struct run_spread {
+    double low, median, high;
+};
+
+static struct run_spread spread_of(const struct study_result *result, int q)
+{
+    double values[1000];
+    size_t count = result->runs.count < 1000 ? result->runs.count : 1000;
+    for (size_t i = 0; i < count; i++)
+        values[i] = result->runs.items[i].latency_us[q];
+    quantile_sort(values, count);
+    return (struct run_spread){quantile_sorted(values, count, 0),
+                               quantile_sorted(values, count, 0.5),
+                               quantile_sorted(values, count, 1)};
+}
+
+// How a step's runs lie beside those of the first step: all below, all above, or neither.
+static const char *beside_first(const struct study_results *results, size_t step, int q)
+{
+    const struct study_result *first = &results->steps.items[0], *own = &results->steps.items[step];
+    if (step == 0 || first->runs.count < 2 || own->runs.count < 2)
+        return "";
+    const struct run_spread base = spread_of(first, q), here = spread_of(own, q);
+    return here.high < base.low ? " ↓" : here.low > base.high ? " ↑" : "";
+}
+
+// --- as text -------------------------------------------------------------------------------------
+
+static void write_us(FILE *out, double us)
+{
+    if (!isfinite(us))
+        fputs("never", out);
+    else
+        fprintf(out, us < 100 ? "%.1f" : "%.0f", us);
+}
+
+static void write_cell(const struct study_results *results, size_t step, int q, FILE *out)
+{
+    const struct study_result *result = &results->steps.items[step];
+    const struct run_spread spread = spread_of(result, q);
+    fputs(" | ", out);
+    write_us(out, spread.median);
+    if (result->runs.count == 1)
+        return;
+    fputs(" [", out);
+    write_us(out, spread.low);
+    fputs(", ", out);
+    write_us(out, spread.high);
+    fprintf(out, "]%s", beside_first(results, step, q));
+}
+
+static void write_latencies(const struct study_results *results, FILE *out)
+{
+    char count[32];
+    bool repeated = false;
+    fprintf(out, "| step | runs | requests");
+    for (int q = 0; q < STUDY_QUANTILES; q++)
+        fprintf(out, " | %s", study_quantile_names[q]);
+    fprintf(out, " |\n|---|---:|---:");
+    for (int q = 0; q < STUDY_QUANTILES; q++)
+        fputs("|---:", out);
+    fputs("|\n", out);
+    for (size_t i = 0; i < results->steps.count; i++) {
+        const struct study_result *result = &results->steps.items[i];
+        if (result->runs.count == 0)
+            continue;
+        repeated |= result->runs.count > 1;
+        fprintf(out, "| %s | %zu | %s", result->step->name, result->runs.count,
+                report_count(result->latencies.count, count));
+        for (int q = 0; q < STUDY_QUANTILES; q++)
+            write_cell(results, i, q, out);
+        fputs(" |\n", out);
+    }
+    fprintf(out, "\nLatency at the client, from the intended instant, in us.%s\n",
+            repeated ? " The median of the runs [the lowest, the highest]; ↓ and ↑: all runs are "
+                       "below, or above, all those of the first step."
+                     : "");
+}
+
+static void write_causes(const struct study_result *result, FILE *out)
+{
+    size_t i;
+    int shown = 0;
+    const json_t *cause;
+    fprintf(out,
+            "\n| cause | category | messages | median us | total ms |\n|---|---|---:|---:|---:|\n");
+    json_array_foreach(json_object_get(result->summary, "causes"), i, cause)
+    {
+        char name[200];
+        if (!json_is_true(json_object_get(cause, "explains")) || shown++ >= CAUSES_SHOWN)
+            continue;
+        report_clean_text(json_string_value(json_object_get(cause, "cause")), false, name,
+                          sizeof name);
+        fprintf(out, "| %s (%s) | %s | %lld | ", name,
+                json_string_value(json_object_get(cause, "role")),
+                json_string_value(json_object_get(cause, "category")),
+                (long long)json_integer_value(json_object_get(cause, "messages")));
+        write_us(out, json_number_value(json_object_get(cause, "median_us")));
+        fprintf(out, " | %.1f |\n", json_number_value(json_object_get(cause, "total_us")) / 1e3);
+    }
+}
+
+static void write_step(const struct study_result *result, FILE *out)
+{
+    char verdict[1200];
+    const char *text = json_string_value(json_object_get(result->summary, "verdict"));
+    if (result->step->study || result->step->experiment.backend == CAPTURE_BACKEND_NONE)
+        return;
+    report_clean_text(text ? text : "", false, verdict, sizeof verdict);
+    fprintf(out, "\n## %s\n\n%s ([report](%s/report.html))\n", result->step->name, verdict,
+            result->folder);
+    write_causes(result, out);
+}
+
+static void write_comparisons(const struct study_results *results, FILE *out)
+{
+    size_t i, k;
+    const json_t *one, *slice;
+    json_array_foreach(results->comparisons, i, one)
+    {
+        fprintf(out, "\n## %s: %s against %s\n\n", json_string_value(json_object_get(one, "name")),
+                json_string_value(json_object_get(one, "candidate")),
+                json_string_value(json_object_get(one, "base")));
+        json_array_foreach(json_object_get(one, "slices"), k, slice)
+            fprintf(out, "- %s: %s\n", json_string_value(json_object_get(slice, "slice")),
+                    json_string_value(json_object_get(slice, "verdict")));
+        fprintf(out, "\n([page](%s))\n", json_string_value(json_object_get(one, "page")));
+    }
+}
+
+void study_results_print(const struct study_results *results, FILE *out)
+{
+    bool curves = false;
+    fprintf(out, "# %s\n\n", results->study->name);
+    for (size_t i = 0; i < results->steps.count; i++)
+        curves |= results->steps.items[i].runs.count > 0;
+    if (curves)
+        write_latencies(results, out);
+    if (curves)
+        fputs("\n![Distributions of latency](cdf.svg)\n", out);
+    for (size_t i = 0; i < results->steps.count; i++)
+        write_step(&results->steps.items[i], out);
+    write_comparisons(results, out);
+    for (size_t i = 0; i < results->steps.count; i++)
+        if (results->steps.items[i].step->study)
+            fprintf(out,
+                    "\n%s is a study of its own: [results](%s/results.md), [page](%s/study.html)\n",
+                    results->steps.items[i].step->name, results->steps.items[i].folder,
+                    results->steps.items[i].folder);
+}
+
+// --- as JSON -------------------------------------------------------------------------------------
+
+static json_t *number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *latency_json(const struct study_result *result)
+{
+    json_t *latency = json_object();
+    for (int q = 0; q < STUDY_QUANTILES; q++) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < result->runs.count; i++)
+            json_array_append_new(all, number_or_null(result->runs.items[i].latency_us[q]));
+        json_object_set_new(latency, study_quantile_names[q],
+                            json_pack("{s:o,s:o}", "median",
+                                      number_or_null(spread_of(result, q).median), "runs", all));
+    }
+    return latency;
+}
+
+static json_t *step_json(const struct study_result *result)
+{
+    if (result->step->study)
+        return json_pack("{s:s,s:s,s:b}", "step", result->step->name, "folder", result->folder,
+                         "study", 1);
+    return json_pack("{s:s,s:s,s:b,s:I,s:I,s:o,s:O?,s:O?,s:O?}", "step", result->step->name,
+                     "folder", result->folder, "study", 0, "runs", (json_int_t)result->runs.count,
+                     "requests", (json_int_t)result->latencies.count, "latency_us",
+                     latency_json(result), "load_verdict", json_object_get(result->load, "verdict"),
+                     "verdict", json_object_get(result->summary, "verdict"), "causes",
+                     json_object_get(result->summary, "causes"));
+}
+
+static int write_json(const struct study_results *results, const struct run_folder *folder,
+                      struct error *err)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < results->steps.count; i++)
+        json_array_append_new(list, step_json(&results->steps.items[i]));
+    json_t *document = json_pack("{s:s,s:I,s:o,s:O}", "name", results->study->name, "rounds",
+                                 (json_int_t)results->study->rounds, "list", list, "compare",
+                                 results->comparisons);
+    int status = document ? run_folder_write_json(folder, "study.json", document, err)
+                          : error_set(err, ERROR_FAILED, "out of memory for study.json");
+    json_decref(document);
+    return status;
+}
+
+// --- files ---------------------------------------------------------------------------------------
+
+static void draw(struct study_results *results, FILE *out)
+{
+    struct cdf_series series[CDF_SERIES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < results->steps.count && count < CDF_SERIES_MAX; i++) {
+        struct study_result *one = &results->steps.items[i];
+        if (one->latencies.count)
+            series[count++] =
+                (struct cdf_series){one->step->name, one->latencies.items, one->latencies.count};
+    }
+    report_cdf_svg(series, count, out);
+}
+
+// The text as it is, and the picture: readable without anything else.
+static void write_page(struct study_results *results, FILE *out)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (memory) {
+        study_results_print(results, memory);
+        fclose(memory);
+    }
+    fprintf(out,
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+            "<title>%s</title>\n<style>body{font:15px sans-serif;max-width:70em;margin:2em auto;"
+            "padding:0 1em}pre{white-space:pre-wrap}svg{max-width:100%%}</style></head><body>\n"
+            "<h1>%s</h1>\n",
+            results->study->name, results->study->name);
+    draw(results, out);
+    fputs("<ul>\n", out);
+    for (size_t i = 0; i < results->steps.count; i++) {
+        const struct study_result *one = &results->steps.items[i];
+        fprintf(out, "<li><a href=\"%s/%s.html\">%s</a></li>\n", one->folder,
+                one->step->study ? "study" : "report", one->step->name);
+    }
+    for (size_t i = 0; i < json_array_size(results->comparisons); i++) {
+        const json_t *one = json_array_get(results->comparisons, i);
+        fprintf(out, "<li><a href=\"%s\">%s</a></li>\n",
+                json_string_value(json_object_get(one, "page")),
+                json_string_value(json_object_get(one, "name")));
+    }
+    fputs("</ul>\n<pre>", out);
+    for (const char *at = text ? text : ""; *at; at++)
+        fputs(*at == '<' ? "&lt;" : *at == '&' ? "&amp;" : (const char[]){*at, '\0'}, out);
+    fputs("</pre>\n</body></html>\n", out);
+    free(text);
+}
+
+static void write_picture(struct study_results *results, FILE *out)
+{
+    draw(results, out);
+}
+
+static void write_text(struct study_results *results, FILE *out)
+{
+    study_results_print(results, out);
+}
+
+static int write_file(struct study_results *results, const struct run_folder *folder,
+                      const char *name, void (*write)(struct study_results *, FILE *),
+                      struct error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory)
+        return error_set_errno(err, ERROR_FAILED, "no memory for %s", name);
+    write(results, memory);
+    int status = fclose(memory) == 0 ? run_folder_write(folder, name, text, bytes, err)
+                                     : error_set_errno(err, ERROR_FAILED, "no memory for %s", name);
+    free(text);
+    return status;
+}
+
+int study_results_write(struct study_results *results, const struct run_folder *folder,
+                        struct error *err)
+{
+    for (size_t i = 0; i < results->steps.count; i++)
+        quantile_sort(results->steps.items[i].latencies.items,
+                      results->steps.items[i].latencies.count);
+    int status = write_file(results, folder, "cdf.svg", write_picture, err);
+    if (status == 0)
+        status = write_file(results, folder, "results.md", write_text, err);
+    if (status == 0)
+        status = write_file(results, folder, "study.html", write_page, err);
+    return status < 0 ? status : write_json(results, folder, err);
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+//
+// What a study came to: for each step the latency percentiles of its runs, their median and how far
+// they are apart; what explains the slow ones; what the comparisons found. As study.json for
+// scripts, results.md for a README and the terminal, cdf.svg and study.html to look at.
+#ifndef EXPERIMENTS_STUDY_RESULTS_H
+#define EXPERIMENTS_STUDY_RESULTS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "experiments/run_folder.h"
+#include "experiments/run_latencies.h"
+#include "experiments/study.h"
+
+enum { STUDY_QUANTILES = 6 };
+extern const double study_quantiles[STUDY_QUANTILES];           // 0.25 0.5 0.9 0.99 0.999 0.9999
+extern const char *const study_quantile_names[STUDY_QUANTILES]; // "p25" ...
+
+// One run of a step.
+struct study_run_result {
+    double latency_us[STUDY_QUANTILES]; // +infinity where unanswered requests reach it
+};
+struct study_run_result_array ARRAY_OF(struct study_run_result);
+
+// All runs of a step; of a step that is a study, nothing but its name and folder.
+struct study_result {
+    const struct study_step *step;
+    char folder[80]; // below the study's; of the first round's run
+    struct study_run_result_array runs;
+    struct latency_array latencies; // of all, for the curve; sorted by study_results_write
+    json_t *load;                   // client/load.json of the first
+    json_t *summary;                // summary.json of the first
+};
+struct study_result_array ARRAY_OF(struct study_result);
+
+struct study_results {
+    const struct study *study;
+    struct study_result_array steps;
+    json_t *comparisons; // an object each: name, base, candidate, page, slices: [{slice, verdict}]
+};
+
+// Takes what a run left in its folder.
+int study_result_take(struct study_result *result, const struct run_folder *folder,
+                      struct error *err);
+
+// Writes the four files.
+int study_results_write(struct study_results *results, const struct run_folder *folder,
+                        struct error *err);
+void study_results_free(struct study_results *results);
+
+// The same as results.md.
+void study_results_print(const struct study_results *results, FILE *out);
+
+#endif

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/study_run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/report/report_compare.h"
+#include "analysis/run/run_compare.h"
+#include "experiments/study_results.h"
+#include "workloads/hash.h"
+
+struct series {
+    struct study *study;
+    struct run_folder folder;
+    struct study_results results;
+    const struct run_settings *settings;
+    struct run_results_settings silent;
+    bool available;
+};
+
+// --- runs ----------------------------------------------------------------------------------------
+
+static int run_one(struct series *series, size_t number, uint64_t round, struct error *err)
+{
+    struct study_step *step = &series->study->steps.items[number];
+    struct study_result *result = &series->results.steps.items[number];
+    struct run_outcome outcome;
+    char name[80], path[RUN_PATH_BYTES + 128];
+    uint64_t seed = step->experiment.load.seed;
+    bool verdict = false;
+    snprintf(name, sizeof name, "%s", step->name);
+    if (series->study->rounds > 1)
+        snprintf(name, sizeof name, "%s/round-%llu", step->name, (unsigned long long)round + 1);
+    if (round == 0)
+        snprintf(result->folder, sizeof result->folder, "%s", name);
+    const struct run_settings here = {.folder = run_folder_path(&series->folder, name, path),
+                                      .progress = series->settings->progress};
+    progress_end(series->settings->progress);
+    if (!series->silent.quiet)
+        fprintf(stderr, "%s\n", name);
+    int status = experiment_set_seed(&step->experiment,
+                                     round ? hash64(seed + round) & 0xffffffff : seed, err);
+    if (status < 0)
+        return status;
+    status = run_experiment(&step->experiment, &here, &outcome, err);
+    if (status == 0)
+        status = run_results_write(&outcome.folder, &series->silent, &verdict, err);
+    if (status == 0)
+        status = study_result_take(result, &outcome.folder, err);
+    run_outcome_free(&outcome);
+    struct error ignored;
+    experiment_set_seed(&step->experiment, seed, &ignored); // as it was: it could be set before
+    series->available &= verdict || step->experiment.backend == CAPTURE_BACKEND_NONE;
+    return status < 0 ? error_prefix(err, "%s", name) : 0;
+}
+
+static int run_nested(struct series *series, size_t number, struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    struct study_step *step = &series->study->steps.items[number];
+    struct study_result *result = &series->results.steps.items[number];
+    const struct run_settings here = {.folder = run_folder_path(&series->folder, step->name, path),
+                                      .progress = series->settings->progress};
+    bool available = true;
+    snprintf(result->folder, sizeof result->folder, "%s", step->name);
+    int status = study_run(step->study, &here, &series->silent, &available, err);
+    series->available &= available;
+    return status < 0 ? error_prefix(err, "%s", step->name) : 0;
+}
+
+static int run_all(struct series *series, struct error *err)
+{
+    int status = 0;
+    for (uint64_t round = 0; round < series->study->rounds; round++)
+        for (size_t i = 0; i < series->study->steps.count && status == 0; i++) {
+            if (!series->study->steps.items[i].study)
+                status = run_one(series, i, round, err);
+            else if (round == 0)
+                status = run_nested(series, i, err);
+        }
+    return status;
+}
+
+// --- comparisons ---------------------------------------------------------------------------------
+
+static int read_slices(const struct study_comparison *one, struct diagnosis_slice_array *out,
+                       struct error *err)
+{
+    static const char *const usual[] = {"p99-100", "p45-55"};
+    const char *const *texts = one->slice_count ? one->slices : usual;
+    for (size_t i = 0; i < (one->slice_count ? one->slice_count : 2); i++) {
+        struct diagnosis_slice slice;
+        if (diagnosis_slice_parse(texts[i], &slice, err) < 0)
+            return -ERROR_INPUT;
+        if (array_push(out, slice) < 0)
+            return error_set(err, ERROR_FAILED, "no memory for a slice");
+    }
+    return 0;
+}
+
+// One run after the other, so that one at a time is in memory.
+static int take_profile(struct series *series, size_t step,
+                        const struct diagnosis_slice_array *slices, struct run_profile *out,
+                        struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    struct run_analysis run;
+    run_folder_path(&series->folder, series->results.steps.items[step].folder, path);
+    int status = run_analyze(path, slices->items, slices->count, NULL, series->settings->progress,
+                             &run, err);
+    if (status < 0)
+        return status;
+    status = run_profile_take(&run, out, err);
+    run_analysis_free(&run);
+    return status;
+}
+
+static json_t *comparison_json(const struct series *series, const struct study_comparison *one,
+                               const struct run_comparison *found, const char *page)
+{
+    json_t *slices = json_array();
+    for (size_t i = 0; i < found->slices.count; i++) {
+        const struct slice_comparison *slice = &found->slices.items[i];
+        json_array_append_new(slices, json_pack("{s:s,s:s}", "slice", slice->sides[0]->words,
+                                                "verdict", slice->verdict));
+    }
+    return json_pack("{s:s,s:s,s:s,s:s,s:o}", "name", one->name, "base",
+                     series->study->steps.items[one->base].name, "candidate",
+                     series->study->steps.items[one->candidate].name, "page", page, "slices",
+                     slices);
+}
+
+static int compare(struct series *series, const struct study_comparison *one, struct error *err)
+{
+    char page[80], path[RUN_PATH_BYTES + 128];
+    struct diagnosis_slice_array slices = {0};
+    struct run_comparison found = {0};
+    const size_t sides[COMPARE_SIDES] = {one->base, one->candidate};
+    progress_phase(series->settings->progress, "comparing: %s", one->name);
+    snprintf(page, sizeof page, "compare-%s.html", one->name);
+    int status = read_slices(one, &slices, err);
+    for (int side = 0; side < COMPARE_SIDES && status == 0; side++)
+        status = take_profile(series, sides[side], &slices, &found.runs[side], err);
+    if (status == 0)
+        status = run_compare(&found, err);
+    if (status == 0)
+        status = report_compare_html(&found, run_folder_path(&series->folder, page, path), err);
+    if (status == 0 && json_array_append_new(series->results.comparisons,
+                                             comparison_json(series, one, &found, page)) < 0)
+        status = error_set(err, ERROR_FAILED, "out of memory for a comparison");
+    run_comparison_free(&found);
+    array_free(&slices);
+    progress_end(series->settings->progress);
+    return status < 0 ? error_prefix(err, "comparing %s", one->name) : 0;
+}
+
+// --- the whole -----------------------------------------------------------------------------------
+
+static int prepare(struct series *series, struct error *err)
+{
+    series->results = (struct study_results){.study = series->study, .comparisons = json_array()};
+    for (size_t i = 0; i < series->study->steps.count; i++) {
+        const struct study_result result = {.step = &series->study->steps.items[i]};
+        if (array_push(&series->results.steps, result) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory");
+    }
+    return run_folder_make_empty(&series->folder, series->settings->folder, series->study->name,
+                                 err);
+}
+
+static int print(const struct series *series, const struct run_results_settings *results,
+                 struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    if (results->silent)
+        return 0;
+    if (results->json) {
+        json_error_t where;
+        run_folder_path(&series->folder, "study.json", path);
+        json_t *document = json_load_file(path, 0, &where);
+        json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        putchar('\n');
+        json_decref(document);
+    } else {
+        if (!results->quiet)
+            study_results_print(&series->results, stdout);
+        printf("%s%s/study.html\n", results->quiet ? "" : "Report: ", series->folder.path);
+    }
+    return fflush(stdout) == EOF ? error_set_errno(err, ERROR_FAILED, "cannot print the results")
+                                 : 0;
+}
+
+int study_run(struct study *study, const struct run_settings *settings,
+              const struct run_results_settings *results, bool *available, struct error *err)
+{
+    struct series series = {
+        .study = study, .settings = settings, .silent = *results, .available = true};
+    series.silent.silent = true;
+    int status = prepare(&series, err);
+    if (status == 0)
+        status = run_all(&series, err);
+    for (size_t i = 0; i < study->comparisons.count && status == 0; i++)
+        status = compare(&series, &study->comparisons.items[i], err);
+    progress_end(settings->progress);
+    if (status == 0)
+        status = study_results_write(&series.results, &series.folder, err);
+    if (status == 0)
+        status = print(&series, results, err);
+    *available = series.available;
+    study_results_free(&series.results);
+    return status;
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# A study: two steps, compared, and a study in it that runs them in turn, twice; tables, pictures and
+# pages of what they came to.
+. tests/experiments/run_lib.sh
+need_capture
+need_program jq jq
+experiment "$work/one.yaml" netns 2k 500ms <<EOF
+servers: {cache: {kind: memcached, threads: 1}}
+EOF
+printf 'extends: one.yaml\nservers: {cache: {threads: 2}}\n' >"$work/two.yaml"
+cat >"$work/long.yaml" <<EOF
+name: long
+rounds: 2
+steps: {one: one.yaml, two: two.yaml}
+with: {capture: {backend: none}, servers: {cache: {shim: false}}, load: {duration: 200ms}}
+EOF
+cat >"$work/all.yaml" <<EOF
+name: all
+steps: {one: one.yaml, two: two.yaml, long: long.yaml}
+compare: {middle: {base: one, candidate: two, slices: [p40-p60]}}
+EOF
+"$taillight" run --check "$work/all.yaml" >"$work/plan" 2>"$work/cmd.err" || fail "--check"
+grep -q 'step long: study long (.*long.yaml): 2 steps, in turn, 2 times' "$work/plan" || fail "the plan: $(cat "$work/plan")"
+run=$work/run
+"$taillight" run "$work/all.yaml" --out "$run" >"$work/out" 2>"$work/run.err"
+status=$?
+# Whether half a second on a busy machine is enough for a verdict is not what this is about.
+[ $status = 0 ] || [ $status = 4 ] || fail "exit $status"
+for folder in one two long/one/round-1 long/one/round-2 long/two/round-1 long/two/round-2; do
+    [ -s "$run/$folder/report.html" ] || fail "no report in $folder"
+done
+for file in study.html study.json results.md cdf.svg compare-middle.html long/study.html long/cdf.svg; do
+    [ -s "$run/$file" ] || fail "no $file"
+done
+jq -e '[.list[] | [.step, .folder, .study]] == [["one", "one", false], ["two", "two", false], ["long", "long", true]]
+    and .compare[0].slices[0].slice == "p40-p60"' "$run/study.json" >/dev/null || fail "study.json: $(cat "$run/study.json")"
+# The percentiles of a run are those of its own summary, and the runs of a step have seeds of their own.
+p99=$(json "$run/one/client/load.json" '$.latency_us.p99')
+jq -e --argjson p99 "$p99" '.list[0].latency_us.p99.median - $p99 | fabs < 0.01' "$run/study.json" >/dev/null ||
+    fail "p99 is $p99 in load.json: $(jq -c '.list[0].latency_us' "$run/study.json")"
+jq -e '[.list[].latency_us["p99"].runs | length] == [2, 2]' "$run/long/study.json" >/dev/null || fail "long/study.json"
+seeds=$(for i in 1 2; do json "$run/long/one/round-$i/experiment.json" '$.load.seed'; done | sort -u | wc -l)
+[ "$seeds" = 2 ] || fail "both rounds have one seed"
+grep -q '^| one | 1 | ' "$run/results.md" && grep -q '^## middle: two against one' "$run/results.md" ||
+    fail "results.md: $(cat "$run/results.md")"
+cmp <(head -5 "$work/out") <(head -5 "$run/results.md") || fail "the terminal says something else"
+python3 -c 'import sys, xml.dom.minidom as m; d = m.parse(sys.argv[1]); assert len([p for p in
+    d.getElementsByTagName("path") if p.getAttribute("stroke-width") == "1.8"]) == 4' "$run/long/cdf.svg" ||
+    fail "cdf.svg has not two curves in each of two panels"
+check_nothing_left "$run" ""
+echo "study: $(sed -n 's/^| one/one/p' "$run/results.md")"
