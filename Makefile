@@ -121,7 +121,7 @@ $(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps
-debian_check := libcmocka-dev libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 linux-perf xz-utils jq protobuf-compiler \
+debian_check := libcmocka-dev libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 python3-jsonschema python3-yaml linux-perf xz-utils jq protobuf-compiler \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
 debian_bench := redis-tools libmemcached-tools wrk # the peers
 

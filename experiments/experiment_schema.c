@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/experiment_table.h"
 #include "experiments/suggestion.h"
 
 enum { LONGEST_TEXT = 4096, MOST_ENTRIES = 64 };
@@ -272,11 +273,10 @@ static const cyaml_schema_field_t experiment_fields[] = {
     // What must not be exceeded; exit 3 when it is (docs/gates.md).
     ENTRIES("gates", struct experiment_spec, gates, gate_value), CYAML_FIELD_END};
 
-static const cyaml_schema_value_t experiment_value = {
+const cyaml_schema_value_t experiment_table = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct experiment_spec, experiment_fields)};
 
-// Mappings whose keys are the user's own names.
-static bool is_named(const char *path)
+bool experiment_table_is_named(const char *path)
 {
     static const char *const patterns[] = {
         "hosts", "servers", "neighbours", "tuning", "tuning/*/*/sysctl", "steps", "compare"};
@@ -304,7 +304,7 @@ static int check_keys(const struct yaml_source *source, int node, const char *pa
                       struct error *err)
 {
     const char *last = strrchr(path, '/');
-    if (is_named(path) && yaml_kind(source, node) != YAML_KIND_MAPPING)
+    if (experiment_table_is_named(path) && yaml_kind(source, node) != YAML_KIND_MAPPING)
         return yaml_error(source, node, err, "`%s` takes names: {a: ..., b: ...}, not %s",
                           last ? last + 1 : path, kind_name(yaml_kind(source, node)));
     for (size_t i = 0; i < yaml_count(source, node); i++) {
@@ -371,7 +371,7 @@ static int follow(const struct yaml_source *source, const struct complaint *comp
     snprintf(label, 120, "the document");
     int node = yaml_root(source);
     bool in_pair = false;
-    const cyaml_schema_value_t *value = &experiment_value;
+    const cyaml_schema_value_t *value = &experiment_table;
     for (int i = complaint->depth - 1; i >= innermost; i--) {
         const char *field = complaint->trace[i].field;
         unsigned entry = complaint->trace[i].entry;
@@ -483,10 +483,11 @@ int experiment_spec_load(const struct yaml_source *source, struct experiment_spe
                           "an experiment is keys with values: name, hosts, servers, load, ...");
     int result = check_keys(source, yaml_root(source), "", err);
     if (result == 0)
-        result = yaml_write(source, yaml_root(source), is_named, &text, &bytes, err);
+        result =
+            yaml_write(source, yaml_root(source), experiment_table_is_named, &text, &bytes, err);
     if (result < 0)
         return result;
-    cyaml_err_t loaded = cyaml_load_data((const uint8_t *)text, bytes, &config, &experiment_value,
+    cyaml_err_t loaded = cyaml_load_data((const uint8_t *)text, bytes, &config, &experiment_table,
                                          (cyaml_data_t **)out, NULL);
     free(text);
     if (loaded != CYAML_OK)
@@ -499,7 +500,7 @@ void experiment_spec_free(struct experiment_spec *spec)
     struct complaint complaint = {.depth = 0};
     cyaml_config_t config = configuration(&complaint);
     if (spec)
-        cyaml_free(&config, &experiment_value, spec, 0);
+        cyaml_free(&config, &experiment_table, spec, 0);
 }
 
 static const char *word_of(const cyaml_strval_t *words, size_t count, int64_t value)

@@ -5,6 +5,7 @@
 
 #include "base/options.h"
 #include "base/progress.h"
+#include "experiments/experiment_json_schema.h"
 #include "experiments/experiment_set.h"
 #include "experiments/matrix.h"
 #include "experiments/repetitions.h"
@@ -17,12 +18,14 @@ enum { NO_STUDY = 1000 };
 struct run_options {
     const char *out;
     struct gate_report_options report;
-    bool check, json, quiet;
+    bool check, schema, json, quiet;
 };
 
 static const struct option_spec options[] = {
     OPTION_FLAG("check", 0, struct run_options, check,
                 "validate the file and print what a run would do; run nothing"),
+    OPTION_FLAG("schema", 0, struct run_options, schema,
+                "print the keys of an experiment file as a JSON Schema, for editors"),
     OPTION_STRING("out", 'o', "DIR", struct run_options, out,
                   "the run folder, new or empty (runs/NAME-TIME)"),
     GATE_REPORT_OPTIONS(struct run_options, report),
@@ -95,6 +98,15 @@ static int run(struct experiment_set *set, const struct run_options *o, bool *av
     return gate_report_write(gates, &o->report, set->items[0].name, o->json, words, err);
 }
 
+static int print_schema(void)
+{
+    json_t *schema = experiment_json_schema();
+    int written = schema ? json_dumpf(schema, stdout, JSON_INDENT(2)) : -1;
+    json_decref(schema);
+    putchar('\n');
+    return written < 0 ? ERROR_FAILED : 0;
+}
+
 // Returns an exit code, an error, or that the file is an experiment.
 static int run_study(const char *path, const struct run_options *o, struct error *err)
 {
@@ -135,6 +147,8 @@ int run_command(int argc, char **argv)
         return error_report(&err);
     if (help)
         return 0;
+    if (values.schema)
+        return print_schema();
     if (positional != 1) {
         error_set(&err, ERROR_INPUT,
                   "run takes one experiment file, not %d; see taillight run "
