@@ -112,6 +112,8 @@ int process_start(struct process *process, const char *const *argv,
     if (!place)
         place = &anywhere;
     *process = (struct process){.pid = 0, .input = -1, .output = -1};
+    if (place->dry)
+        return 0;
     if (pipe2(report, O_CLOEXEC) < 0 || (place->pipe_input && pipe2(in, O_CLOEXEC) < 0) ||
         (place->pipe_output && pipe2(out, O_CLOEXEC) < 0)) {
         result = error_set_errno(err, ERROR_FAILED, "cannot start %s: no pipe", argv[0]);
@@ -277,6 +279,8 @@ int process_run(const char *const *argv, const struct process_place *place, int 
     long deadline = now_ms() + timeout_ms;
     if (out && out_bytes)
         out[0] = '\0';
+    if (here.dry)
+        return 0;
     int log_fd = -1;
     if (!here.log_path) {
         log_fd = mkostemp(log, O_CLOEXEC);

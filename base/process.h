@@ -26,6 +26,7 @@ struct process_place {
     bool discard_output;  // send the child's stdout to /dev/null
     int nice;             // its priority, -20 to 19
     bool has_children;    // it starts processes of its own: they end with it
+    bool dry;             // start nothing: there is no process, and it is said that all went well
 };
 
 struct process {

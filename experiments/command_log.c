@@ -24,7 +24,9 @@ void command_log_write(struct command_log *log, const char *place, const char *f
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     strftime(when, sizeof when, "%FT%T", &utc);
-    fprintf(log->file, "%s.%03ldZ %s: ", when, now.tv_nsec / 1000000, place);
+    if (!log->dry)
+        fprintf(log->file, "%s.%03ldZ ", when, now.tv_nsec / 1000000);
+    fprintf(log->file, "%s: ", place);
     va_list args;
     va_start(args, format);
     vfprintf(log->file, format, args);
@@ -35,7 +37,7 @@ void command_log_write(struct command_log *log, const char *place, const char *f
 
 void command_log_close(struct command_log *log)
 {
-    if (log->file)
+    if (log->file && !log->dry)
         fclose(log->file);
     log->file = NULL;
 }

@@ -5,12 +5,14 @@
 #ifndef EXPERIMENTS_COMMAND_LOG_H
 #define EXPERIMENTS_COMMAND_LOG_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/error.h"
 
 struct command_log {
     FILE *file; // NULL: nothing is written
+    bool dry;   // what is written is not done: "<place>: <what>", without a time
 };
 
 int command_log_open(struct command_log *log, const char *path, struct error *err);

@@ -11,7 +11,8 @@ enum { COMMAND_TIMEOUT_MS = 10000 };
 struct process_place host_place(const struct host *host, const cpu_set_t *cores)
 {
     return (struct process_place){.netns = host->netns[0] ? host->netns : NULL,
-                                  .cores = cores ? cores : &host->plan->cores};
+                                  .cores = cores ? cores : &host->plan->cores,
+                                  .dry = host->keeper.dry};
 }
 
 int host_run(const struct host *host, const char *const *argv, struct command_log *log,
@@ -77,6 +78,8 @@ static int join(struct host_array *hosts, size_t first, size_t second, struct co
     snprintf(to_second, sizeof to_second, "to%zu", second);
     snprintf(to_first, sizeof to_first, "to%zu", first);
     snprintf(process, sizeof process, "%d", b->keeper.pid);
+    if (log->dry)
+        snprintf(process, sizeof process, "PID");
     int result = host_run(a,
                           (const char *[]){"ip", "link", "add", to_second, "type", "veth", "peer",
                                            "name", to_first, "netns", process, NULL},
@@ -108,7 +111,11 @@ static int start_keepers(struct host_array *hosts, const struct experiment *expe
     for (size_t i = 0; i < experiment->hosts.count; i++) {
         struct host host = {.plan = &experiment->hosts.items[i],
                             .kind = isolated ? HOST_KIND_NETNS : HOST_KIND_LOCAL};
-        int result = keeper_start(&host.keeper, isolated, err);
+        int result = 0;
+        if (log->dry)
+            host.keeper = (struct keeper){.channel = -1, .isolated = isolated, .dry = true};
+        else
+            result = keeper_start(&host.keeper, isolated, err);
         if (result == 0 && array_push(hosts, host) < 0) {
             keeper_end(&host.keeper, &ignored);
             result = error_set(err, ERROR_FAILED, "out of memory");
@@ -123,8 +130,14 @@ static int start_keepers(struct host_array *hosts, const struct experiment *expe
             snprintf(kept->address, sizeof kept->address, "10.181.0.%u", (unsigned char)(i + 1));
             snprintf(kept->netns, sizeof kept->netns, "/proc/%d/ns/net", kept->keeper.pid);
         }
-        command_log_write(log, kept->plan->name, "keeper is process %d, address %s",
-                          kept->keeper.pid, kept->address);
+        if (isolated && log->dry)
+            snprintf(kept->netns, sizeof kept->netns, "/proc/PID/ns/net");
+        if (log->dry)
+            command_log_write(log, kept->plan->name, "start a keeper%s, address %s",
+                              isolated ? " in a network namespace of its own" : "", kept->address);
+        else
+            command_log_write(log, kept->plan->name, "keeper is process %d, address %s",
+                              kept->keeper.pid, kept->address);
     }
     return 0;
 }
@@ -155,7 +168,9 @@ int hosts_end(struct host_array *hosts, struct command_log *log, struct error *e
         struct error one;
         int ended = keeper_end(&hosts->items[i].keeper, &one);
         command_log_write(log, hosts->items[i].plan->name, "%s",
-                          ended < 0 ? one.text : "everything undone");
+                          ended < 0  ? one.text
+                          : log->dry ? "undo everything"
+                                     : "everything undone");
         if (ended < 0 && result == 0) {
             *err = one;
             result = ended;

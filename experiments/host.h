@@ -27,7 +27,7 @@ struct host_array ARRAY_OF(struct host);
 
 // Starts the keepers of all hosts of an experiment and makes their network.
 // Where namespaces cannot be made, all hosts become local and `degraded` says why. On failure
-// nothing is left. The experiment must outlive the hosts.
+// nothing is left. The experiment must outlive the hosts. With a log that is dry nothing is done.
 int hosts_start(struct host_array *hosts, const struct experiment *experiment,
                 struct command_log *log, struct error *degraded, struct error *err);
 

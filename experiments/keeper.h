@@ -20,6 +20,7 @@ struct keeper {
     pid_t pid;   // 0: none
     int channel; // socket to it, -1: none
     bool isolated;
+    bool dry; // there is none: what it is asked is done in words, and nobody listens anywhere
 };
 
 enum { KEEPER_TEXT_BYTES = 512 };

@@ -288,9 +288,9 @@ static int start_capture(struct run *run, struct error *err)
     argv[n] = NULL;
     int result = run_start_command(run, run_server_host(run), argv, true, run->capture_log,
                                    &run->capture, err);
-    if (result == 0)
+    if (result == 0 && !run->log.dry)
         result = wait_armed(run, err);
-    if (result < 0)
+    if (result < 0 || run->log.dry)
         return result;
     run->capturing = true;
     supervisor_watch(&run->supervisor, &run->capture, "the capture", run->capture_log);
@@ -342,6 +342,21 @@ static int tear_down(struct run *run, struct error *err)
     return hosts_end(&run->hosts, &run->log, err);
 }
 
+// What would be done, into the log, in its order.
+static int run_dry(struct run *run, FILE *out, struct error *err)
+{
+    struct error ignored;
+    int (*const phases[])(struct run *, struct error *) = {
+        start_hosts, tune,          start_servers, run_start_neighbours,
+        run_prepare, start_capture, run_load};
+    run->log = (struct command_log){.file = out, .dry = true};
+    int result = 0;
+    for (size_t i = 0; i < sizeof phases / sizeof *phases && result == 0; i++)
+        result = phases[i](run, err);
+    tear_down(run, &ignored);
+    return result;
+}
+
 static int run_in_folder(struct run *run, struct error *err)
 {
     char path[LOG_PATH_BYTES];
@@ -389,10 +404,15 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
         result = program_path_self(run->self, sizeof run->self, err);
     if (result == 0)
         result = check_programs(experiment, err);
-    if (result == 0)
+    if (result == 0 && settings->dry) {
+        snprintf(outcome->folder.path, sizeof outcome->folder.path, "%.4000s",
+                 settings->folder ? settings->folder : "RUN");
+        result = run_dry(run, settings->dry, err);
+    } else if (result == 0) {
         result = run_folder_make(&outcome->folder, settings->folder, experiment, err);
-    if (result == 0)
-        result = run_in_folder(run, err);
+        if (result == 0)
+            result = run_in_folder(run, err);
+    }
     free(run->neighbours);
     json_decref(run->tuned);
     json_decref(run->neighbour_loads);

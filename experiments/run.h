@@ -7,6 +7,7 @@
 #define EXPERIMENTS_RUN_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/progress.h"
@@ -16,6 +17,7 @@
 struct run_settings {
     const char *folder; // where to, NULL: runs/<name>-<UTC time>
     struct progress *progress;
+    FILE *dry; // do nothing, and write what would be done there: every command and every setting
 };
 
 struct run_outcome {

@@ -18,12 +18,14 @@ enum { NO_STUDY = 1000 };
 struct run_options {
     const char *out;
     struct gate_report_options report;
-    bool check, schema, json, quiet;
+    bool check, dry_run, schema, json, quiet;
 };
 
 static const struct option_spec options[] = {
     OPTION_FLAG("check", 0, struct run_options, check,
                 "validate the file and print what a run would do; run nothing"),
+    OPTION_FLAG("dry-run", 0, struct run_options, dry_run,
+                "print every command and every setting of every host, in order; do nothing"),
     OPTION_FLAG("schema", 0, struct run_options, schema,
                 "print the keys of an experiment file as a JSON Schema, for editors"),
     OPTION_STRING("out", 'o', "DIR", struct run_options, out,
@@ -62,6 +64,37 @@ static int check(const struct experiment_set *set, bool json)
     if (json)
         putchar('\n');
     return written < 0 ? ERROR_FAILED : 0;
+}
+
+static int dry_run(const struct experiment *experiment, const char *folder, const char *step,
+                   struct error *err)
+{
+    struct progress silent;
+    struct run_outcome outcome;
+    progress_init(&silent, true);
+    const struct run_settings settings = {.folder = folder, .progress = &silent, .dry = stdout};
+    const char *which = *step ? step : experiment->configuration;
+    printf("# %s%s%s", experiment->name, *which ? ": " : "", which);
+    if (experiment->repetitions > 1)
+        printf(", %llu times", (unsigned long long)experiment->repetitions);
+    putchar('\n');
+    int result = run_experiment(experiment, &settings, &outcome, err);
+    run_outcome_free(&outcome);
+    return result;
+}
+
+static int dry_run_study(const struct study *study, const char *folder, struct error *err)
+{
+    int result = 0;
+    if (study->rounds > 1)
+        printf("# all of these steps of %s, %llu times\n", study->name,
+               (unsigned long long)study->rounds);
+    for (size_t i = 0; i < study->steps.count && result == 0; i++) {
+        const struct study_step *step = &study->steps.items[i];
+        result = step->study ? dry_run_study(step->study, folder, err)
+                             : dry_run(&step->experiment, folder, step->name, err);
+    }
+    return result;
 }
 
 static int run_one(struct experiment *experiment, const struct run_settings *settings,
@@ -126,6 +159,11 @@ static int run_study(const char *path, const struct run_options *o, struct error
         study_free(&study);
         return 0;
     }
+    if (o->dry_run) {
+        result = dry_run_study(&study, o->out, err);
+        study_free(&study);
+        return result;
+    }
     progress_init(&progress, o->quiet);
     const struct run_settings settings = {.folder = o->out, .progress = &progress};
     const struct run_results_settings results = {
@@ -164,6 +202,9 @@ int run_command(int argc, char **argv)
     code = 0;
     if (values.check)
         code = check(&set, values.json);
+    else if (values.dry_run)
+        for (size_t i = 0; i < set.count && code == 0; i++)
+            code = dry_run(&set.items[i], values.out, "", &err) < 0 ? error_report(&err) : 0;
     else if (run(&set, &values, &available, &gates, &err) < 0)
         code = error_report(&err);
     else if ((code = gate_results_exit_code(&gates.results)) == 0 && !available)

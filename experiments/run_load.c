@@ -54,7 +54,7 @@ int run_prepare(struct run *run, struct error *err)
     char path[LOG_PATH_BYTES];
     run_folder_path(&run->outcome->folder, "logs/prepare.log", path);
     int result = run_start_command(run, run_load_host(run), argv, false, path, &process, err);
-    if (result < 0)
+    if (result < 0 || run->log.dry)
         return result;
     result = supervisor_wait(&run->supervisor, &process, NULL, false,
                              supervisor_now_ns() + PREPARE_TIMEOUT_S * SECOND_NS, &status, err);
@@ -210,6 +210,8 @@ int run_load(struct run *run, struct error *err)
                    units_format_ns((double)load->duration_ns, duration, sizeof duration),
                    load->rate);
     int result = start_load(run, err);
+    if (result == 0 && run->log.dry)
+        return run_tend_neighbours(run, 0, load->duration_ns, &begin_ns, err);
     if (result == 0)
         result = wait_begin(run, &output, &begin_ns, err);
     if (result == 0)

@@ -53,7 +53,9 @@ static int configure(const struct experiment_server *plan, const struct host *ho
                                      .page_bytes = plan->page_bytes};
     snprintf(name, sizeof name, "nginx-%s", plan->name);
     run_folder_path(folder, name, path);
-    return plan->kind == SERVER_KIND_NGINX ? nginx_configure(folder, name, &nginx, err) : 0;
+    return plan->kind == SERVER_KIND_NGINX && !host->keeper.dry
+               ? nginx_configure(folder, name, &nginx, err)
+               : 0;
 }
 
 static int start_process(struct server *server, struct host *host, const char *shim_path,
@@ -100,7 +102,7 @@ int server_start(struct server *server, const struct experiment_server *plan, st
     int result = check_port_free(plan, host, err);
     if (result == 0)
         result = start_process(server, host, shim_path, shim_dir, folder, log, err);
-    if (result < 0)
+    if (result < 0 || log->dry)
         return result;
     supervisor_watch(supervisor, &server->process, server->what, server->log_path);
     result = wait_ready(server, host, from, supervisor, err);

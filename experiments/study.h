@@ -44,8 +44,8 @@ struct study {
 int study_load(const char *path, yaml_opener open, struct study *study, struct error *err);
 void study_free(struct study *study);
 
-// What it comes to: name, rounds, steps (name, and the resolved experiment or the study). The caller
-// owns it; NULL: no memory.
+// What it comes to: name, rounds, steps (name, and the resolved experiment or the study). The
+// caller owns it; NULL: no memory.
 json_t *study_to_json(const struct study *study);
 
 // What a run would do, in words.

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# --dry-run does nothing, and what it prints is what the run then does.
+. tests/experiments/run_lib.sh
+need_capture
+PATH=$PATH:/usr/sbin
+need_program nginx nginx-light
+experiment "$work/x.yaml" netns 1k 300ms <<END
+servers:
+  cache: {kind: memcached, threads: 1, options: [-o, "hashpower=17,no_lru_crawler"]}
+neighbours:
+  web: {kind: nginx, load: {rate: 200, connections: 2}}
+  noisy: {command: [sleep, "0.1 "]}
+tuning:
+  server:
+    - sysctl: {net.ipv4.tcp_autocorking: 0}
+END
+"$taillight" run --dry-run "$work/x.yaml" --out "$work/run" >"$work/dry" 2>"$work/cmd.err" || fail "--dry-run"
+[ ! -e "$work/run" ] || fail "it made the run folder"
+pgrep -fa -- "$work/run" && fail "it started something"
+grep -q "^server: sleep '0.1 '$" "$work/dry" || fail "not quoted: $(grep sleep "$work/dry")"
+"$taillight" run "$work/x.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
+status=$?
+[ $status = 0 ] || [ $status = 4 ] || fail "exit $status"
+
+# Without times, process ids, old values, and what only ends things. Neighbours that begin together
+# are in no order.
+plain() {
+    sed -E -e 's/^[0-9T:.Z-]+ //' -e 's/ \(was .*\)$//' -e 's/netns [0-9]+$/netns PID/' \
+        -e 's/taillight-[0-9]+-[0-9a-f]+/taillight-X/g' "$1" |
+        grep -Ev '^#|: (stopped|start a keeper.*|keeper is process.*|everything undone|undo everything|warning.*)$' | sort
+}
+plain "$work/dry" >"$work/said"
+plain "$work/run/commands.log" >"$work/done"
+diff "$work/said" "$work/done" || fail "what is said (<) is not what is done (>)"
+[ "$(wc -l <"$work/said")" -ge 20 ] || fail "only $(wc -l <"$work/said") lines"
+"$taillight" run --dry-run experiments/memcached-case-study/all.yaml >"$work/dry" 2>"$work/cmd.err" || fail "a study"
+[ "$(grep -c '^# case-study' "$work/dry")" = 6 ] || fail "a study has $(grep '^#' "$work/dry")"
+echo "dry run: $(wc -l <"$work/said") commands and settings are what is done"
