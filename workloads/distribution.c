@@ -7,7 +7,6 @@
 #include <gsl/gsl_integration.h>
 #include <gsl/gsl_math.h>
 #include <gsl/gsl_randist.h>
-#include <gsl/gsl_sf_gamma.h>
 
 const char *distribution_name(enum distribution_kind kind)
 {
@@ -128,7 +127,7 @@ static double gev_mean(const struct distribution *d)
 {
     if (d->third >= 1)
         return INFINITY;
-    double standard = fabs(d->third) > 1e-9 ? (gsl_sf_gamma(1 - d->third) - 1) / d->third : M_EULER;
+    double standard = fabs(d->third) > 1e-9 ? (tgamma(1 - d->third) - 1) / d->third : M_EULER;
     return d->first + d->second * standard;
 }
 

@@ -95,7 +95,8 @@ static void arrivals_have_a_finite_mean(void **state)
     (void)state;
     static const char *const good[] = {"exponential", "fixed", "uniform", "lognormal:1,0.5",
                                        "gpd:0,16.0292,0.154971"};
-    static const char *const bad[] = {"sometimes", "pareto:1,1", "gpd:0,1,1", "fixed:0", "exp:1"};
+    static const char *const bad[] = {"sometimes", "pareto:1,1", "gpd:0,1,1",
+                                      "fixed:0",   "exp:1",      "gev:0,3,-988888"};
     char written[200];
     struct distribution d;
     struct error err;
