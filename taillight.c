@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "experiments/capture_command.h"
 #include "experiments/compare_command.h"
+#include "experiments/history_command.h"
 #include "experiments/run_command.h"
 #include "loadgen/agents/agent_command.h"
 #include "loadgen/load_command.h"
@@ -29,6 +30,7 @@ static const struct command commands[] = {
     {"analyze", analyze_command, "lifetimes and diagnosis of a run; what ran in an Intel PT trace"},
     {"report", report_command, "the report of a run: the page and the terminal summary"},
     {"compare", compare_command, "what changed between two runs, by how much, because of what"},
+    {"history", history_command, "runs over time, and where their latency changed its level"},
     {"agent", agent_command, NULL},
     {NULL, NULL, NULL},
 };

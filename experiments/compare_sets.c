@@ -28,8 +28,7 @@ int compare_sets_gates(const char *file, const char *candidate, struct gate_arra
     return gates_load(path, false, out, err);
 }
 
-// What the candidate's own diagnosis looks at.
-static int own_slice(const char *candidate, struct diagnosis_slice *out, struct error *err)
+int compare_sets_slice(const char *candidate, struct diagnosis_slice *out, struct error *err)
 {
     char path[PATH_BYTES];
     json_t *experiment = json_load_file(experiment_path(candidate, path), 0, NULL);
@@ -79,7 +78,7 @@ int compare_sets(char *const folders[COMPARE_SIDES], const struct gate_array *ga
     if (options->slice)
         slice = *options->slice;
     else
-        result = own_slice(folders[COMPARE_CANDIDATE], &slice, err);
+        result = compare_sets_slice(folders[COMPARE_CANDIDATE], &slice, err);
     if (result < 0)
         return result;
     result = set_comparison_init(&comparison, gates, &slice, err);

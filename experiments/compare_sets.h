@@ -20,6 +20,9 @@ struct compare_sets_options {
 int compare_sets_gates(const char *file, const char *candidate, struct gate_array *out,
                        struct error *err);
 
+// What the run's own diagnosis looks at.
+int compare_sets_slice(const char *candidate, struct diagnosis_slice *out, struct error *err);
+
 // Compares, judges, prints. *document: with json the comparison, or with gates_only {}, each with
 // `gates`; NULL without; the caller's. Returns an exit code, or a negative error kind.
 int compare_sets(char *const folders[COMPARE_SIDES], const struct gate_array *gates,

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/compare/history.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analysis/database_row.h"
+
+enum { BUSY_MS = 10000 };
+
+struct history {
+    sqlite3 *database;
+    char path[4096];
+};
+
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS runs("
+    " id INTEGER PRIMARY KEY, experiment TEXT NOT NULL, folder TEXT NOT NULL UNIQUE,"
+    " label TEXT NOT NULL, added INTEGER NOT NULL, runs INTEGER NOT NULL, requests INTEGER NOT "
+    "NULL,"
+    " offered_rate REAL, taillight_version TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS measures("
+    " run INTEGER NOT NULL REFERENCES runs(id), kind TEXT NOT NULL, name TEXT NOT NULL, us REAL,"
+    " low_us REAL, high_us REAL, share REAL, PRIMARY KEY (run, kind, name)) WITHOUT ROWID;";
+
+static int refuse(struct history *history, struct error *err)
+{
+    int code = sqlite3_errcode(history->database);
+    bool theirs = code == SQLITE_NOTADB || code == SQLITE_CANTOPEN || code == SQLITE_READONLY ||
+                  code == SQLITE_ERROR;
+    return error_set(err, theirs ? ERROR_INPUT : ERROR_FAILED, "%s: %s", history->path,
+                     sqlite3_errmsg(history->database));
+}
+
+int history_open(const char *path, bool make, struct history **out, struct error *err)
+{
+    struct history *history = *out = calloc(1, sizeof *history);
+    if (!history)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    snprintf(history->path, sizeof history->path, "%s", path);
+    int flags = SQLITE_OPEN_READWRITE | (make ? SQLITE_OPEN_CREATE : 0);
+    if (sqlite3_open_v2(path, &history->database, flags, NULL) != SQLITE_OK)
+        return refuse(history, err);
+    sqlite3_busy_timeout(history->database, BUSY_MS);
+    if (sqlite3_exec(history->database, schema, NULL, NULL, NULL) != SQLITE_OK)
+        return refuse(history, err);
+    return 0;
+}
+
+void history_close(struct history *history)
+{
+    if (!history)
+        return;
+    sqlite3_close(history->database);
+    free(history);
+}
+
+// --- adding --------------------------------------------------------------------------------------
+
+static int add_run(struct history *history, const struct set_comparison *run, const char *folder,
+                   const char *label, int64_t *id)
+{
+    const struct run_set *set = &run->sides[COMPARE_CANDIDATE];
+    const char *slash = strrchr(folder, '/');
+    uint64_t requests = 0;
+    struct row row;
+    for (size_t i = 0; i < set->latencies.count; i++)
+        requests += set->latencies.items[i].count;
+    if (row_prepare(&row, history->database,
+                    "INSERT INTO runs(experiment, folder, label, added, runs, requests,"
+                    " offered_rate, taillight_version) VALUES(?, ?, ?, ?, ?, ?, ?, ?)") < 0)
+        return -1;
+    row_put_text(&row, set->name);
+    row_put_text(&row, folder);
+    row_put_text(&row, label ? label : slash ? slash + 1 : folder);
+    row_put_integer(&row, time(NULL));
+    row_put_integer(&row, (int64_t)set->latencies.count);
+    row_put_integer(&row, (int64_t)requests);
+    row_put_real(&row, set->offered_rate);
+    row_put_text(&row, TAILLIGHT_VERSION);
+    row_end(&row);
+    *id = sqlite3_last_insert_rowid(history->database);
+    return row_finish(&row);
+}
+
+static void put_measure(struct row *row, int64_t id, const char *kind, const char *name)
+{
+    row_put_integer(row, id);
+    row_put_text(row, kind);
+    row_put_text(row, name);
+}
+
+static int add_measures(struct history *history, const struct set_comparison *run, int64_t id)
+{
+    struct row row;
+    if (row_prepare(&row, history->database,
+                    "INSERT OR REPLACE INTO measures VALUES(?, ?, ?, ?, ?, ?, ?)") < 0)
+        return -1;
+    for (size_t i = 0; i < run->percentiles.count; i++) {
+        const struct set_percentile *percentile = &run->percentiles.items[i];
+        const struct percentile_shift *shift = &percentile->shift;
+        const struct resample_interval *interval = &shift->ns_interval[COMPARE_CANDIDATE];
+        put_measure(&row, id, "percentile", percentile->name);
+        row_put_real(&row, shift->ns[COMPARE_CANDIDATE] / 1000);
+        row_put_real(&row, shift->known ? interval->low / 1000 : (double)NAN);
+        row_put_real(&row, shift->known ? interval->high / 1000 : (double)NAN);
+        row_put_null(&row);
+        row_end(&row);
+    }
+    for (size_t i = 0; i < run->slice.causes.count; i++) {
+        const struct cause_shift *cause = &run->slice.causes.items[i];
+        struct resample_interval interval = resample_single(
+            cause->mean_ns[COMPARE_CANDIDATE], &cause->spread[COMPARE_CANDIDATE], SET_CONFIDENCE);
+        char name[100];
+        put_measure(&row, id, "cause", cause_shift_name(cause, name, sizeof name));
+        row_put_real(&row, cause->mean_ns[COMPARE_CANDIDATE] / 1000);
+        row_put_real(&row, interval.low / 1000);
+        row_put_real(&row, interval.high / 1000);
+        row_put_real(&row, cause->share[COMPARE_CANDIDATE]);
+        row_end(&row);
+    }
+    return row_finish(&row);
+}
+
+int history_add(struct history *history, const struct set_comparison *run, const char *folder,
+                const char *label, int64_t *id, struct error *err)
+{
+    if (sqlite3_exec(history->database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        return refuse(history, err);
+    if (add_run(history, run, folder, label, id) == 0 && add_measures(history, run, *id) == 0 &&
+        sqlite3_exec(history->database, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    int result =
+        sqlite3_errcode(history->database) == SQLITE_CONSTRAINT
+            ? error_set(err, ERROR_INPUT, "%s: %s is in there already", history->path, folder)
+            : refuse(history, err);
+    sqlite3_exec(history->database, "ROLLBACK", NULL, NULL, NULL);
+    return result;
+}
+
+// --- reading -------------------------------------------------------------------------------------
+
+static void copy_column(sqlite3_stmt *statement, int column, char *out, size_t out_bytes)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    snprintf(out, out_bytes, "%s", text ? text : "");
+}
+
+static struct history_series *series_of(sqlite3_stmt *statement, struct history_series_array *all)
+{
+    struct history_series series = {.unknown = 0};
+    copy_column(statement, 0, series.experiment, sizeof series.experiment);
+    copy_column(statement, 1, series.kind, sizeof series.kind);
+    copy_column(statement, 2, series.name, sizeof series.name);
+    struct history_series *last = all->count ? &all->items[all->count - 1] : NULL;
+    if (last && strcmp(last->experiment, series.experiment) == 0 &&
+        strcmp(last->kind, series.kind) == 0 && strcmp(last->name, series.name) == 0)
+        return last;
+    return array_push(all, series) < 0 ? NULL : &all->items[all->count - 1];
+}
+
+static int take_row(sqlite3_stmt *statement, struct history_series_array *all)
+{
+    struct history_series *series = series_of(statement, all);
+    struct history_point point = {.run = sqlite3_column_int64(statement, 3),
+                                  .us = sqlite3_column_double(statement, 5)};
+    if (!series)
+        return -1;
+    copy_column(statement, 4, point.label, sizeof point.label);
+    if (sqlite3_column_type(statement, 5) == SQLITE_NULL) {
+        series->unknown++;
+        return 0;
+    }
+    return array_push(&series->points, point);
+}
+
+static int find_changes(struct history_series *series)
+{
+    double *values = malloc((series->points.count + 1) * sizeof *values);
+    int result = values ? 0 : -1;
+    for (size_t i = 0; i < series->points.count && result == 0; i++)
+        values[i] = series->points.items[i].us;
+    if (result == 0)
+        result = change_points_find(values, series->points.count, &series->changes);
+    free(values);
+    return result;
+}
+
+// A cause that a run does not have took nothing of it; one whose run tells no cause at all is not
+// known.
+static const char select_text[] =
+    "SELECT n.experiment, n.kind, n.name, r.id, r.label,"
+    " CASE WHEN m.run IS NULL AND n.kind = 'cause' AND EXISTS"
+    "  (SELECT 1 FROM measures WHERE run = r.id AND kind = 'cause') THEN 0 ELSE m.us END"
+    " FROM (SELECT DISTINCT experiment, kind, name FROM runs JOIN measures ON run = id) n"
+    " JOIN runs r ON r.experiment = n.experiment"
+    " LEFT JOIN measures m ON m.run = r.id AND m.kind = n.kind AND m.name = n.name"
+    " WHERE (?1 IS NULL OR n.experiment = ?1) AND (?2 IS NULL OR n.name = ?2)"
+    " ORDER BY n.experiment, n.kind DESC, length(n.name), n.name, r.id";
+
+int history_read(struct history *history, const char *experiment, const char *name,
+                 struct history_series_array *out, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = 0, step = SQLITE_DONE;
+    *out = (struct history_series_array){0};
+    if (sqlite3_prepare_v2(history->database, select_text, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_bind_text(statement, 1, experiment, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_bind_text(statement, 2, name, -1, SQLITE_STATIC) != SQLITE_OK) {
+        result = refuse(history, err);
+        goto out;
+    }
+    while (result == 0 && (step = sqlite3_step(statement)) == SQLITE_ROW)
+        result = take_row(statement, out);
+    if (result == 0 && step != SQLITE_DONE) {
+        result = refuse(history, err);
+        goto out;
+    }
+    for (size_t i = 0; i < out->count && result == 0; i++)
+        result = find_changes(&out->items[i]);
+    if (result < 0)
+        error_set(err, ERROR_FAILED, "out of memory for the history");
+out:
+    sqlite3_finalize(statement);
+    return result < 0 ? -(int)err->kind : 0;
+}
+
+void history_series_free(struct history_series_array *series)
+{
+    for (size_t i = 0; i < series->count; i++) {
+        array_free(&series->items[i].points);
+        array_free(&series->items[i].changes);
+    }
+    array_free(series);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// The history of an experiment: an SQLite database with one row per run, and one per percentile and
+// cause of it (docs/gates.md).
+#ifndef ANALYSIS_COMPARE_HISTORY_H
+#define ANALYSIS_COMPARE_HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/compare/change_points.h"
+#include "analysis/compare/set_compare.h"
+#include "base/array.h"
+#include "base/error.h"
+
+struct history; // an open database
+
+// Opens it; made when it is not there and `make` says so. Not such a database: ERROR_INPUT that
+// names it.
+int history_open(const char *path, bool make, struct history **out, struct error *err);
+void history_close(struct history *history);
+
+// Adds what a run or its repetitions came to (a comparison without a base); `folder` is its
+// absolute path, and may be in there once. All or nothing.
+int history_add(struct history *history, const struct set_comparison *run, const char *folder,
+                const char *label, int64_t *id, struct error *err);
+
+struct history_point {
+    int64_t run;
+    char label[64]; // the one given, else the folder's name
+    double us;
+};
+struct history_point_array ARRAY_OF(struct history_point);
+
+// One percentile or cause of one experiment over its runs, in the order they were added. Runs in
+// which it is infinite or not known are left out and counted.
+struct history_series {
+    char experiment[128];
+    char kind[16];  // "percentile" or "cause"
+    char name[100]; // "p99", "nginx (A)"
+    struct history_point_array points;
+    uint64_t unknown;
+    struct change_point_array changes;
+};
+struct history_series_array ARRAY_OF(struct history_series);
+
+// All series, or those of one experiment and of one name (NULL: all), with their change points. The
+// caller frees with history_series_free, whatever happens.
+int history_read(struct history *history, const char *experiment, const char *name,
+                 struct history_series_array *out, struct error *err);
+void history_series_free(struct history_series_array *series);
+
+#endif

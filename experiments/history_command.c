@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/history_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/compare/history_output.h"
+#include "analysis/report/summary_text.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "experiments/compare_sets.h"
+
+struct history_options {
+    const char *db, *experiment, *series, *label;
+    bool json, quiet;
+};
+
+static const struct option_spec options[] = {
+    OPTION_STRING("db", 0, "FILE", struct history_options, db,
+                  "the database (taillight-history.db)"),
+    OPTION_STRING("label", 0, "TEXT", struct history_options, label,
+                  "of add: what the run is called, e.g. its commit (its folder's name)"),
+    OPTION_STRING("experiment", 0, "NAME", struct history_options, experiment,
+                  "only runs of this experiment (all)"),
+    OPTION_STRING("series", 0, "NAME", struct history_options, series,
+                  "a percentile or cause, such as p99 (list: all; plot: p99)"),
+    OPTION_FLAG("json", 0, struct history_options, json,
+                "print the series and their changes as one JSON document on stdout"),
+    OPTION_FLAG("quiet", 'q', struct history_options, quiet, "no progress on stderr"),
+    OPTION_END,
+};
+
+static const struct command_usage usage = {
+    .name = "history",
+    .arguments = "[add RUN... | list | plot] [options]",
+    .summary = "Runs over time, and where their latency changed its level.",
+    .details = "add: takes up a run folder, or a folder of repetitions as one. list: each "
+               "percentile and cause, with the\nchanges of its level. plot: drawn, a bar a run.",
+    .options = options,
+};
+
+static int add_one(struct history *history, const char *run, const struct history_options *chosen,
+                   struct error *err)
+{
+    struct set_comparison comparison;
+    struct progress progress;
+    const struct gate_array none = {0};
+    struct diagnosis_slice slice;
+    char folder[4096];
+    int64_t id;
+    progress_init(&progress, chosen->quiet);
+    if (!realpath(run, folder))
+        return error_set_errno(err, ERROR_INPUT, "%s", run);
+    int result = compare_sets_slice(run, &slice, err);
+    if (result < 0)
+        return result;
+    result = set_comparison_init(&comparison, &none, &slice, err);
+    if (result == 0)
+        result = set_compare(&comparison, NULL, run, &progress, err);
+    if (result == 0)
+        result = history_add(history, &comparison, folder, chosen->label, &id, err);
+    if (result == 0 && !chosen->json)
+        printf("#%lld %s\n", (long long)id, folder);
+    set_comparison_free(&comparison);
+    return result;
+}
+
+static int print_json(const struct history_series_array *all, struct error *err)
+{
+    json_t *document = history_json(all);
+    bool printed = document &&
+                   json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 &&
+                   putchar('\n') != EOF;
+    json_decref(document);
+    return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the history");
+}
+
+static int show(struct history *history, bool plot, const struct history_options *chosen,
+                struct error *err)
+{
+    struct history_series_array all;
+    const char *name = chosen->series ? chosen->series : plot && !chosen->json ? "p99" : NULL;
+    int result = history_read(history, chosen->experiment, name, &all, err);
+    if (result == 0 && all.count == 0)
+        result = error_set(err, ERROR_INPUT, "%s: nothing of %s is in there", chosen->db,
+                           name ? name : "any run");
+    struct summary_style style = summary_style_for(stdout);
+    if (result == 0 && chosen->json)
+        result = print_json(&all, err);
+    else if (result == 0 && !plot)
+        history_list(&all, stdout);
+    else
+        for (size_t i = 0; i < all.count && result == 0; i++)
+            history_plot(&all.items[i], style.unicode, stdout);
+    history_series_free(&all);
+    return result;
+}
+
+static int run(char *const *words, int count, const struct history_options *chosen,
+               struct error *err)
+{
+    const char *what = count ? words[0] : "list";
+    bool add = strcmp(what, "add") == 0, plot = strcmp(what, "plot") == 0;
+    struct history *history;
+    if (!add && !plot && strcmp(what, "list") != 0)
+        return error_set(err, ERROR_INPUT, "history does not know `%s`; it may be: add, list, plot",
+                         what);
+    if (add ? count < 2 : count > 1)
+        return error_set(err, ERROR_INPUT, "%s; see taillight history --help",
+                         add ? "add takes the folders of runs"
+                             : "only add takes the folders of runs");
+    int result = history_open(chosen->db, add, &history, err);
+    for (int i = 1; i < count && result == 0; i++)
+        result = add_one(history, words[i], chosen, err);
+    if (result == 0 && (!add || chosen->json))
+        result = show(history, plot, chosen, err);
+    history_close(history);
+    return result;
+}
+
+int history_command(int argc, char **argv)
+{
+    struct history_options chosen = {.db = "taillight-history.db"};
+    struct error err = {0};
+    int positional;
+    bool help;
+    int result = options_parse(&usage, argc, argv, &chosen, &positional, &help, &err);
+    if (result == 0 && !help)
+        result = run(argv + 1, positional, &chosen, &err);
+    return result < 0 ? error_report(&err) : result;
+}
