@@ -30,14 +30,14 @@ static inline void simulate_run(gsl_rng *random, const struct simulation *plan, 
     enum { REMEMBERED = 50 }; // requests over which the wandering forgets
     double memory = exp(-1.0 / REMEMBERED), wander = 0;
     double spread = plan->between * (gsl_rng_uniform(random) < plan->tail ? 5 : 1);
-    double level = log(100000 * factor) + gsl_ran_gaussian(random, spread);
+    double level = log(100000 * factor) + gsl_ran_gaussian_ziggurat(random, spread);
     out->count = 0;
     if (array_reserve(out, plan->requests) < 0)
         abort();
     for (size_t i = 0; i < plan->requests; i++) {
-        wander =
-            memory * wander + gsl_ran_gaussian(random, plan->within * sqrt(1 - memory * memory));
-        out->items[out->count++] = exp(level + wander + gsl_ran_gaussian(random, 0.5));
+        wander = memory * wander +
+                 gsl_ran_gaussian_ziggurat(random, plan->within * sqrt(1 - memory * memory));
+        out->items[out->count++] = exp(level + wander + gsl_ran_gaussian_ziggurat(random, 0.5));
     }
 }
 

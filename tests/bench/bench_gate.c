@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+//
+// Can the gate be trusted? How often it is red between equal builds, how often it sees a p99 that
+// is 10 % higher and names why, and how many repetitions that takes.
+//
+// Simulated runs (tests/analysis/simulated_runs.h) whose truth is known, over how much runs differ
+// among each other and how many there are; then real ones: labserver through `taillight run`, as it
+// is and with a longer service time, in turns. Real comparisons draw five runs a side from all that
+// were made, without replacement within a comparison; different comparisons share runs.
+//
+//     BENCH_ROUNDS (30): base runs twice as many, slower ones as many, about 4 s each
+//     BENCH_TRIALS (200): simulated comparisons a row            writes $BUILD/bench/gate.json
+#include "analysis/compare/cause_shift.h"
+#include "base/progress.h"
+#include "base/units.h"
+#include "tests/analysis/simulated_runs.h"
+#include "tests/bench/bench.h"
+
+enum { SIDE_RUNS = 5, COMPARISONS = 100, PATIENCE_MS = 60000, SEED = 24710 };
+static const double limit = 0.05, quantile = 0.99;
+static const char *const services[COMPARE_SIDES] = {"lognormal:100us,0.25", "lognormal:112us,0.25"};
+
+// --- simulated -----------------------------------------------------------------------------------
+
+static void simulated(struct bench_metrics *metrics, int trials)
+{
+    static const struct {
+        double between, tail;
+        const char *words;
+    } spreads[] = {{0.005, 0, "0.5 %"},
+                   {0.02, 0, "2 %"},
+                   {0.05, 0, "5 %"},
+                   {0.01, 0.1, "1 %, one in ten 5 %"}};
+    static const size_t counts[] = {3, 5, 10};
+    int reds = 0, comparisons = 0;
+    printf("Simulated: 8,000 requests a run, gate p99 at most +5 %%, %d comparisons a row\n\n"
+           "  %-20s %5s  %22s  %34s\n  %-20s %5s  %10s %11s  %10s %11s %11s\n",
+           trials, "", "", "equal builds", "p99 +10 %", "runs differ by", "runs", "false red",
+           "n/a", "red", "n/a", "99 % holds");
+    for (size_t s = 0; s < sizeof spreads / sizeof *spreads; s++) {
+        size_t needed = 0;
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            struct simulation plan = {.runs = counts[c],
+                                      .requests = 8000,
+                                      .between = spreads[s].between,
+                                      .within = 0.05,
+                                      .tail = spreads[s].tail,
+                                      .quantile = quantile,
+                                      .limit = limit};
+            bench_progress("simulating, runs differ by %s, %zu of them", spreads[s].words,
+                           counts[c]);
+            struct simulated_outcomes same = simulate(&plan, trials, SEED + s * 10 + c);
+            plan.shift = 0.1;
+            struct simulated_outcomes slower = simulate(&plan, trials, SEED + 100 + s * 10 + c);
+            double all = trials / 100.0;
+            bench_progress("%s", "");
+            printf("  %-20s %5zu  %8.1f %% %9.1f %%  %8.1f %% %9.1f %% %9.1f %%\n",
+                   spreads[s].words, counts[c], same.red / all, same.inconclusive / all,
+                   slower.red / all, slower.inconclusive / all,
+                   (same.covered + slower.covered) / all / 2);
+            bench_add(metrics, "%", same.red / all, "simulated %s %zu false red", spreads[s].words,
+                      counts[c]);
+            bench_add(metrics, "%", slower.red / all, "simulated %s %zu caught", spreads[s].words,
+                      counts[c]);
+            fflush(stdout);
+            reds += same.red;
+            comparisons += trials;
+            if (!needed && slower.red >= 0.95 * trials)
+                needed = counts[c];
+        }
+        printf("  %-20s %5zu  repetitions see +10 %% in 95 %% of cases%s\n", "",
+               needed ? needed : counts[sizeof counts / sizeof *counts - 1],
+               needed ? "" : ": not yet");
+    }
+    printf("\n  false red in all: %d of %d (%.2f %%)\n", reds, comparisons,
+           100.0 * reds / comparisons);
+    bench_add(metrics, "%", 100.0 * reds / comparisons, "simulated false red");
+}
+
+// --- real ----------------------------------------------------------------------------------------
+
+struct pool {
+    struct latency_run_array latencies;
+    struct ARRAY_OF(struct run_profile) profiles;
+};
+
+struct real {
+    char dir[64];
+    struct pool sides[COMPARE_SIDES];
+    gsl_rng *random;
+};
+
+static void write_experiment(const struct real *real, int side)
+{
+    char path[100], text[700];
+    snprintf(path, sizeof path, "%s/%d.yaml", real->dir, side);
+    snprintf(text, sizeof text,
+             "name: gate\n"
+             "hosts: {client: {kind: netns, cores: [1]}, server: {kind: netns, cores: [0]}}\n"
+             "servers: {lab: {kind: labserver, options: [--service, \"%s\"]}}\n"
+             "workload: {protocol: lab}\n"
+             "load: {rate: 2k, duration: 2s, connections: 16, depth: 64}\n"
+             "diagnose: {slice: p98.5-p99.5}\n",
+             services[side]);
+    bench_write_text(path, text);
+}
+
+// Inconclusive is an outcome as good as any here.
+static void run_experiment_file(struct real *real, const char *const *argv)
+{
+    char log[100];
+    struct process process;
+    struct error err;
+    int status = 0;
+    snprintf(log, sizeof log, "%s/run.log", real->dir);
+    const struct process_place place = {.discard_output = true, .log_path = log};
+    if (process_start(&process, argv, &place, &err) < 0 ||
+        process_wait(&process, PATIENCE_MS, &status, &err) < 0)
+        exit(error_report(&err));
+    process_stop(&process, 0);
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (code != 0 && code != ERROR_INCONCLUSIVE)
+        bench_fail("taillight run: exit %d; see %s", code, log);
+}
+
+static void make_run(struct real *real, int side)
+{
+    char experiment[100], folder[100], program[400];
+    struct error err;
+    struct run_analysis run;
+    struct progress progress;
+    snprintf(program, sizeof program, "%s/taillight", bench_build());
+    snprintf(experiment, sizeof experiment, "%s/%d.yaml", real->dir, side);
+    snprintf(folder, sizeof folder, "%s/run", real->dir);
+    const char *const make[] = {program, "run", experiment, "--out", folder, "--quiet", NULL};
+    const char *const clear[] = {"rm", "-rf", folder, NULL};
+    run_experiment_file(real, make);
+    progress_init(&progress, true);
+    struct pool *pool = &real->sides[side];
+    struct latency_run latencies = {0};
+    if (run_analyze(folder, NULL, 0, NULL, &progress, &run, &err) < 0)
+        exit(error_report(&err));
+    for (size_t i = 0; i < run.lifetimes.count; i++)
+        if (array_push(&latencies, run.lifetimes.items[i].latency_ns) < 0)
+            bench_fail("out of memory");
+    if (array_push(&pool->latencies, latencies) < 0 ||
+        array_push(&pool->profiles, (struct run_profile){0}) < 0 ||
+        run_profile_take(&run, &pool->profiles.items[pool->profiles.count - 1], &err) < 0)
+        bench_fail("out of memory");
+    run_analysis_free(&run);
+    process_run(clear, NULL, PATIENCE_MS, NULL, 0, &err);
+}
+
+struct verdict {
+    enum gate_outcome outcome;
+    double shift;
+    bool named;      // a cause surely grew
+    char cause[100]; // the first of them
+};
+
+// One comparison of the runs chosen from two pools, which may be the same.
+static void judge(const struct pool *const pools[COMPARE_SIDES],
+                  const size_t chosen[COMPARE_SIDES][SIDE_RUNS], struct verdict *out)
+{
+    struct latency_set *sets[COMPARE_SIDES];
+    struct slice_profile_list profiles[COMPARE_SIDES] = {{0}, {0}};
+    struct percentile_shift shift;
+    struct slice_shift causes;
+    struct error err;
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct latency_run_array runs = {0};
+        for (int i = 0; i < SIDE_RUNS; i++) {
+            size_t run = chosen[side][i];
+            if (array_push(&runs, pools[side]->latencies.items[run]) < 0 ||
+                array_push(&profiles[side], &pools[side]->profiles.items[run].slices.items[0]) < 0)
+                bench_fail("out of memory");
+        }
+        if (latency_set_make(&runs, &sets[side], &err) < 0)
+            exit(error_report(&err));
+        array_free(&runs);
+    }
+    const struct latency_set *const sides[COMPARE_SIDES] = {sets[0], sets[1]};
+    if (percentile_shift(sides, quantile, gate_confidence(1), &shift, &err) < 0 ||
+        slice_shift(profiles, gate_confidence(1), &causes, &err) < 0)
+        exit(error_report(&err));
+    *out = (struct verdict){.shift = shift.shift, .outcome = GATE_INCONCLUSIVE};
+    if (shift.known)
+        out->outcome =
+            gate_judge_increase(shift.shift, shift.interval.low, shift.interval.high, limit);
+    for (size_t i = 0; i < causes.causes.count && !out->named; i++) {
+        const struct cause_shift *cause = &causes.causes.items[i];
+        out->named = cause->interval.low > 0;
+        if (out->named)
+            cause_shift_name(cause, out->cause, sizeof out->cause);
+    }
+    slice_shift_free(&causes);
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        latency_set_free(sets[side]);
+        array_free(&profiles[side]);
+    }
+}
+
+static void choose(gsl_rng *random, const struct pool *pool, size_t *out, size_t count)
+{
+    size_t all[BENCH_ROUNDS_MAX * 2];
+    for (size_t i = 0; i < pool->latencies.count; i++)
+        all[i] = i;
+    gsl_ran_choose(random, out, count, all, pool->latencies.count, sizeof *all);
+    gsl_ran_shuffle(random, out, count, sizeof *out);
+}
+
+static void compare_real(struct real *real, struct bench_metrics *metrics)
+{
+    const struct pool *same[COMPARE_SIDES] = {&real->sides[0], &real->sides[0]};
+    const struct pool *slower[COMPARE_SIDES] = {&real->sides[0], &real->sides[1]};
+    int reds = 0, unsure = 0, caught = 0, missed_unsure = 0, named = 0;
+    double shift = 0;
+    for (int i = 0; i < COMPARISONS; i++) {
+        size_t chosen[COMPARE_SIDES][SIDE_RUNS];
+        struct verdict verdict;
+        choose(real->random, same[0], chosen[0], 2 * SIDE_RUNS);
+        judge(same, chosen, &verdict);
+        reds += verdict.outcome == GATE_FAILED;
+        unsure += verdict.outcome == GATE_INCONCLUSIVE;
+        choose(real->random, slower[0], chosen[0], SIDE_RUNS);
+        choose(real->random, slower[1], chosen[1], SIDE_RUNS);
+        judge(slower, chosen, &verdict);
+        caught += verdict.outcome == GATE_FAILED;
+        missed_unsure += verdict.outcome == GATE_INCONCLUSIVE;
+        shift += verdict.shift / COMPARISONS;
+        named += verdict.outcome == GATE_FAILED && verdict.named &&
+                 strcmp(verdict.cause, "application time (A)") == 0;
+    }
+    printf("\nlabserver, %d runs a side of 4,000 requests, %zu + %zu runs, %d comparisons each\n\n"
+           "  equal builds            red %d, n/a %d\n"
+           "  service %s -> %s (p99 %+.1f %%)\n"
+           "                          red %d, n/a %d; of the red ones, application time (A) is "
+           "named first in %d\n",
+           SIDE_RUNS, real->sides[0].latencies.count, real->sides[1].latencies.count, COMPARISONS,
+           reds, unsure, services[0], services[1], 100 * shift, caught, missed_unsure, named);
+    bench_add(metrics, "%", 100.0 * reds / COMPARISONS, "labserver false red");
+    bench_add(metrics, "%", 100.0 * unsure / COMPARISONS, "labserver equal n/a");
+    bench_add(metrics, "%", 100 * shift, "labserver injected p99 shift");
+    bench_add(metrics, "%", 100.0 * caught / COMPARISONS, "labserver caught");
+    bench_add(metrics, "%", caught ? 100.0 * named / caught : 0, "labserver named");
+}
+
+static void real_runs(struct bench_metrics *metrics, int rounds)
+{
+    struct real real = {.random = gsl_rng_alloc(gsl_rng_mt19937)};
+    struct error err;
+    if (geteuid() != 0 || sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+        printf("\nlabserver: needs root and two cores, left out\n");
+        return;
+    }
+    gsl_rng_set(real.random, SEED);
+    snprintf(real.dir, sizeof real.dir, "/tmp/taillight-bench-XXXXXX");
+    if (!mkdtemp(real.dir))
+        bench_fail("cannot make a folder in /tmp: %s", strerror(errno));
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        write_experiment(&real, side);
+    for (int i = 0; i < 3 * rounds; i++) {
+        bench_progress("run %d of %d", i + 1, 3 * rounds);
+        make_run(&real, i % 3 == 1 ? COMPARE_CANDIDATE : COMPARE_BASE);
+    }
+    bench_progress("%s", "");
+    compare_real(&real, metrics);
+    const char *const clear[] = {"rm", "-rf", real.dir, NULL};
+    process_run(clear, NULL, PATIENCE_MS, NULL, 0, &err);
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        for (size_t i = 0; i < real.sides[side].latencies.count; i++) {
+            array_free(&real.sides[side].latencies.items[i]);
+            run_profile_free(&real.sides[side].profiles.items[i]);
+        }
+        array_free(&real.sides[side].latencies);
+        array_free(&real.sides[side].profiles);
+    }
+    gsl_rng_free(real.random);
+}
+
+int main(void)
+{
+    static struct bench_metrics metrics;
+    simulated(&metrics, (int)bench_setting("BENCH_TRIALS", 200, 10, 100000));
+    real_runs(&metrics, (int)bench_setting("BENCH_ROUNDS", 30, SIDE_RUNS, BENCH_ROUNDS_MAX));
+    bench_write(&metrics, "gate");
+    return 0;
+}
