@@ -43,11 +43,12 @@ json_t *gate_results_json(const struct gate_result_array *results)
         const struct gate *gate = &result->gate;
         bool share = gate->subject == GATE_PERCENTILE && gate->limit == GATE_MAX_INCREASE;
         double unit = share ? 1 : 1000;
-        char words[200];
+        char words[200], clean[700];
+        report_clean_text(result->words, false, clean, sizeof clean);
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "gate",
                             gate_words(gate, words, sizeof words), "outcome",
-                            gate_outcome_name(result->outcome), "words", result->words, "unit",
+                            gate_outcome_name(result->outcome), "words", clean, "unit",
                             share ? "share" : "us", "limit", number(gate->value / unit), "value",
                             number(result->value / unit), "low", number(result->low / unit), "high",
                             number(result->high / unit)));

@@ -16,6 +16,13 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+// A cause may be named after a thread, which may call itself anything.
+static json_t *words(const char *text)
+{
+    char clean[1400];
+    return json_string(report_clean_text(text, false, clean, sizeof clean));
+}
+
 // --- on the terminal -----------------------------------------------------------------------------
 
 static const char *duration(double ns, char out[32])
@@ -73,7 +80,7 @@ static json_t *interval_json(const struct resample_interval *interval, double un
 
 static json_t *cause_json(const struct cause_shift *cause, bool has_base)
 {
-    json_t *object = json_pack("{s:s, s:s, s:b}", "cause", cause->name, "role",
+    json_t *object = json_pack("{s:o, s:s, s:b}", "cause", words(cause->name), "role",
                                role_name(cause->role), "explains", cause->explains);
     for (int side = has_base ? COMPARE_BASE : COMPARE_CANDIDATE; side < COMPARE_SIDES; side++)
         json_object_set_new(object, side_names[side],
@@ -106,8 +113,8 @@ static json_t *slice_json(const struct slice_shift *slice, bool has_base)
 static json_t *percentile_json(const struct set_percentile *percentile)
 {
     const struct percentile_shift *shift = &percentile->shift;
-    return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "percentile", percentile->name,
-                     "verdict", percentile->verdict, "known", shift->known, "base_us",
+    return json_pack("{s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "percentile", percentile->name,
+                     "verdict", words(percentile->verdict), "known", shift->known, "base_us",
                      number(shift->ns[COMPARE_BASE] / 1000), "candidate_us",
                      number(shift->ns[COMPARE_CANDIDATE] / 1000), "change", number(shift->shift),
                      "change_ci", shift->known ? interval_json(&shift->interval, 1) : json_null(),

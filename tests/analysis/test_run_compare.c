@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "analysis/compare/cause_shift.h"
 #include "analysis/join.h"
 #include "analysis/report/report_compare.h"
 #include "analysis/run/run_compare.h"
@@ -223,6 +224,58 @@ static void what_cannot_be_compared_says_why(void **state)
     run_comparison_free(&comparison);
 }
 
+// Three runs a side of the scenario, of which the candidate's have the fault.
+static void shift_of_runs(enum fault fault, struct slice_shift *shift)
+{
+    enum { RUNS = 3 };
+    struct run_profile profiles[COMPARE_SIDES][RUNS];
+    struct slice_profile_list lists[COMPARE_SIDES] = {{0}, {0}};
+    struct error err = {0};
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        for (int r = 0; r < RUNS; r++) {
+            struct run_analysis run;
+            struct scenario_options options = quiet;
+            options.fault = side == COMPARE_CANDIDATE ? fault : FAULT_NONE;
+            options.seed += (uint64_t)(side * RUNS + r);
+            build_run(&run, &options, slices, 1);
+            assert_int_equal(run_profile_take(&run, &profiles[side][r], &err), 0);
+            run_analysis_free(&run);
+            assert_int_equal(array_push(&lists[side], &profiles[side][r].slices.items[0]), 0);
+        }
+    assert_int_equal(slice_shift(lists, 0.99, shift, &err), 0);
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        array_free(&lists[side]);
+        for (int r = 0; r < RUNS; r++)
+            run_profile_free(&profiles[side][r]);
+    }
+}
+
+static void causes_of_sets_of_runs(void **state)
+{
+    (void)state;
+    struct slice_shift shift;
+    shift_of_runs(FAULT_HOG, &shift);
+    assert_true(shift.available && shift.runs[COMPARE_BASE] == 3);
+    assert_int_equal(shift.messages[COMPARE_CANDIDATE], 3 * 6000);
+    double sum = 0;
+    for (size_t i = 0; i < shift.causes.count; i++)
+        sum += shift.causes.items[i].difference_ns;
+    double whole = shift.mean_ns[COMPARE_CANDIDATE] - shift.mean_ns[COMPARE_BASE];
+    assert_true(fabs(sum - whole) < 5);
+    const struct cause_shift *hog = &shift.causes.items[0];
+    assert_string_equal(hog->name, "yes");
+    assert_true(hog->interval.between_runs && hog->interval.low > 0);
+    assert_true(hog->share[COMPARE_BASE] == 0 && isnan(hog->median_ns[COMPARE_BASE]));
+    assert_true(hog->share[COMPARE_CANDIDATE] > 0.01 && hog->median_ns[COMPARE_CANDIDATE] > 1000);
+    slice_shift_free(&shift);
+    shift_of_runs(FAULT_NONE, &shift);
+    for (size_t i = 0; i < shift.causes.count; i++) {
+        const struct cause_shift *cause = &shift.causes.items[i];
+        assert_true(cause->interval.low <= 0 && cause->interval.high >= 0);
+    }
+    slice_shift_free(&shift);
+}
+
 // `test_run_compare --write FILE` only writes a comparison's page, for test_report_page.sh.
 int main(int argc, char **argv)
 {
@@ -240,6 +293,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(alike_runs_are_alike),
         cmocka_unit_test(too_few_messages_claim_nothing),
         cmocka_unit_test(what_cannot_be_compared_says_why),
+        cmocka_unit_test(causes_of_sets_of_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
