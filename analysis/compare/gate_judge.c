@@ -2,10 +2,10 @@
 #include "analysis/compare/gate_judge.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/compare/words.h"
 #include "base/units.h"
 
 const char *gate_outcome_name(enum gate_outcome outcome)
@@ -31,17 +31,7 @@ enum gate_outcome gate_judge_absolute(double low, double high, double limit)
     return low > limit ? GATE_FAILED : high <= limit ? GATE_PASSED : GATE_INCONCLUSIVE;
 }
 
-static void say(struct gate_result *result, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(struct gate_result *result, const char *format, ...)
-{
-    size_t used = strlen(result->words);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(result->words + used, sizeof result->words - used, format, args);
-    va_end(args);
-}
+#define say(result, ...) words_add((result)->words, sizeof(result)->words, __VA_ARGS__)
 
 static const char *duration(double ns, char out[32])
 {
@@ -101,14 +91,17 @@ static void judge_shift(const struct set_percentile *percentile, double confiden
     result->outcome = interval.between_runs ? gate_judge_increase(result->value, result->low,
                                                                   result->high, result->gate.value)
                                             : GATE_INCONCLUSIVE;
-    say(result, "%+.3g %% [%+.3g, %+.3g]", 100 * result->value, 100 * result->low,
-        100 * result->high);
+    char value[WORDS_NUMBER_BYTES], low[WORDS_NUMBER_BYTES], high[WORDS_NUMBER_BYTES];
+    say(result, "%s %% [%s, %s]", words_percent(result->value, value),
+        words_percent(result->low, low), words_percent(result->high, high));
     if (!interval.between_runs)
         say(result, "; how runs differ by themselves takes at least two a side, better five");
     else if (result->outcome == GATE_INCONCLUSIVE)
         say(result, "; too few repetitions to see an increase of %s", result->gate.text);
-    else if (result->outcome == GATE_FAILED)
-        say(result, "; %s", percentile->verdict);
+    else if (result->outcome == GATE_FAILED) {
+        const char *causes = strchr(percentile->verdict, ']'); // what follows the interval
+        say(result, "%s", causes ? causes + 1 : "");
+    }
 }
 
 static void judge_percentile(const struct set_comparison *comparison, double confidence,

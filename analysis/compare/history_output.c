@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/compare/words.h"
 #include "analysis/report/report_text.h"
 #include "base/units.h"
 
@@ -18,10 +19,10 @@ static const char *duration(double us, char out[32])
 static void write_change(const struct history_series *series, const struct change_point *change,
                          FILE *out)
 {
-    char before[32], after[32], label[200];
+    char before[32], after[32], label[200], percent[WORDS_NUMBER_BYTES];
     const struct history_point *point = &series->points.items[change->first];
     if (change->before > 0)
-        fprintf(out, "%+.3g %% ", 100 * (change->after / change->before - 1));
+        fprintf(out, "%s %% ", words_percent(change->after / change->before - 1, percent));
     fprintf(out, "since #%lld %s (%s -> %s, p %.3f)", (long long)point->run,
             report_clean_text(point->label, false, label, sizeof label),
             duration(change->before, before), duration(change->after, after), change->p);

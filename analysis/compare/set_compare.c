@@ -2,10 +2,10 @@
 #include "analysis/compare/set_compare.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/compare/words.h"
 #include "base/units.h"
 
 enum { NAMED_CAUSES = 3 };
@@ -53,46 +53,27 @@ int set_comparison_init(struct set_comparison *comparison, const struct gate_arr
 
 // --- in words ------------------------------------------------------------------------------------
 
-static void say(char *text, size_t bytes, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void say(char *text, size_t bytes, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + used, bytes - used, format, args);
-    va_end(args);
-}
-
-static const char *signed_ns(double ns, char out[32])
-{
-    out[0] = ns < 0 ? '-' : '+';
-    units_format_ns(fabs(ns), out + 1, 31);
-    return out;
-}
-
 // "nginx (A) +120 us on 4.1 % of messages", or where the base has it as well "application time (A)
 // +9.8 us (100 us -> 110 us on 100 % of messages)".
 static void say_cause(const struct cause_shift *cause, char *text, size_t bytes)
 {
-    char name[100], difference[32], before[32], after[32];
+    char name[100], difference[WORDS_NUMBER_BYTES], before[32], after[32];
     int main_side = cause->difference_ns > 0 ? COMPARE_CANDIDATE : COMPARE_BASE;
     int other = main_side == COMPARE_CANDIDATE ? COMPARE_BASE : COMPARE_CANDIDATE;
     cause_shift_name(cause, name, sizeof name);
     if (cause->mean_ns[other] < cause->mean_ns[main_side] / 20 && cause->share[main_side] > 0) {
         double median = cause->median_ns[main_side];
-        say(text, bytes, "%s %s on %.2g %% of messages", name,
-            signed_ns(main_side == COMPARE_CANDIDATE ? median : -median, difference),
-            100 * cause->share[main_side]);
+        words_add(text, bytes, "%s %s on %.3g %% of messages", name,
+                  words_signed_ns(main_side == COMPARE_CANDIDATE ? median : -median, difference),
+                  100 * cause->share[main_side]);
         return;
     }
-    say(text, bytes, "%s %s", name, signed_ns(cause->difference_ns, difference));
+    words_add(text, bytes, "%s %s", name, words_signed_ns(cause->difference_ns, difference));
     if (cause->share[COMPARE_BASE] > 0 && cause->share[COMPARE_CANDIDATE] > 0)
-        say(text, bytes, " (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
-            units_format_ns(cause->median_ns[COMPARE_BASE], before, sizeof before),
-            units_format_ns(cause->median_ns[COMPARE_CANDIDATE], after, sizeof after),
-            100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
+        words_add(text, bytes, " (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
+                  units_format_ns(cause->median_ns[COMPARE_BASE], before, sizeof before),
+                  units_format_ns(cause->median_ns[COMPARE_CANDIDATE], after, sizeof after),
+                  100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
 }
 
 // The causes that surely moved the way the percentile did.
@@ -101,7 +82,7 @@ static void say_causes(const struct set_percentile *percentile, char *text, size
     const struct slice_shift *around = &percentile->around;
     int named = 0;
     if (!around->available) {
-        say(text, bytes, "; why is not known: %s", around->reason);
+        words_add(text, bytes, "; why is not known: %s", around->reason);
         return;
     }
     bool up = percentile->shift.shift > 0;
@@ -110,12 +91,12 @@ static void say_causes(const struct set_percentile *percentile, char *text, size
         const struct cause_shift *cause = &around->causes.items[i];
         bool sure = up ? cause->interval.low > 0 : cause->interval.high < 0;
         if (sure && fabs(cause->difference_ns) >= whole / 20) {
-            say(text, bytes, "%s", named++ ? "; " : ": ");
+            words_add(text, bytes, "%s", named++ ? "; " : ": ");
             say_cause(cause, text, bytes);
         }
     }
     if (named == 0)
-        say(text, bytes, "; no cause changed by more than the runs' own scatter");
+        words_add(text, bytes, "; no cause changed by more than the runs' own scatter");
 }
 
 static void say_percentile(struct set_percentile *percentile)
@@ -123,23 +104,25 @@ static void say_percentile(struct set_percentile *percentile)
     const struct percentile_shift *shift = &percentile->shift;
     char *text = percentile->verdict;
     size_t bytes = sizeof percentile->verdict;
-    say(text, bytes, "%s ", percentile->name);
+    words_add(text, bytes, "%s ", percentile->name);
     if (!shift->known && shift->never[COMPARE_CANDIDATE] && isfinite(shift->ns[COMPARE_BASE]))
-        say(text, bytes, "never: unanswered requests reach it in every run of the candidate");
+        words_add(text, bytes, "never: unanswered requests reach it in every run of the candidate");
     else if (!shift->known &&
              (isinf(shift->ns[COMPARE_BASE]) || isinf(shift->ns[COMPARE_CANDIDATE])))
-        say(text, bytes, "N/A: unanswered requests reach it");
+        words_add(text, bytes, "N/A: unanswered requests reach it");
     else if (!shift->known)
-        say(text, bytes,
-            "N/A: too few requests lie beyond it, or in some resamples it is reached "
-            "by unanswered ones");
+        words_add(text, bytes,
+                  "N/A: too few requests lie beyond it, or in some resamples it is reached "
+                  "by unanswered ones");
     else {
-        say(text, bytes, "%+.3g %% [%+.3g, %+.3g]", 100 * shift->shift, 100 * shift->interval.low,
-            100 * shift->interval.high);
+        char change[WORDS_NUMBER_BYTES], low[WORDS_NUMBER_BYTES], high[WORDS_NUMBER_BYTES];
+        words_add(text, bytes, "%s %% [%s, %s]", words_percent(shift->shift, change),
+                  words_percent(shift->interval.low, low),
+                  words_percent(shift->interval.high, high));
         if (shift->interval.low > 0 || shift->interval.high < 0)
             say_causes(percentile, text, bytes);
         else
-            say(text, bytes, ": no difference that these runs can show");
+            words_add(text, bytes, ": no difference that these runs can show");
     }
 }
 
@@ -149,15 +132,16 @@ static void warn(struct set_comparison *comparison)
     for (int side = COMPARE_BASE; side < COMPARE_SIDES; side++) {
         const struct run_set *set = &comparison->sides[side];
         if (set->inconclusive)
-            say(comparison->warning, bytes, "%s%s: the load was n/a in %zu of %zu runs: %s",
-                comparison->warning[0] ? "; " : "", side == COMPARE_BASE ? "base" : "candidate",
-                set->inconclusive, set->latencies.count, set->reason);
+            words_add(comparison->warning, bytes, "%s%s: the load was n/a in %zu of %zu runs: %s",
+                      comparison->warning[0] ? "; " : "",
+                      side == COMPARE_BASE ? "base" : "candidate", set->inconclusive,
+                      set->latencies.count, set->reason);
     }
     double base = comparison->sides[COMPARE_BASE].offered_rate,
            candidate = comparison->sides[COMPARE_CANDIDATE].offered_rate;
     if (comparison->has_base && fabs(candidate / base - 1) > 0.02)
-        say(comparison->warning, bytes, "%sthe loads differ: %.6g and %.6g requests/s",
-            comparison->warning[0] ? "; " : "", base, candidate);
+        words_add(comparison->warning, bytes, "%sthe loads differ: %.6g and %.6g requests/s",
+                  comparison->warning[0] ? "; " : "", base, candidate);
 }
 
 // --- comparing -----------------------------------------------------------------------------------
