@@ -13,8 +13,8 @@ enum { BINS_PER_OCTAVE = 256, LEAST_BEYOND = 10 };
 struct latency_set {
     size_t runs, count;
     double *sorted;     // of all runs
-    double *run_sorted; // run after run
-    size_t *run_begin;  // where a run's are; one more than runs
+    size_t *unanswered; // of each run
+    size_t *requests;   // of each run
     double lowest;      // log2 of the first bin's low edge
     unsigned bins;      // the last holds the unanswered
     uint32_t *up_to;    // [run][block][bin]: requests in this bin and all below
@@ -76,17 +76,19 @@ int latency_set_make(const struct latency_run_array *runs, struct latency_set **
         set->count += runs->items[r].count;
     }
     set->sorted = malloc(set->count * sizeof *set->sorted);
-    set->run_sorted = malloc(set->count * sizeof *set->run_sorted);
-    set->run_begin = calloc(runs->count + 1, sizeof *set->run_begin);
-    if (!set->sorted || !set->run_sorted || !set->run_begin)
+    set->unanswered = calloc(runs->count, sizeof *set->unanswered);
+    set->requests = calloc(runs->count, sizeof *set->requests);
+    if (!set->sorted || !set->unanswered || !set->requests)
         return error_set(err, ERROR_FAILED, "out of memory for %zu latencies", set->count);
+    double *to = set->sorted;
     for (size_t r = 0; r < runs->count; r++) {
-        double *to = set->run_sorted + set->run_begin[r];
-        memcpy(to, runs->items[r].items, runs->items[r].count * sizeof *to);
-        quantile_sort(to, runs->items[r].count);
-        set->run_begin[r + 1] = set->run_begin[r] + runs->items[r].count;
+        const struct latency_run *run = &runs->items[r];
+        memcpy(to, run->items, run->count * sizeof *to);
+        to += run->count;
+        set->requests[r] = run->count;
+        for (size_t i = 0; i < run->count; i++)
+            set->unanswered[r] += isinf(run->items[i]) != 0;
     }
-    memcpy(set->sorted, set->run_sorted, set->count * sizeof *set->sorted);
     quantile_sort(set->sorted, set->count);
     if (count_blocks(set, runs) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for %zu latencies", set->count);
@@ -98,8 +100,8 @@ void latency_set_free(struct latency_set *set)
     if (!set)
         return;
     free(set->sorted);
-    free(set->run_sorted);
-    free(set->run_begin);
+    free(set->unanswered);
+    free(set->requests);
     free(set->up_to);
     free(set);
 }
@@ -138,8 +140,7 @@ static double log_percentile(const void *context, const uint16_t *weights)
 static bool in_every_run_never(const struct latency_set *set, double quantile)
 {
     for (size_t r = 0; r < set->runs; r++)
-        if (isfinite(quantile_sorted(set->run_sorted + set->run_begin[r],
-                                     set->run_begin[r + 1] - set->run_begin[r], quantile)))
+        if ((double)(set->requests[r] - set->unanswered[r]) >= quantile * (double)set->requests[r])
             return false;
     return true;
 }
