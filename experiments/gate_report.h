@@ -29,7 +29,7 @@ struct gate_report_options {
                     "print failed gates as ::error and ::warning lines of GitHub Actions")
 
 // Judges what of the experiment's gates needs no base, from the folder of its run or repetitions;
-// writes gates.json (docs/gates.md) there and appends to the report. Nothing without gates.
+// writes gates.json (docs/gates.md) there and appends to the report (NULL: nothing is judged).
 int gate_report_run(struct gate_report *report, const struct experiment *experiment,
                     const struct run_folder *folder, struct progress *progress, struct error *err);
 

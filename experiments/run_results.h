@@ -16,7 +16,7 @@ struct run_results_settings {
     bool json;                 // summary.json's document on stdout instead of the summary in words
     bool quiet;                // only the report's path
     bool silent;               // nothing at all
-    struct gate_report *gates; // takes what the experiment's gates come to
+    struct gate_report *gates; // takes what the experiment's gates come to; NULL: not judged
     struct progress *progress;
 };
 
