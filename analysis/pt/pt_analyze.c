@@ -199,7 +199,7 @@ static int choose_window(const struct pt_trace *trace, const struct analyze_opti
 
 // --- the command -------------------------------------------------------------------------------
 
-static int decode(const struct pt_trace *trace, const struct analyze_options *given,
+static int decode(struct pt_trace *trace, const struct analyze_options *given,
                   struct progress *progress, struct error *err)
 {
     struct pt_window window;
@@ -211,6 +211,9 @@ static int decode(const struct pt_trace *trace, const struct analyze_options *gi
             return chosen;
         how.windows = &window;
         how.window_count = 1;
+        chosen = pt_trace_refine(trace, &(struct pt_windows){&window, 1, 1}, err);
+        if (chosen < 0)
+            return chosen;
     }
     progress_phase(progress, "decoding %zu stream%s", trace->streams.count,
                    trace->streams.count == 1 ? "" : "s");

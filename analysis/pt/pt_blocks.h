@@ -17,6 +17,7 @@
 #include "analysis/pt/pt_image.h"
 #include "analysis/pt/pt_packets.h"
 #include "analysis/pt/pt_symbols.h"
+#include "analysis/pt/pt_windows.h"
 #include "base/error.h"
 
 // How the stream was recorded; what is unknown stays 0.
@@ -34,11 +35,6 @@ struct __attribute__((packed, aligned(4))) pt_space_change { // 12 bytes: there 
     uint32_t space;
 };
 struct pt_space_changes ARRAY_OF(struct pt_space_change);
-
-struct pt_window {
-    uint64_t from, to; // TSC, both included
-};
-struct pt_windows ARRAY_OF(struct pt_window);
 
 // One stream: the trace of one CPU, or of one process. Shared by the threads that walk it.
 struct pt_stream {

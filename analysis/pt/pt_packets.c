@@ -330,9 +330,15 @@ static int scan_window(struct scan *scan, struct error *err)
 
 int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struct error *err)
 {
+    return pt_packets_scan_thinly(source, PT_MOST_SYNCS, out, err);
+}
+
+int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, struct pt_packets *out,
+                           struct error *err)
+{
     memset(out, 0, sizeof *out);
     out->bytes = source->bytes;
-    struct scan scan = {.out = out, .searching = true, .most = PT_MOST_SYNCS};
+    struct scan scan = {.out = out, .searching = true, .most = most_syncs};
     uint8_t *scratch = NULL;
     int result = 0;
     if (pt_bytes_scattered(source) && !(scratch = malloc(WINDOW_BYTES)))

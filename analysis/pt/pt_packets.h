@@ -68,7 +68,7 @@ struct pt_packets {
     uint64_t stray_headers;
     // Ascending offsets. All PSBs of a short stream; of a long one at most PT_MOST_SYNCS, evenly
     // spread, so that memory does not grow with the trace. The first, and those behind missing
-    // bytes, are always there. count[PT_KIND_PSB] has them all.
+    // bytes, are always there. count[PT_KIND_PSB] has them all. pt_windows_refine adds more.
     struct pt_syncs syncs;
     // Unknown or cut packets; the scan goes on at the next PSB. The first PT_FLAWS_KEPT.
     struct pt_flaws flaws;
@@ -80,6 +80,9 @@ enum { PT_MOST_SYNCS = 4096, PT_FLAWS_KEPT = 1000 };
 // Scans the stream in bounded memory. Fails only for want of memory. The caller calls
 // pt_packets_free.
 int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struct error *err);
+// With another bound of the index than PT_MOST_SYNCS; at least 2.
+int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, struct pt_packets *out,
+                           struct error *err);
 void pt_packets_free(struct pt_packets *packets);
 
 // The last sync at or before this time, or the first one; count when there is none at all.

@@ -50,17 +50,8 @@ static bool sync_wanted(const struct pt_windows *windows, const struct pt_syncs 
 {
     if (!windows)
         return true;
-    uint64_t from = syncs->items[sync].tsc;
     uint64_t to = sync + 1 < syncs->count ? syncs->items[sync + 1].tsc : UINT64_MAX;
-    size_t low = 0, high = windows->count; // the first window that ends at or after `from`
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (windows->items[middle].to < from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < windows->count && windows->items[low].from <= to;
+    return pt_windows_touch(windows, syncs->items[sync].tsc, to);
 }
 
 // Cuts the next piece off the stream: [*first, *end). False when there is none left.

@@ -3,7 +3,8 @@
 // Decodes many streams on all cores. A stream is cut into pieces at its PSBs; threads walk the
 // pieces in any order, and what they find is delivered in the order of the stream, one piece at a
 // time. Only a few pieces are held at once, so memory does not grow with the trace. Where only some
-// windows of time are asked for, only the pieces that overlap them are walked at all.
+// windows of time are asked for, only the pieces that overlap them are walked at all; of a long
+// stream the index of PSBs has to be refined for them first (pt_windows.h).
 #ifndef ANALYSIS_PT_PT_SEGMENTS_H
 #define ANALYSIS_PT_PT_SEGMENTS_H
 

@@ -67,6 +67,18 @@ int pt_trace_scan(struct pt_trace_stream *stream, struct error *err)
     return result;
 }
 
+int pt_trace_refine(struct pt_trace *trace, const struct pt_windows *windows, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < trace->streams.count && result == 0; i++) {
+        struct pt_trace_stream *stream = trace->streams.items[i];
+        const struct pt_windows *own = stream->stream.windows;
+        result =
+            pt_windows_refine(own ? own : windows, &stream->stream.bytes, &stream->packets, err);
+    }
+    return result;
+}
+
 static int map_file(const char *path, struct pt_bytes *out, struct error *err)
 {
     struct stat status;

@@ -72,6 +72,10 @@ int pt_trace_add_file(struct pt_trace *trace, const char *path, uint32_t cpu,
 // Scans the packets of a stream whose bytes are set.
 int pt_trace_scan(struct pt_trace_stream *stream, struct error *err);
 
+// Readies the streams to decode only windows: their own, or, for streams that have none, these
+// (pt_windows_refine).
+int pt_trace_refine(struct pt_trace *trace, const struct pt_windows *windows, struct error *err);
+
 // Keeps a sentence for the user. Out of memory loses it, and counts it in notes_count all the same.
 void pt_trace_note(struct pt_trace *trace, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -251,6 +251,8 @@ static int decode(struct pt_trace *trace, const struct trace_windows *windows,
     if (failed < 0)
         failed = error_set(err, ERROR_FAILED, "no memory for a trace of %zu streams", count);
     if (failed == 0)
+        failed = pt_trace_refine(trace, &nothing, err);
+    if (failed == 0)
         failed = pt_result_decode(trace, &options, pt_order_take, contexts, &result, err);
     for (size_t i = 0; failed == 0 && i < count; i++)
         failed = pt_order_finish(&cores[i].order, err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Any bytes as a PT stream, over a small program: the scan and the walk end, and never crash. The
-// first two bytes choose the program and the size of pieces.
+// first two bytes choose the way and the size of pieces.
 #include <stdint.h>
 #include <string.h>
 
@@ -56,9 +56,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct pt_bytes source = {.bytes = length, .data = stream};
     struct pt_packets packets;
     struct pt_symbols symbols = {.context = &program, .find = program_find};
-    if (pt_packets_scan(&source, &packets, &err) < 0)
+    bool some = data[0] & 0x40; // only some times, with a thin index of PSBs
+    if (pt_packets_scan_thinly(&source, some ? 4 : PT_MOST_SYNCS, &packets, &err) < 0)
         return 0;
+    struct pt_window times[] = {{1, data[1]}, {300, UINT16_MAX}, {UINT32_MAX, UINT64_MAX}};
+    struct pt_windows windows = {.items = times, .count = sizeof times / sizeof *times};
+    if (some && pt_windows_refine(&windows, &source, &packets, &err) < 0) {
+        pt_packets_free(&packets);
+        return 0;
+    }
     struct pt_stream one = {.bytes = source, .packets = &packets};
+    one.windows = some ? &windows : NULL;
     one.recorder.nominal_ratio = data[0] & 0x3f;
     struct pt_decode_options options = {.threads = 1, .piece_bytes = 1 + data[1]};
     struct sum sum = {.calls =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Decoding on many threads: the spans are the same, to the last bit, however many there are, and
-// memory does not grow with the trace.
+// memory does not grow with the trace. Nor do windows cost more where the index of a long trace's
+// PSBs is thin.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,11 +20,13 @@ enum {
     TRACE_BYTES = 400 << 10,
     SHORT_COPIES = 8, // long enough that the index of PSBs is thinned out
     LONG_COPIES = 10 * SHORT_COPIES,
+    WINDOWS = 30,
+    THIN_SYNCS = 50,           // of some thousand PSBs
     MOST_GROWTH_KIB = 6 << 10, // of 58 MiB more trace: pages mapped at the moment, pieces in order
 };
 
 struct outcome {
-    uint64_t digest, spans, instructions;
+    uint64_t digest, spans, instructions, walked;
     long peak_kib;
 };
 
@@ -31,7 +34,15 @@ struct outcome {
 struct folder {
     struct pt_packets packets;
     struct pt_calls *calls;
+    struct pt_window windows[WINDOWS];
+    struct pt_windows chosen;
     struct outcome out;
+};
+
+struct how {
+    struct pt_decode_options options;
+    size_t most_syncs; // in the index; 0: as always
+    bool windows, refined;
 };
 
 static void fold(uint64_t *digest, uint64_t value)
@@ -58,11 +69,42 @@ static int take_piece(void *context, size_t stream, const struct pt_piece *piece
 {
     struct folder *folder = (struct folder *)context + stream;
     folder->out.instructions += piece->counts.instructions;
+    folder->out.walked += piece->counts.walked_bytes;
     return pt_calls_take(folder->calls, piece, contiguous, err);
 }
 
+// Most are short, some are long, some lie between the same two PSBs, the last is beyond the end.
+static void choose_windows(struct folder *folder)
+{
+    struct random_source random = {9};
+    uint64_t first = folder->packets.first_tsc;
+    uint64_t step = (folder->packets.last_tsc - first) / (WINDOWS - 2);
+    for (size_t i = 0; i < WINDOWS; i++) {
+        uint64_t from = first + i * step + random_below(&random, (unsigned)(step / 8));
+        uint64_t length = i % 3 == 0 ? 100 : i % 3 == 1 ? step / 50 : step / 3;
+        if (i % 6 == 5) // right behind the one before
+            from = folder->windows[i - 1].to + 1;
+        folder->windows[i] = (struct pt_window){from, from + length};
+    }
+    folder->chosen = (struct pt_windows){.items = folder->windows, .count = WINDOWS};
+}
+
+static void index_syncs(const struct pt_bytes *bytes, const struct how *how, struct folder *folder)
+{
+    struct error err;
+    size_t most = how->most_syncs ? how->most_syncs : PT_MOST_SYNCS;
+    assert_int_equal(pt_packets_scan_thinly(bytes, most, &folder->packets, &err), 0);
+    choose_windows(folder);
+    if (!how->refined)
+        return;
+    size_t before = folder->packets.syncs.count;
+    assert_int_equal(pt_windows_refine(&folder->chosen, bytes, &folder->packets, &err), 0);
+    assert_true(folder->packets.syncs.count > before);
+    assert_true(folder->packets.syncs.count < before + 4 * WINDOWS);
+}
+
 static void decode(const struct program *program, const struct pt_bytes *bytes,
-                   const struct pt_decode_options *options, struct outcome *out)
+                   const struct how *how, struct outcome *out)
 {
     struct folder folders[CPUS] = {0};
     struct pt_stream streams[CPUS] = {0};
@@ -73,19 +115,21 @@ static void decode(const struct program *program, const struct pt_bytes *bytes,
     for (int i = 0; i < CPUS; i++) {
         streams[i] = (struct pt_stream){.bytes = bytes[i],
                                         .packets = &folders[i].packets,
+                                        .windows = how->windows ? &folders[i].chosen : NULL,
                                         .recorder.nominal_ratio = NOMINAL_RATIO};
-        assert_int_equal(pt_packets_scan(&bytes[i], &folders[i].packets, &err), 0);
+        index_syncs(&bytes[i], how, &folders[i]);
         folders[i].calls = pt_calls_alloc(NULL, true, fold_span, &folders[i].out, &err);
         assert_non_null(folders[i].calls);
     }
     assert_int_equal(
-        pt_decode(&memory, &symbols, streams, CPUS, options, take_piece, folders, &err), 0);
+        pt_decode(&memory, &symbols, streams, CPUS, &how->options, take_piece, folders, &err), 0);
     *out = (struct outcome){0};
     for (int i = 0; i < CPUS; i++) {
         assert_int_equal(pt_calls_finish(folders[i].calls, &err), 0);
         fold(&out->digest, folders[i].out.digest);
         out->spans += folders[i].out.spans;
         out->instructions += folders[i].out.instructions;
+        out->walked += folders[i].out.walked;
         pt_calls_free(folders[i].calls);
         pt_packets_free(&folders[i].packets);
     }
@@ -133,12 +177,12 @@ static void unmap_files(const int descriptors[CPUS], const struct pt_bytes bytes
 static void any_number_of_threads_finds_the_same(void **state)
 {
     static struct program program;
-    static const struct pt_decode_options others[] = {
-        {.threads = 2},
-        {.threads = 7},
-        {.threads = 3},
+    static const struct how others[] = {
+        {.options.threads = 2},
+        {.options.threads = 7},
+        {.options.threads = 3},
     };
-    struct pt_decode_options one = {.threads = 1};
+    struct how one = {.options.threads = 1};
     struct pt_bytes bytes[CPUS];
     struct outcome first, again;
     int descriptors[CPUS];
@@ -157,11 +201,50 @@ static void any_number_of_threads_finds_the_same(void **state)
     unmap_files(descriptors, bytes);
 }
 
+static const uint8_t *copy_view(void *context, uint64_t offset, size_t bytes, uint8_t *scratch)
+{
+    return memcpy(scratch, (const uint8_t *)context + offset, bytes);
+}
+
+static void windows_need_no_more_of_a_thin_index(void **state)
+{
+    static struct program program;
+    const struct how full = {.most_syncs = SIZE_MAX, .windows = true};
+    const struct how thin = {.most_syncs = THIN_SYNCS, .windows = true};
+    const struct how refined = {.most_syncs = THIN_SYNCS, .windows = true, .refined = true};
+    struct pt_bytes bytes[CPUS], scattered[CPUS];
+    struct outcome wanted, without, found;
+    int descriptors[CPUS];
+    (void)state;
+    program_make(&program, 6, 0);
+    make_files(&program, TRACE_BYTES, 1, descriptors);
+    map_files(descriptors, bytes);
+    for (int i = 0; i < CPUS; i++)
+        scattered[i] = (struct pt_bytes){.bytes = bytes[i].bytes,
+                                         .view = copy_view,
+                                         .context = (void *)(uintptr_t)bytes[i].data};
+    decode(&program, bytes, &full, &wanted);
+    decode(&program, bytes, &thin, &without);
+    decode(&program, bytes, &refined, &found);
+    print_message("walked %" PRIu64 " bytes; with a thin index %" PRIu64
+                  ", where it is refined %" PRIu64 "\n",
+                  wanted.walked, without.walked, found.walked);
+    assert_true(wanted.spans > 1000);
+    assert_true(without.walked > 2 * wanted.walked);
+    assert_int_equal(found.walked, wanted.walked);
+    assert_int_equal(found.spans, wanted.spans);
+    assert_int_equal(found.digest, wanted.digest);
+    decode(&program, scattered, &refined, &found);
+    assert_int_equal(found.walked, wanted.walked);
+    assert_int_equal(found.digest, wanted.digest);
+    unmap_files(descriptors, bytes);
+}
+
 // In a child, so that the peak is its own.
 static struct outcome decode_copies(int copies)
 {
     static struct program program;
-    struct pt_decode_options options = {.threads = 2};
+    struct how how = {.options.threads = 2};
     struct outcome out = {0};
     int descriptors[CPUS], ends[2], status;
     program_make(&program, 5, 0);
@@ -172,7 +255,7 @@ static struct outcome decode_copies(int copies)
         struct pt_bytes bytes[CPUS];
         struct rusage usage;
         map_files(descriptors, bytes);
-        decode(&program, bytes, &options, &out);
+        decode(&program, bytes, &how, &out);
         getrusage(RUSAGE_SELF, &usage);
         out.peak_kib = usage.ru_maxrss;
         _exit(write(ends[1], &out, sizeof out) == sizeof out ? 0 : 1);
@@ -200,12 +283,16 @@ static void memory_does_not_grow_with_the_trace(void **state)
 int main(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_number_of_threads_finds_the_same)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_threads_finds_the_same),
+        cmocka_unit_test(windows_need_no_more_of_a_thin_index),
+    };
     (void)memory_does_not_grow_with_the_trace; // what a sanitizer keeps does
 #else
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_does_not_grow_with_the_trace), // before its parent grows
         cmocka_unit_test(any_number_of_threads_finds_the_same),
+        cmocka_unit_test(windows_need_no_more_of_a_thin_index),
     };
 #endif
     return cmocka_run_group_tests(tests, NULL, NULL);
