@@ -207,11 +207,11 @@ static int compare_windows(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-// One of every thousand messages; a message is a ten-thousandth of the trace's time.
-static size_t choose_windows(const struct trace_file *files, struct pt_window *windows)
+// One of every thousand messages of this CPU; a message is a ten-thousandth of its trace's time.
+static size_t choose_windows(const struct trace_file *file, struct pt_window *windows)
 {
     struct random_source random = {SEED};
-    uint64_t begin = files[0].packets.first_tsc, end = files[0].packets.last_tsc;
+    uint64_t begin = file->packets.first_tsc, end = file->packets.last_tsc;
     uint64_t length = (end - begin) / MESSAGES;
     size_t count = MESSAGES / 1000;
     for (size_t i = 0; i < count; i++) {
@@ -230,7 +230,8 @@ static int decode_spans(const struct pt_memory *memory, const struct program *pr
                         struct trace_file *files, enum mode mode, struct outcome *out)
 {
     struct pt_stream streams[CPUS] = {0};
-    struct pt_window windows[MESSAGES / 1000];
+    struct pt_window windows[CPUS][MESSAGES / 1000];
+    struct pt_windows chosen[CPUS];
     struct pt_symbols symbols = {.context = (void *)(uintptr_t)program, .find = program_find};
     struct pt_decode_options options = {0};
     struct error err;
@@ -241,10 +242,12 @@ static int decode_spans(const struct pt_memory *memory, const struct program *pr
                                         .packets = &files[i].packets,
                                         .recorder.nominal_ratio = NOMINAL_RATIO};
         files[i].calls = pt_calls_alloc(NULL, true, count_span, &files[i].spans, &err);
-    }
-    if (result == 0 && mode == WINDOWS) {
-        options.windows = windows;
-        options.window_count = choose_windows(files, windows);
+        if (result < 0 || mode != WINDOWS)
+            continue;
+        chosen[i] = (struct pt_windows){.items = windows[i],
+                                        .count = choose_windows(&files[i], windows[i])};
+        streams[i].windows = &chosen[i];
+        result = pt_windows_refine(&chosen[i], &files[i].bytes, &files[i].packets, &err);
     }
     if (result == 0)
         result = pt_decode(memory, &symbols, streams, CPUS, &options, take_piece, files, &err);
