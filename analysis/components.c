@@ -14,6 +14,8 @@ static const struct component fixed_components[FIXED_COMPONENTS] = {
                                      "network"},
     [COMPONENT_NETWORK_TO_CLIENT] = {"network to client", ROLE_NETWORK, CAUSE_STAGE, true, false,
                                      "network"},
+    [COMPONENT_NETWORK_BOTH_WAYS] = {"network (both ways)", ROLE_NETWORK, CAUSE_STAGE, true, false,
+                                     "network"},
     [COMPONENT_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT, CAUSE_STAGE, true, false,
                                   "client"},
     [COMPONENT_INTERRUPT_DELIVERY] = {"interrupt delivery", ROLE_R, CAUSE_GAP, true, false,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/decompose.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -412,7 +413,9 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
     add_stage(decomposer, &ends, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
     add_stage(decomposer, &ends, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
     add_stage(decomposer, &ends, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
-    add_stage(decomposer, &ends, STAMP_CLIENT_RX, COMPONENT_NETWORK_TO_CLIENT);
+    add_stage(decomposer, &ends, STAMP_CLIENT_RX,
+              isfinite(life->hosts_error_ns) ? COMPONENT_NETWORK_TO_CLIENT
+                                             : COMPONENT_NETWORK_BOTH_WAYS);
     add_stage(decomposer, &ends, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
     if (ends.at[STAMP_HANDOFF] > ends.at[STAMP_NIC])
         walk_receive_core(decomposer, life, ends.at[STAMP_NIC], ends.at[STAMP_HANDOFF]);

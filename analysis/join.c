@@ -44,6 +44,12 @@ static int64_t host_time(const struct joiner *joiner, enum host_clock clock, uin
     return time_source_to_host(&joiner->in->clock, clock, value);
 }
 
+static int64_t client_time(const struct joiner *joiner, enum host_clock clock, uint64_t value)
+{
+    const struct join_input *in = joiner->in;
+    return time_source_to_host(in->client_clock ? in->client_clock : &in->clock, clock, value);
+}
+
 // No host is up for 70 years: such a time is a damaged record, and differences of any others cannot
 // overflow.
 #define LATEST_NS (INT64_C(1) << 61)
@@ -76,21 +82,21 @@ static void init_lifetime(struct joiner *joiner, size_t index)
                               .state = LIFETIME_UNANSWERED};
     for (int kind = 0; kind < STAMP_KINDS; kind++)
         life->stamp_core[kind] = NO_CORE;
-    set_stamp(joiner, life, STAMP_INTENDED, host_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc),
-              NO_CORE);
+    set_stamp(joiner, life, STAMP_INTENDED,
+              client_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc), NO_CORE);
     if (sample->send_tsc)
-        set_stamp(joiner, life, STAMP_SEND, host_time(joiner, HOST_CLOCK_TSC, sample->send_tsc),
+        set_stamp(joiner, life, STAMP_SEND, client_time(joiner, HOST_CLOCK_TSC, sample->send_tsc),
                   NO_CORE);
     if (sample->tx_ns && sample->tx_source != STAMP_USER)
         set_stamp(joiner, life, STAMP_CLIENT_TX,
-                  host_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns), NO_CORE);
+                  client_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns), NO_CORE);
     if (!sample_is_answered(sample) || !sample->reply_tsc)
         return;
-    set_stamp(joiner, life, STAMP_REPLY_READ, host_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc),
-              NO_CORE);
+    set_stamp(joiner, life, STAMP_REPLY_READ,
+              client_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc), NO_CORE);
     if (sample->rx_ns && sample->rx_source != STAMP_USER) {
         set_stamp(joiner, life, STAMP_CLIENT_RX,
-                  host_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns), NO_CORE);
+                  client_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns), NO_CORE);
         if (sample->flags & SAMPLE_RX_COALESCED) {
             life->fallback |= 1u << STAMP_CLIENT_RX;
             joiner->counts->coalesced_rx++;
@@ -229,8 +235,9 @@ static uint32_t *match_table(const struct joiner *joiner, const int64_t *client_
     if (!other_end || !table)
         return other_end;
     int64_t *first = first_times(one, other, count);
-    if (!first || match_connections(in->client_connections, clients, client_first, table, count,
-                                    first, other_end) < 0) {
+    match_function *match = in->client_clock ? match_unrelated_connections : match_connections;
+    if (!first ||
+        match(in->client_connections, clients, client_first, table, count, first, other_end) < 0) {
         free(other_end);
         other_end = NULL;
     }
@@ -452,7 +459,8 @@ static void check_retransmission(struct joiner *joiner, struct lifetime *life)
 {
     const uint16_t bit = 1u << STAMP_SERVER_TX;
     if (!(life->fallback & bit) || !lifetime_has(life, STAMP_CLIENT_RX) ||
-        life->stamp_ns[STAMP_SERVER_TX] <= life->stamp_ns[STAMP_CLIENT_RX])
+        (double)(life->stamp_ns[STAMP_SERVER_TX] - life->stamp_ns[STAMP_CLIENT_RX]) <=
+            (isfinite(life->hosts_error_ns) ? life->hosts_error_ns : 0))
         return;
     life->present &= (uint16_t)~bit;
     life->fallback &= (uint16_t)~bit;
@@ -488,14 +496,19 @@ static void take_note_of_processing(struct joiner *joiner, struct lifetime *life
     joiner->counts->handoffs_recovered++;
 }
 
-static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
+// What the server's stamps say among themselves.
+static void settle_server(struct joiner *joiner, struct lifetime *life)
 {
-    check_retransmission(joiner, life);
     // What took the hand-off's record took the segment's as well, if that one came after M(a).
     if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_APPLICATION))
         check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);
     take_arrival(joiner, life);
     take_note_of_processing(joiner, life);
+}
+
+static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
+{
+    check_retransmission(joiner, life);
     lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
     if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_REPLY_READ) ||
         !lifetime_has(life, STAMP_SEND))
@@ -547,7 +560,10 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     *out = (struct lifetime_array){0};
     *counts = (struct join_counts){0};
     // A stage is the difference of two conversions, each as wrong as the clock map says.
-    struct joiner joiner = {.in = input, .counts = counts, .error_ns = 2 * input->clock.error_ns};
+    double worst_ns = input->client_clock
+                          ? fmax(input->clock.error_ns, input->client_clock->error_ns)
+                          : input->clock.error_ns;
+    struct joiner joiner = {.in = input, .counts = counts, .error_ns = 2 * worst_ns};
     bool fits = input->sample_count < NO_CONNECTION && input->event_count < NO_CONNECTION;
     int result = fits ? array_reserve(out, input->sample_count) : -1;
     if (result == 0) {
@@ -567,6 +583,10 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     if (result == 0) {
         for (size_t c = 0; c < input->client_connection_count; c++)
             join_connection(&joiner, c);
+        for (size_t i = 0; i < out->count; i++)
+            settle_server(&joiner, &out->items[i]);
+        if (input->client_clock)
+            result = two_hosts_relate(out->items, out->count, joiner.error_ns, &counts->hosts, err);
         for (size_t i = 0; i < out->count; i++)
             finish_lifetime(&joiner, &out->items[i]);
     }

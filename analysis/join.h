@@ -13,6 +13,7 @@
 #include "analysis/calls.h"
 #include "analysis/lifetime.h"
 #include "analysis/time_source.h"
+#include "analysis/two_hosts.h"
 #include "base/connection.h"
 #include "base/error.h"
 #include "loadgen/sample_log.h"
@@ -30,7 +31,8 @@ struct join_input {
     const struct application_calls *calls; // NULL: no shim
     const struct connection *shim_connections;
     size_t shim_connection_count;
-    struct time_source clock; // of the host that client and server share
+    struct time_source clock; // of the server's host, and of the client's if that is the same
+    const struct time_source *client_clock; // of the client's host; NULL: the same
 };
 
 struct join_counts {
@@ -48,6 +50,7 @@ struct join_counts {
     uint64_t impossible_stamps;      // beyond any host's uptime: damaged records, left out
     uint64_t coalesced_rx;           // client RX stamps that are an upper bound
     struct disorder disorder;
+    struct two_hosts hosts; // how their clocks relate, where they are two
 };
 
 // Builds one lifetime per sample, in the samples' order, with states and stages. The caller frees

@@ -54,8 +54,10 @@ const char *stamp_name(enum stamp_kind kind)
     return kind < STAMP_KINDS ? stamp_names[kind] : "?";
 }
 
-const char *stage_name(enum stamp_kind ends_at)
+const char *stage_name(enum stamp_kind ends_at, bool both_ways)
 {
+    if (both_ways && ends_at == STAMP_CLIENT_RX)
+        return "network (both ways)";
     return (unsigned)ends_at < STAGES ? stages[ends_at].name : "?";
 }
 
@@ -121,12 +123,19 @@ enum lifetime_state lifetime_state_of_stamps(const struct lifetime *life)
     return LIFETIME_WHOLE;
 }
 
+static bool is_of_server(int kind)
+{
+    return kind >= STAMP_NIC && kind <= STAMP_SERVER_TX;
+}
+
 // Compares a stamp with the one before it and says where in the life its stage ends: stages never
 // run backwards, nor beyond the reply's arrival, whatever the stamps say.
 static int64_t place_stamp(struct lifetime *life, int kind, int previous, int64_t cursor_ns,
                            double clock_error_ns, struct disorder *disorder)
 {
     int64_t time = life->stamp_ns[kind];
+    if (is_of_server(kind) != is_of_server(previous) && isfinite(life->hosts_error_ns))
+        clock_error_ns += life->hosts_error_ns;
     double backwards = (double)(life->stamp_ns[previous] - time);
     if (backwards > clock_error_ns) {
         life->disordered |= (uint16_t)(1u << kind);
@@ -166,6 +175,8 @@ void lifetime_compute_stages(struct lifetime *life, double clock_error_ns,
             life->merged |= (uint16_t)(1u << kind);
             continue;
         }
+        if (!isfinite(life->hosts_error_ns) && kind == STAMP_NIC)
+            life->merged |= 1u << STAMP_NIC; // into the way back
         int64_t end = place_stamp(life, kind, previous, cursor, clock_error_ns, disorder);
         life->stage_ns[kind] = (double)(end - cursor);
         cursor = end;

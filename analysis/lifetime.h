@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A request's life: its stamps in order, on both hosts, in the host time of the server; and the
-// stages between neighbouring stamps (design §4, §11; NSight §4.1).
+// stages between neighbouring stamps (design §4, §11; NSight §4.1). Where the hosts are different
+// machines, two_hosts.h brings the client's stamps into that time.
 #ifndef ANALYSIS_LIFETIME_H
 #define ANALYSIS_LIFETIME_H
 
@@ -31,8 +32,9 @@ enum stamp_kind {
 enum { STAGES = STAMP_KINDS };
 
 // Names as the user sees them: "intended", "M(n)"; "client queue", "R core", "A core", ...
+// both_ways: the network's two ways are one stage, the one that ends at client RX.
 const char *stamp_name(enum stamp_kind kind);
-const char *stage_name(enum stamp_kind ends_at);
+const char *stage_name(enum stamp_kind ends_at, bool both_ways);
 
 // Where the work of a stage happens.
 enum core_role { ROLE_CLIENT, ROLE_NETWORK, ROLE_R, ROLE_A, ROLES };
@@ -77,6 +79,10 @@ struct lifetime {
     uint32_t send_call;
     uint32_t
         sharing; // requests that have the same receive call and the same send call, with itself
+    // How far the two hosts' clocks may be apart, beyond the clock error, when they are different
+    // machines; 0 on one. +infinity: not known closely enough. Then the network's two ways are one
+    // stage, which ends at client RX.
+    double hosts_error_ns;
     double latency_ns;             // intended to reply read; +infinity when unanswered
     double uncorrected_latency_ns; // send to reply read; NAN when unsent
     double stage_ns[STAGES];       // add up to latency_ns

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/streams.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,4 +150,42 @@ int match_connections(const struct connection *client, size_t client_count,
     free(head);
     free(next);
     return 0;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+// Not INT64_MAX, and such that neither sums nor differences overflow.
+static bool is_time(int64_t time_ns)
+{
+    return time_ns > -(INT64_C(1) << 61) && time_ns < INT64_C(1) << 61;
+}
+
+int match_unrelated_connections(const struct connection *client, size_t client_count,
+                                const int64_t *client_first_ns, const struct connection *server,
+                                size_t server_count, const int64_t *server_first_ns,
+                                uint32_t *other_end)
+{
+    int64_t *times = malloc((client_count ? client_count : 1) * sizeof *times);
+    int result = times ? match_connections(client, client_count, client_first_ns, server,
+                                           server_count, server_first_ns, other_end)
+                       : -1;
+    size_t count = 0;
+    for (size_t c = 0; c < client_count && result == 0; c++)
+        if (other_end[c] != NO_CONNECTION && is_time(client_first_ns[c]) &&
+            is_time(server_first_ns[other_end[c]]))
+            times[count++] = server_first_ns[other_end[c]] - client_first_ns[c];
+    if (count > 0) {
+        qsort(times, count, sizeof *times, compare_times);
+        int64_t ahead = times[count / 2];
+        for (size_t c = 0; c < client_count; c++)
+            times[c] = is_time(client_first_ns[c]) ? client_first_ns[c] + ahead : INT64_MAX;
+        result = match_connections(client, client_count, times, server, server_count,
+                                   server_first_ns, other_end);
+    }
+    free(times);
+    return result;
 }

@@ -53,8 +53,14 @@ void piles_free(struct piles *piles);
 // NO_CONNECTION. Where a port was used more than once, the other end whose first passage is nearest
 // in time to the client's first counts. Both time arrays hold INT64_MAX where there was no passage.
 // -1 when memory runs out.
-int match_connections(const struct connection *client, size_t client_count,
-                      const int64_t *client_first_ns, const struct connection *server,
-                      size_t server_count, const int64_t *server_first_ns, uint32_t *other_end);
+typedef int match_function(const struct connection *client, size_t client_count,
+                           const int64_t *client_first_ns, const struct connection *server,
+                           size_t server_count, const int64_t *server_first_ns,
+                           uint32_t *other_end);
+match_function match_connections;
+
+// The same where nothing relates the clocks of the two sides yet: how far one is ahead of the other
+// is what most connections say that have an other end at all.
+match_function match_unrelated_connections;
 
 #endif

@@ -79,7 +79,9 @@ static void put_vocabulary(struct page_builder *builder, json_t *page)
         page_append(builder, stamps, page_text(stamp_name((enum stamp_kind)kind)));
         bool ends_stage = kind != STAMP_INTENDED;
         page_put(builder, stage, "name",
-                 page_text(ends_stage ? stage_name((enum stamp_kind)kind) : ""));
+                 page_text(ends_stage ? stage_name((enum stamp_kind)kind,
+                                                   builder->run->join.hosts.both_ways)
+                                      : ""));
         page_put(builder, stage, "role",
                  ends_stage ? json_integer(stage_role((enum stamp_kind)kind)) : json_null());
         page_append(builder, stages, stage);

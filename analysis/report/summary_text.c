@@ -168,6 +168,27 @@ static void write_verdict(const struct summary *s)
     wrapped(s, verdict, 0);
 }
 
+// How the clocks of two machines relate, and the one network time that needs no such relation.
+static void write_hosts(const struct summary *s, const struct two_hosts *hosts)
+{
+    char a[32], b[32], c[32];
+    if (!hosts->apart)
+        return;
+    if (hosts->exchanges == 0) {
+        fprintf(s->out, "  hosts     two, and no request was stamped by both\n");
+        return;
+    }
+    fprintf(s->out, "  network   %s there and back (median), %s (p99)\n",
+            duration(hosts->round_trip_ns[0], a), duration(hosts->round_trip_ns[2], b));
+    fprintf(s->out, "  hosts     two; their clocks related within %s (median), %s (p99), %+.2f ppm",
+            duration(hosts->bound_p50_ns, a), duration(hosts->bound_p99_ns, b), hosts->rate * 1e6);
+    if (hosts->both_ways)
+        fprintf(s->out, ": too wide to tell the two ways apart");
+    else if (hosts->unknown)
+        fprintf(s->out, "; unknown for %s requests", report_count(hosts->unknown, c));
+    fputc('\n', s->out);
+}
+
 static void write_numbers(const struct summary *s)
 {
     const struct run_analysis *run = s->run;
@@ -186,6 +207,7 @@ static void write_numbers(const struct summary *s)
     if (run->order_violations)
         fprintf(s->out, ", by up to %s", duration(run->worst_disorder_ns, b));
     fputc('\n', s->out);
+    write_hosts(s, &run->join.hosts);
 }
 
 static void latency_row(const struct summary *s, const char *label, const double *values)
@@ -244,7 +266,7 @@ static void write_stages(const struct summary *s)
         char text[32];
         enum core_role role = stage_role((enum stamp_kind)stage);
         fprintf(s->out, "  ");
-        field(s, stage_name((enum stamp_kind)stage), 20);
+        field(s, stage_name((enum stamp_kind)stage, s->run->join.hosts.both_ways), 20);
         fprintf(s->out, "%-4s", role == ROLE_R || role == ROLE_A ? role_name(role) : "");
         for (size_t i = 0; i < 3; i++) {
             const double *stages = s->run->stage_at_quantile_ns[shown[i]];

@@ -94,12 +94,14 @@ static int rebuild(struct run_analysis *run, const struct run_input *input,
         .shim_connections = input->shim_connections.records,
         .shim_connection_count = input->shim_connections.count,
         .clock = input->clock,
+        .client_clock = input->apart ? &input->client_clock : NULL,
     };
     result = join_lifetimes(&join, &run->lifetimes, &run->join, err);
     run->order_violations = run->join.disorder.violations;
     run->worst_disorder_ns = run->join.disorder.worst_ns;
     run->clamped = run->join.disorder.clamped;
-    run->clock_error_ns = 2 * input->clock.error_ns; // of the difference of two stamps
+    // Of the difference of two stamps.
+    run->clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
     if (result == 0 && tell_applications(run, input) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for the servers' names");
     if (result == 0 && service_order_build(&run->order, run->lifetimes.items, run->lifetimes.count,

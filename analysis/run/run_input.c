@@ -98,45 +98,62 @@ static int64_t convert_by_map(const void *context, enum host_clock clock, uint64
     return clock_map_to_host(context, clock, value);
 }
 
-static int open_clock(struct run_input *input, const char *run_dir, struct error *err)
+// The clocks of one side, and the boot they are of.
+static int open_clock(const char *run_dir, const char *name, const char *mend, char boot_id[40],
+                      struct clock_map **map, struct time_source *source, struct error *err)
 {
     char path[PATH_BYTES];
-    path_in(path, run_dir, "server/clock.tlog");
+    struct log_reader log = {0};
+    path_in(path, run_dir, name);
     if (access(path, F_OK) != 0)
-        return error_set(err, ERROR_INPUT,
-                         "%s: no such file: without it no stamp of this run can be placed in time; "
-                         "capture the run with `taillight capture`",
-                         path);
-    int result = clock_map_open(path, &input->clock_map, err);
+        return error_set(err, ERROR_INPUT, "%s: no such file: %s", path, mend);
+    int result = open_log(&log, run_dir, name, LOG_CLOCK, CLOCK_LOG_VERSION,
+                          sizeof(struct clock_reading), err);
     if (result < 0)
         return result;
-    input->clock = (struct time_source){.convert = convert_by_map,
-                                        .context = input->clock_map,
-                                        .error_ns = clock_map_worst_error_ns(input->clock_map)};
-    return 0;
+    memcpy(boot_id, log.header.boot_id, sizeof log.header.boot_id);
+    log_reader_close(&log);
+    result = clock_map_open(path, map, err);
+    if (result == 0)
+        *source = (struct time_source){
+            .convert = convert_by_map, .context = *map, .error_ns = clock_map_worst_error_ns(*map)};
+    return result;
 }
 
-static int check_boot(const struct run_input *input, const char *run_dir, struct error *err)
+// A log must be of the boot that the clock log beside it is of: the clocks begin anew with each.
+static int check_boot(const char *run_dir, const char *name, const struct log_reader *log,
+                      const char boot_id[40], struct error *err)
 {
-    const char *client = input->samples.header.boot_id;
-    const struct {
-        bool there;
-        const struct log_reader *log;
-        const char *name;
-    } server[] = {
-        {input->has_events, &input->events, "server/events.tlog"},
-        {input->has_calls, &input->calls, "server/calls.tlog"},
-    };
-    for (size_t i = 0; i < sizeof server / sizeof *server; i++) {
-        if (!server[i].there || memcmp(client, server[i].log->header.boot_id, 40) == 0)
-            continue;
-        return error_set(err, ERROR_INPUT,
-                         "%s: client/samples.tlog is of boot %.36s and %s of boot %.36s: nothing "
-                         "relates their clocks yet; run client and server on one host, without a "
-                         "reboot in between",
-                         run_dir, client, server[i].name, server[i].log->header.boot_id);
-    }
-    return 0;
+    if (memcmp(log->header.boot_id, boot_id, sizeof log->header.boot_id) == 0)
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "%s: %s is of boot %.36s and the clock.tlog beside it of boot %.36s: nothing "
+                     "relates their clocks; take logs of one capture, without a reboot in between",
+                     run_dir, name, log->header.boot_id, boot_id);
+}
+
+static int open_clocks(struct run_input *input, const char *run_dir, struct error *err)
+{
+    char server[40], client[40];
+    int result = open_clock(run_dir, "server/clock.tlog",
+                            "without it no stamp of this run can be placed in time; capture the "
+                            "run with `taillight capture`",
+                            server, &input->clock_map, &input->clock, err);
+    if (result == 0 && input->has_events)
+        result = check_boot(run_dir, "server/events.tlog", &input->events, server, err);
+    if (result == 0 && input->has_calls)
+        result = check_boot(run_dir, "server/calls.tlog", &input->calls, server, err);
+    if (result < 0 || memcmp(input->samples.header.boot_id, server, sizeof server) == 0)
+        return result;
+    input->apart = true;
+    result = open_clock(run_dir, "client/clock.tlog",
+                        "client and server are of different boots, and the client's stamps cannot "
+                        "be placed in time without it; on the client's host run `taillight capture "
+                        "--backend none --no-events --out DIR` beside the load and take clock.tlog "
+                        "from there",
+                        client, &input->client_clock_map, &input->client_clock, err);
+    return result < 0 ? result
+                      : check_boot(run_dir, "client/samples.tlog", &input->samples, client, err);
 }
 
 int run_input_open(struct run_input *input, const char *run_dir, struct error *err)
@@ -150,8 +167,7 @@ int run_input_open(struct run_input *input, const char *run_dir, struct error *e
         return error_set_errno(err, ERROR_INPUT, "cannot open run folder %s", run_dir);
     if ((result = open_client(input, run_dir, err)) < 0 ||
         (result = open_server(input, run_dir, err)) < 0 ||
-        (result = check_boot(input, run_dir, err)) < 0 ||
-        (result = open_clock(input, run_dir, err)) < 0)
+        (result = open_clocks(input, run_dir, err)) < 0)
         return result;
     for (size_t i = 0; i < sizeof documents / sizeof *documents && result == 0; i++)
         result = read_json(places[i], run_dir, documents[i], err);
@@ -167,6 +183,7 @@ void run_input_close(struct run_input *input)
     log_reader_close(&input->calls);
     log_reader_close(&input->shim_connections);
     clock_map_free(input->clock_map);
+    clock_map_free(input->client_clock_map);
     json_decref(input->experiment);
     json_decref(input->load);
     json_decref(input->capture);

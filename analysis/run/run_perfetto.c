@@ -299,7 +299,9 @@ static void write_messages(struct run_export *export)
         .stage_category = perfetto_category(&export->sequence, "stage"),
     };
     for (int stage = STAMP_SEND; stage < STAGES; stage++)
-        names.stages[stage] = perfetto_name(&export->sequence, stage_name((enum stamp_kind)stage));
+        names.stages[stage] =
+            perfetto_name(&export->sequence,
+                          stage_name((enum stamp_kind)stage, export->run->join.hosts.both_ways));
     perfetto_track(&export->sequence, MESSAGES_TRACK, 0, "requests", 0);
     for (size_t i = 0; i < lives->count && export->result == 0; i++)
         if (lives->items[i].state != LIFETIME_UNANSWERED &&

@@ -144,8 +144,9 @@ static json_t *stages_json(const struct run_analysis *run)
             json_object_set_new(at, latency_quantile_names[q],
                                 micros(run->stage_at_quantile_ns[q][stage]));
         json_array_append_new(
-            stages, json_pack("{s:s, s:s, s:s, s:o}", "stage", stage_name((enum stamp_kind)stage),
-                              "role", role_name(stage_role((enum stamp_kind)stage)), "ends_at",
+            stages, json_pack("{s:s, s:s, s:s, s:o}", "stage",
+                              stage_name((enum stamp_kind)stage, run->join.hosts.both_ways), "role",
+                              role_name(stage_role((enum stamp_kind)stage)), "ends_at",
                               stamp_name((enum stamp_kind)stage), "mean_us", at));
     }
     return stages;
@@ -178,6 +179,26 @@ static json_t *join_json(const struct run_analysis *run)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_object_set_new(object, counts[i].key, count_of(counts[i].count));
     return object;
+}
+
+// How the clocks of the client's machine and the server's relate; null where they are one.
+static json_t *hosts_json(const struct two_hosts *hosts)
+{
+    if (!hosts->apart)
+        return json_null();
+    bool related = hosts->exchanges > 0;
+    json_t *trips = json_object();
+    for (int q = 0; q < ROUND_TRIPS; q++)
+        json_object_set_new(trips, round_trip_quantile_names[q],
+                            related ? micros(hosts->round_trip_ns[q]) : json_null());
+    return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "exchanges",
+                     count_of(hosts->exchanges), "round_trip_us", trips, "both_ways",
+                     hosts->both_ways, "unknown", count_of(hosts->unknown), "gaps",
+                     count_of(hosts->gaps), "negative_trips", count_of(hosts->negative_trips),
+                     "offset_ns", json_integer(hosts->offset_ns), "rate_ppm",
+                     number(hosts->rate * 1e6), "bound_p50_us",
+                     related ? micros(hosts->bound_p50_ns) : json_null(), "bound_p99_us",
+                     related ? micros(hosts->bound_p99_ns) : json_null());
 }
 
 // What the processor's trace gave; null where the capture took none.
@@ -223,6 +244,7 @@ json_t *run_summary_json(const struct run_analysis *run)
     if (summary && more)
         json_object_update(summary, more);
     if (summary) {
+        json_object_set_new(summary, "hosts", hosts_json(&run->join.hosts));
         json_object_set_new(summary, "trace", trace_json(&run->trace));
         const struct overhead overhead = overhead_of_capture(run->capture, run->has_calls);
         json_object_set_new(summary, "overhead_estimate",

@@ -135,7 +135,7 @@ static void say_window(struct sentence *out, const struct run_analysis *run,
 
 static void say_completeness(struct sentence *out, const struct run_analysis *run)
 {
-    char joined[32], scheduled[32], count[32], other[32];
+    char joined[32], scheduled[32], count[32], other[32], worst[32];
     say(out, "%s of %s requests joined", grouped(run->states[LIFETIME_WHOLE], joined),
         grouped(run->scheduled, scheduled));
     uint64_t unanswered = run->scheduled - run->answered;
@@ -156,11 +156,15 @@ static void say_completeness(struct sentence *out, const struct run_analysis *ru
     else
         say(out, "; nothing was dropped");
     if (run->order_violations) {
-        char worst[32];
         say(out, "; %s stamps out of order, by up to %s", grouped(run->order_violations, count),
             units_format_ns(run->worst_disorder_ns, worst, sizeof worst));
     }
     say(out, ".");
+    if (run->join.hosts.both_ways)
+        say(out,
+            " Client and server are different machines and their clocks are related within %s "
+            "only: what the network took is told both ways together.",
+            units_format_ns(run->join.hosts.bound_p99_ns, worst, sizeof worst));
 }
 
 void run_verdict(struct run_analysis *run)

@@ -4,6 +4,7 @@
 // summary.json's document and run.db. And folders that are damaged in every way that was thought
 // of.
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -45,7 +46,7 @@ static void write_text(const struct folder *f, const char *name, const char *tex
                      0)
 
 // Knots of the scenario's clocks, every 100 ms from before its begin to after its end.
-static void write_clock(const struct folder *f)
+static void write_clock(const struct folder *f, const char *name)
 {
     struct ARRAY_OF(struct clock_reading) readings = {0};
     struct error err = {0};
@@ -57,7 +58,7 @@ static void write_clock(const struct folder *f)
                                                             .width = 20,
                                                             .tsc = (uint64_t)at * CYCLES_PER_NS,
                                                             .ns = at + ahead[clock]});
-    WRITE_LOG(f, "server/clock.tlog", LOG_CLOCK, CLOCK_LOG_VERSION, &readings);
+    WRITE_LOG(f, name, LOG_CLOCK, CLOCK_LOG_VERSION, &readings);
     array_free(&readings);
 }
 
@@ -93,7 +94,7 @@ static void make_folder(struct folder *f)
     WRITE_LOG(f, "server/sockets.tlog", LOG_CONNECTIONS, 1, &s->sockets);
     WRITE_LOG(f, "server/calls.tlog", LOG_CALLS, MESSAGE_LOG_VERSION, &s->calls);
     WRITE_LOG(f, "server/connections.tlog", LOG_CONNECTIONS, 1, &s->shim);
-    write_clock(f);
+    write_clock(f, "server/clock.tlog");
     write_text(f, "experiment.json", experiment);
 }
 
@@ -102,6 +103,7 @@ static void remove_folder(struct folder *f)
     static const char *const names[] = {"client/samples.tlog",
                                         "client/connections.tlog",
                                         "client/load.json",
+                                        "client/clock.tlog",
                                         "client",
                                         "server/events.tlog",
                                         "server/sockets.tlog",
@@ -380,6 +382,33 @@ static void damaged_folders_are_refused(void **state)
     remove_folder(&f);
 }
 
+// The same logs as if the client were another machine: of another boot, with a clock log of its
+// own.
+static void a_client_of_another_boot_needs_its_own_clock(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err;
+    make_folder(&f);
+    flip_byte(&f, "client/samples.tlog", 40 + 3);
+    expect_refusal(&f, "client/clock.tlog: no such file");
+    write_clock(&f, "client/clock.tlog");
+    expect_refusal(&f, "nothing relates their clocks");
+    flip_byte(&f, "client/clock.tlog", 40 + 3);
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_true(run.verdict_available);
+    json_t *summary = run_summary_json(&run), *hosts = json_object_get(summary, "hosts");
+    assert_true(number_in(hosts, "exchanges") == 3999 && number_in(hosts, "unknown") == 0);
+    assert_true(json_is_false(json_object_get(hosts, "both_ways")));
+    assert_true(fabs(number_in(hosts, "offset_ns")) <= 1000 * number_in(hosts, "bound_p99_us"));
+    assert_true(number_in(json_object_get(hosts, "round_trip_us"), "p50") > 4);
+    assert_top_cause(json_array_get(json_object_get(summary, "windows"), 1), "yes", "A");
+    json_decref(summary);
+    run_analysis_free(&run);
+    remove_folder(&f);
+}
+
 static void missing_captures_are_no_verdict(void **state)
 {
     (void)state;
@@ -449,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_run_is_analyzed),
         cmocka_unit_test(the_command_takes_slices),
         cmocka_unit_test(damaged_folders_are_refused),
+        cmocka_unit_test(a_client_of_another_boot_needs_its_own_clock),
         cmocka_unit_test(missing_captures_are_no_verdict),
         cmocka_unit_test(hostile_logs_do_no_harm),
     };
