@@ -224,6 +224,7 @@ static int resolve_capture(struct resolver *r)
 {
     int node = yaml_child(r->source, yaml_root(r->source), "capture");
     r->experiment->backend = r->spec->capture.backend;
+    r->experiment->capture_optional = r->spec->capture.optional;
     return resolve_bytes(r, node, "buffer", r->spec->capture.buffer, 1 << 16,
                          &r->experiment->buffer_bytes);
 }

@@ -146,6 +146,7 @@ struct experiment {
     struct workload workload;
     struct experiment_load load;
     enum capture_backend backend;
+    bool capture_optional; // a run that cannot be captured is inconclusive, not failed
     uint64_t buffer_bytes; // per core; 0: the capture's own default
     const char *slice;
     struct experiment_window_array windows;

@@ -219,6 +219,8 @@ static const cyaml_schema_field_t load_fields[] = {
 static const cyaml_schema_field_t capture_fields[] = {
     // auto: kernel events where this machine can, else what is left, said. none: nothing. [auto]
     WORD("backend", struct capture_spec, backend, capture_backends),
+    // Of a matrix: where this machine cannot, leave the configuration out, with the reason. [false]
+    SWITCH("optional", struct capture_spec, optional),
     TEXT("buffer", struct capture_spec, buffer), // for kernel events, per core [32MiB]
     CYAML_FIELD_END};
 

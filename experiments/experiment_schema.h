@@ -187,6 +187,7 @@ struct load_spec {
 
 struct capture_spec {
     enum capture_backend backend;
+    bool optional;
     char *buffer;
 };
 

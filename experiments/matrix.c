@@ -86,7 +86,10 @@ static void print_row(const json_t *row, int width, FILE *out)
         else
             fprintf(out, " %10s", "-");
     }
-    if (verdict && strcmp(verdict, "ok") != 0)
+    const char *skipped = json_string_value(json_object_get(row, "skipped"));
+    if (skipped)
+        fprintf(out, "  skipped: %s", skipped);
+    else if (verdict && strcmp(verdict, "ok") != 0)
         fprintf(out, "  load %s: %s", verdict,
                 json_string_value(json_array_get(json_object_get(row, "load_reasons"), 0)));
     else if (cause)
@@ -154,12 +157,15 @@ static int run_configuration(struct experiment *experiment, size_t number,
     if (!results->quiet)
         fprintf(stderr, "%s: %s\n", name, experiment->configuration);
     int result = run_one(experiment, &here, &silent, &verdict, err);
-    if (result < 0)
+    bool skipped = result == -ERROR_INCONCLUSIVE && experiment->capture_optional;
+    if (result < 0 && !skipped)
         return error_prefix(err, "%s (%s)", name, experiment->configuration);
-    *available &= verdict;
+    // One that is not watched has no verdict to lack.
+    *available &= verdict || skipped || experiment->backend == CAPTURE_BACKEND_NONE;
     snprintf(inside.path, sizeof inside.path, "%.*s", RUN_PATH_BYTES - 1, path);
-    json_t *row =
-        experiment->repetitions > 1 ? repeated_row(&inside, err) : single_row(&inside, err);
+    json_t *row = skipped                       ? json_pack("{s:s}", "skipped", err->text)
+                  : experiment->repetitions > 1 ? repeated_row(&inside, err)
+                                                : single_row(&inside, err);
     if (!row)
         return -ERROR_FAILED;
     json_object_set_new(row, "configuration", json_string(experiment->configuration));

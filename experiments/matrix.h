@@ -20,7 +20,8 @@ typedef int (*matrix_run_one)(struct experiment *experiment, const struct run_se
 
 // Runs them into configuration-1, configuration-2, ... below the settings' folder, writes
 // matrix.json (docs/formats.md) there, and prints it or the table. One that fails ends them all.
-// *available: false when a configuration has no verdict.
+// *available: false when a configuration that was watched has no verdict. One whose capture is
+// optional and cannot be had is skipped, with the reason.
 int matrix_run(struct experiment_set *set, matrix_run_one run_one,
                const struct run_settings *settings, const struct run_results_settings *results,
                bool *available, struct error *err);

@@ -226,6 +226,9 @@ static int wait_armed(struct run *run, struct error *err)
         result = 0;
     } else if (result > 0 && !run->capture.pid) {
         result = supervisor_end_error(err, "the capture", status, run->capture_log);
+        if (run->experiment->capture_optional)
+            err->kind = ERROR_INCONCLUSIVE;
+        result = -(int)err->kind;
     } else if (result >= 0) {
         result = error_set(err, ERROR_FAILED, "the capture is not ready after %d s; see %s",
                            ARM_TIMEOUT_S, run->capture_log);

@@ -193,7 +193,7 @@ static void unknown_keys_are_placed(void **state)
     refuse("name: x\ntuning:\n  server:\n    - sysctls: {a: 0}\n",
            "x.yaml:4:7: unknown key `sysctls`; did you mean `sysctl`?");
     refuse("name: x\ncapture: {zzz: 1}\n",
-           "x.yaml:2:11: unknown key `zzz`; it may be: backend, buffer");
+           "x.yaml:2:11: unknown key `zzz`; it may be: backend, optional, buffer");
 }
 
 static void wrong_shapes_are_placed(void **state)

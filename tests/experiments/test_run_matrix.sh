@@ -38,3 +38,21 @@ done
 [ "$(json "$work/run/configuration-2/experiment.json" '$.load.rate')" = 2000.0 ] || fail "the rate"
 grep -Eq '^rate=2k +[0-9-]' "$work/out" || fail "the table: $(cat "$work/out")"
 echo "matrix: $(sed -n 's/^rate=/rate=/p' "$work/out" | tr '\n' ';')"
+
+# What the machine cannot capture is skipped where that is allowed, with the reason, and else fails.
+cat >"$work/optional.yaml" <<EOF
+extends: base/base.yaml
+name: optional
+matrix:
+  watched: {no: {}, pt: {capture: {backend: intel_pt, optional: true}}}
+EOF
+if "$taillight" doctor --json | jq -e '.items[] | select(.name | test("Intel PT")) | .state != "yes"' >/dev/null; then
+    rm -rf "$work/run"
+    "$taillight" run "$work/optional.yaml" --out "$work/run" >"$work/out" 2>"$work/run.err" || fail "exit $?"
+    jq -e '.count == 2 and (.list[1].skipped | test("Intel PT"))' "$work/run/matrix.json" >/dev/null ||
+        fail "matrix.json: $(cat "$work/run/matrix.json")"
+    grep -q '^watched=pt .*skipped: .*Intel PT' "$work/out" || fail "the table: $(cat "$work/out")"
+    sed -i 's/, optional: true//' "$work/optional.yaml"
+    "$taillight" run "$work/optional.yaml" --out "$work/failed" >"$work/out" 2>"$work/run.err"
+    [ $? = 1 ] || fail "without optional"
+fi
