@@ -83,6 +83,14 @@ static int dry_run(const struct experiment *experiment, const char *folder, cons
     return result;
 }
 
+static int dry_run_set(const struct experiment_set *set, const char *folder, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < set->count && result == 0; i++)
+        result = dry_run(&set->items[i], folder, "", err);
+    return result;
+}
+
 static int dry_run_study(const struct study *study, const char *folder, struct error *err)
 {
     int result = 0;
@@ -203,8 +211,7 @@ int run_command(int argc, char **argv)
     if (values.check)
         code = check(&set, values.json);
     else if (values.dry_run)
-        for (size_t i = 0; i < set.count && code == 0; i++)
-            code = dry_run(&set.items[i], values.out, "", &err) < 0 ? error_report(&err) : 0;
+        code = dry_run_set(&set, values.out, &err) < 0 ? error_report(&err) : 0;
     else if (run(&set, &values, &available, &gates, &err) < 0)
         code = error_report(&err);
     else if ((code = gate_results_exit_code(&gates.results)) == 0 && !available)
