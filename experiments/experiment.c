@@ -78,9 +78,11 @@ static int check_server_kind(const struct resolver *r, int node, const struct se
         return yaml_error(r->source, yaml_key(r->source, node, "command"), r->err,
                           "`command` is for `kind: command`; %s takes `options`",
                           server_kind_name(spec->kind));
-    if (spec->kind != SERVER_KIND_NGINX && yaml_key(r->source, node, "page"))
-        return yaml_error(r->source, yaml_key(r->source, node, "page"), r->err,
-                          "`page` is for `kind: nginx`");
+    static const char *const of_nginx[] = {"page", "rules"};
+    for (size_t i = 0; i < 2 && spec->kind != SERVER_KIND_NGINX; i++)
+        if (yaml_key(r->source, node, of_nginx[i]))
+            return yaml_error(r->source, yaml_key(r->source, node, of_nginx[i]), r->err,
+                              "`%s` is for `kind: nginx`", of_nginx[i]);
     if (spec->kind == SERVER_KIND_NGINX && spec->options_count)
         return yaml_error(r->source, yaml_key(r->source, node, "options"), r->err,
                           "`options` are not for nginx: the run writes its configuration");
@@ -116,6 +118,7 @@ static int resolve_server(struct resolver *r, int node, const struct server_entr
         (result = resolve_bytes(r, node, "memory", spec->memory, 8ull << 20,
                                 &server->memory_bytes)) < 0 ||
         (result = resolve_bytes(r, node, "page", spec->page, 1, &server->page_bytes)) < 0 ||
+        (result = resolve_count(r, node, "rules", spec->rules, 0, 100000, &server->rules)) < 0 ||
         (result = resolve_nice(r, node, spec->nice, &server->nice)) < 0 ||
         (result = resolve_count(r, node, "port", spec->port, 1, 65535, &port)) < 0 ||
         (result = resolve_words(r, spec->options, spec->options_count, &server->options)) < 0)

@@ -47,10 +47,10 @@ struct experiment_server {
     const char *protocol; // that the workload speaks
     uint64_t threads;
     uint64_t memory_bytes;
-    uint64_t page_bytes;       // of nginx
-    int nice;                  // priority, -20 to 19
-    struct word_array options; // for memcached
-    struct word_array command; // of kind command
+    uint64_t page_bytes, rules; // of nginx
+    int nice;                   // priority, -20 to 19
+    struct word_array options;  // for memcached
+    struct word_array command;  // of kind command
     bool shim;
     uint16_t port;
     cpu_set_t cores;
@@ -71,7 +71,7 @@ struct experiment_neighbour {
     enum neighbour_kind kind;
     struct word_array command; // of kind command
     uint64_t workers;          // of nginx, as page and port
-    uint64_t page_bytes;
+    uint64_t page_bytes, rules;
     uint16_t port;
     struct experiment_neighbour_load load;
     int nice; // priority, -20 to 19

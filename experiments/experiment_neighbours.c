@@ -41,6 +41,8 @@ static int resolve_nginx(struct resolver *r, int node, const struct neighbour_sp
     if (result == 0)
         result = resolve_bytes(r, node, "page", spec->page, 1, &neighbour->page_bytes);
     if (result == 0)
+        result = resolve_count(r, node, "rules", spec->rules, 0, 100000, &neighbour->rules);
+    if (result == 0)
         result = resolve_count(r, node, "port", spec->port, 1, 65535, &port);
     neighbour->port = (uint16_t)port;
     for (size_t i = 0; i < servers->count && result == 0; i++)
@@ -56,7 +58,7 @@ static int resolve_nginx(struct resolver *r, int node, const struct neighbour_sp
 static int resolve_command(struct resolver *r, int node, const struct neighbour_spec *spec,
                            struct experiment_neighbour *neighbour)
 {
-    static const char *const not_ours[] = {"workers", "page", "port", "load"};
+    static const char *const not_ours[] = {"workers", "page", "rules", "port", "load"};
     for (size_t i = 0; i < sizeof not_ours / sizeof *not_ours; i++)
         if (yaml_key(r->source, node, not_ours[i]))
             return yaml_error(r->source, yaml_key(r->source, node, not_ours[i]), r->err,

@@ -51,9 +51,9 @@ static json_t *neighbour_json(const struct experiment *experiment,
                       "rate", load->rate, "connections", (json_int_t)load->connections, "depth",
                       (json_int_t)load->depth, "cores", cores_json(&load->cores));
     if (neighbour->kind == NEIGHBOUR_KIND_NGINX)
-        nginx = json_pack("{s:I, s:I, s:i, s:o?}", "workers", (json_int_t)neighbour->workers,
-                          "page_bytes", (json_int_t)neighbour->page_bytes, "port", neighbour->port,
-                          "load", asked);
+        nginx = json_pack("{s:I, s:I, s:I, s:i, s:o?}", "workers", (json_int_t)neighbour->workers,
+                          "page_bytes", (json_int_t)neighbour->page_bytes, "rules",
+                          (json_int_t)neighbour->rules, "port", neighbour->port, "load", asked);
     return json_pack("{s:s, s:s, s:o, s:o?, s:o, s:i, s:I, s:I}", "host",
                      experiment->hosts.items[neighbour->host].name, "kind",
                      neighbour_kind_name(neighbour->kind), "command",

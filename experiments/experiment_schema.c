@@ -88,13 +88,14 @@ static const cyaml_schema_field_t server_fields[] = {
                                                           // nginx: its workers [1]
     TEXT("memory", struct server_spec, memory),           // of memcached, redis [256MiB]
     TEXT("page", struct server_spec, page),               // that nginx serves [612B]
-    TEXT("nice", struct server_spec, nice),               // its priority, -20 to 19 [0]
-    TEXTS("options", struct server_spec, options),        // more arguments for it [none]
-    TEXTS("command", struct server_spec, command),        // kind command: program, arguments;
-                                                          // {address}, {port} are filled in
-    SWITCH("shim", struct server_spec, shim),             // see its socket calls [true]
-    TEXT("port", struct server_spec, port),               // TCP [11211, redis: 6379, nginx: 80]
-    TEXTS("cores", struct server_spec, cores),            // [its host's]
+    TEXT("rules", struct server_spec, rules),      // rewrite rules it tries on each request [0]
+    TEXT("nice", struct server_spec, nice),        // its priority, -20 to 19 [0]
+    TEXTS("options", struct server_spec, options), // more arguments for it [none]
+    TEXTS("command", struct server_spec, command), // kind command: program, arguments;
+                                                   // {address}, {port} are filled in
+    SWITCH("shim", struct server_spec, shim),      // see its socket calls [true]
+    TEXT("port", struct server_spec, port),        // TCP [11211, redis: 6379, nginx: 80]
+    TEXTS("cores", struct server_spec, cores),     // [its host's]
     CYAML_FIELD_END};
 
 static const cyaml_schema_field_t neighbour_load_fields[] = {
@@ -112,7 +113,8 @@ static const cyaml_schema_field_t neighbour_fields[] = {
                                                                 // program, arguments
     TEXT("workers", struct neighbour_spec, workers),            // of nginx: its processes [1]
     TEXT("page", struct neighbour_spec, page),                  // that nginx serves [612B]
-    TEXT("port", struct neighbour_spec, port),                  // of nginx [80]
+    TEXT("rules", struct neighbour_spec, rules), // rewrite rules it tries on each request [0]
+    TEXT("port", struct neighbour_spec, port),   // of nginx [80]
     // What is asked of nginx; start and stop are its. [nothing]
     INSIDE("load", struct neighbour_spec, load, neighbour_load_fields),
     TEXT("nice", struct neighbour_spec, nice),    // its priority, -20 to 19 [0]

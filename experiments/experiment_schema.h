@@ -51,6 +51,7 @@ struct server_spec {
     char *threads;
     char *memory;
     char *page;
+    char *rules;
     char *nice;
     char **options;
     unsigned options_count;
@@ -78,6 +79,7 @@ struct neighbour_spec {
     unsigned command_count;
     char *workers;
     char *page;
+    char *rules;
     char *port;
     struct neighbour_load_spec load;
     char *nice;

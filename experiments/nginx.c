@@ -18,38 +18,43 @@ const char *nginx_program(void)
 // the client likes; its temporary files would be made below /var otherwise.
 static char *configuration(const struct nginx_plan *plan)
 {
-    char *text;
-    int length = asprintf(&text,
-                          "daemon off;\n"
-                          "worker_processes %llu;\n"
-                          "%s"
-                          "pid nginx.pid;\n"
-                          "error_log stderr warn;\n"
-                          "events {\n"
-                          "    worker_connections 8192;\n"
-                          "}\n"
-                          "http {\n"
-                          "    access_log off;\n"
-                          "    keepalive_requests 1000000000;\n"
-                          "    keepalive_timeout 1d;\n"
-                          "    client_body_temp_path body;\n"
-                          "    proxy_temp_path proxy;\n"
-                          "    fastcgi_temp_path fastcgi;\n"
-                          "    uwsgi_temp_path uwsgi;\n"
-                          "    scgi_temp_path scgi;\n"
-                          "    default_type text/plain;\n"
-                          "    server {\n"
-                          "        listen %s:%u;\n"
-                          "        root .;\n"
-                          "        location / {\n"
-                          "            try_files /page =404;\n"
-                          "        }\n"
-                          "    }\n"
-                          "}\n",
-                          (unsigned long long)plan->workers,
-                          geteuid() == 0 ? "user root;\n" : "", // else its workers may not read it
-                          plan->address, plan->port);
-    return length < 0 ? NULL : text;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return NULL;
+    fprintf(out,
+            "daemon off;\n"
+            "worker_processes %llu;\n"
+            "%s"
+            "pid nginx.pid;\n"
+            "error_log stderr warn;\n"
+            "events {\n"
+            "    worker_connections 8192;\n"
+            "}\n"
+            "http {\n"
+            "    access_log off;\n"
+            "    keepalive_requests 1000000000;\n"
+            "    keepalive_timeout 1d;\n"
+            "    client_body_temp_path body;\n"
+            "    proxy_temp_path proxy;\n"
+            "    fastcgi_temp_path fastcgi;\n"
+            "    uwsgi_temp_path uwsgi;\n"
+            "    scgi_temp_path scgi;\n"
+            "    default_type text/plain;\n"
+            "    server {\n"
+            "        listen %s:%u;\n"
+            "        root .;\n",
+            (unsigned long long)plan->workers,
+            geteuid() == 0 ? "user root;\n" : "", // else its workers may not read it
+            plan->address, plan->port);
+    for (uint64_t i = 0; i < plan->rules; i++)
+        fprintf(out, "        rewrite ^/moved-%llu/(.*)$ /page last;\n", (unsigned long long)i);
+    fputs("        location / {\n            try_files /page =404;\n        }\n    }\n}\n", out);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
 int nginx_configure(const struct run_folder *folder, const char *name,

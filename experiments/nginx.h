@@ -14,6 +14,7 @@ struct nginx_plan {
     uint16_t port;
     uint64_t workers;
     uint64_t page_bytes;
+    uint64_t rules; // rewrite rules that each request is tried against, and none of which it meets
 };
 
 // Where it is: on PATH, or where only root's PATH leads.

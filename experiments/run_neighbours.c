@@ -27,6 +27,7 @@ int run_make_neighbours(struct run *run, struct error *err)
                                                        .kind = SERVER_KIND_NGINX,
                                                        .threads = plan->workers,
                                                        .page_bytes = plan->page_bytes,
+                                                       .rules = plan->rules,
                                                        .nice = plan->nice,
                                                        .port = plan->port,
                                                        .cores = plan->cores},

@@ -50,7 +50,8 @@ static int configure(const struct experiment_server *plan, const struct host *ho
     const struct nginx_plan nginx = {.address = host->address,
                                      .port = plan->port,
                                      .workers = plan->threads,
-                                     .page_bytes = plan->page_bytes};
+                                     .page_bytes = plan->page_bytes,
+                                     .rules = plan->rules};
     snprintf(name, sizeof name, "nginx-%s", plan->name);
     run_folder_path(folder, name, path);
     return plan->kind == SERVER_KIND_NGINX && !host->keeper.dry

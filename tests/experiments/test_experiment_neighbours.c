@@ -31,7 +31,7 @@ static void nginx_is_resolved(void **state)
     const char *text =
         BEFORE "neighbours:\n"
                "  plain: {kind: nginx, port: 81}\n"
-               "  web: {kind: nginx, workers: 4, page: 1KiB, nice: -3, start: 1s,\n"
+               "  web: {kind: nginx, workers: 4, page: 1KiB, rules: 7, nice: -3, start: 1s,\n"
                "        load: {from: server, rate: 5k, connections: 3, depth: 2, cores: [0]}}\n";
     struct experiment_set set;
     struct error err = {0};
@@ -46,6 +46,7 @@ static void nginx_is_resolved(void **state)
     assert_true(plain->load.rate == 0);
     assert_int_equal(web->workers, 4);
     assert_int_equal(web->page_bytes, 1024);
+    assert_int_equal(web->rules, 7);
     assert_int_equal(web->port, 80);
     assert_int_equal(web->nice, -3);
     assert_int_equal(web->load.from, 1);

@@ -12,7 +12,7 @@ write() { # DURATION
 servers:
   front: {kind: nginx, threads: 2, page: 2KiB, port: 8081}
 neighbours:
-  web: {kind: nginx, workers: 2, nice: 5, load: {from: client, rate: 500, connections: 8}}
+  web: {kind: nginx, workers: 2, rules: 3, nice: 5, load: {from: client, rate: 500, connections: 8}}
 END
     sed -i 's/^workload:/&\n  protocol: http/; s/depth: 64/depth: 4/' "$work/web.yaml"
 }
@@ -33,6 +33,7 @@ jq -e '.neighbour_loads == [{name: "web", file: "nginx-web/load.json", rate: 500
 [ "$(json "$run/nginx-web/load.json" '$.protocol')" = http ] || fail "no load.json of the neighbour"
 [ "$(stat -c %s "$run/nginx-front/page")" = 2048 ] || fail "the page is not of 2 KiB"
 grep -Eq '(^|[ "])/(var|etc|usr)' "$run"/nginx-*/nginx.conf && fail "a path outside the run's folder"
+[ "$(grep -c '^ *rewrite ' "$run/nginx-web/nginx.conf")" = 3 ] || fail "not three rules"
 check_nothing_left "$run" ""
 
 # Killed, it takes nginx' workers along, which are not its children.
