@@ -77,7 +77,8 @@ bool pt_analyze_wants(int argc, char **argv)
         const char *word = argv[i];
         if (strcmp(word, "--pt") == 0 || strncmp(word, "--pt=", 5) == 0 || strcmp(word, "-") == 0)
             return true;
-        if (word[0] == '-' || stat(word, &status) < 0)
+        // Of a run's options only this one takes a file.
+        if (word[0] == '-' || strcmp(argv[i - 1], "--categories") == 0 || stat(word, &status) < 0)
             continue;
         if (!S_ISDIR(status.st_mode) || is_perf_directory(word))
             return true; // a run is a folder
