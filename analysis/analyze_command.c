@@ -136,18 +136,12 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
     struct diagnosis_slice_array slices = {0};
     struct run_analysis run = {0};
     struct progress progress;
-    struct categories categories = {0};
     int result = slice_options_read(&chosen->slices, &slices, err);
     progress_init(&progress, chosen->quiet);
     if (result == 0)
-        result = categories_init(&categories, err);
-    if (result == 0 && chosen->categories)
-        result = categories_add_file(&categories, chosen->categories, err);
-    if (result == 0)
-        result =
-            run_analyze(run_dir, slices.items, slices.count, &categories, &progress, &run, err);
+        result = run_analyze(run_dir, slices.items, slices.count, chosen->categories, &progress,
+                             &run, err);
     array_free(&slices);
-    categories_free(&categories);
     if (result < 0)
         return result;
     result = run_analysis_write(&run, err);

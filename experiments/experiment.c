@@ -201,6 +201,23 @@ static int resolve_window(struct resolver *r, int node, const char *text,
     return 0;
 }
 
+// Which file is meant: relative to the experiment's own.
+static int resolve_categories(struct resolver *r, int node)
+{
+    struct experiment *experiment = r->experiment;
+    const char *named = r->spec->diagnose.categories, *slash = strrchr(experiment->path, '/');
+    if (!named)
+        return 0;
+    int directory = slash && named[0] != '/' ? (int)(slash - experiment->path) + 1 : 0;
+    size_t bytes = sizeof experiment->categories;
+    int length =
+        snprintf(experiment->categories, bytes, "%.*s%s", directory, experiment->path, named);
+    if (named[0] == '\0' || length < 0 || (size_t)length >= bytes)
+        return yaml_error(r->source, yaml_child(r->source, node, "categories"), r->err,
+                          "categories: `%.80s` is no path of a file", named);
+    return 0;
+}
+
 static int resolve_diagnose(struct resolver *r)
 {
     const struct diagnose_spec *spec = &r->spec->diagnose;
@@ -211,10 +228,12 @@ static int resolve_diagnose(struct resolver *r)
     r->experiment->slice = spec->slice ? spec->slice : "p99-100";
     if (diagnosis_slice_parse(r->experiment->slice, &slice, &inner) < 0)
         return misread(r, node, "slice", &inner);
+    int result = resolve_categories(r, node);
+    if (result < 0)
+        return result;
     for (size_t i = 0; i < spec->windows_count; i++) {
         struct experiment_window window;
-        int result =
-            resolve_window(r, yaml_entry(r->source, windows, i), spec->windows[i], &window);
+        result = resolve_window(r, yaml_entry(r->source, windows, i), spec->windows[i], &window);
         if (result < 0)
             return result;
         if (array_push(&r->experiment->windows, window) < 0)

@@ -149,6 +149,7 @@ struct experiment {
     bool capture_optional; // a run that cannot be captured is inconclusive, not failed
     uint64_t buffer_bytes; // per core; 0: the capture's own default
     const char *slice;
+    char categories[4096]; // a file of categories of causes; empty: none
     struct experiment_window_array windows;
     uint64_t repetitions;
     struct gate_array gates;

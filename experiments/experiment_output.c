@@ -120,7 +120,8 @@ static json_t *diagnose_json(const struct experiment *experiment)
                               json_pack("{s:I, s:I}", "from_ns",
                                         (json_int_t)experiment->windows.items[i].from_ns, "to_ns",
                                         (json_int_t)experiment->windows.items[i].to_ns));
-    return json_pack("{s:s, s:o}", "slice", experiment->slice, "windows", windows);
+    return json_pack("{s:s, s:o, s:s?}", "slice", experiment->slice, "windows", windows,
+                     "categories", experiment->categories[0] ? experiment->categories : NULL);
 }
 
 json_t *experiment_to_json(const struct experiment *experiment)
@@ -256,6 +257,8 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
                 units_format_ns((double)experiment->windows.items[i].from_ns, text, sizeof text),
                 units_format_ns((double)experiment->windows.items[i].to_ns, to, sizeof to));
     }
+    if (experiment->categories[0])
+        fprintf(out, "; categories of %s", experiment->categories);
     fputc('\n', out);
     if (experiment->repetitions > 1)
         fprintf(out, "  all of it %llu times, each with a server of its own\n",

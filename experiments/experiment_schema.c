@@ -229,7 +229,8 @@ static const cyaml_schema_field_t capture_fields[] = {
 static const cyaml_schema_field_t diagnose_fields[] = {
     TEXT("slice", struct diagnose_spec, slice),      // which requests to explain [p99-100]
     TEXTS("windows", struct diagnose_spec, windows), // and those of each window: [0s-5s] [none]
-    CYAML_FIELD_END};
+    // A file of categories of your own, relative to the experiment's; a copy stays with the run.
+    TEXT("categories", struct diagnose_spec, categories), CYAML_FIELD_END};
 
 static const cyaml_schema_field_t repetitions_fields[] = {
     TEXT("count", struct repetitions_spec, count), // the whole run, so many times [1]

@@ -195,6 +195,7 @@ struct capture_spec {
 
 struct diagnose_spec {
     char *slice;
+    char *categories;
     char **windows;
     unsigned windows_count;
 };

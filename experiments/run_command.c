@@ -5,6 +5,7 @@
 
 #include "base/options.h"
 #include "base/progress.h"
+#include "experiments/experiment_categories.h"
 #include "experiments/experiment_json_schema.h"
 #include "experiments/experiment_set.h"
 #include "experiments/matrix.h"
@@ -16,7 +17,7 @@
 enum { NO_STUDY = 1000 };
 
 struct run_options {
-    const char *out;
+    const char *out, *categories;
     struct gate_report_options report;
     bool check, dry_run, schema, json, quiet;
 };
@@ -30,6 +31,8 @@ static const struct option_spec options[] = {
                 "print the keys of an experiment file as a JSON Schema, for editors"),
     OPTION_STRING("out", 'o', "DIR", struct run_options, out,
                   "the run folder, new or empty (runs/NAME-TIME)"),
+    OPTION_STRING("categories", 0, "FILE", struct run_options, categories,
+                  "categories of causes of your own, before the program's"),
     GATE_REPORT_OPTIONS(struct run_options, report),
     OPTION_FLAG("json", 0, struct run_options, json,
                 "print the summary as one JSON document on stdout"),
@@ -148,6 +151,25 @@ static int print_schema(void)
     return written < 0 ? ERROR_FAILED : 0;
 }
 
+static int choose_categories(struct experiment_set *set, const char *asked, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < set->count && result == 0; i++)
+        result = experiment_categories_choose(&set->items[i], asked, err);
+    return result;
+}
+
+static int choose_study_categories(struct study *study, const char *asked, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < study->steps.count && result == 0; i++) {
+        struct study_step *step = &study->steps.items[i];
+        result = step->study ? choose_study_categories(step->study, asked, err)
+                             : experiment_categories_choose(&step->experiment, asked, err);
+    }
+    return result;
+}
+
 // Returns an exit code, an error, or that the file is an experiment.
 static int run_study(const char *path, const struct run_options *o, struct error *err)
 {
@@ -157,6 +179,11 @@ static int run_study(const char *path, const struct run_options *o, struct error
     int result = study_load(path, yaml_source_open, &study, err);
     if (result <= 0)
         return result < 0 ? result : NO_STUDY;
+    result = choose_study_categories(&study, o->categories, err);
+    if (result < 0) {
+        study_free(&study);
+        return result;
+    }
     if (o->check) {
         json_t *document = o->json ? study_to_json(&study) : NULL;
         if (o->json)
@@ -208,7 +235,9 @@ int run_command(int argc, char **argv)
     if (experiment_set_load(argv[1], &set, &err) < 0)
         return error_report(&err);
     code = 0;
-    if (values.check)
+    if (choose_categories(&set, values.categories, &err) < 0)
+        code = error_report(&err);
+    else if (values.check)
         code = check(&set, values.json);
     else if (values.dry_run)
         code = dry_run_set(&set, values.out, &err) < 0 ? error_report(&err) : 0;

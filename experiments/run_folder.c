@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/run/run_categories.h"
+
 char *run_folder_path(const struct run_folder *folder, const char *name,
                       char path[RUN_PATH_BYTES + 128])
 {
@@ -127,14 +129,15 @@ static int write_derived(const struct run_folder *folder, const struct experimen
     return result;
 }
 
-static int copy_experiment(const struct run_folder *folder, const char *from, struct error *err)
+// Whoever read the file before has seen that it is no longer than `most`.
+static int copy(const struct run_folder *folder, const char *name, const char *from, size_t most,
+                struct error *err)
 {
-    enum { MOST_BYTES = 1 << 20 }; // as yaml_source_open
-    char *text = malloc(MOST_BYTES);
+    char *text = malloc(most);
     FILE *file = fopen(from, "re");
-    size_t bytes = text && file ? fread(text, 1, MOST_BYTES, file) : 0;
+    size_t bytes = text && file ? fread(text, 1, most, file) : 0;
     int result = text && file && !ferror(file)
-                     ? run_folder_write(folder, "experiment.yaml", text, bytes, err)
+                     ? run_folder_write(folder, name, text, bytes, err)
                      : error_set_errno(err, ERROR_FAILED, "cannot read %s", from);
     if (file)
         fclose(file);
@@ -150,8 +153,11 @@ static int fill(const struct run_folder *folder, const struct experiment *experi
     for (size_t i = 0; i < 3; i++)
         if (mkdir(run_folder_path(folder, inside[i], path), 0755) < 0)
             return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
-    int result = experiment->derived ? write_derived(folder, experiment, err)
-                                     : copy_experiment(folder, experiment->path, err);
+    int result = experiment->derived
+                     ? write_derived(folder, experiment, err)
+                     : copy(folder, "experiment.yaml", experiment->path, 1 << 20, err);
+    if (result == 0 && experiment->categories[0])
+        result = copy(folder, RUN_CATEGORIES_FILE, experiment->categories, 16 << 20, err);
     if (result < 0)
         return result;
     char *workload = workload_to_yaml(&experiment->workload);

@@ -17,8 +17,8 @@ struct run_folder {
 };
 
 // Makes the folder and what is in it from the start: experiment.yaml as it was given,
-// client/workload.yaml, client/, server/, logs/. wanted NULL: runs/<name>-<UTC time>. A folder
-// that has something in it already is ERROR_INPUT.
+// client/workload.yaml, its categories.csv, client/, server/, logs/. wanted NULL: runs/<name>-<UTC
+// time>. A folder that has something in it already is ERROR_INPUT.
 int run_folder_make(struct run_folder *folder, const char *wanted,
                     const struct experiment *experiment, struct error *err);
 

@@ -159,9 +159,11 @@ function renderDiagnosis() {
       has || diagnosis.not_available ? sliceWords(diagnosis) :
                                        'No message falls into this slice.';
   if (!has) return;
+  renderCategoryControls();
   renderBalloonControls();
   balloons.load();
   renderBoxControls();
+  renderGroupControls();
   renderBoxes();
   renderCauseTable();
   renderViews();
@@ -175,7 +177,7 @@ function renderWindows() {
 }
 
 function chooseDiagnosis(index) {
-  Object.assign(view, {diagnosis: index, message: null, cause: null});
+  Object.assign(view, {diagnosis: index, message: null, cause: null, category: null});
   rowsShown = 100;
   renderWindows();
   const first = current()?.messages.id[0];
@@ -332,7 +334,7 @@ function chooseMessage(id, scroll, quiet) {
   if (index < 0 && id !== null) {
     const other = data.diagnoses.findIndex(diagnosis => diagnosis.messages.id.includes(id));
     if (other >= 0) {
-      Object.assign(view, {diagnosis: other, cause: null});
+      Object.assign(view, {diagnosis: other, cause: null, category: null});
       index = current().messages.id.indexOf(id);
       renderWindows();
       renderDiagnosis();
@@ -418,7 +420,8 @@ function renderHow() {
     ['stages miss the latency by, worst', duration(measures.worst_stage_sum_error_ns, '–')],
     ['sent late, median', duration(measures.lateness_p50_ns, '–')],
     ['sent late, p99', duration(measures.lateness_p99_ns, '–')],
-    ['timelines in this report', count(data.timelines.length)]
+    ['timelines in this report', count(data.timelines.length)],
+    ['categories of causes', categoryFiles()]
   ];
   byId('how').replaceChildren(settings(own), ...Object.entries(titles).map(([key, title]) => {
     const document = data.documents[key];

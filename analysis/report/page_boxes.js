@@ -9,7 +9,7 @@ const SORTS = {
   deviation: cause => cause.median_ns,
   messages: cause => cause.messages
 };
-const sortedCauses = () => [...current().causes].sort(
+const sortedCauses = () => current().causes.filter(inCategory).sort(
     (a, b) => (SORTS[view.sort](b) || 0) - (SORTS[view.sort](a) || 0));
 
 function boxRow(cause, y, x, size, own) {
@@ -38,7 +38,7 @@ function boxRow(cause, y, x, size, own) {
         },
         pointermove: event => showTip(
             event,
-            `${label}\n${count(cause.messages)} messages\nleast ${
+            `${label}\n${cause.category}: ${count(cause.messages)} messages\nleast ${
                 duration(cause.min_ns)}, quartile ${duration(cause.p25_ns)}, median ${
                 duration(cause.median_ns)}, quartile ${duration(cause.p75_ns)}, most ${
                 duration(cause.max_ns)}${
@@ -133,7 +133,8 @@ function renderBoxes(focus) {
   const low = Math.max(Math.min(...positive, 1e12), 10),
         high = Math.max(...causes.map(cause => cause.max_ns || 0), low * 10);
   const size = {width, low, left: 292, right: width - 248},
-        x = logScale(low, high, size.left, size.right), bottom = 26 + shown.length * 30;
+        x = logScale(low, high, size.left, size.right), entries = boxEntries(shown),
+        bottom = 26 + entries.reduce((sum, entry) => sum + entry.height, 0);
   const plot = svg('svg', {
     viewBox: `0 0 ${width} ${bottom + 26}`,
     role: 'group',
@@ -143,7 +144,12 @@ function renderBoxes(focus) {
   for (const [at, text] of [
            [width - 168, 'messages'], [width - 84, 'median'], [width - 4, 'total']])
     plot.append(svg('text', {class: 'muted', x: at, y: 14, 'text-anchor': 'end'}, text));
-  const rows = shown.map((cause, i) => boxRow(cause, 26 + i * 30, x, size, own));
+  let y = 26;
+  const rows = entries.map(entry => {
+    const top = y;
+    y += entry.height;
+    return entry.cause ? boxRow(entry.cause, top, x, size, own) : boxHeading(entry, top, size);
+  });
   plot.append(
       ...logTicks(low, high, 8)
           .map(tick => svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: 26, y2: bottom})),
@@ -191,14 +197,14 @@ function renderCauseTable() {
   byId('cause-table')
       .replaceChildren(table(
           [
-            ['cause', true], ['where', true], ['counts as explained', true], ['messages'],
-            ['least'], ['quartile'], ['median'], ['quartile'], ['most'], ['total'],
+            ['cause', true], ['where', true], ['category', true], ['counts as explained', true],
+            ['messages'], ['least'], ['quartile'], ['median'], ['quartile'], ['most'], ['total'],
             ['of the extra time']
           ],
-          current().causes.map(
+          current().causes.filter(inCategory).map(
               cause =>
-                  [cause.name, data.roles[cause.role], cause.explains ? 'yes' : 'no',
-                   count(cause.messages), duration(cause.min_ns), duration(cause.p25_ns),
+                  [cause.name, data.roles[cause.role], cause.category,
+                   cause.explains ? 'yes' : 'no', count(cause.messages), duration(cause.min_ns), duration(cause.p25_ns),
                    duration(cause.median_ns), duration(cause.p75_ns), duration(cause.max_ns),
                    duration(cause.total_ns), all ? percent(cause.total_ns, whole) : '–']),
           'Causes'));

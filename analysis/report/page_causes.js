@@ -9,6 +9,8 @@ const view = {
   message: null,
   id: null,
   cause: null,
+  category: null,
+  grouped: true,
   sort: 'total',
   spread: 'order'
 };
@@ -150,8 +152,7 @@ class BalloonPlot {
       if (!known(messages.latency_ns[i])) continue;
       for (let j = messages.first[i]; j < messages.first[i + 1]; j++) {
         const index = attributions.cause[j], ns = attributions.ns[j] || 0;
-        if (!causes[index] || (view.cause !== null && view.cause !== causeKey(causes[index])))
-          continue;
+        if (!causes[index] || !causeShown(causes[index])) continue;
         const radius = Math.max(3, Math.round(2 * most * Math.sqrt(ns / this.largest))) / 2;
         const up = y(messages.latency_ns[i]),
               key = ((at | 0) >> 1) * 1e6 + ((up | 0) >> 1) * 100 + Math.min(index, 99),
@@ -201,7 +202,10 @@ class BalloonPlot {
   drawAll(context, colours, width) {
     const {from, to} = this.viewport, {causes} = colours;
     const key =
-        [view.diagnosis, view.cause, view.spread, from, to, width, causes[0], colours.paper].join();
+        [
+          view.diagnosis, view.cause, view.category, view.spread, from, to, width, causes[0],
+          colours.paper
+        ].join();
     if (this.picture?.key !== key) {
       this.paint(context, colours);
       this.drawLegend();
@@ -311,7 +315,7 @@ class BalloonPlot {
   }
 
   drawLegend() {
-    const causes = current().causes,
+    const causes = current().causes.filter(inCategory),
           shown = causes.filter(cause => causeRank(cause) < SHAPES.length);
     const rest = causes.length - shown.length;
     this.legend.replaceChildren(

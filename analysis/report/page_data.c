@@ -127,6 +127,20 @@ static json_t *documents_build(struct page_builder *builder)
     return object;
 }
 
+// The files of categories that came before the program's own.
+static json_t *categories_build(struct page_builder *builder)
+{
+    const struct run_categories *categories = &builder->run->categories;
+    json_t *list = json_array();
+    for (size_t i = 0; i < categories->source_count; i++) {
+        json_t *one = json_object();
+        page_put(builder, one, "file", page_text(categories->sources[i].file));
+        page_put(builder, one, "patterns", page_count(categories->sources[i].rules));
+        page_append(builder, list, one);
+    }
+    return list;
+}
+
 static json_t *page_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
@@ -152,6 +166,7 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "timelines", page_timelines_build(builder));
     page_put(builder, page, "names", json_incref(builder->names));
     page_put(builder, page, "documents", documents_build(builder));
+    page_put(builder, page, "categories", categories_build(builder));
     return page;
 }
 

@@ -17,6 +17,7 @@ static json_t *causes_build(struct page_builder *builder, const struct diagnosis
         const struct cause *cause = &diagnosis->causes.items[i];
         json_t *one = json_object();
         page_put(builder, one, "name", page_text(cause->name));
+        page_put(builder, one, "category", page_text(cause->category));
         page_put(builder, one, "role", page_count(cause->role));
         page_put(builder, one, "class", page_count(cause->class));
         page_put(builder, one, "explains", json_boolean(cause->explains));

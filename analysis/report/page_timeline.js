@@ -401,7 +401,7 @@ function renderMessageCauses(diagnosis, index, timeline) {
                   'div', {class: 'own'},
                   element(
                       'div', {class: 'what'}, swatch(causeRank(cause)),
-                      element('span', {}, causeLabel(cause)), element('b', {}, '+' + duration(ns))),
+                      element('span', {}, causeLabel(cause), element('small', {}, cause.category)), element('b', {}, '+' + duration(ns))),
                   element('div', {class: 'track'}, element('div', {
                             class: 'fill',
                             style: `width:${100 * (ns || 0) / most}%;background:${

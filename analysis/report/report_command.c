@@ -16,6 +16,7 @@
 
 struct report_options {
     struct slice_options slices;
+    const char *categories;
     const char *output;
     const char *perfetto;
     bool text;
@@ -25,6 +26,8 @@ struct report_options {
 
 static const struct option_spec options[] = {
     SLICE_OPTIONS(struct report_options, slices),
+    OPTION_STRING("categories", 0, "FILE", struct report_options, categories,
+                  "categories of causes of your own, before the program's"),
     OPTION_STRING("output", 'o', "FILE", struct report_options, output,
                   "where the page goes (default: report.html in the run folder)"),
     OPTION_STRING("perfetto", 0, "FILE", struct report_options, perfetto,
@@ -125,7 +128,8 @@ static int report_run(const char *directory, const struct report_options *values
     int result = slice_options_read(&values->slices, &slices, err);
     progress_init(&progress, values->quiet);
     if (result == 0)
-        result = run_analyze(directory, slices.items, slices.count, NULL, &progress, &run, err);
+        result = run_analyze(directory, slices.items, slices.count, values->categories, &progress,
+                             &run, err);
     progress_end(&progress);
     array_free(&slices);
     if (result < 0)

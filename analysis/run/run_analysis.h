@@ -11,6 +11,7 @@
 #include "analysis/diagnosis.h"
 #include "analysis/join.h"
 #include "analysis/lifetime.h"
+#include "analysis/run/run_categories.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/span.h"
@@ -31,13 +32,13 @@ struct diagnosis_array ARRAY_OF(struct diagnosis);
 
 struct run_analysis {
     char run_dir[4096];
-    char name[128];                      // of the experiment
-    const struct categories *categories; // of causes, while it is analysed
-    json_t *experiment;                  // resolved experiment as written by the engine, or NULL
-    json_t *load;                        // client/load.json
-    json_t *capture;                     // server/capture.json, or NULL
-    json_t *facts;                       // facts.json, or NULL
-    struct lifetime_array lifetimes;     // one per scheduled request, in intended order
+    char name[128];                   // of the experiment
+    struct run_categories categories; // of causes
+    json_t *experiment;               // resolved experiment as written by the engine, or NULL
+    json_t *load;                     // client/load.json
+    json_t *capture;                  // server/capture.json, or NULL
+    json_t *facts;                    // facts.json, or NULL
+    struct lifetime_array lifetimes;  // one per scheduled request, in intended order
     struct host_timeline server;
     struct run_trace trace;
     struct run_functions functions;
@@ -78,10 +79,10 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
 
 // Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT.
 // slices: what to diagnose (the first is the verdict's); none: as the experiment says. categories:
-// of causes, NULL for the program's own.
+// a file of categories that counts before the run's own (run_categories.h), NULL: none.
 int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
-                const struct categories *categories, struct progress *progress,
-                struct run_analysis *out, struct error *err);
+                const char *categories, struct progress *progress, struct run_analysis *out,
+                struct error *err);
 void run_analysis_free(struct run_analysis *analysis);
 
 // summary.json's document (docs/summary-json.md). The caller owns it.

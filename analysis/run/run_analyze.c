@@ -135,7 +135,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->clock_error_ns),
         .calls = run->has_calls ? &run->calls : NULL,
         .order = &run->order,
-        .categories = run->categories,
+        .categories = run->categories.table.rules.count ? &run->categories.table : NULL,
         .overhead = overhead_of_capture(run->capture, run->has_calls),
     };
 }
@@ -291,16 +291,17 @@ static void take_documents(struct run_analysis *run, struct run_input *input)
 }
 
 int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
-                const struct categories *categories, struct progress *progress,
-                struct run_analysis *out, struct error *err)
+                const char *categories, struct progress *progress, struct run_analysis *out,
+                struct error *err)
 {
     struct run_input input = {0};
     memset(out, 0, sizeof *out);
-    out->categories = categories;
     if (strlen(run_dir) >= sizeof out->run_dir)
         return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
     strcpy(out->run_dir, run_dir);
     int result = run_input_open(&input, run_dir, err);
+    if (result == 0)
+        result = run_categories_read(&out->categories, run_dir, categories, err);
     if (result < 0)
         goto done;
     take_documents(out, &input);
@@ -325,6 +326,7 @@ done:
 
 void run_analysis_free(struct run_analysis *analysis)
 {
+    run_categories_free(&analysis->categories);
     json_decref(analysis->experiment);
     json_decref(analysis->load);
     json_decref(analysis->capture);

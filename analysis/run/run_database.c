@@ -16,6 +16,8 @@ static const char schema[] =
     "PRAGMA synchronous = OFF;"
     "BEGIN;"
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);"
+    "CREATE TABLE categories("
+    " position INTEGER PRIMARY KEY, file TEXT, pattern TEXT, category TEXT);"
     "CREATE TABLE requests("
     " id INTEGER PRIMARY KEY, connection INTEGER, operation INTEGER, status TEXT, state TEXT,"
     " latency_ns INTEGER, uncorrected_latency_ns INTEGER, thread INTEGER, batch INTEGER,"
@@ -154,6 +156,24 @@ static int write_meta(sqlite3 *database, const struct run_analysis *run)
     return row_finish(&row);
 }
 
+// The patterns that came before the program's own.
+static int write_categories(sqlite3 *database, const struct run_categories *categories)
+{
+    struct row row;
+    int64_t position = 0;
+    if (row_prepare(&row, database, "INSERT INTO categories VALUES(?,?,?,?)") < 0)
+        return -1;
+    for (size_t s = 0; s < categories->source_count; s++)
+        for (size_t i = 0; i < categories->sources[s].rules && !row.failed; i++, position++) {
+            row_put_integer(&row, position);
+            row_put_text(&row, categories->sources[s].file);
+            row_put_text(&row, categories->table.rules.items[position].pattern);
+            row_put_text(&row, categories->table.rules.items[position].category);
+            row_end(&row);
+        }
+    return row_finish(&row);
+}
+
 // The diagnoses of parts of the lifetimes follow those of whole ones.
 static const struct diagnosis *numbered_diagnosis(const struct run_analysis *run, size_t number)
 {
@@ -268,7 +288,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
 static int fill(sqlite3 *database, const struct run_analysis *run)
 {
     if (sqlite3_exec(database, schema, NULL, NULL, NULL) != SQLITE_OK ||
-        write_meta(database, run) < 0 ||
+        write_meta(database, run) < 0 || write_categories(database, &run->categories) < 0 ||
         write_lifetimes(database, run,
                         "INSERT INTO requests "
                         "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

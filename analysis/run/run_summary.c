@@ -215,6 +215,18 @@ static json_t *trace_json(const struct run_trace *trace)
                      number(trace->traced_ns), "granularity_ns", number(trace->granularity_ns));
 }
 
+// The files of categories that came before the program's own.
+static json_t *categories_json(const struct run_categories *categories)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < categories->source_count; i++) {
+        const struct category_source *source = &categories->sources[i];
+        json_array_append_new(list, json_pack("{s:s, s:o}", "file", source->file, "patterns",
+                                              count_of(source->rules)));
+    }
+    return list;
+}
+
 json_t *run_summary_json(const struct run_analysis *run)
 {
     const struct diagnosis *first = run->diagnoses.count ? run->diagnoses.items : NULL;
@@ -246,6 +258,7 @@ json_t *run_summary_json(const struct run_analysis *run)
     if (summary) {
         json_object_set_new(summary, "hosts", hosts_json(&run->join.hosts));
         json_object_set_new(summary, "trace", trace_json(&run->trace));
+        json_object_set_new(summary, "categories", categories_json(&run->categories));
         const struct overhead overhead = overhead_of_capture(run->capture, run->has_calls);
         json_object_set_new(summary, "overhead_estimate",
                             json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns,

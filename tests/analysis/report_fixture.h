@@ -291,17 +291,17 @@ static int fixture_compare_causes(const void *a, const void *b)
 static void fixture_causes(struct diagnosis *diagnosis, bool odd)
 {
     static const struct {
-        const char *name;
+        const char *name, *category;
         enum core_role role;
         enum cause_class class;
     } known[FIXTURE_CAUSES] = {
-        {"yes", ROLE_A, CAUSE_CONTEXT},
-        {"head-of-line blocking", ROLE_A, CAUSE_BLOCKING},
-        {"wake-up latency", ROLE_A, CAUSE_GAP},
-        {"NET_RX softirq", ROLE_A, CAUSE_CONTEXT},
-        {"interrupt delivery", ROLE_R, CAUSE_GAP},
-        {"client queue", ROLE_CLIENT, CAUSE_STAGE},
-        {"in an expected context", ROLE_A, CAUSE_UNEXPLAINED},
+        {"yes", "other programs", ROLE_A, CAUSE_CONTEXT},
+        {"head-of-line blocking", "head-of-line blocking", ROLE_A, CAUSE_BLOCKING},
+        {"wake-up latency", "scheduling", ROLE_A, CAUSE_GAP},
+        {"NET_RX softirq", "receive processing", ROLE_A, CAUSE_CONTEXT},
+        {"interrupt delivery", "NIC delay", ROLE_R, CAUSE_GAP},
+        {"client queue", "client", ROLE_CLIENT, CAUSE_STAGE},
+        {"in an expected context", "application", ROLE_A, CAUSE_UNEXPLAINED},
     };
     uint32_t renumbered[FIXTURE_CAUSES] = {0};
     for (uint32_t i = 0; i < FIXTURE_CAUSES; i++) {
@@ -309,6 +309,8 @@ static void fixture_causes(struct diagnosis *diagnosis, bool odd)
         // So that sorting can tell which is which.
         snprintf(cause.name, sizeof cause.name, "%s",
                  odd && i == FIXTURE_HOG ? FIXTURE_ODD_NAME : known[i].name);
+        snprintf(cause.category, sizeof cause.category, "%s",
+                 odd && i == FIXTURE_HOG ? "</script><b>web tier" : known[i].category);
         cause.explains = known[i].class != CAUSE_UNEXPLAINED;
         fixture_cause_statistics(diagnosis, &cause, i);
         if (cause.messages && array_push(&diagnosis->causes, cause) < 0)
@@ -523,8 +525,8 @@ static void fixture_setup(json_t *experiment)
                                   "host", "server", "setting", "sysctl", "path",
                                   "/proc/sys/kernel/numa_balancing", "value", "0", "old", "1",
                                   "applied", 1, "reason", "host", "server", "setting", "governor",
-                                  "path", "/sys/devices/</script>", "value", "performance",
-                                  "old", "applied", 0, "reason", "No such file or directory"));
+                                  "path", "/sys/devices/</script>", "value", "performance", "old",
+                                  "applied", 0, "reason", "No such file or directory"));
     json_object_set_new(experiment, "neighbour_loads",
                         json_pack("[{s:s,s:s,s:i,s:f,s:f,s:f}]", "name", "web", "file",
                                   "nginx-web/load.json", "rate", 5000, "achieved_rate", 4998.7,

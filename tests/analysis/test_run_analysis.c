@@ -112,6 +112,8 @@ static void remove_folder(struct folder *f)
                                         "server/clock.tlog",
                                         "server",
                                         "experiment.json",
+                                        "categories.csv",
+                                        "own.csv",
                                         "facts.json",
                                         "run.db",
                                         "run.db.partial",
@@ -354,6 +356,52 @@ static void flip_byte(const struct folder *f, const char *name, long offset)
     fclose(file);
 }
 
+// The category of the cause `yes`, as run.db has it, and how many patterns came before the
+// program's.
+static void assert_categories(const struct folder *f, const char *category, double patterns)
+{
+    sqlite3 *db;
+    char sql[200];
+    assert_int_equal(sqlite3_open_v2(in_folder(f, "run.db"), &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    snprintf(sql, sizeof sql,
+             "SELECT category = '%s' FROM causes WHERE diagnosis = 0 AND name = 'yes'", category);
+    assert_true(query(db, sql) == 1);
+    assert_true(query(db, "SELECT count(*) FROM categories") == patterns);
+    if (patterns > 0)
+        assert_true(query(db, "SELECT pattern = 'task yes' AND file LIKE '%.csv' FROM categories "
+                              "WHERE position = 0") == 1);
+    sqlite3_close(db);
+}
+
+static void categories_of_the_run_and_those_asked_for(void **state)
+{
+    (void)state;
+    struct folder f;
+    char own[400];
+    make_folder(&f);
+    fflush(stdout);
+    char *plain[] = {"analyze", f.path, "-q", NULL};
+    assert_int_equal(analyze_command(3, plain), 0);
+    assert_categories(&f, "other programs", 0);
+    write_text(&f, "categories.csv", "task yes,hogs\nsoftirq NET_RX,the network\n");
+    assert_int_equal(analyze_command(3, plain), 0);
+    assert_categories(&f, "hogs", 2);
+    write_text(&f, "own.csv", "task yes,neighbours\n");
+    snprintf(own, sizeof own, "%s", in_folder(&f, "own.csv"));
+    char *asked[] = {"analyze", f.path, "--categories", own, "-q", NULL};
+    assert_int_equal(analyze_command(5, asked), 0);
+    assert_categories(&f, "neighbours", 3);
+    json_t *summary = json_load_file(in_folder(&f, "summary.json"), 0, NULL);
+    json_t *first = json_array_get(json_object_get(summary, "categories"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "file")), own);
+    assert_true(number_in(first, "patterns") == 1);
+    json_decref(summary);
+    write_text(&f, "categories.csv", "task yes\n");
+    assert_int_equal(analyze_command(3, plain), ERROR_INPUT);
+    remove_folder(&f);
+}
+
 static void damaged_folders_are_refused(void **state)
 {
     (void)state;
@@ -477,6 +525,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_analyzed),
         cmocka_unit_test(the_command_takes_slices),
+        cmocka_unit_test(categories_of_the_run_and_those_asked_for),
         cmocka_unit_test(damaged_folders_are_refused),
         cmocka_unit_test(a_client_of_another_boot_needs_its_own_clock),
         cmocka_unit_test(missing_captures_are_no_verdict),

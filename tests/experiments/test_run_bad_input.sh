@@ -33,6 +33,10 @@ broken 's/kind: netns/kind: ssh/'
 refused 2 'bad.yaml:[0-9]+:[0-9]+: a host of kind ssh needs `address: user@host`' "$taillight" run "$work/bad.yaml"
 broken 's/^workload:/gates: [{percentile: p99}]\nworkload:/'
 refused 2 'bad.yaml:[0-9]+:9: a gate has `max` or `max_increase`' "$taillight" run "$work/bad.yaml"
+printf 'task nginx,web tier\ntask redis\n' >"$work/own.csv"
+broken 's/^diagnose:.*/diagnose: {slice: p99-100, categories: own.csv}/'
+refused 2 'bad.yaml: diagnose: categories: .*/own.csv:2: no comma' "$taillight" run --check "$work/bad.yaml"
+refused 2 'cannot open the categories .*/none.csv' "$taillight" run --check $good --categories "$work/none.csv"
 printf 'name: [\n' >"$work/bad.yaml"
 refused 2 'bad.yaml:2:1: ' "$taillight" run "$work/bad.yaml"
 head -c 3000 /dev/urandom >"$work/bad.yaml"
@@ -51,6 +55,10 @@ experiment "$work/good.yaml" local 1k 1s <<<'servers: {cache: {kind: memcached, 
 if [ "$(nproc)" -ge 2 ]; then
     "$taillight" run --check "$work/good.yaml" >"$work/plan" 2>"$work/cmd.err" || fail "--check fails"
     grep -q 'server cache: memcached on host server, port 21411' "$work/plan" || fail "no plan"
+    sed -i 2d "$work/own.csv"
+    "$taillight" run --check --json "$work/good.yaml" --categories "$work/own.csv" >"$work/plan" ||
+        fail "--check fails with categories"
+    grep -q '"categories": ".*/own.csv"' "$work/plan" || fail "categories are not in the plan"
 
     # A program that is not there.
     refused 1 'no command `memcached`.*apt-get install memcached' \
