@@ -55,7 +55,7 @@ static void redirect(const struct process_place *place, const int in[2], const i
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null_fd < 0)
         fail_start(report, "open /dev/null");
-    int log_fd = -1;
+    int log_fd = place->log_fd ? place->log_fd : -1;
     if (place->log_path) {
         log_fd = open(place->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
         if (log_fd < 0)

@@ -21,6 +21,7 @@ struct process_place {
     const cpu_set_t *cores; // NULL: wherever
     const char *const *environment; // "NAME=value" to add, NULL-terminated, or NULL
     const char *log_path; // where stderr (and stdout, unless piped) goes, appended; NULL: inherited
+    int log_fd;           // the same, open already; 0: none
     bool pipe_input;      // give the child a stdin pipe: process.input
     bool pipe_output;     // take the child's stdout: process.output
     bool discard_output;  // send the child's stdout to /dev/null

@@ -15,12 +15,15 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/process.h"
 
 struct keeper {
-    pid_t pid;   // 0: none
+    pid_t pid;   // 0: none here
     int channel; // socket to it, -1: none
     bool isolated;
     bool dry; // there is none: what it is asked is done in words, and nobody listens anywhere
+    struct process link;  // of one on another machine: stands for it; pid 0: none, or gone
+    const char *link_log; // what the link says when it breaks; the caller's, must outlive it
 };
 
 enum { KEEPER_TEXT_BYTES = 512 };
@@ -28,6 +31,22 @@ enum { KEEPER_TEXT_BYTES = 512 };
 // Starts a keeper; isolated: in a new network namespace with its own view of /sys. Without the
 // privileges for that, ERROR_FAILED says so and nothing is left.
 int keeper_start(struct keeper *keeper, bool isolated, struct error *err);
+
+// Takes for a keeper the process at the other end of `link`, which serves requests on its stdin and
+// stdout (experiments/remote/keeper_service.h), once it says that it is ready: within timeout_ms,
+// unless the user interrupts. Takes the link, also on failure.
+int keeper_start_far(struct keeper *keeper, struct process link, const char *link_log,
+                     int timeout_ms, struct error *err);
+
+// What another machine says of itself (experiments/remote/keeper_service.h), as JSON text; nic:
+// the card whose address is asked for, or "".
+int keeper_facts(struct keeper *keeper, const char *nic, char facts[KEEPER_TEXT_BYTES],
+                 struct error *err);
+
+// Its CLOCK_MONOTONIC less this machine's, in ns, and how far that may be off: half the shortest of
+// some round trips.
+int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bound_ns,
+                        struct error *err);
 
 // Writes text to a file of /proc/sys or /sys as that host sees it. The old content (its first
 // line) is noted for the end and, when `old` is not NULL, copied there.
@@ -52,8 +71,11 @@ enum keeper_knob {
 int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, const char *text,
                 char old[KEEPER_TEXT_BYTES], int *number, struct error *err);
 
-// Makes a directory (mode 0700) that is removed with the files in it at the end.
+// Makes a directory (mode 0700) that is removed with everything in it at the end.
 int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err);
+
+// The same for one that is there already.
+int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error *err);
 
 // Tries to connect to an IPv4 address and port from that host, within 300 ms. Returns 1 when
 // somebody listens there, 0 when nobody does, negative on other errors.

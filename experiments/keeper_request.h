@@ -8,7 +8,17 @@
 
 #include "experiments/keeper.h"
 
-enum verb { VERB_READY, VERB_SET, VERB_FIND, VERB_MAKE_DIRECTORY, VERB_PROBE, VERB_END };
+enum verb {
+    VERB_READY,
+    VERB_SET,
+    VERB_FIND,
+    VERB_MAKE_DIRECTORY,
+    VERB_ADOPT_DIRECTORY, // one that is there already, to be removed at the end
+    VERB_PROBE,
+    VERB_FACTS, // of a machine behind ssh, in JSON; its card `path`, or ""
+    VERB_CLOCK, // its CLOCK_MONOTONIC in ns, as text
+    VERB_END,
+};
 
 struct request {
     enum verb verb;
@@ -23,6 +33,10 @@ struct answer {
     int number; // errno, 0: done
     char text[KEEPER_TEXT_BYTES];
 };
+
+// Asks and waits for the answer. What is wrong with the keeper itself is the error.
+int keeper_ask(struct keeper *keeper, const struct request *request, struct answer *answer,
+               struct error *err);
 
 // Turns a child into the keeper at the other end of `channel`; never returns.
 __attribute__((noreturn)) void keeper_become(int channel, bool isolated);

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "experiments/keeper.h"
+#include "experiments/keeper_journal.h"
 
 static void write_file(const char *path, const char *text)
 {
@@ -193,6 +194,72 @@ static void listeners_are_found(void **state)
     close(fd);
 }
 
+// --- journals ------------------------------------------------------------------------------------
+
+// A keeper that is killed itself, with all it noted: its journal brings everything back.
+static void a_journal_outlives_its_keeper(void **state)
+{
+    struct place place = make_place();
+    struct keeper keeper;
+    struct keeper_restored restored;
+    struct error err;
+    char inside[120];
+    (void)state;
+    snprintf(inside, sizeof inside, "%s/taillight-made", place.folder);
+    assert_int_equal(keeper_start(&keeper, false, &err), 0);
+    assert_int_equal(keeper_set(&keeper, place.setting, "two", NULL, &err), 0);
+    assert_int_equal(keeper_make_directory(&keeper, inside, &err), 0);
+    // While it lives nobody undoes behind its back.
+    assert_int_equal(keeper_journals_restore(&restored, &err), 0);
+    assert_true(restored.live >= 1);
+    check_file(place.setting, "two");
+    kill(keeper.pid, SIGKILL);
+    assert_true(keeper_end(&keeper, &err) < 0);
+    check_file(place.setting, "two");
+    assert_int_equal(keeper_journals_restore(&restored, &err), 0);
+    assert_true(restored.journals >= 1 && restored.settings >= 1 && restored.directories >= 1);
+    check_file(place.setting, "one");
+    assert_false(exists(inside));
+    remove_place(&place);
+}
+
+static void journals_are_not_believed(void **state)
+{
+    static const struct {
+        const char *text, *complaint;
+        size_t changes;
+    } cases[] = {
+        {"", NULL, 0},
+        {"{\"boot_id\":\"b\",\"network\":\"n\"}\n", NULL, 0},
+        {"{\"boot_id\":\"b\",\"network\":\"n\"}\n{\"knob\":0,\"path\":\"/p\",\"old\":\"1\"}\n",
+         NULL, 1},
+        {"{\"boot_id\":\"b\",\"network\":\"n\"}\n{\"directory\":\"/tmp/taillight-x\"}\n{\"kno",
+         NULL, 1}, // cut by the crash
+        {"{\"boot_id\":\"b\",\"network\":\"n\"}\n{\"directory\":\"/home\"}\n",
+         "line 2: a change that cannot be", 0},
+        {"{\"boot_id\":\"b\",\"network\":\"n\"}\n{\"directory\":\"/etc/../taillight-x/..\"}\n",
+         "line 2: a change that cannot be", 0},
+        {"{\"boot_id\":\"b\",\"network\":\"n\"}\n{\"knob\":9,\"path\":\"/p\",\"old\":\"1\"}\n",
+         "line 2: a change that cannot be", 0},
+        {"{}\n", "line 1 is none of a journal", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char boot_id[40], network[40];
+        struct keeper_changes changes;
+        struct error err = {0};
+        int result = keeper_journal_parse(cases[i].text, strlen(cases[i].text), boot_id, network,
+                                          &changes, &err);
+        assert_int_equal(result < 0, cases[i].complaint != NULL);
+        if (cases[i].complaint)
+            assert_string_equal(err.text, cases[i].complaint);
+        assert_int_equal(changes.count, cases[i].changes);
+        for (size_t k = 0; k < changes.count; k++)
+            keeper_change_forget(&changes.items[k]);
+        array_free(&changes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +269,15 @@ int main(void)
         cmocka_unit_test(what_cannot_be_done_is_said),
         cmocka_unit_test(its_death_is_an_error_not_a_hang),
         cmocka_unit_test(listeners_are_found),
+        cmocka_unit_test(a_journal_outlives_its_keeper),
+        cmocka_unit_test(journals_are_not_believed),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    char state[] = "/tmp/taillight-test-state-XXXXXX";
+    assert_non_null(mkdtemp(state));
+    setenv("TAILLIGHT_STATE_DIR", state, 1); // not where this machine's own runs note theirs
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    struct keeper_restored restored;
+    struct error err;
+    keeper_journals_restore(&restored, &err); // what the killed ones left; removes the directory
+    return failed;
 }
