@@ -19,11 +19,13 @@ CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARN
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
 PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 hiredis libmemcached libbpf \
             libzstd libelf libdw libtraceevent
+# Copied to a host behind ssh, the programs find the libraries that were copied with them.
+BESIDE   := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
 LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
 folders  := base workloads loadgen loadgen/client loadgen/agents profiler shim analysis analysis/code \
-            analysis/compare analysis/pt analysis/run analysis/report experiments
+            analysis/compare analysis/pt analysis/run analysis/report experiments experiments/remote
 preload  := $(wildcard shim/preload*.c)
 programs := workloads/labserver.c
 sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))
@@ -68,7 +70,7 @@ $(library): $(objects)
 
 $(BUILD)/taillight: $(BUILD)/taillight.o $(library)
 	$(if $(Q),@echo '  LD    $@')
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) $(BESIDE) -o $@ $^ $(LDLIBS)
 
 # The report's page lies inside the program; the compiler does not see which files that takes.
 $(BUILD)/analysis/report/page_assets.o: $(wildcard analysis/report/page*.html analysis/report/page*.css analysis/report/page*.js)
@@ -87,7 +89,7 @@ $(BUILD)/libtaillight-shim.so: $(preload) $(wildcard shim/*.h base/*.h)
 
 $(BUILD)/labserver: $(BUILD)/workloads/labserver.o $(library)
 	$(if $(Q),@echo '  LD    $@')
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) $(BESIDE) -o $@ $^ $(LDLIBS)
 
 # --- BPF ---------------------------------------------------------------------------------------
 
@@ -120,8 +122,9 @@ $(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
 
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libcyaml-dev libyaml-dev \
-          libjansson-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps
-debian_check := libcmocka-dev libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 python3-jsonschema python3-yaml linux-perf xz-utils jq protobuf-compiler \
+          libjansson-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps \
+          openssh-client
+debian_check := libcmocka-dev openssh-server libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 python3-jsonschema python3-yaml linux-perf xz-utils jq protobuf-compiler \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
 debian_bench := redis-tools libmemcached-tools wrk # the peers
 

@@ -10,11 +10,12 @@
 #include "base/error.h"
 #include "experiments/capture_command.h"
 #include "experiments/compare_command.h"
+#include "experiments/doctor_command.h"
 #include "experiments/history_command.h"
+#include "experiments/remote/agent_roles.h"
+#include "experiments/remote/near_end.h"
 #include "experiments/run_command.h"
-#include "loadgen/agents/agent_command.h"
 #include "loadgen/load_command.h"
-#include "profiler/doctor_command.h"
 
 struct command {
     const char *name;
@@ -31,7 +32,8 @@ static const struct command commands[] = {
     {"report", report_command, "the report of a run: the page and the terminal summary"},
     {"compare", compare_command, "what changed between two runs, by how much, because of what"},
     {"history", history_command, "runs over time, and where their latency changed its level"},
-    {"agent", agent_command, NULL},
+    {"agent", agent_roles_command, NULL},
+    {"link", link_command, NULL},
     {NULL, NULL, NULL},
 };
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/remote/link_file.h"
+
 // --- behind ssh ----------------------------------------------------------------------------------
 
 // Keys that only one kind has.
@@ -16,28 +18,6 @@ static int check_ssh_keys(const struct resolver *r, int node, const struct exper
             return yaml_error(r->source, yaml_key(r->source, node, ours[i]), r->err,
                               "`%s` is for hosts of `kind: ssh`", ours[i]);
     return 0;
-}
-
-// A word that ssh gets as its destination: never an option, never two words.
-static bool is_destination(const char *text)
-{
-    if (!*text || *text == '-' || strlen(text) > 250)
-        return false;
-    for (; *text; text++)
-        if (!isalnum((unsigned char)*text) && !strchr("@.:-_%[]", *text))
-            return false;
-    return true;
-}
-
-// A path that may stand in a command as it is.
-static bool is_plain_path(const char *text)
-{
-    if (*text != '/' || strlen(text) > 200)
-        return false;
-    for (; *text; text++)
-        if (!isalnum((unsigned char)*text) && !strchr("/._-", *text))
-            return false;
-    return true;
 }
 
 static int check_options(const struct resolver *r, int node, const struct host_spec *spec)
@@ -62,13 +42,13 @@ static int resolve_ssh(struct resolver *r, int node, const struct host_spec *spe
     if (!host->address)
         return yaml_error(r->source, node, r->err,
                           "a host of kind ssh needs `address: user@host`, as ssh takes it");
-    if (!is_destination(host->address))
+    if (!link_file_address_is_plain(host->address))
         return yaml_error(r->source, yaml_child(r->source, node, "address"), r->err,
                           "address: `%s` is not a [user@]host as ssh takes it", host->address);
     if (!spec->cores)
         return yaml_error(r->source, node, r->err,
                           "a host of kind ssh needs `cores`, e.g. `cores: [0-3]`");
-    if (!is_plain_path(host->directory))
+    if (!link_file_base_is_plain(host->directory))
         return yaml_error(r->source, yaml_child(r->source, node, "directory"), r->err,
                           "directory: `%s` is not an absolute path of letters, digits, `.`, `_`, "
                           "`-` and `/`",

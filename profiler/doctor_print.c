@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "profiler/doctor_command.h"
+#include "profiler/doctor_print.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/options.h"
 #include "profiler/doctor.h"
-
-struct doctor_options {
-    bool json;
-    bool all;
-    bool quiet;
-};
-
-static const struct option_spec options[] = {
-    OPTION_FLAG("all", 'a', struct doctor_options, all, "list the BPF programs one by one too"),
-    OPTION_FLAG("json", 0, struct doctor_options, json, "print one JSON document on stdout"),
-    OPTION_FLAG("quiet", 'q', struct doctor_options, quiet, "list only what is limited or missing"),
-    OPTION_END,
-};
-
-static const struct command_usage usage = {
-    .name = "doctor",
-    .arguments = "[options]",
-    .summary = "Lists what this host can measure, and what each missing thing would take.",
-    .details = "Everything is tried for a moment where it can be, and nothing is left changed.",
-    .options = options,
-};
 
 // Prints the words of a text from the given column on, in lines of 100 columns.
 static void print_wrapped(const char *text, int column)
@@ -79,37 +57,22 @@ static void print_people(const struct doctor_items *items, const struct doctor_o
     }
 }
 
-int doctor_command(int argc, char **argv)
+int doctor_print(const struct doctor_options *chosen, struct error *err)
 {
-    struct doctor_options chosen = {0};
     struct doctor_items items;
-    struct error err = {0};
-    int positional;
-    bool help;
-    if (options_parse(&usage, argc, argv, &chosen, &positional, &help, &err) < 0)
-        return error_report(&err);
-    if (help)
-        return 0;
-    if (positional > 0) {
-        error_set(&err, ERROR_INPUT, "doctor: %s: unexpected argument; it examines this host only",
-                  argv[1]);
-        return error_report(&err);
-    }
-    if (doctor_examine(&items, &err) < 0)
-        return error_report(&err);
     int failed = 0;
-    if (chosen.json) {
+    if (doctor_examine(&items, err) < 0)
+        return -ERROR_FAILED;
+    if (chosen->json) {
         json_t *document = doctor_json(&items);
         failed = !document || json_dumpf(document, stdout, JSON_INDENT(2)) < 0;
         printf("\n");
         json_decref(document);
     } else {
-        print_people(&items, &chosen);
+        print_people(&items, chosen);
     }
     array_free(&items);
-    if (failed || fflush(stdout) != 0) {
-        error_set_errno(&err, ERROR_FAILED, "doctor: cannot write to stdout");
-        return error_report(&err);
-    }
-    return 0;
+    return failed || fflush(stdout) != 0
+               ? error_set_errno(err, ERROR_FAILED, "doctor: cannot write to stdout")
+               : 0;
 }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/doctor_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/options.h"
+#include "experiments/keeper_journal.h"
+#include "experiments/remote/far_host.h"
+#include "experiments/remote/link_file.h"
+#include "experiments/supervisor.h"
+#include "profiler/doctor_print.h"
+
+enum { EXAMINE_TIMEOUT_S = 60 };
+
+struct command_options {
+    struct doctor_options print;
+    struct option_list ssh_options;
+    const char *ssh_config, *directory;
+    bool restore;
+};
+
+static const struct option_spec options[] = {
+    OPTION_FLAG("all", 'a', struct command_options, print.all,
+                "list the BPF programs one by one too"),
+    OPTION_FLAG("json", 0, struct command_options, print.json, "print one JSON document on stdout"),
+    OPTION_FLAG("quiet", 'q', struct command_options, print.quiet,
+                "list only what is limited or missing"),
+    OPTION_FLAG("restore", 0, struct command_options, restore,
+                "undo what runs changed and did not live to undo; examine nothing"),
+    OPTION_STRING("ssh-config", 0, "FILE", struct command_options, ssh_config,
+                  "of HOST: ssh's configuration (the user's)"),
+    OPTION_LIST("ssh-option", 0, "NAME=VALUE", struct command_options, ssh_options,
+                "of HOST: as ssh -o takes it"),
+    OPTION_STRING("directory", 0, "DIR", struct command_options, directory,
+                  "of HOST: where the program lies there meanwhile (/tmp)"),
+    OPTION_END,
+};
+
+static const struct command_usage usage = {
+    .name = "doctor",
+    .arguments = "[HOST] [options]",
+    .summary = "Lists what this host, or HOST behind ssh, can measure, and what each missing thing "
+               "would take.",
+    .details = "Everything is tried for a moment where it can be, and nothing is left changed. "
+               "HOST is [user@]host as\nssh takes it; the program copies itself there for the "
+               "moment.",
+    .options = options,
+};
+
+// --- another host --------------------------------------------------------------------------------
+
+static int fill_plan(const struct command_options *o, const char *address,
+                     struct experiment_host *plan, struct error *err)
+{
+    *plan = (struct experiment_host){.kind = HOST_KIND_SSH,
+                                     .address = address,
+                                     .ssh_config = o->ssh_config,
+                                     .directory = o->directory ? o->directory : "/tmp"};
+    if (!link_file_address_is_plain(address))
+        return error_set(err, ERROR_INPUT, "\"%s\" is not a [user@]host as ssh takes it", address);
+    if (!link_file_base_is_plain(plan->directory))
+        return error_set(err, ERROR_INPUT,
+                         "--directory: \"%s\" is not an absolute path of letters, digits, '.', "
+                         "'_', '-' and '/'",
+                         plan->directory);
+    snprintf(plan->name, sizeof plan->name, "%.31s", address);
+    for (size_t i = 0; i < o->ssh_options.count; i++)
+        if (array_push(&plan->ssh_options, o->ssh_options.items[i]) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory");
+    return array_push(&plan->ssh_options, NULL) < 0 ? error_set(err, ERROR_FAILED, "out of memory")
+                                                    : 0;
+}
+
+// Runs the doctor there and prints what it prints. Its exit code is ours.
+static int examine(const struct far_host *far, const struct command_options *o, int *code,
+                   struct error *err)
+{
+    char program[FAR_PATH_BYTES];
+    const char *argv[8] = {far_host_path(far, "taillight", program), "doctor"};
+    size_t n = 2;
+    struct process process;
+    int status = 0;
+    const struct process_place here = {.netns = NULL}; // its output is ours
+    if (o->print.all)
+        argv[n++] = "--all";
+    if (o->print.json)
+        argv[n++] = "--json";
+    if (o->print.quiet)
+        argv[n++] = "--quiet";
+    if (o->restore)
+        argv[n++] = "--restore";
+    int result = far_host_process(far, argv, &here, &process, err);
+    if (result < 0)
+        return result;
+    result = process_wait(&process, EXAMINE_TIMEOUT_S * 1000, &status, err);
+    process_stop(&process, 0);
+    if (result == 0)
+        return error_set(err, ERROR_FAILED, "%s: the doctor does not end", far->what);
+    *code = WIFEXITED(status) ? WEXITSTATUS(status) : ERROR_FAILED;
+    return result < 0 ? result : 0;
+}
+
+static int examine_far(const struct command_options *o, const char *address, int *code,
+                       struct error *err)
+{
+    char log[] = "/tmp/taillight-doctor-XXXXXX";
+    struct experiment_host plan;
+    struct far_host far;
+    struct keeper keeper;
+    struct error undone;
+    int result = fill_plan(o, address, &plan, err), fd = -1;
+    if (result == 0 && (fd = mkstemp(log)) < 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot create a file in /tmp");
+    if (result == 0)
+        result = far_host_start(&far, &keeper, &plan, log, err);
+    if (result == 0) {
+        result = examine(&far, o, code, err);
+        int ended = keeper_end(&keeper, &undone);
+        far_host_end(&far);
+        if (ended < 0 && result == 0) {
+            *err = undone;
+            result = ended;
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+        unlink(log);
+    }
+    array_free(&plan.ssh_options);
+    return result;
+}
+
+// --- what runs left ------------------------------------------------------------------------------
+
+static int restore(const struct command_options *o, struct error *err)
+{
+    struct keeper_restored r;
+    int result = keeper_journals_restore(&r, err);
+    if (o->print.json) {
+        json_t *document = json_pack(
+            "{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "journals", (int)r.journals, "settings",
+            (int)r.settings, "directories", (int)r.directories, "rebooted", (int)r.rebooted, "live",
+            (int)r.live, "elsewhere", (int)r.elsewhere, "failed", (int)r.failed);
+        json_dumpf(document, stdout, JSON_INDENT(2));
+        putchar('\n');
+        json_decref(document);
+        return result;
+    }
+    if (r.journals || !o->print.quiet)
+        printf("%u runs had left something: %u settings restored, %u directories removed\n",
+               r.journals, r.settings, r.directories);
+    if (r.rebooted)
+        printf("%u settings ended with an earlier boot\n", r.rebooted);
+    if (r.live)
+        printf("%u runs are under way, and left alone\n", r.live);
+    if (r.elsewhere)
+        printf("%u runs were in other network namespaces, and are left alone\n", r.elsewhere);
+    return result;
+}
+
+int doctor_command(int argc, char **argv)
+{
+    struct command_options chosen = {.ssh_config = NULL};
+    struct error err = {0};
+    int positional = 0, code = 0, result;
+    bool help = false;
+    result = options_parse(&usage, argc, argv, &chosen, &positional, &help, &err);
+    if (result == 0 && !help && positional > 1)
+        result = error_set(&err, ERROR_INPUT, "doctor examines one host, not %d", positional);
+    if (result == 0 && !help)
+        result = positional == 1  ? examine_far(&chosen, argv[1], &code, &err)
+                 : chosen.restore ? restore(&chosen, &err)
+                                  : doctor_print(&chosen.print, &err);
+    array_free(&chosen.ssh_options);
+    return result < 0 ? error_report(&err) : code;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// `taillight agent --start`: the far end of a link. It starts one program, as the near end
+// (experiments/remote/near_end.h) says in its first frame, and is its stdin, stdout and stderr over
+// there. What the program prints goes back zstd-compressed. When the link ends, or nothing has come
+// over it for 5 s, the program and all of its process group are killed; however this process ends,
+// too.
+//
+//   near -> far  {"type": "start", "argv": [...], "environment": ["NAME=value", ...],
+//                 "cores": "0-1" or "", "server_cores": "0-1"}   once, first
+//                bytes: the program's stdin;  {"type": "eof"}: its end
+//                {"type": "signal", "number": 15}
+//   far -> near  bytes: one of FAR_STDOUT, FAR_STDERR, with FAR_COMPRESSED when the rest is a zstd
+//                frame, and then what the program printed
+//                {"type": "ended", "status": as waitpid(2) tells it}, or
+//                {"type": "failed", "text": why it could not be started}   once, last
+#ifndef EXPERIMENTS_REMOTE_FAR_END_H
+#define EXPERIMENTS_REMOTE_FAR_END_H
+
+#include "base/error.h"
+
+enum { FAR_STDOUT = 1, FAR_STDERR = 2, FAR_COMPRESSED = 0x80, FAR_PIECE_BYTES = 128 << 10 };
+
+// How often each end says that it lives, and how long the other may be silent.
+enum { FAR_HEARTBEAT_MS = 1000, FAR_SILENCE_S = 5 };
+
+int far_end_run(struct error *err);
+
+#endif

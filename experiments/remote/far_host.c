@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/remote/far_host.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "experiments/program_path.h"
+#include "experiments/remote/link_file.h"
+#include "experiments/supervisor.h"
+
+enum {
+    SET_UP_TIMEOUT_MS = 120000, // copying over a slow link; a link that is down ends sooner
+    LINK_WORDS_MOST = 600,
+};
+
+char *far_host_path(const struct far_host *far, const char *name, char path[FAR_PATH_BYTES])
+{
+    snprintf(path, FAR_PATH_BYTES, "%s/%.60s", far->directory, name);
+    return path;
+}
+
+// --- setting up ----------------------------------------------------------------------------------
+
+static int make_private_directory(struct far_host *far, const struct experiment_host *plan,
+                                  char directory[FAR_PATH_BYTES], struct error *err)
+{
+    int result = keeper_start(&far->here, false, err);
+    if (result < 0)
+        return result;
+    // Short: ssh adds to the socket's name, and all of it fits into 108 bytes.
+    snprintf(directory, FAR_PATH_BYTES, "/tmp/taillight-%d-%llx", getpid(),
+             (unsigned long long)supervisor_now_ns() & 0xffffffffffff);
+    snprintf(far->link_file, sizeof far->link_file, "%.100s/%.40s.json", directory, plan->name);
+    return keeper_make_directory(&far->here, directory, err);
+}
+
+static int start_link(struct far_host *far, struct keeper *keeper, struct error *err)
+{
+    char self[4096];
+    struct process link;
+    const char *const argv[] = {self,       "link",     far->link_file,
+                                "--deploy", "--",       "/proc/self/exe",
+                                "agent",    "--keeper", NULL};
+    const struct process_place place = {
+        .log_path = far->log_path, .pipe_input = true, .pipe_output = true};
+    int result = program_path_self(self, sizeof self, err);
+    if (result == 0)
+        result = process_start(&link, argv, &place, err);
+    return result == 0 ? keeper_start_far(keeper, link, far->log_path, SET_UP_TIMEOUT_MS, err)
+                       : result;
+}
+
+// Where our own work runs there; and whether the machine has the cores of the experiment.
+static int divide_cores(struct far_host *far, const struct experiment_host *plan, const char *text,
+                        struct error *err)
+{
+    char lack[200];
+    cpu_set_t common, missing;
+    if (units_parse_cores(text, &far->cores, err) < 0)
+        return -ERROR_FAILED;
+    CPU_AND(&common, &plan->cores, &far->cores);
+    CPU_XOR(&missing, &common, &plan->cores);
+    if (CPU_COUNT(&missing))
+        return error_set(err, ERROR_INPUT, "its machine has no core %s for us, only %s",
+                         units_format_cores(&missing, lack, sizeof lack), text);
+    CPU_XOR(&far->helpers, &far->cores, &common);
+    if (CPU_COUNT(&far->helpers) == 0)
+        far->helpers = far->cores;
+    return 0;
+}
+
+static int take_facts(struct far_host *far, struct keeper *keeper,
+                      const struct experiment_host *plan, struct error *err)
+{
+    char text[KEEPER_TEXT_BYTES];
+    const char *cores, *address, *directory, *boot_id, *kernel;
+    int uid;
+    int result = keeper_facts(keeper, plan->nic ? plan->nic : "", text, err);
+    if (result < 0)
+        return result;
+    json_t *facts = json_loads(text, 0, NULL);
+    if (json_unpack(facts, "{s:i, s:s, s:s, s:s, s:s, s:s}", "uid", &uid, "cores", &cores,
+                    "address", &address, "directory", &directory, "boot_id", &boot_id, "kernel",
+                    &kernel) < 0 ||
+        !link_file_directory_is_plain(plan->directory, directory)) {
+        result = error_set(err, ERROR_FAILED, "what it says of itself cannot be: %.200s", text);
+    } else {
+        far->is_root = uid == 0;
+        snprintf(far->address, sizeof far->address, "%s", address);
+        snprintf(far->directory, sizeof far->directory, "%.255s", directory);
+        snprintf(far->boot_id, sizeof far->boot_id, "%s", boot_id);
+        snprintf(far->kernel, sizeof far->kernel, "%s", kernel);
+        result = divide_cores(far, plan, cores, err);
+    }
+    json_decref(facts);
+    return result;
+}
+
+static int set_up(struct far_host *far, struct keeper *keeper, const struct experiment_host *plan,
+                  struct error *err)
+{
+    char private[FAR_PATH_BYTES], control[FAR_PATH_BYTES];
+    int result = make_private_directory(far, plan, private, err);
+    if (result < 0)
+        return result;
+    snprintf(control, sizeof control, "%.100s/s", private);
+    json_t *link = link_file_make(plan, control);
+    result = link ? link_file_save(link, far->link_file, err)
+                  : error_set(err, ERROR_FAILED, "out of memory");
+    if (result == 0)
+        result = start_link(far, keeper, err);
+    if (result == 0) {
+        result = take_facts(far, keeper, plan, err);
+        if (result < 0)
+            error_prefix(err, "host %s (%s)", plan->name, plan->address);
+    }
+    if (result == 0)
+        result = keeper_clock_offset(keeper, &far->clock_offset_ns, &far->clock_bound_ns, err);
+    if (result == 0) {
+        json_object_set_new(link, "directory", json_string(far->directory));
+        result = link_file_save(link, far->link_file, err);
+    }
+    json_decref(link);
+    return result;
+}
+
+int far_host_start(struct far_host *far, struct keeper *keeper, const struct experiment_host *plan,
+                   const char *log_path, struct error *err)
+{
+    struct error ignored;
+    *far = (struct far_host){.here.channel = -1};
+    *keeper = (struct keeper){.channel = -1};
+    snprintf(far->log_path, sizeof far->log_path, "%s", log_path);
+    snprintf(far->what, sizeof far->what, "host %s", plan->name);
+    int result = set_up(far, keeper, plan, err);
+    if (result < 0) {
+        keeper_end(keeper, &ignored);
+        far_host_end(far);
+    }
+    return result;
+}
+
+void far_host_pretend(struct far_host *far, const struct experiment_host *plan)
+{
+    *far = (struct far_host){
+        .here.channel = -1, .cores = plan->cores, .helpers = plan->cores, .is_root = true};
+    snprintf(far->directory, sizeof far->directory, "%.200s/taillight-HASH", plan->directory);
+    snprintf(far->link_file, sizeof far->link_file, "LINK");
+}
+
+void far_host_end(struct far_host *far)
+{
+    struct error ignored;
+    keeper_end(&far->here, &ignored);
+}
+
+// --- processes there -----------------------------------------------------------------------------
+
+static int start(const struct far_host *far, const char *direction, const char *folder,
+                 const char *const *argv, const struct process_place *place,
+                 struct process *process, struct error *err)
+{
+    char self[4096], cores[1024];
+    const char *words[LINK_WORDS_MOST];
+    size_t n = 0;
+    struct process_place here = *place;
+    words[n++] = self;
+    words[n++] = "link";
+    words[n++] = far->link_file;
+    if (place->cores) {
+        words[n++] = "--cores";
+        words[n++] = units_format_cores(place->cores, cores, sizeof cores);
+    }
+    if (direction) {
+        words[n++] = direction;
+        words[n++] = folder;
+    }
+    for (const char *const *one = place->environment; one && *one && n < 64; one++) {
+        words[n++] = "--set";
+        words[n++] = *one;
+    }
+    words[n++] = "--";
+    for (; *argv && n < LINK_WORDS_MOST - 1; argv++)
+        words[n++] = *argv;
+    words[n] = NULL;
+    here.cores = NULL; // those are cores of the other machine
+    here.environment = NULL;
+    here.netns = NULL;
+    int result = *argv ? error_set(err, ERROR_FAILED, "a command of more than %d words", (int)n)
+                       : program_path_self(self, sizeof self, err);
+    return result == 0 ? process_start(process, words, &here, err) : result;
+}
+
+int far_host_process(const struct far_host *far, const char *const *argv,
+                     const struct process_place *place, struct process *process, struct error *err)
+{
+    return start(far, NULL, NULL, argv, place, process, err);
+}
+
+int far_host_send(const struct far_host *far, const char *from_here, const char *to_there,
+                  const struct process_place *place, struct process *process, struct error *err)
+{
+    const char *const argv[] = {"tar", "-xf", "-", "-C", to_there, NULL};
+    return start(far, "--from", from_here, argv, place, process, err);
+}
+
+int far_host_fetch(const struct far_host *far, const char *from_there, const char *to_here,
+                   const struct process_place *place, struct process *process, struct error *err)
+{
+    const char *const argv[] = {"tar", "-cf", "-", "-C", from_there, ".", NULL};
+    return start(far, "--into", to_here, argv, place, process, err);
+}

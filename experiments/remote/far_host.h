@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+//
+// A host behind ssh, for as long as a run lasts: one shared connection (OpenSSH's ControlMaster,
+// its socket in a private directory here), this program copied into a private directory there, and
+// a keeper there. Any process there is then a `taillight link` here
+// (experiments/remote/near_end.h).
+#ifndef EXPERIMENTS_REMOTE_FAR_HOST_H
+#define EXPERIMENTS_REMOTE_FAR_HOST_H
+
+#include <sched.h>
+
+#include "base/process.h"
+#include "experiments/experiment.h"
+#include "experiments/keeper.h"
+
+enum { FAR_PATH_BYTES = 400 };
+
+struct far_host {
+    struct keeper here;             // keeps the private directory here
+    char link_file[FAR_PATH_BYTES]; // experiments/remote/link_file.h
+    char directory[256];            // there
+    char log_path[4300];            // what ssh and our programs there complain of
+    char what[64];                  // "host server"
+    char address[16], boot_id[40], kernel[72];
+    cpu_set_t cores;         // of the machine there
+    cpu_set_t helpers;       // where our own work runs: off the host's cores, if there are others
+    int64_t clock_offset_ns; // its CLOCK_MONOTONIC less ours
+    uint64_t clock_bound_ns; // of that
+    bool is_root;
+};
+
+// Connects, copies, starts the keeper there (*keeper; the caller ends it before far_host_end).
+// What goes wrong names the host, with ssh's own words. On failure nothing is left on either side.
+int far_host_start(struct far_host *far, struct keeper *keeper, const struct experiment_host *plan,
+                   const char *log_path, struct error *err);
+void far_host_end(struct far_host *far);
+
+// Fills in what can be said of one without connecting, for commands that are only shown.
+void far_host_pretend(struct far_host *far, const struct experiment_host *plan);
+
+// Starts a process there: as process_start, with the place's cores, environment and log; a program
+// of ours is given by its path there. What fails there (no such program) shows when the process
+// ends, as the last line of its log.
+int far_host_process(const struct far_host *far, const char *const *argv,
+                     const struct process_place *place, struct process *process, struct error *err);
+
+// The path of what was copied: "taillight", "labserver", "libtaillight-shim.so".
+char *far_host_path(const struct far_host *far, const char *name, char path[FAR_PATH_BYTES]);
+
+// Copies the files of a folder there, or back, compressed on the way.
+int far_host_send(const struct far_host *far, const char *from_here, const char *to_there,
+                  const struct process_place *place, struct process *process, struct error *err);
+int far_host_fetch(const struct far_host *far, const char *from_there, const char *to_here,
+                   const struct process_place *place, struct process *process, struct error *err);
+
+#endif

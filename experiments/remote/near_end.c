@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/remote/near_end.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/frame.h"
+#include "base/options.h"
+#include "base/process.h"
+#include "base/units.h"
+#include "experiments/remote/deployment.h"
+#include "experiments/remote/far_end.h"
+#include "experiments/remote/link_file.h"
+
+enum {
+    DEPLOY_GRACE_MS = 30000, // from the last byte of the program to its first word
+    SSH_GRACE_MS = 1000,
+    LAST_WORDS_MS = 500,
+    INPUT_BYTES = 4000, // with a frame's head, what a pipe that is ready takes without waiting
+};
+
+struct link_options {
+    bool deploy;
+    cpu_set_t cores;
+    struct option_list set;
+    const char *into, *from;
+};
+
+static const struct option_spec options[] = {
+    OPTION_FLAG("deploy", 0, struct link_options, deploy,
+                "copy this program there first, and be the connection that others share"),
+    OPTION_CORES("cores", 0, "LIST", struct link_options, cores, "where the program runs there"),
+    OPTION_LIST("set", 0, "NAME=VALUE", struct link_options, set, "add to its environment"),
+    OPTION_STRING("into", 0, "DIR", struct link_options, into,
+                  "unpack the archive that it prints into this folder"),
+    OPTION_STRING("from", 0, "DIR", struct link_options, from,
+                  "give it an archive of this folder's files on its stdin"),
+    OPTION_END,
+};
+static const struct command_usage usage = {
+    .name = "link",
+    .arguments = "FILE [options] -- PROGRAM [ARGUMENT...]",
+    .summary = "Stands for a process on a host behind ssh (internal).",
+    .details = "Started by `taillight run`, `load` and `doctor`; FILE, of their making, says how "
+               "the host is reached.",
+    .options = options,
+};
+
+struct near {
+    struct link_options options;
+    struct link_file link;
+    const char *const *program;
+    struct process ssh;
+    int complaints;     // read end of ssh's stderr
+    struct process tar; // of --into and --from
+    int in, out;        // what stands for the program's stdin and stdout
+    struct frame_reader reader;
+    ZSTD_DCtx *decompressor;
+    int signals;
+    bool spoken; // the other end has said something
+    bool done;   // and its last word
+    int status;  // the program's
+    int64_t heard_ms, beat_ms;
+    char first_complaint[300], last_complaint[300];
+    size_t line_used;
+    char line[300];
+    char piece[FAR_PIECE_BYTES];
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int link_error(const struct near *near, struct error *err, const char *what)
+{
+    bool named = strcmp(near->link.host, near->link.address) != 0;
+    return error_set(err, ERROR_FAILED, "the link to host %s%s%s%s %s", near->link.host,
+                     named ? " (" : "", named ? near->link.address : "", named ? ")" : "", what);
+}
+
+// --- what ssh says -------------------------------------------------------------------------------
+
+static void end_line(struct near *near)
+{
+    near->line[near->line_used] = '\0';
+    if (near->line_used && near->line[near->line_used - 1] == '\r')
+        near->line[near->line_used - 1] = '\0';
+    near->line_used = 0;
+    if (!near->line[0])
+        return;
+    // Of a full disk, tar first says only that it wrote less than it wanted.
+    bool telling =
+        strstr(near->line, strerror(ENOSPC)) && !strstr(near->first_complaint, strerror(ENOSPC));
+    if (!near->first_complaint[0] || telling)
+        snprintf(near->first_complaint, sizeof near->first_complaint, "%s", near->line);
+    snprintf(near->last_complaint, sizeof near->last_complaint, "%s", near->line);
+}
+
+// Passes on what ssh and the far end itself complain of, and remembers it.
+static void take_complaints(struct near *near)
+{
+    char bytes[2000];
+    ssize_t got = read(near->complaints, bytes, sizeof bytes);
+    if (got <= 0) {
+        close(near->complaints);
+        near->complaints = -1;
+        return;
+    }
+    for (ssize_t i = 0; i < got; i++) {
+        if (bytes[i] == '\n')
+            end_line(near);
+        else if (near->line_used < sizeof near->line - 1)
+            near->line[near->line_used++] = bytes[i];
+    }
+    if (write(STDERR_FILENO, bytes, (size_t)got) < 0)
+        return; // nobody reads it; the words are kept
+}
+
+// Why the link ended without the program's end: ssh's own last words, else the first complaint of
+// the bootstrap.
+static int ended_error(struct near *near, struct error *err)
+{
+    int status = 0;
+    char why[500];
+    struct error ignored;
+    struct pollfd more = {.fd = near->complaints, .events = POLLIN};
+    while (near->complaints >= 0 && poll(&more, 1, LAST_WORDS_MS) > 0)
+        take_complaints(near);
+    end_line(near);
+    bool ended = process_wait(&near->ssh, SSH_GRACE_MS, &status, &ignored) > 0;
+    bool by_ssh = ended && WIFEXITED(status) && WEXITSTATUS(status) == 255;
+    bool was_up = near->spoken || !near->options.deploy;
+    const char *words = by_ssh || was_up ? near->last_complaint : near->first_complaint;
+    snprintf(why, sizeof why, "%s%s%s", was_up ? "broke" : "could not be set up",
+             *words ? ": " : "", words);
+    return link_error(near, err, why);
+}
+
+// --- starting ------------------------------------------------------------------------------------
+
+static int start_ssh(struct near *near, struct error *err)
+{
+    char command[400];
+    const char *words[LINK_WORDS_MAX];
+    int pipe_fds[2];
+    if (!near->options.deploy && !near->link.directory)
+        return error_set(err, ERROR_INPUT, "host %s has no directory yet", near->link.host);
+    snprintf(command, sizeof command, "exec %s/taillight agent --start", near->link.directory);
+    int result = link_file_words(&near->link, near->options.deploy,
+                                 near->options.deploy ? deployment_bootstrap : command, words, err);
+    if (result < 0)
+        return result;
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return error_set_errno(err, ERROR_FAILED, "no pipe");
+    const struct process_place place = {
+        .pipe_input = true, .pipe_output = true, .log_fd = pipe_fds[1]};
+    result = process_start(&near->ssh, words, &place, err);
+    close(pipe_fds[1]);
+    near->complaints = pipe_fds[0];
+    return result;
+}
+
+static int deploy(struct near *near, struct error *err)
+{
+    struct deployment deployment;
+    char line[400];
+    int result = deployment_make(&deployment, err);
+    if (result < 0) {
+        deployment_free(&deployment);
+        return result;
+    }
+    int length = snprintf(line, sizeof line, "%s %s %llu\n", near->link.base, deployment.hash,
+                          (unsigned long long)deployment.blocks);
+    if (write(near->ssh.input, line, (size_t)length) != length)
+        result = -ERROR_FAILED;
+    if (result == 0)
+        result = deployment_write(&deployment, near->ssh.input, err);
+    deployment_free(&deployment);
+    near->heard_ms = now_ms();
+    // A reader that is gone has said why.
+    return result < 0 && !near->spoken ? ended_error(near, err) : result;
+}
+
+static json_t *words_json(const char *const *words, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        if (json_array_append_new(list, json_string(words[i])) < 0) {
+            json_decref(list);
+            return NULL; // out of memory, or no UTF-8
+        }
+    return list;
+}
+
+static int tell_start(struct near *near, struct error *err)
+{
+    char cores[1024] = "";
+    size_t count = 0;
+    const struct link_options *o = &near->options;
+    while (near->program[count])
+        count++;
+    if (CPU_COUNT(&o->cores))
+        units_format_cores(&o->cores, cores, sizeof cores);
+    json_t *start = json_pack("{s:s, s:o, s:o, s:s, s:s}", "type", "start", "argv",
+                              words_json(near->program, count), "environment",
+                              words_json(o->set.items, o->set.count), "cores", cores,
+                              "server_cores", near->link.server_cores);
+    if (!start)
+        return error_set(err, ERROR_INPUT, "a word of the command is not UTF-8");
+    int result = frame_write_json(near->ssh.input, start, err);
+    json_decref(start);
+    near->heard_ms = near->beat_ms = now_ms();
+    return result < 0 ? ended_error(near, err) : 0;
+}
+
+// The archive's own program, in between.
+static int start_tar(struct near *near, struct error *err)
+{
+    const struct link_options *o = &near->options;
+    const char *const pack[] = {"tar", "-chf", "-", "-C", o->from, ".", NULL};
+    const char *const unpack[] = {"tar", "-xf",   "-", "--no-same-owner", "--no-same-permissions",
+                                  "-C",  o->into, NULL};
+    const struct process_place place = {.pipe_input = o->into != NULL,
+                                        .pipe_output = o->from != NULL};
+    near->in = STDIN_FILENO;
+    near->out = STDOUT_FILENO;
+    if (!o->into && !o->from)
+        return 0;
+    int result = process_start(&near->tar, o->into ? unpack : pack, &place, err);
+    if (o->into)
+        near->out = near->tar.input;
+    else
+        near->in = near->tar.output;
+    return result;
+}
+
+// --- while it runs -------------------------------------------------------------------------------
+
+static int write_all(int fd, const char *bytes, size_t count, struct error *err)
+{
+    while (count) {
+        ssize_t took = write(fd, bytes, count);
+        if (took < 0 && errno != EINTR)
+            return error_set_errno(err, ERROR_FAILED, "cannot pass on what came");
+        bytes += took > 0 ? took : 0;
+        count -= took > 0 ? (size_t)took : 0;
+    }
+    return 0;
+}
+
+static int take_bytes(struct near *near, const struct frame *frame, struct error *err)
+{
+    if (frame->byte_count < 1)
+        return error_set(err, ERROR_INPUT, "bytes of nothing came");
+    unsigned char which = (unsigned char)frame->bytes[0];
+    const char *bytes = frame->bytes + 1;
+    size_t count = frame->byte_count - 1;
+    if (which & FAR_COMPRESSED) {
+        count =
+            ZSTD_decompressDCtx(near->decompressor, near->piece, sizeof near->piece, bytes, count);
+        if (ZSTD_isError(count))
+            return error_set(err, ERROR_INPUT, "what came cannot be unpacked: %s",
+                             ZSTD_getErrorName(count));
+        bytes = near->piece;
+    }
+    bool complaint = (which & ~FAR_COMPRESSED) == FAR_STDERR;
+    return write_all(complaint ? STDERR_FILENO : near->out, bytes, count, err);
+}
+
+static int take_message(struct near *near, const json_t *message, struct error *err)
+{
+    const char *type = json_string_value(json_object_get(message, "type"));
+    const char *text = json_string_value(json_object_get(message, "text"));
+    if (!type)
+        return 0; // a heartbeat
+    if (strcmp(type, "failed") == 0)
+        return error_set(err, ERROR_FAILED, "host %s: %s", near->link.host, text ? text : "failed");
+    if (strcmp(type, "ended") != 0)
+        return error_set(err, ERROR_INPUT, "the agent said \"%.40s\" out of turn", type);
+    near->status = (int)json_integer_value(json_object_get(message, "status"));
+    near->done = true;
+    return 0;
+}
+
+static int listen_to_link(struct near *near, struct error *err)
+{
+    struct frame frame;
+    bool ended;
+    int result = frame_reader_fill(&near->reader, near->ssh.output, &ended, err);
+    near->heard_ms = now_ms();
+    near->spoken |= result > 0;
+    while (result > 0 && (result = frame_reader_next(&near->reader, &frame, err)) == 1) {
+        int taken = frame.kind == FRAME_BYTES ? take_bytes(near, &frame, err)
+                                              : take_message(near, frame.json, err);
+        json_decref(frame.json);
+        if (taken < 0)
+            return taken;
+    }
+    if (result < 0)
+        return link_error(near, err, err->text);
+    return ended && !near->done ? ended_error(near, err) : 0;
+}
+
+static int tell(struct near *near, json_t *message, struct error *err)
+{
+    int result = frame_write_json(near->ssh.input, message, err);
+    json_decref(message);
+    return result < 0 ? ended_error(near, err) : 0;
+}
+
+static int take_input(struct near *near, struct error *err)
+{
+    char bytes[INPUT_BYTES];
+    ssize_t got = read(near->in, bytes, sizeof bytes);
+    if (got < 0 && errno == EINTR)
+        return 0;
+    if (got > 0)
+        return frame_write_bytes(near->ssh.input, bytes, (size_t)got, err) < 0
+                   ? ended_error(near, err)
+                   : 0;
+    near->in = -1;
+    return tell(near, json_pack("{s:s}", "type", "eof"), err);
+}
+
+static int take_signal(struct near *near, struct error *err)
+{
+    struct signalfd_siginfo info;
+    if (read(near->signals, &info, sizeof info) != sizeof info)
+        return 0;
+    return tell(near, json_pack("{s:s, s:i}", "type", "signal", "number", (int)info.ssi_signo),
+                err);
+}
+
+// A heartbeat goes out, and silence is found out. Until the other end has first spoken, it may be
+// unpacking.
+static int keep_link(struct near *near, bool room, struct error *err)
+{
+    int64_t now = now_ms(), silent_ms = now - near->heard_ms;
+    bool waiting = near->options.deploy && !near->spoken;
+    if (silent_ms > (waiting ? DEPLOY_GRACE_MS : FAR_SILENCE_S * 1000))
+        return link_error(near, err,
+                          waiting ? "could not be set up within 30 s"
+                                  : "is down: nothing has come over it for 5 s");
+    if (!room || now - near->beat_ms < FAR_HEARTBEAT_MS)
+        return 0;
+    near->beat_ms = now;
+    return frame_write_heartbeat(near->ssh.input, err) < 0 ? ended_error(near, err) : 0;
+}
+
+// Writes to ssh only when its pipe has room: a link that is down must not stop the clock.
+static int relay(struct near *near, struct error *err)
+{
+    int result = 0;
+    while (result == 0 && !near->done) {
+        struct pollfd room = {.fd = near->ssh.input, .events = POLLOUT};
+        bool writable = poll(&room, 1, 0) == 1;
+        result = keep_link(near, writable, err);
+        if (result < 0)
+            break;
+        struct pollfd ready[] = {{.fd = near->ssh.output, .events = POLLIN},
+                                 {.fd = near->complaints, .events = POLLIN},
+                                 {.fd = writable ? near->signals : -1, .events = POLLIN},
+                                 {.fd = writable ? near->in : -1, .events = POLLIN}};
+        if (poll(ready, 4, writable ? FAR_HEARTBEAT_MS / 2 : 20) <= 0)
+            continue;
+        if (ready[1].revents)
+            take_complaints(near);
+        if (ready[0].revents)
+            result = listen_to_link(near, err);
+        if (result == 0 && !near->done && ready[2].revents)
+            result = take_signal(near, err);
+        else if (result == 0 && !near->done && ready[3].revents)
+            result = take_input(near, err);
+    }
+    return result;
+}
+
+static int end_tar(struct near *near, struct error *err)
+{
+    int status = 0;
+    if (near->tar.pid <= 0)
+        return 0;
+    process_close_pipes(&near->tar);
+    if (process_wait(&near->tar, -1, &status, err) < 0)
+        return -ERROR_FAILED;
+    return status && near->options.into
+               ? error_set(err, ERROR_FAILED, "what host %s sent cannot be unpacked into %s",
+                           near->link.host, near->options.into)
+               : 0;
+}
+
+static int work(struct near *near, struct error *err)
+{
+    int result = start_tar(near, err);
+    if (result == 0)
+        result = start_ssh(near, err);
+    if (result == 0 && near->options.deploy)
+        result = deploy(near, err);
+    if (result == 0)
+        result = tell_start(near, err);
+    if (result == 0)
+        result = relay(near, err);
+    return result < 0 ? result : end_tar(near, err);
+}
+
+// Ends as the program did.
+static int end_alike(int status)
+{
+    if (!WIFSIGNALED(status))
+        return WEXITSTATUS(status);
+    const struct rlimit no_core = {0};
+    sigset_t none;
+    setrlimit(RLIMIT_CORE, &no_core);
+    signal(WTERMSIG(status), SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    raise(WTERMSIG(status));
+    return ERROR_FAILED;
+}
+
+static int open_signals(struct near *near, struct error *err)
+{
+    sigset_t taken;
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGINT);
+    sigaddset(&taken, SIGTERM);
+    sigaddset(&taken, SIGHUP);
+    sigaddset(&taken, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &taken, NULL);
+    near->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    return near->signals < 0 ? error_set_errno(err, ERROR_FAILED, "cannot listen for signals") : 0;
+}
+
+int link_command(int argc, char **argv)
+{
+    struct error err = {0};
+    int positional = 0;
+    bool help = false;
+    struct near *near = calloc(1, sizeof *near);
+    if (!near || options_parse(&usage, argc, argv, &near->options, &positional, &help, &err) < 0) {
+        free(near);
+        return error_report(&err);
+    }
+    int result = 0;
+    near->ssh = near->tar = (struct process){.input = -1, .output = -1};
+    near->complaints = near->signals = -1;
+    near->decompressor = ZSTD_createDCtx();
+    if (!help && positional < 2)
+        result = error_set(&err, ERROR_INPUT, "link is started by other commands, not typed");
+    if (result == 0 && !help)
+        result = link_file_load(argv[1], &near->link, &err);
+    if (result == 0 && !help) {
+        argv[1 + positional] = NULL;
+        near->program = (const char *const *)(argv + 2);
+        result = open_signals(near, &err);
+        if (result == 0)
+            result = work(near, &err);
+    }
+    int code = result < 0 ? error_report(&err) : 0, status = near->status;
+    process_stop(&near->ssh, near->options.deploy && result == 0 ? SSH_GRACE_MS : 0);
+    process_stop(&near->tar, 0);
+    frame_reader_free(&near->reader);
+    ZSTD_freeDCtx(near->decompressor);
+    link_file_free(&near->link);
+    array_free(&near->options.set);
+    free(near);
+    return result < 0 ? code : end_alike(status);
+}

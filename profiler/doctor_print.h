@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// What profiler/doctor.h finds, on one screen or as a document.
+#ifndef PROFILER_DOCTOR_PRINT_H
+#define PROFILER_DOCTOR_PRINT_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct doctor_options {
+    bool json;
+    bool all;   // the BPF programs one by one, too
+    bool quiet; // only what is limited or missing
+};
+
+// Examines this host and prints on stdout.
+int doctor_print(const struct doctor_options *chosen, struct error *err);
+
+#endif
