@@ -63,6 +63,14 @@ static int take_netns(const char *text, struct agent_spec *spec, struct error *e
     return 0;
 }
 
+static int take_link(const char *text, struct agent_spec *spec, struct error *err)
+{
+    if (text[0] != '/' || strlen(text) >= sizeof spec->link)
+        return error_set(err, ERROR_INPUT, "link: \"%s\" is not the path of a link's file", text);
+    snprintf(spec->link, sizeof spec->link, "%s", text);
+    return 0;
+}
+
 static int take_cores(char *text, struct agent_spec *spec, struct error *err)
 {
     for (char *plus = text; (plus = strchr(plus, '+'));)
@@ -86,14 +94,16 @@ static int take_part(char *part, struct agent_spec *spec, struct error *err)
     char *value = strchr(part, '=');
     if (!value)
         return error_set(err, ERROR_INPUT,
-                         "\"%s\" is not one of name=, rate=, connections=, threads=, cores= "
-                         "and netns=",
+                         "\"%s\" is not one of name=, rate=, connections=, threads=, cores=, "
+                         "netns= and link=",
                          part);
     *value++ = '\0';
     if (strcmp(part, "name") == 0)
         return take_name(value, spec, err);
     if (strcmp(part, "netns") == 0)
         return take_netns(value, spec, err);
+    if (strcmp(part, "link") == 0)
+        return take_link(value, spec, err);
     if (strcmp(part, "cores") == 0)
         return take_cores(value, spec, err);
     if (strcmp(part, "connections") == 0)
@@ -108,8 +118,8 @@ static int take_part(char *part, struct agent_spec *spec, struct error *err)
         return 0;
     }
     return error_set(err, ERROR_INPUT,
-                     "\"%s\" is not one of name, rate, connections, threads, cores and "
-                     "netns",
+                     "\"%s\" is not one of name, rate, connections, threads, cores, netns "
+                     "and link",
                      part);
 }
 

@@ -3,7 +3,7 @@
 // Load agents (Lancet §4.2): several processes that load one server together, each from a place of
 // its own (network namespace, cores). What one of them is, as people write it:
 //
-//     KIND[,name=N][,rate=R][,connections=N][,threads=N][,cores=LIST][,netns=PID|PATH]
+//     KIND[,name=N][,rate=R][,connections=N][,threads=N][,cores=LIST][,netns=PID|PATH|,link=FILE]
 //
 //     throughput   loads only: no kernel stamps, and of its requests only counts are kept
 //     latency      few requests, one in flight per connection, sockets that busy-poll
@@ -33,6 +33,7 @@ struct agent_spec {
     bool has_cores;
     cpu_set_t cores;
     char netns[256]; // path of a network namespace; empty: this one
+    char link[256];  // file that says how another host is reached (`taillight link`); empty: here
 };
 
 const char *agent_kind_name(enum agent_kind kind);

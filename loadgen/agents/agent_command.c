@@ -63,11 +63,31 @@ __attribute__((noreturn)) static void die(const char *why)
     _exit(ERROR_FAILED);
 }
 
+// At once, since the controller takes half the round trip for the way back. Never waits: as beat.
+static void tell_clock(struct agent *agent)
+{
+    struct timespec now;
+    struct error err;
+    if (pthread_mutex_trylock(&agent->writing) != 0)
+        return; // the controller asks again
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    json_t *message = json_pack("{s:s,s:I}", "type", "clock", "at_ns",
+                                (json_int_t)now.tv_sec * 1000000000 + now.tv_nsec);
+    if (frame_write_json(agent->out, message, &err) < 0)
+        die(err.text);
+    json_decref(message);
+    pthread_mutex_unlock(&agent->writing);
+}
+
 static void take_frame(struct agent *agent, const struct frame *frame)
 {
     const char *type = json_string_value(json_object_get(frame->json, "type"));
     if (!type)
         return; // a heartbeat
+    if (strcmp(type, "clock") == 0) {
+        tell_clock(agent);
+        return;
+    }
     pthread_mutex_lock(&agent->lock);
     if (strcmp(type, "plan") == 0 && !agent->plan)
         agent->plan = json_incref(frame->json);

@@ -14,6 +14,8 @@
 
 #include "base/log_file.h"
 #include "base/process.h"
+#include "base/units.h"
+#include "loadgen/agents/agent_clock.h"
 #include "loadgen/agents/agent_message.h"
 
 enum {
@@ -35,6 +37,8 @@ struct link {
     enum link_state state;
     uint64_t needs_ns;
     int64_t heard_ms;
+    struct agent_clock clock; // of one behind a link of ssh
+    bool foreign;             // its boot is not ours, so its clocks are not
 };
 
 struct fleet {
@@ -45,6 +49,8 @@ struct fleet {
     int signal_fd;
     bool begun, stopping;
     int64_t beat_ms, deadline_ms;
+    uint64_t begin_ns, began_ns; // the agreed instant; when it was agreed, with the TSC of then
+    struct tsc_pair began;
     char boot_id[40];
 };
 
@@ -119,8 +125,9 @@ static int take_result(struct fleet *fleet, struct link *link, const json_t *mes
     size_t most = (size_t)(expected * 4) + 100000;
     if (link->state != LINK_RUNNING || !boot_id || !json_is_object(report))
         return error_set(err, ERROR_INPUT, "a result came that is none");
-    // Their stamps are in the TSC of their host, and there is one pool.
-    if (strcmp(boot_id, fleet->boot_id) != 0)
+    // Stamps are in the TSC of their host, and there is one pool.
+    link->foreign = strcmp(boot_id, fleet->boot_id) != 0;
+    if (link->foreign && !link->outcome->spec->link[0])
         return error_set(err, ERROR_INPUT, "its stamps are of another host's clock");
     int status =
         agent_result_from_json(json_object_get(message, "run"), most,
@@ -135,6 +142,15 @@ static int take_result(struct fleet *fleet, struct link *link, const json_t *mes
     return 0;
 }
 
+static int ask_clock(struct link *link, struct error *err)
+{
+    json_t *question = json_pack("{s:s}", "type", "clock");
+    agent_clock_asked(&link->clock);
+    int status = frame_write_json(link->process.input, question, err);
+    json_decref(question);
+    return status;
+}
+
 static int take_message(struct fleet *fleet, struct link *link, const json_t *message,
                         struct error *err)
 {
@@ -142,11 +158,15 @@ static int take_message(struct fleet *fleet, struct link *link, const json_t *me
     const char *text = json_string_value(json_object_get(message, "text"));
     if (!type)
         return 0; // a heartbeat
+    if (strcmp(type, "clock") == 0 && link->clock.asked) {
+        agent_clock_answered(&link->clock, json_integer_value(json_object_get(message, "at_ns")));
+        return link->clock.trips < AGENT_CLOCK_TRIPS ? ask_clock(link, err) : 0;
+    }
     if (strcmp(type, "ready") == 0 && link->state == LINK_PLANNED) {
         json_int_t needs_ns = json_integer_value(json_object_get(message, "needs_ns"));
         link->needs_ns = needs_ns > 0 && needs_ns < 60000000000 ? (uint64_t)needs_ns : 0;
         link->state = LINK_READY;
-        return 0;
+        return link->outcome->spec->link[0] ? ask_clock(link, err) : 0;
     }
     if (strcmp(type, "result") == 0)
         return take_result(fleet, link, message, err);
@@ -201,16 +221,36 @@ static void listen_to(struct fleet *fleet, struct link *link)
 
 // --- the course of a run -------------------------------------------------------------------------
 
+// In its place on this host, or as a link that stands for one on another.
+static int start_process(struct link *link, struct error *err)
+{
+    const struct agent_spec *spec = link->outcome->spec;
+    bool far = spec->link[0];
+    char self[PATH_MAX] = "", cores[1024] = "";
+    const char *const here[] = {self, "agent", NULL};
+    const char *const there[] = {self, "link",           spec->link, "--cores", cores,
+                                 "--", "/proc/self/exe", "agent",    NULL};
+    const char *const anywhere_there[] = {self,    "link", spec->link, "--", "/proc/self/exe",
+                                          "agent", NULL};
+    const struct process_place place = {.netns = spec->netns[0] ? spec->netns : NULL,
+                                        .cores = spec->has_cores && !far ? &spec->cores : NULL,
+                                        .pipe_input = true,
+                                        .pipe_output = true};
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot tell which program this is");
+    if (spec->has_cores)
+        units_format_cores(&spec->cores, cores, sizeof cores);
+    return process_start(&link->process,
+                         !far              ? here
+                         : spec->has_cores ? there
+                                           : anywhere_there,
+                         &place, err);
+}
+
 static int start_agent(struct fleet *fleet, struct link *link, struct error *err)
 {
     const struct fleet_settings *settings = fleet->settings;
     const struct agent_spec *spec = link->outcome->spec;
-    char self[PATH_MAX] = "";
-    const char *const argv[] = {self, "agent", NULL};
-    const struct process_place place = {.netns = spec->netns[0] ? spec->netns : NULL,
-                                        .cores = spec->has_cores ? &spec->cores : NULL,
-                                        .pipe_input = true,
-                                        .pipe_output = true};
     struct agent_plan plan = {.spec = *spec,
                               .duration_ns = settings->duration_ns,
                               .timeout_ns = settings->timeout_ns,
@@ -219,9 +259,7 @@ static int start_agent(struct fleet *fleet, struct link *link, struct error *err
                               .quantile = settings->quantile,
                               .confidence = settings->confidence};
     snprintf(plan.server, sizeof plan.server, "%s", settings->server);
-    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot tell which program this is");
-    int status = process_start(&link->process, argv, &place, err);
+    int status = start_process(link, err);
     if (status < 0)
         return error_prefix(err, "agent %s", spec->name);
     json_t *message = agent_plan_to_json(&plan, settings->workload);
@@ -231,31 +269,48 @@ static int start_agent(struct fleet *fleet, struct link *link, struct error *err
     return status < 0 ? error_prefix(err, "agent %s", spec->name) : 0;
 }
 
+static bool is_ready(const struct link *link)
+{
+    return link->state == LINK_READY &&
+           (!link->outcome->spec->link[0] || link->clock.trips >= AGENT_CLOCK_TRIPS);
+}
+
+// Each is told by the clock of its host.
+static void tell_begin(struct link *link, uint64_t begin_ns)
+{
+    struct error ignored; // a link that is gone shows when it is read
+    json_t *message = json_pack("{s:s,s:I}", "type", "begin", "at_ns",
+                                (json_int_t)begin_ns + link->clock.offset_ns);
+    frame_write_json(link->process.input, message, &ignored);
+    json_decref(message);
+    link->state = LINK_RUNNING;
+}
+
 // When all are ready: tells them when, and whoever asked.
 static void begin_if_ready(struct fleet *fleet)
 {
-    struct timespec now;
-    uint64_t needs_ns = 0;
+    uint64_t needs_ns = 0, way_ns = LINK_NS;
     const struct fleet_settings *settings = fleet->settings;
     for (size_t i = 0; i < fleet->count; i++) {
-        if (fleet->links[i].state != LINK_READY)
+        const struct link *link = &fleet->links[i];
+        if (!is_ready(link))
             return;
-        if (fleet->links[i].needs_ns > needs_ns)
-            needs_ns = fleet->links[i].needs_ns;
+        needs_ns = link->needs_ns > needs_ns ? link->needs_ns : needs_ns;
+        if (LINK_NS + 2 * link->clock.trip_ns > way_ns)
+            way_ns = LINK_NS + 2 * link->clock.trip_ns;
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t begin_ns =
-        (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + needs_ns + LINK_NS;
-    send_all(fleet, json_pack("{s:s,s:I}", "type", "begin", "at_ns", (json_int_t)begin_ns));
+    fleet->begin_ns = (uint64_t)agent_clock_now_ns() + needs_ns + way_ns;
+    fleet->began = tsc_take_pair();
+    fleet->began_ns = (uint64_t)agent_clock_now_ns();
     for (size_t i = 0; i < fleet->count; i++)
-        fleet->links[i].state = LINK_RUNNING;
+        tell_begin(&fleet->links[i], fleet->begin_ns);
     fleet->begun = true;
     fleet->deadline_ms =
         now_ms() +
-        (int64_t)((needs_ns + LINK_NS + settings->duration_ns + settings->timeout_ns) / 1000000) +
+        (int64_t)((needs_ns + way_ns + settings->duration_ns + settings->timeout_ns) / 1000000) +
         RESULT_GRACE_MS;
     if (settings->announce)
-        settings->announce(settings->announce_context, begin_ns);
+        settings->announce(settings->announce_context, fleet->begin_ns);
 }
 
 static void keep_links(struct fleet *fleet)
@@ -346,18 +401,39 @@ static void close_links(struct fleet *fleet)
     }
 }
 
-static void measure_spread(struct fleet_outcome *outcome)
+static void measure_spread(const struct fleet *fleet, struct fleet_outcome *outcome)
 {
     double first = INFINITY, last = 0;
+    uint64_t bounds_ns[2] = {0, 0}; // the two greatest: of the two that may differ the most
     for (size_t i = 0; i < outcome->count; i++) {
         const struct engine_result *result = &outcome->agents[i].result;
+        uint64_t bound_ns = agent_clock_bound_ns(&fleet->links[i].clock);
         if (outcome->agents[i].lost[0])
             continue;
         double late_us = (double)result->late_tsc / result->tsc_hz * 1e6;
         first = fmin(first, late_us);
         last = fmax(last, late_us);
+        if (bound_ns > bounds_ns[1])
+            bounds_ns[1] = bound_ns;
+        if (bounds_ns[1] > bounds_ns[0]) {
+            bounds_ns[1] = bounds_ns[0];
+            bounds_ns[0] = bound_ns;
+        }
     }
     outcome->start_spread_us = last >= first ? last - first : NAN;
+    outcome->start_bound_us = (double)(bounds_ns[0] + bounds_ns[1]) / 1e3;
+}
+
+// What agents with other clocks measured, on this host's time axis.
+static void rebase_foreign(struct fleet *fleet)
+{
+    struct tsc_pair ended = tsc_take_pair();
+    double hz = tsc_rate_between(&fleet->began, &ended);
+    double ahead_ns = (double)(int64_t)(fleet->begin_ns - fleet->began_ns);
+    uint64_t begin_tsc = fleet->began.tsc + (uint64_t)(int64_t)(ahead_ns * hz / 1e9);
+    for (size_t i = 0; i < fleet->count; i++)
+        if (fleet->links[i].foreign && !fleet->links[i].outcome->lost[0])
+            agent_clock_rebase(&fleet->links[i].outcome->result, begin_tsc, hz);
 }
 
 static int run(struct fleet *fleet, struct error *err)
@@ -399,11 +475,13 @@ int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outco
     if (fleet->signal_fd >= 0)
         close(fleet->signal_fd);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    free(fleet);
-    if (status < 0)
+    if (status < 0) {
         fleet_outcome_free(outcome);
-    else
-        measure_spread(outcome);
+    } else {
+        measure_spread(fleet, outcome);
+        rebase_foreign(fleet);
+    }
+    free(fleet);
     return status;
 }
 

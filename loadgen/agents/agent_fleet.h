@@ -40,7 +40,8 @@ struct fleet_outcome {
     struct agent_outcome agents[AGENTS_MAX];
     size_t count;
     bool interrupted;       // by SIGINT or SIGTERM
-    double start_spread_us; // between the first agent to begin and the last
+    double start_spread_us; // between the first agent to begin and the last, each by its own clock
+    double start_bound_us;  // how far those clocks may be off against one another; 0: one host
 };
 
 // Runs them all, to the end. Fails when the run could not begin: the text names the agent. Whatever

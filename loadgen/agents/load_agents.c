@@ -152,6 +152,7 @@ static json_t *agent_json(const struct agent_outcome *agent)
                             ? json_string(units_format_cores(&spec->cores, cores, sizeof cores))
                             : json_null());
     json_object_set_new(json, "netns", spec->netns[0] ? json_string(spec->netns) : json_null());
+    json_object_set_new(json, "link", spec->link[0] ? json_string(spec->link) : json_null());
     json_object_set_new(json, "lost", agent->lost[0] ? json_string(agent->lost) : json_null());
     if (agent->lost[0])
         return json;
@@ -193,9 +194,9 @@ static json_t *agents_json(const struct fleet_outcome *fleet, double rate, json_
     for (size_t i = 0; i < fleet->count; i++)
         json_array_append_new(list, agent_json(&fleet->agents[i]));
     return json_pack(
-        "{s:o,s:o,s:o,s:o}", "list", list, "disagreements", disagreements, "start_spread_us",
-        isfinite(fleet->start_spread_us) ? json_real(fleet->start_spread_us) : json_null(), "total",
-        total_json(fleet, rate));
+        "{s:o,s:o,s:o,s:f,s:o}", "list", list, "disagreements", disagreements, "start_spread_us",
+        isfinite(fleet->start_spread_us) ? json_real(fleet->start_spread_us) : json_null(),
+        "start_bound_us", fleet->start_bound_us, "total", total_json(fleet, rate));
 }
 
 // --- the run -------------------------------------------------------------------------------------
@@ -390,6 +391,8 @@ void load_agents_print(const json_t *agents, FILE *out)
             number(total, "offered_rate"), number(total, "achieved_rate"));
     if (isfinite(spread_us))
         fprintf(out, "; began within %.1f us", spread_us);
+    if (number(agents, "start_bound_us") > 0)
+        fprintf(out, ", by clocks known to %.1f us", number(agents, "start_bound_us"));
     fputc('\n', out);
     json_array_foreach(json_object_get(agents, "list"), i, agent)
     {
