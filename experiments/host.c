@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include "base/units.h"
+#include "experiments/program_path.h"
 
 enum { COMMAND_TIMEOUT_MS = 10000 };
 
@@ -13,6 +16,33 @@ struct process_place host_place(const struct host *host, const cpu_set_t *cores)
     return (struct process_place){.netns = host->netns[0] ? host->netns : NULL,
                                   .cores = cores ? cores : &host->plan->cores,
                                   .dry = host->keeper.dry};
+}
+
+int host_start_process(const struct host *host, const char *const *argv,
+                       const struct process_place *place, struct process *process,
+                       struct error *err)
+{
+    return host->kind == HOST_KIND_SSH ? far_host_process(&host->far, argv, place, process, err)
+                                       : process_start(process, argv, place, err);
+}
+
+int host_program(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
+                 struct error *err)
+{
+    char far[FAR_PATH_BYTES];
+    if (host->kind == HOST_KIND_SSH) {
+        snprintf(path, RUN_PATH_BYTES, "%s", far_host_path(&host->far, name, far));
+        return 0;
+    }
+    return strcmp(name, "taillight") == 0 ? program_path_self(path, RUN_PATH_BYTES, err)
+           : strcmp(name, "libtaillight-shim.so") == 0
+               ? program_path_shim(path, RUN_PATH_BYTES, err)
+               : program_path_beside(name, path, RUN_PATH_BYTES, err);
+}
+
+bool host_is_root(const struct host *host)
+{
+    return host->kind == HOST_KIND_SSH ? host->far.is_root : geteuid() == 0;
 }
 
 int host_run(const struct host *host, const char *const *argv, struct command_log *log,
@@ -104,56 +134,98 @@ static int make_network(struct host_array *hosts, struct command_log *log, struc
 
 // --- starting and ending -------------------------------------------------------------------------
 
-static int start_keepers(struct host_array *hosts, const struct experiment *experiment,
-                         bool isolated, struct command_log *log, struct error *err)
+// One here: a keeper is all it takes.
+static int start_here(struct host *host, size_t number, struct error *err)
+{
+    bool isolated = host->kind == HOST_KIND_NETNS, dry = host->keeper.dry;
+    int result = 0;
+    if (dry)
+        host->keeper = (struct keeper){.channel = -1, .isolated = isolated, .dry = true};
+    else
+        result = keeper_start(&host->keeper, isolated, err);
+    snprintf(host->address, sizeof host->address, "%s", "127.0.0.1");
+    if (result == 0 && isolated) {
+        snprintf(host->address, sizeof host->address, "10.181.0.%u", (unsigned char)(number + 1));
+        snprintf(host->netns, sizeof host->netns, "/proc/%d/ns/net", host->keeper.pid);
+        if (dry)
+            snprintf(host->netns, sizeof host->netns, "/proc/PID/ns/net");
+    }
+    return result;
+}
+
+static int start_far(struct host *host, const struct run_folder *folder, struct error *err)
+{
+    char name[100], log[RUN_PATH_BYTES + 128];
+    if (host->keeper.dry) {
+        far_host_pretend(&host->far, host->plan);
+        snprintf(host->address, sizeof host->address, "ADDRESS");
+        return 0;
+    }
+    snprintf(name, sizeof name, "logs/ssh-%s.log", host->plan->name);
+    run_folder_path(folder, name, log);
+    int result = far_host_start(&host->far, &host->keeper, host->plan, log, err);
+    if (result == 0)
+        snprintf(host->address, sizeof host->address, "%s", host->far.address);
+    return result;
+}
+
+static void tell_start(const struct host *host, struct command_log *log)
+{
+    if (host->kind == HOST_KIND_SSH && log->dry)
+        command_log_write(log, host->plan->name,
+                          "copy this program there through ssh %s, into %s, and start a keeper",
+                          host->plan->address, host->far.directory);
+    else if (log->dry)
+        command_log_write(log, host->plan->name, "start a keeper%s, address %s",
+                          host->kind == HOST_KIND_NETNS ? " in a network namespace of its own" : "",
+                          host->address);
+    else if (host->kind == HOST_KIND_SSH)
+        command_log_write(log, host->plan->name, "ssh %s: Linux %s, address %s, directory %s",
+                          host->plan->address, host->far.kernel, host->address,
+                          host->far.directory);
+    else
+        command_log_write(log, host->plan->name, "keeper is process %d, address %s",
+                          host->keeper.pid, host->address);
+}
+
+static int start_hosts(struct host_array *hosts, const struct experiment *experiment, bool isolated,
+                       const struct run_folder *folder, struct command_log *log, struct error *err)
 {
     struct error ignored;
+    if (array_reserve(hosts, experiment->hosts.count) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory");
     for (size_t i = 0; i < experiment->hosts.count; i++) {
-        struct host host = {.plan = &experiment->hosts.items[i],
-                            .kind = isolated ? HOST_KIND_NETNS : HOST_KIND_LOCAL};
-        int result = 0;
-        if (log->dry)
-            host.keeper = (struct keeper){.channel = -1, .isolated = isolated, .dry = true};
-        else
-            result = keeper_start(&host.keeper, isolated, err);
-        if (result == 0 && array_push(hosts, host) < 0) {
-            keeper_end(&host.keeper, &ignored);
-            result = error_set(err, ERROR_FAILED, "out of memory");
-        }
+        const struct experiment_host *plan = &experiment->hosts.items[i];
+        struct host *host = &hosts->items[i];
+        *host = (struct host){.plan = plan, .kind = plan->kind};
+        if (plan->kind == HOST_KIND_NETNS && !isolated)
+            host->kind = HOST_KIND_LOCAL;
+        host->keeper.dry = log->dry;
+        int result =
+            host->kind == HOST_KIND_SSH ? start_far(host, folder, err) : start_here(host, i, err);
         if (result < 0) {
             hosts_end(hosts, log, &ignored);
             return result;
         }
-        struct host *kept = &hosts->items[i];
-        snprintf(kept->address, sizeof kept->address, "%s", "127.0.0.1");
-        if (isolated) {
-            snprintf(kept->address, sizeof kept->address, "10.181.0.%u", (unsigned char)(i + 1));
-            snprintf(kept->netns, sizeof kept->netns, "/proc/%d/ns/net", kept->keeper.pid);
-        }
-        if (isolated && log->dry)
-            snprintf(kept->netns, sizeof kept->netns, "/proc/PID/ns/net");
-        if (log->dry)
-            command_log_write(log, kept->plan->name, "start a keeper%s, address %s",
-                              isolated ? " in a network namespace of its own" : "", kept->address);
-        else
-            command_log_write(log, kept->plan->name, "keeper is process %d, address %s",
-                              kept->keeper.pid, kept->address);
+        hosts->count++;
+        tell_start(host, log);
     }
     return 0;
 }
 
 int hosts_start(struct host_array *hosts, const struct experiment *experiment,
-                struct command_log *log, struct error *degraded, struct error *err)
+                const struct run_folder *folder, struct command_log *log, struct error *degraded,
+                struct error *err)
 {
     struct error ignored;
     bool isolated = experiment->hosts.items[0].kind == HOST_KIND_NETNS;
     *hosts = (struct host_array){0};
     degraded->kind = ERROR_NONE;
-    if (isolated && start_keepers(hosts, experiment, true, log, degraded) < 0)
+    if (isolated && start_hosts(hosts, experiment, true, folder, log, degraded) < 0)
         isolated = false;
     int result = 0;
     if (!isolated)
-        result = start_keepers(hosts, experiment, false, log, err);
+        result = start_hosts(hosts, experiment, false, folder, log, err);
     else
         result = make_network(hosts, log, err);
     if (result < 0)
@@ -167,6 +239,8 @@ int hosts_end(struct host_array *hosts, struct command_log *log, struct error *e
     for (size_t i = hosts->count; i-- > 0;) {
         struct error one;
         int ended = keeper_end(&hosts->items[i].keeper, &one);
+        if (hosts->items[i].kind == HOST_KIND_SSH)
+            far_host_end(&hosts->items[i].far);
         command_log_write(log, hosts->items[i].plan->name, "%s",
                           ended < 0  ? one.text
                           : log->dry ? "undo everything"

@@ -15,6 +15,8 @@
 #include "experiments/command_log.h"
 #include "experiments/experiment.h"
 #include "experiments/keeper.h"
+#include "experiments/remote/far_host.h"
+#include "experiments/run_folder.h"
 
 struct host {
     const struct experiment_host *plan;
@@ -22,17 +24,33 @@ struct host {
     enum host_kind kind; // what it became: a netns host is local where namespaces cannot be made
     char address[16];    // IPv4, as every host of the run reaches it
     char netns[32];      // path of its namespace; empty: the machine's
+    struct far_host far; // of kind ssh
 };
 struct host_array ARRAY_OF(struct host);
 
 // Starts the keepers of all hosts of an experiment and makes their network.
 // Where namespaces cannot be made, all hosts become local and `degraded` says why. On failure
 // nothing is left. The experiment must outlive the hosts. With a log that is dry nothing is done.
+// What ssh says of a host goes into the folder's logs/ssh-<host>.log.
 int hosts_start(struct host_array *hosts, const struct experiment *experiment,
-                struct command_log *log, struct error *degraded, struct error *err);
+                const struct run_folder *folder, struct command_log *log, struct error *degraded,
+                struct error *err);
 
 // Undoes everything on all hosts. The first thing that could not be undone is the error.
 int hosts_end(struct host_array *hosts, struct command_log *log, struct error *err);
+
+// Starts a process there. Of a host behind ssh, what fails only there shows when the process ends.
+int host_start_process(const struct host *host, const char *const *argv,
+                       const struct process_place *place, struct process *process,
+                       struct error *err);
+
+// The path, on that host, of what was built with this program: "taillight", "labserver",
+// "libtaillight-shim.so".
+int host_program(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
+                 struct error *err);
+
+// Whether processes there are root's.
+bool host_is_root(const struct host *host);
 
 // The place of a process on the host, on these cores (kept by reference; NULL: the host's own).
 struct process_place host_place(const struct host *host, const cpu_set_t *cores);

@@ -46,7 +46,7 @@ static char *configuration(const struct nginx_plan *plan)
             "        listen %s:%u;\n"
             "        root .;\n",
             (unsigned long long)plan->workers,
-            geteuid() == 0 ? "user root;\n" : "", // else its workers may not read it
+            plan->as_root ? "user root;\n" : "", // else its workers may not read it
             plan->address, plan->port);
     for (uint64_t i = 0; i < plan->rules; i++)
         fprintf(out, "        rewrite ^/moved-%llu/(.*)$ /page last;\n", (unsigned long long)i);

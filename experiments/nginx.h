@@ -6,6 +6,8 @@
 #ifndef EXPERIMENTS_NGINX_H
 #define EXPERIMENTS_NGINX_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "experiments/run_folder.h"
 
@@ -15,6 +17,7 @@ struct nginx_plan {
     uint64_t workers;
     uint64_t page_bytes;
     uint64_t rules; // rewrite rules that each request is tried against, and none of which it meets
+    bool as_root;   // its processes are root's
 };
 
 // Where it is: on PATH, or where only root's PATH leads.

@@ -46,12 +46,17 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
                       const char *log_path, struct process *process, struct error *err)
 {
     char described[2000];
-    struct process_place place = host_place(host, &run_load_host(run)->plan->cores);
+    struct process_place place = {.netns = NULL};
+    if (host && host->kind == HOST_KIND_SSH && host != run_load_host(run))
+        place = host_place(host, &host->far.helpers);
+    else if (host)
+        place = host_place(host, &run_load_host(run)->plan->cores);
     place.log_path = log_path;
     place.pipe_input = input;
     place.pipe_output = true;
-    int result = process_start(process, argv, &place, err);
-    command_log_write(&run->log, host->plan->name, "%s%s",
+    int result = host ? host_start_process(host, argv, &place, process, err)
+                      : process_start(process, argv, &place, err);
+    command_log_write(&run->log, host ? host->plan->name : "run", "%s%s",
                       process_describe(argv, described, sizeof described),
                       result < 0 ? ": failed" : "");
     return result;
@@ -74,24 +79,29 @@ static int check_server_program(const struct experiment_server *server, struct e
     return 0;
 }
 
+static bool is_far(const struct experiment *experiment, size_t host)
+{
+    return experiment->hosts.items[host].kind == HOST_KIND_SSH;
+}
+
 static int check_programs(const struct experiment *experiment, struct error *err)
 {
     int result = 0;
-    for (size_t i = 0; i < experiment->hosts.count; i++)
-        if (experiment->hosts.items[i].kind == HOST_KIND_SSH)
-            return error_set(err, ERROR_INPUT, "host `%s`: runs over ssh are not in this version",
-                             experiment->hosts.items[i].name);
+    // What a host behind ssh lacks shows when it is to be started there.
     if (experiment->hosts.items[0].kind == HOST_KIND_NETNS && !program_exists("ip"))
         return error_set(err, ERROR_FAILED,
                          "there is no command `ip`; install it: apt-get install "
                          "iproute2");
     for (size_t i = 0; i < experiment->servers.count && result == 0; i++)
-        result = check_server_program(&experiment->servers.items[i], err);
+        if (!is_far(experiment, experiment->servers.items[i].host))
+            result = check_server_program(&experiment->servers.items[i], err);
     if (result < 0)
         return result;
     for (size_t i = 0; i < experiment->neighbours.count; i++) {
         const struct experiment_neighbour *neighbour = &experiment->neighbours.items[i];
         bool nginx = neighbour->kind == NEIGHBOUR_KIND_NGINX;
+        if (is_far(experiment, neighbour->host))
+            continue;
         if (nginx && !program_exists(nginx_program()))
             return error_set(err, ERROR_FAILED,
                              "there is no command `nginx` for the neighbour `%s`; install it: "
@@ -117,6 +127,7 @@ static int write_experiment(struct run *run, struct error *err)
             json_object_get(json_object_get(document, "hosts"), run->hosts.items[i].plan->name);
         json_object_set_new(host, "kind", json_string(host_kind_name(run->hosts.items[i].kind)));
         json_object_set_new(host, "address", json_string(run->hosts.items[i].address));
+        run_tell_host(&run->hosts.items[i], host);
     }
     int result = run_folder_write_json(&run->outcome->folder, "experiment.json", document, err);
     json_decref(document);
@@ -125,16 +136,19 @@ static int write_experiment(struct run *run, struct error *err)
 
 // --- phases, in their order ----------------------------------------------------------------------
 
-// facts.json: what this machine is and can measure.
+// facts.json: what the server's machine is and can measure.
 static int look_around(struct run *run, struct error *err)
 {
-    progress_phase(run->progress, "looking at what this machine can measure");
-    json_t *facts = doctor_facts_json();
+    bool far = run_server_host(run)->kind == HOST_KIND_SSH;
+    progress_phase(run->progress, "looking at what %s machine can measure",
+                   far ? "the server's" : "this");
+    err->kind = ERROR_NONE;
+    json_t *facts = far ? run_far_facts(run, run_server_host(run), err) : doctor_facts_json();
     if (!facts)
-        return error_set(err, ERROR_FAILED, "out of memory");
+        return err->kind ? -(int)err->kind : error_set(err, ERROR_FAILED, "out of memory");
     int result = run_folder_write_json(&run->outcome->folder, "facts.json", facts, err);
     json_decref(facts);
-    return result;
+    return result == 0 ? run_look_at_others(run, err) : result;
 }
 
 static int start_hosts(struct run *run, struct error *err)
@@ -142,10 +156,13 @@ static int start_hosts(struct run *run, struct error *err)
     struct error degraded;
     progress_phase(run->progress, "making %zu host%s", run->experiment->hosts.count,
                    run->experiment->hosts.count == 1 ? "" : "s");
-    int result = hosts_start(&run->hosts, run->experiment, &run->log, &degraded, err);
+    int result =
+        hosts_start(&run->hosts, run->experiment, &run->outcome->folder, &run->log, &degraded, err);
     if (result == 0 && degraded.kind != ERROR_NONE)
         run_warn(run, "%s; hosts are this machine instead, over 127.0.0.1, and share its network",
                  degraded.text);
+    if (result == 0)
+        run_watch_links(run);
     return result;
 }
 
@@ -173,7 +190,7 @@ static int make_shim_directory(struct run *run, struct error *err)
         wanted |= run->experiment->servers.items[i].shim;
     if (!wanted)
         return 0;
-    int result = program_path_shim(run->shim, sizeof run->shim, err);
+    int result = host_program(run_server_host(run), "libtaillight-shim.so", run->shim, err);
     if (result < 0)
         return result;
     snprintf(run->shim_dir, sizeof run->shim_dir, "/dev/shm/taillight-%d-%llx", getpid(),
@@ -211,11 +228,12 @@ json_t *run_first_line(const struct text_buffer *output)
     return end ? json_loadb(output->items, (size_t)(end - output->items), 0, NULL) : NULL;
 }
 
-static int wait_armed(struct run *run, struct error *err)
+int run_wait_ready(struct run *run, struct process *capture, const char *what, const char *log_path,
+                   struct error *err)
 {
     struct text_buffer output = {0};
     int status = 0;
-    int result = supervisor_wait(&run->supervisor, &run->capture, &output, true,
+    int result = supervisor_wait(&run->supervisor, capture, &output, true,
                                  supervisor_now_ns() + ARM_TIMEOUT_S * SECOND_NS, &status, err);
     json_t *line = run_first_line(&output);
     if (result >= 0 && json_is_true(json_object_get(line, "ready"))) {
@@ -224,14 +242,14 @@ static int wait_armed(struct run *run, struct error *err)
         json_array_foreach(json_object_get(line, "warnings"), i, text)
             run_warn(run, "capture: %s", json_string_value(text));
         result = 0;
-    } else if (result > 0 && !run->capture.pid) {
-        result = supervisor_end_error(err, "the capture", status, run->capture_log);
+    } else if (result > 0 && !capture->pid) {
+        result = supervisor_end_error(err, what, status, log_path);
         if (run->experiment->capture_optional)
             err->kind = ERROR_INCONCLUSIVE;
         result = -(int)err->kind;
     } else if (result >= 0) {
-        result = error_set(err, ERROR_FAILED, "the capture is not ready after %d s; see %s",
-                           ARM_TIMEOUT_S, run->capture_log);
+        result = error_set(err, ERROR_FAILED, "%s is not ready after %d s; see %s", what,
+                           ARM_TIMEOUT_S, log_path);
     }
     json_decref(line);
     array_free(&output);
@@ -255,30 +273,32 @@ static uint64_t buffer_bytes(struct run *run)
 
 static int start_capture(struct run *run, struct error *err)
 {
-    char out[LOG_PATH_BYTES], ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256],
+    struct host *host = run_server_host(run);
+    char program[RUN_PATH_BYTES], ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256],
         buffer[32];
     const char *argv[24];
     size_t n = 0;
     progress_phase(run->progress, "arming the capture");
-    run_folder_path(&run->outcome->folder, "server", out);
     run_folder_path(&run->outcome->folder, "logs/capture.log", run->capture_log);
     for (size_t i = 0, used = 0; i < run->experiment->servers.count; i++)
         used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%u", i ? "," : "",
                                  run->experiment->servers.items[i].port);
-    const char *const fixed[] = {
-        run->self,
-        "capture",
-        "--out",
-        out,
-        "--port",
-        ports,
-        "--cores",
-        units_format_cores(&run_server_host(run)->plan->cores, cores, sizeof cores),
-        "--helper-cores",
-        units_format_cores(&run_load_host(run)->plan->cores, helpers, sizeof helpers),
-        "--backend",
-        capture_backend_name(run->experiment->backend),
-        "--quiet"};
+    const char *const fixed[] = {program,
+                                 "capture",
+                                 "--out",
+                                 run->server_dir,
+                                 "--port",
+                                 ports,
+                                 "--cores",
+                                 units_format_cores(&host->plan->cores, cores, sizeof cores),
+                                 "--helper-cores",
+                                 units_format_cores(host->kind == HOST_KIND_SSH
+                                                        ? &host->far.helpers
+                                                        : &run_load_host(run)->plan->cores,
+                                                    helpers, sizeof helpers),
+                                 "--backend",
+                                 capture_backend_name(run->experiment->backend),
+                                 "--quiet"};
     for (; n < sizeof fixed / sizeof *fixed; n++)
         argv[n] = fixed[n];
     if (run->shim_dir[0]) {
@@ -289,10 +309,11 @@ static int start_capture(struct run *run, struct error *err)
     argv[n++] = "--buffer";
     argv[n++] = buffer;
     argv[n] = NULL;
-    int result = run_start_command(run, run_server_host(run), argv, true, run->capture_log,
-                                   &run->capture, err);
+    int result = host_program(host, "taillight", program, err);
+    if (result == 0)
+        result = run_start_command(run, host, argv, true, run->capture_log, &run->capture, err);
     if (result == 0 && !run->log.dry)
-        result = wait_armed(run, err);
+        result = run_wait_ready(run, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)
         return result;
     run->capturing = true;
@@ -323,9 +344,9 @@ static int stop_capture(struct run *run, struct error *err)
 static int run_phases(struct run *run, struct error *err)
 {
     int (*const phases[])(struct run *, struct error *) = {
-        look_around,          start_hosts, tune,          write_experiment, start_servers,
-        run_start_neighbours, run_prepare, start_capture, run_load,         stop_capture,
-        write_experiment};
+        start_hosts,   look_around,          tune,         write_experiment, run_choose_directories,
+        start_servers, run_start_neighbours, run_prepare,  start_capture,    run_start_clock,
+        run_load,      run_stop_clock,       stop_capture, run_fetch,        write_experiment};
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         int result = phases[i](run, err);
         if (result < 0)
@@ -339,9 +360,11 @@ static int tear_down(struct run *run, struct error *err)
 {
     run_end_neighbours(run);
     process_stop(&run->load, STOP_GRACE_MS);
+    process_stop(&run->clock, STOP_GRACE_MS);
     process_stop(&run->capture, STOP_GRACE_MS);
     for (size_t i = run->experiment->servers.count; i-- > 0;)
         server_stop(&run->servers[i], &run->supervisor);
+    run_unwatch_links(run);
     return hosts_end(&run->hosts, &run->log, err);
 }
 
@@ -350,8 +373,8 @@ static int run_dry(struct run *run, FILE *out, struct error *err)
 {
     struct error ignored;
     int (*const phases[])(struct run *, struct error *) = {
-        start_hosts, tune,          start_servers, run_start_neighbours,
-        run_prepare, start_capture, run_load};
+        start_hosts, tune,          run_choose_directories, start_servers, run_start_neighbours,
+        run_prepare, start_capture, run_start_clock,        run_load};
     run->log = (struct command_log){.file = out, .dry = true};
     int result = 0;
     for (size_t i = 0; i < sizeof phases / sizeof *phases && result == 0; i++)
@@ -399,12 +422,10 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     run->outcome = outcome;
     run->progress = settings->progress;
     run->supervisor.signals = -1;
-    run->capture = run->load = (struct process){.input = -1, .output = -1};
+    run->capture = run->load = run->clock = (struct process){.input = -1, .output = -1};
     for (size_t i = 0; i < EXPERIMENT_SERVERS_MAX; i++)
         run->servers[i].process = run->load;
     int result = run_make_neighbours(run, err);
-    if (result == 0)
-        result = program_path_self(run->self, sizeof run->self, err);
     if (result == 0)
         result = check_programs(experiment, err);
     if (result == 0 && settings->dry) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/units.h"
+#include "experiments/program_path.h"
 #include "experiments/run_state.h"
 
 enum {
@@ -21,13 +22,14 @@ struct load_words {
     char interval[32], confidence[40];
 };
 
-static void fill_load_words(struct run *run, struct load_words *words)
+// directory: where the workload is, and the samples go.
+static void fill_load_words(struct run *run, const char *directory, struct load_words *words)
 {
     const struct experiment_load *load = &run->experiment->load;
     snprintf(words->server, sizeof words->server, "%s:%u", run_server_host(run)->address,
              run->experiment->servers.items[load->to].port);
-    run_folder_path(&run->outcome->folder, "client/workload.yaml", words->workload);
-    run_folder_path(&run->outcome->folder, "client", words->samples);
+    snprintf(words->samples, sizeof words->samples, "%s", directory);
+    snprintf(words->workload, sizeof words->workload, "%.4200s/workload.yaml", directory);
     snprintf(words->rate, sizeof words->rate, "%.17g", load->rate);
     snprintf(words->connections, sizeof words->connections, "%llu",
              (unsigned long long)load->connections);
@@ -46,14 +48,17 @@ int run_prepare(struct run *run, struct error *err)
     int status;
     struct load_words words;
     struct process process;
-    fill_load_words(run, &words);
-    const char *const argv[] = {run->self,    "load",         "--prepare", "--server", words.server,
+    fill_load_words(run, run->client_dir, &words);
+    char program[RUN_PATH_BYTES];
+    const char *const argv[] = {program,      "load",         "--prepare", "--server", words.server,
                                 "--workload", words.workload, "--quiet",   NULL};
     progress_phase(run->progress, "loading and verifying %llu keys",
                    (unsigned long long)run->experiment->workload.key_count);
     char path[LOG_PATH_BYTES];
     run_folder_path(&run->outcome->folder, "logs/prepare.log", path);
-    int result = run_start_command(run, run_load_host(run), argv, false, path, &process, err);
+    int result = host_program(run_load_host(run), "taillight", program, err);
+    if (result == 0)
+        result = run_start_command(run, run_load_host(run), argv, false, path, &process, err);
     if (result < 0 || run->log.dry)
         return result;
     result = supervisor_wait(&run->supervisor, &process, NULL, false,
@@ -79,10 +84,14 @@ static void agent_word(struct run *run, const struct experiment_agent *agent, ch
     units_format_cores(&spec->cores, cores, sizeof cores);
     for (char *comma = cores; (comma = strchr(comma, ','));)
         *comma = '+';
+    bool far = host->kind == HOST_KIND_SSH;
     snprintf(word, word_bytes, "%s,name=%s,rate=%.17g,connections=%llu,threads=%llu,cores=%s%s%s",
              agent_kind_name(spec->kind), spec->name, spec->rate,
              (unsigned long long)spec->connections, (unsigned long long)spec->threads, cores,
-             host->netns[0] ? ",netns=" : "", host->netns);
+             far              ? ",link="
+             : host->netns[0] ? ",netns="
+                              : "",
+             far ? host->far.link_file : host->netns);
 }
 
 static void add_length(const struct load_words *words, const char *percentile, const char **argv,
@@ -101,12 +110,13 @@ static void add_length(const struct load_words *words, const char *percentile, c
 static int start_load(struct run *run, struct error *err)
 {
     const struct experiment_agent_array *agents = &run->experiment->load.agents;
-    char agent_words[AGENTS_MAX][512];
+    char agent_words[AGENTS_MAX][1024];
     const char *argv[40 + 2 * AGENTS_MAX];
     size_t n = 0;
     struct load_words words;
-    fill_load_words(run, &words);
-    const char *const fixed[] = {run->self,       "load",
+    fill_load_words(run, run->load_dir, &words);
+    char program[RUN_PATH_BYTES];
+    const char *const fixed[] = {program,         "load",
                                  "--server",      words.server,
                                  "--workload",    words.workload,
                                  "--rate",        words.rate,
@@ -128,7 +138,11 @@ static int start_load(struct run *run, struct error *err)
     }
     argv[n] = NULL;
     run_folder_path(&run->outcome->folder, "logs/load.log", run->load_log);
-    return run_start_command(run, run_load_host(run), argv, false, run->load_log, &run->load, err);
+    int result = run->load_here ? program_path_self(program, sizeof program, err)
+                                : host_program(run_load_host(run), "taillight", program, err);
+    return result == 0 ? run_start_command(run, run->load_here ? NULL : run_load_host(run), argv,
+                                           false, run->load_log, &run->load, err)
+                       : result;
 }
 
 static int load_end_error(struct run *run, int status, struct error *err)
@@ -146,8 +160,9 @@ static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *beg
     if (result < 0)
         return result;
     json_t *line = run_first_line(output), *begin = json_object_get(line, "begin_ns");
-    if (json_is_integer(begin))
-        *begin_ns = (uint64_t)json_integer_value(begin);
+    if (json_is_integer(begin)) // by the clock of its host
+        *begin_ns = (uint64_t)(json_integer_value(begin) -
+                               (run->load_here ? 0 : run_load_host(run)->far.clock_offset_ns));
     else if (!run->load.pid)
         result = load_end_error(run, status, err);
     else

@@ -78,7 +78,7 @@ static int start_program(struct run *run, struct neighbour *neighbour, struct er
     place.log_path = neighbour->log_path;
     place.discard_output = true;
     place.nice = plan->nice;
-    int result = process_start(&neighbour->process, plan->command.items, &place, err);
+    int result = host_start_process(host, plan->command.items, &place, &neighbour->process, err);
     command_log_write(&run->log, host->plan->name, "%s%s",
                       process_describe(plan->command.items, described, sizeof described),
                       result < 0 ? ": failed" : "");
@@ -97,14 +97,17 @@ static int start_load(struct run *run, struct neighbour *neighbour, struct error
     snprintf(connections, sizeof connections, "%llu", (unsigned long long)plan->load.connections);
     snprintf(depth, sizeof depth, "%llu", (unsigned long long)plan->load.depth);
     snprintf(duration, sizeof duration, "%lluns", (unsigned long long)(stop_ns - plan->start_ns));
+    char program[RUN_PATH_BYTES];
     const char *const argv[] = {
-        run->self,       "load",      "--server", server,   "--protocol", "http",   "--rate", rate,
+        program,         "load",      "--server", server,   "--protocol", "http",   "--rate", rate,
         "--connections", connections, "--depth",  depth,    "--duration", duration, "--seed", "1",
         "--stamps",      "user",      "--sleep",  "--json", "--quiet",    NULL};
     file_of(run, neighbour, "logs/neighbour-%s-load.log", neighbour->log_path);
     place.log_path = neighbour->log_path;
     place.pipe_output = true; // a few kB, which the pipe holds until it has ended
-    int result = process_start(&neighbour->process, argv, &place, err);
+    int result = host_program(from, "taillight", program, err);
+    if (result == 0)
+        result = host_start_process(from, argv, &place, &neighbour->process, err);
     command_log_write(&run->log, from->plan->name, "%s%s",
                       process_describe(argv, described, sizeof described),
                       result < 0 ? ": failed" : "");

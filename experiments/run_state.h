@@ -41,9 +41,12 @@ struct run {
     char capture_log[LOG_PATH_BYTES];
     struct process load;
     char load_log[LOG_PATH_BYTES];
+    struct process clock; // records the load host's clock, where the server's is not the same
+    // Where they write, on their hosts. The load's agents may be elsewhere than their controller.
+    char server_dir[LOG_PATH_BYTES], client_dir[LOG_PATH_BYTES], load_dir[LOG_PATH_BYTES];
+    bool load_here; // agents behind ssh are led from here, whatever the load's host
     struct neighbour *neighbours;
     json_t *neighbour_loads; // what came of them: experiment.json
-    char self[RUN_PATH_BYTES];
     char shim[RUN_PATH_BYTES];
     char shim_dir[128]; // empty: no shim
     bool capturing;
@@ -57,12 +60,31 @@ struct host *run_load_host(struct run *run);
 void run_warn(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Starts a taillight command on a host, away from the server's cores, its stdout in a pipe. input:
-// its stdin, too.
+// its stdin, too. argv[0] is host_program's. host NULL: here, in nobody's place.
 int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,
                       const char *log_path, struct process *process, struct error *err);
 
 // The first line of what a child has printed, as JSON; NULL: not one. The caller owns it.
 json_t *run_first_line(const struct text_buffer *output);
+
+// Waits for a capture to say that it is ready; its warnings become the run's.
+int run_wait_ready(struct run *run, struct process *capture, const char *what, const char *log_path,
+                   struct error *err);
+
+// Of hosts behind ssh (experiments/run_far.c). Their links end the run when they break.
+void run_watch_links(struct run *run);
+void run_unwatch_links(struct run *run);
+// What `taillight doctor` says there; of all but the server's host, into facts-<host>.json; what
+// experiment.json says of it.
+json_t *run_far_facts(struct run *run, struct host *host, struct error *err);
+int run_look_at_others(struct run *run, struct error *err);
+void run_tell_host(const struct host *host, json_t *document);
+// Where capture and load write; what they wrote there, fetched into the run's folder.
+int run_choose_directories(struct run *run, struct error *err);
+int run_fetch(struct run *run, struct error *err);
+// client/clock.tlog, where client and server may have different clocks.
+int run_start_clock(struct run *run, struct error *err);
+int run_stop_clock(struct run *run, struct error *err);
 
 // Loads the dataset and verifies it.
 int run_prepare(struct run *run, struct error *err);

@@ -42,7 +42,33 @@ static int check_port_free(const struct experiment_server *plan, struct host *ho
                      plan->port, plan->name, host->address, plan->port);
 }
 
-static int configure(const struct experiment_server *plan, const struct host *host,
+// Sends a folder to a host behind ssh; `path` becomes where it is there.
+static int send_folder(struct host *host, const char *name, char path[RUN_PATH_BYTES + 128],
+                       struct error *err)
+{
+    char here[RUN_PATH_BYTES + 128];
+    struct process process;
+    int status = 0;
+    const struct process_place place = {.log_path = host->far.log_path};
+    memcpy(here, path, sizeof here);
+    snprintf(path, RUN_PATH_BYTES, "%s/%s", host->far.directory, name);
+    int result = keeper_make_directory(&host->keeper, path, err);
+    if (host->keeper.dry)
+        return 0;
+    if (result == 0)
+        result = far_host_send(&host->far, here, path, &place, &process, err);
+    if (result < 0)
+        return result;
+    result = process_wait(&process, READY_TIMEOUT_MS, &status, err);
+    process_stop(&process, 0);
+    if (result > 0 && status == 0)
+        return 0;
+    return result < 0
+               ? result
+               : supervisor_end_error(err, "sending a configuration", status, host->far.log_path);
+}
+
+static int configure(const struct experiment_server *plan, struct host *host,
                      const struct run_folder *folder, char path[RUN_PATH_BYTES + 128],
                      struct error *err)
 {
@@ -51,12 +77,14 @@ static int configure(const struct experiment_server *plan, const struct host *ho
                                      .port = plan->port,
                                      .workers = plan->threads,
                                      .page_bytes = plan->page_bytes,
-                                     .rules = plan->rules};
+                                     .rules = plan->rules,
+                                     .as_root = host_is_root(host)};
     snprintf(name, sizeof name, "nginx-%s", plan->name);
     run_folder_path(folder, name, path);
-    return plan->kind == SERVER_KIND_NGINX && !host->keeper.dry
-               ? nginx_configure(folder, name, &nginx, err)
-               : 0;
+    if (plan->kind != SERVER_KIND_NGINX)
+        return 0;
+    int result = host->keeper.dry ? 0 : nginx_configure(folder, name, &nginx, err);
+    return result == 0 && host->kind == HOST_KIND_SSH ? send_folder(host, name, path, err) : result;
 }
 
 static int start_process(struct server *server, struct host *host, const char *shim_path,
@@ -65,7 +93,7 @@ static int start_process(struct server *server, struct host *host, const char *s
 {
     char preload[4300], directory[4300], described[1000], files[RUN_PATH_BYTES + 128];
     struct command_line line;
-    const char *already = getenv("LD_PRELOAD");
+    const char *already = host->kind == HOST_KIND_SSH ? NULL : getenv("LD_PRELOAD");
     const char *const environment[] = {preload, directory, NULL};
     struct process_place place = host_place(host, &server->plan->cores);
     place.log_path = server->log_path;
@@ -80,9 +108,9 @@ static int start_process(struct server *server, struct host *host, const char *s
     int result = configure(server->plan, host, folder, files, err);
     if (result < 0)
         return result;
-    result = server_command_make(&line, server->plan, host->address, files, err);
+    result = server_command_make(&line, server->plan, host, files, err);
     if (result == 0)
-        result = process_start(&server->process, line.words.items, &place, err);
+        result = host_start_process(host, line.words.items, &place, &server->process, err);
     if (line.words.count)
         command_log_write(log, server->plan->name, "%s%s%s%s%s%s", shim_path ? directory : "",
                           shim_path ? " " : "", shim_path ? preload : "", shim_path ? " " : "",

@@ -4,10 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
 #include "experiments/nginx.h"
-#include "experiments/program_path.h"
 
 static int add(struct command_line *line, const char *word)
 {
@@ -66,12 +63,12 @@ static int add_options(struct command_line *line, const struct experiment_server
 }
 
 static int memcached_line(struct command_line *line, const struct experiment_server *plan,
-                          const char *address)
+                          const struct host *host)
 {
     int failed = add(line, "memcached");
-    if (geteuid() == 0) // it refuses to be root without being told whom to become
+    if (host_is_root(host)) // it refuses to be root without being told whom to become
         failed |= add(line, "-u") | add(line, "root");
-    failed |= add(line, "-l") | add(line, address);
+    failed |= add(line, "-l") | add(line, host->address);
     failed |= add_number(line, "-p", plan->port) | add_number(line, "-U", 0);
     failed |= add_number(line, "-t", plan->threads);
     failed |= add_number(line, "-m", plan->memory_bytes >> 20);
@@ -80,11 +77,11 @@ static int memcached_line(struct command_line *line, const struct experiment_ser
 
 // Nothing is written to disk, and everybody on the run's own network may connect.
 static int redis_line(struct command_line *line, const struct experiment_server *plan,
-                      const char *address)
+                      const struct host *host)
 {
     static const char *const fixed[] = {"--save",           "",   "--appendonly", "no",
                                         "--protected-mode", "no", "--daemonize",  "no"};
-    int failed = add(line, "redis-server") | add(line, "--bind") | add(line, address);
+    int failed = add(line, "redis-server") | add(line, "--bind") | add(line, host->address);
     failed |= add_number(line, "--port", plan->port);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         failed |= add(line, fixed[i]);
@@ -94,10 +91,10 @@ static int redis_line(struct command_line *line, const struct experiment_server 
 }
 
 static int labserver_line(struct command_line *line, const struct experiment_server *plan,
-                          struct error *err)
+                          const struct host *host, struct error *err)
 {
-    char path[4096], *copy;
-    int result = program_path_beside("labserver", path, sizeof path, err);
+    char path[RUN_PATH_BYTES], *copy;
+    int result = host_program(host, "labserver", path, err);
     if (result < 0)
         return result;
     copy = strdup(path);
@@ -110,20 +107,20 @@ static int labserver_line(struct command_line *line, const struct experiment_ser
 }
 
 int server_command_make(struct command_line *line, const struct experiment_server *plan,
-                        const char *address, const char *folder, struct error *err)
+                        const struct host *host, const char *folder, struct error *err)
 {
     int failed = 0;
     *line = (struct command_line){.made.count = 0};
     *err = (struct error){.kind = ERROR_NONE};
     switch (plan->kind) {
     case SERVER_KIND_MEMCACHED:
-        failed = memcached_line(line, plan, address);
+        failed = memcached_line(line, plan, host);
         break;
     case SERVER_KIND_REDIS:
-        failed = redis_line(line, plan, address);
+        failed = redis_line(line, plan, host);
         break;
     case SERVER_KIND_LABSERVER:
-        failed = labserver_line(line, plan, err);
+        failed = labserver_line(line, plan, host, err);
         break;
     case SERVER_KIND_NGINX:
         for (const char *const *word = (const char *[])NGINX_COMMAND(folder); *word; word++)
@@ -132,7 +129,7 @@ int server_command_make(struct command_line *line, const struct experiment_serve
         break;
     case SERVER_KIND_COMMAND:
         for (size_t i = 0; i + 1 < plan->command.count; i++)
-            failed |= add_filled(line, plan->command.items[i], address, plan->port);
+            failed |= add_filled(line, plan->command.items[i], host->address, plan->port);
         failed |= array_push(&line->words, NULL);
         break;
     }

@@ -5,6 +5,7 @@
 #define EXPERIMENTS_SERVER_COMMAND_H
 
 #include "experiments/experiment.h"
+#include "experiments/host.h"
 
 // The words of a command line, and the memory of those that had to be made.
 struct command_line {
@@ -15,10 +16,10 @@ struct command_line {
     } made;
 };
 
-// The words of it, NULL-terminated, for a host of that address. The caller frees, also on failure.
-// `folder`: of its configuration, if its kind has one (experiments/nginx.h).
+// The words of it, NULL-terminated, for that host. The caller frees, also on failure.
+// `folder`: of its configuration there, if its kind has one (experiments/nginx.h).
 int server_command_make(struct command_line *line, const struct experiment_server *plan,
-                        const char *address, const char *folder, struct error *err);
+                        const struct host *host, const char *folder, struct error *err);
 void server_command_free(struct command_line *line);
 
 // The program that a kind is started with, which is also its Debian package's name. NULL: it is the

@@ -23,7 +23,7 @@ struct watched {
     const char *log_path; // its last words
 };
 
-enum { MOST_WATCHED = 80 }; // 64 neighbours, and the run's own
+enum { MOST_WATCHED = 160 }; // 64 neighbours, 64 links, and the run's own
 
 struct supervisor {
     int signals; // signalfd

@@ -247,7 +247,7 @@ static inline void bench_lab_open(struct bench_lab *lab, const char *congestion_
     lab->plan.hosts.count = BENCH_SIDES;
     lab->plan.settings.items = lab->settings;
     lab->plan.settings.count = BENCH_SIDES;
-    if (hosts_start(&lab->hosts, &lab->plan, &no_log, &degraded, &err) < 0)
+    if (hosts_start(&lab->hosts, &lab->plan, NULL, &no_log, &degraded, &err) < 0)
         exit(error_report(&err));
     if (!lab->hosts.items[0].netns[0]) {
         printf("no network namespaces here: %s\n", degraded.text);

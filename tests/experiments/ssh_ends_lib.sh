@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+#
+# Ways in which a run with its server behind ssh can break in the middle, and what must then hold:
+# it ends within 10 s and says why, the host is as it was, and nothing of ours is left on it.
+# Sourced by test_ssh_ends.sh and test_long_ssh_ends.sh, after run_lib.sh and ssh_lib.sh.
+setting=/proc/sys/net/ipv4/tcp_autocorking
+far_dir="$work/server-files"
+
+# A run in the background: $pid, $run; its load has begun, its tuning is done.
+ssh_start_run() { # NAME DURATION
+    run="$work/$1"
+    rm -rf "$run"
+    cat >"$work/$1.yaml" <<EOF
+name: $1
+hosts:
+  client: {kind: local, cores: [1]}
+  server: {kind: ssh, address: server, cores: [0], ssh_config: $ssh_config, directory: $far_dir}
+servers: {cache: {kind: memcached, threads: 1, port: 21498}}
+tuning: {server: [{sysctl: {net.ipv4.tcp_autocorking: 0}}]}
+neighbours: {idler: {command: [sh, -c, "sleep 100 & sleep 100"]}}
+workload: {keys: {count: 500}, values: {size: {fixed: 200}}}
+load: {rate: 2k, duration: $2, connections: 8, depth: 64, timeout: 1s}
+EOF
+    ip netns exec "ssh$$-here" "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
+    pid=$!
+    wait_for "$work/$1.err" 'loading [0-9]' 60 || fail "$1: the load does not begin"
+    wait_for "$run/commands.log" 'idler\|sleep 100' 10 || fail "$1: no neighbour in commands.log"
+    [ "$(far server cat $setting)" = 0 ] || fail "$1: the far host is not tuned"
+    [ -n "$(inside server find "$far_dir" -name taillight)" ] || fail "$1: nothing was copied"
+    programs=$(far_programs)
+}
+
+# BPF programs that processes of the far host hold, by their numbers.
+far_programs() {
+    local pids
+    pids=$(ip netns pids "ssh$$-server" | jq -sc .)
+    bpftool -j prog show 2>/dev/null |
+        jq -r --argjson ours "$pids" '.[] | select(any(.pids[]?.pid; IN($ours[]))) | .id'
+}
+
+ssh_ended() { # NAME EXIT PATTERN BROKEN-AT
+    local status left tries=400
+    while kill -0 $pid 2>/dev/null; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "$1: does not end"
+        sleep 0.05
+    done
+    wait $pid 2>/dev/null
+    status=$?
+    [ $status -eq "$2" ] || fail "$1: exit $status instead of $2"
+    [ -z "$3" ] || grep -Eq "$3" "$work/$1.err" || fail "$1: does not say \"$3\""
+    check_not_whole "$run"
+    ssh_nothing_left server 10
+    [ "$(far server cat $setting)" = 1 ] || fail "$1: the far host is still tuned"
+    for left in $programs; do
+        bpftool prog show id "$left" >/dev/null 2>&1 && fail "$1: BPF program $left is left"
+    done
+    left=$(($(date +%s) - $4))
+    [ $left -le 11 ] || fail "$1: took $left s"
+    echo "$1: $left s, $(tail -n 1 "$work/$1.err" | cut -c1-200)"
+}
+
+far_kill() { # PATTERN: SIGKILLs the far host's processes whose command line matches
+    local one found=
+    for one in $(ip netns pids "ssh$$-server"); do
+        if { tr '\0' ' ' <"/proc/$one/cmdline"; } 2>/dev/null | grep -Eq -- "$1"; then
+            kill -9 "$one" && found=yes
+        fi
+    done
+    [ -n "$found" ] || fail "no process of the far host matches $1"
+}
+
+break_sshd() { # the listener, too
+    local since
+    ssh_start_run sshd 30s
+    since=$(date +%s)
+    far_kill '^sshd: '
+    ssh_serve server
+    ssh_ended sshd 1 'the link to host server.*broke' "$since"
+}
+break_agent() {
+    ssh_start_run agent 30s
+    far_kill 'taillight agent --start'
+    ssh_ended agent 1 'the link to host server.*broke' "$(date +%s)"
+}
+break_server() {
+    ssh_start_run server 30s
+    far_kill '^memcached'
+    ssh_ended server 1 'the server `cache` was killed by signal 9' "$(date +%s)"
+}
+break_controller() {
+    ssh_start_run controller 30s
+    kill -9 $pid
+    ssh_ended controller 137 '' "$(date +%s)"
+}
+break_link() {
+    local since tries=100
+    ssh_start_run link 30s
+    since=$(date +%s)
+    near ip link set to-server down
+    ssh_ended link 1 'the link to host server.*is down: nothing has come over it for 5 s' "$since"
+    near ip link set to-server up
+    until near bash -c '</dev/tcp/10.246.0.2/22' 2>/dev/null; do # the bridge takes a moment
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "link: it does not come up again"
+        sleep 0.1
+    done
+}
+break_disk() {
+    inside server mount -t tmpfs -o size=80m tmpfs "$far_dir" || skip "no tmpfs can be mounted here"
+    ssh_start_run disk 2s
+    inside server sh -c "cat /dev/zero >'$far_dir/filler'" 2>/dev/null
+    wait_for "$work/disk.err" 'writing what was captured' 30 || fail "disk: the load does not end"
+    ssh_ended disk 1 'No space left on device' "$(date +%s)"
+    [ "$(inside server ls "$far_dir")" = filler ] || fail "disk: left behind $(inside server ls "$far_dir")"
+    inside server umount "$far_dir"
+}
+
+# As a power cut leaves it: nobody undid anything. The journal does.
+break_keeper() {
+    local status one
+    ssh_start_run keeper 30s
+    for one in $(ip netns pids "ssh$$-server"); do # the keeper first: it would undo
+        [ "$(cat "/proc/$one/comm" 2>/dev/null)" != taillight-keep ] || kill -9 "$one"
+    done
+    far_kill 'taillight agent'
+    wait $pid 2>/dev/null
+    status=$?
+    [ $status -eq 1 ] || fail "keeper: exit $status instead of 1"
+    [ "$(far server cat $setting)" = 0 ] || fail "keeper: somebody has restored the setting"
+    near "$taillight" doctor server --restore --json --ssh-config "$ssh_config" --directory "$far_dir" \
+        >"$work/restored.json" 2>"$work/restore.err" || fail "keeper: doctor --restore: exit $?"
+    jq -e '.journals == 1 and .settings == 1 and .directories >= 2 and .live == 1 and .failed == 0' \
+        "$work/restored.json" >/dev/null || fail "keeper: restored $(jq -c . "$work/restored.json")"
+    ssh_nothing_left server 10
+    [ "$(far server cat $setting)" = 1 ] || fail "keeper: the far host is still tuned"
+    echo "keeper: restored $(jq -c . "$work/restored.json")"
+}

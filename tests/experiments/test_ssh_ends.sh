@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# However a run over ssh ends, it says why and leaves nothing on the other host: here the run itself,
+# killed with SIGKILL; all other ways, ten times each, in test_long_ssh_ends.sh.
+. "$(dirname "$0")/run_lib.sh"
+. "$(dirname "$0")/ssh_lib.sh"
+need_program jq jq
+need_capture
+ssh_hosts server
+. "$(dirname "$0")/ssh_ends_lib.sh"
+break_controller

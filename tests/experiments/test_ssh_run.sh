@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The experiment of test_run_noisy_neighbour.sh, with its hosts behind ssh: it finds the same
+# culprit, by name and on the application core, in the half in which it was there; what the run
+# leaves here is whole, and it leaves nothing over there.
+. "$(dirname "$0")/run_lib.sh"
+. "$(dirname "$0")/ssh_lib.sh"
+need_program jq jq
+need_capture
+ssh_hosts client server
+ssh_host() { echo "{kind: ssh, address: $1, cores: [$2], ssh_config: $ssh_config, directory: $work/$1-files}"; }
+sed -e 's/duration: 10s/duration: 4s/' -e 's/start: 5s, stop: 10s/start: 2s, stop: 4s/' \
+    -e 's/0s-5s, 5s-10s/0s-2s, 2s-4s/' -e "s|^  client: .*|  client: $(ssh_host client 1)|" \
+    -e "s|^  server: .*|  server: $(ssh_host server 0)|" experiments/quickstart-noisy-neighbour.yaml >"$work/ssh.yaml"
+echo 'tuning: {server: [{sysctl: {net.ipv4.tcp_autocorking: 0}}]}' >>"$work/ssh.yaml"
+grep -c 'kind: ssh' "$work/ssh.yaml" | grep -qx 2 && grep -q 'start: 2s' "$work/ssh.yaml" ||
+    fail "the example has changed; so must this test"
+taillight_here=$taillight
+taillight="$work/near" # conclusive_run's program: the same one, where the controller is
+printf '#!/bin/sh\nexec ip netns exec ssh%s-here %s "$@"\n' $$ "$taillight_here" >"$taillight"
+chmod +x "$taillight"
+conclusive_run "$work/ssh.yaml" --quiet
+run="$work/run"
+for wrote in client/samples.tlog client/load.json server/events.tlog server/calls.tlog server/clock.tlog facts.json; do
+    [ -s "$run/$wrote" ] || fail "no $wrote"
+done
+jq -e '.joined >= 0.98 * .requests' "$run/summary.json" >/dev/null ||
+    fail "$(jq -c '{joined, requests}' "$run/summary.json")"
+top=$(sqlite3 "$run/run.db" "select name || ' (' || role || ')' from causes where \
+    diagnosis = (select id from diagnoses order by id limit 1 offset 2) order by total_ns desc limit 3")
+first=$(sqlite3 "$run/run.db" "select count(*) from causes where name = 'yes' and \
+    diagnosis = (select id from diagnoses order by id limit 1 offset 1)")
+echo "$(jq .joined "$run/summary.json") of $(jq .requests "$run/summary.json") joined; top causes of the second half:" $top
+[ "$first" = 0 ] || fail "the first half blames yes, which was not there"
+# On a machine that is busy otherwise, what else it does may come before.
+grep -qxF "yes (A)" <<<"$top" || fail "the second half blames" $top "first, and not yes (A)"
+[ "$(jq -c '[.tuned[] | [.host, .applied]]' "$run/experiment.json")" = '[["server",true]]' ] || fail "what was tuned"
+ssh_nothing_left server 10
+ssh_nothing_left client 10
+[ "$(far server cat /proc/sys/net/ipv4/tcp_autocorking)" = 1 ] || fail "the far host is still tuned"
+
+# What the far machine says of itself is kept, and its clock's relation to ours.
+jq -e --arg boot "$(cat /proc/sys/kernel/random/boot_id)" '.hosts.server | .boot_id == $boot and
+    .address == "10.246.0.3" and .ssh == "server" and .monotonic.bound_ns < 1e8 and
+    (.monotonic.offset_ns | fabs) <= .monotonic.bound_ns' "$run/experiment.json" >/dev/null ||
+    fail "experiment.json: $(jq -c .hosts.server "$run/experiment.json")"
+[ -s "$run/client/clock.tlog" ] || fail "no clock log of the client's"
+[ "$(jq -c .host.boot_id "$run/facts.json" "$run/facts-client.json" | uniq | wc -l)" = 1 ] || fail "facts"
