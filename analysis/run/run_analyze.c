@@ -12,6 +12,7 @@
 #include "analysis/run/run_input.h"
 #include "analysis/run/run_internal.h"
 #include "analysis/run/run_trace.h"
+#include "analysis/run/run_trace_events.h"
 #include "analysis/timeline.h"
 
 // Differences below this are not told apart even with perfect clocks: a record is taken somewhat
@@ -59,20 +60,40 @@ static int tell_applications(struct run_analysis *run, const struct run_input *i
                                       input->sockets.count);
 }
 
-static int rebuild(struct run_analysis *run, const struct run_input *input,
+// Where nobody logged events the processor's trace tells some of them. Its sockets are the shim's.
+static int take_events_of_trace(struct run_analysis *run, struct run_input *input,
+                                struct event_array *events, struct progress *progress,
+                                struct error *err)
+{
+    progress_phase(progress, "looking for hand-offs in the processor's trace");
+    int result = run_trace_events(run->run_dir, run->capture, &input->clock, &run->calls, events,
+                                  &run->trace, err);
+    if (result < 0 || events->count == 0)
+        return result;
+    input->has_events = true;
+    input->events.records = events->items; // mapped from nowhere
+    input->events.count = events->count;
+    input->sockets.records = input->shim_connections.records;
+    input->sockets.count = input->shim_connections.count;
+    return 0;
+}
+
+static int rebuild(struct run_analysis *run, struct run_input *input, struct event_array *traced,
                    struct progress *progress, struct error *err)
 {
     int result = 0;
     uint64_t damaged = 0;
+    if (input->has_calls)
+        result = application_calls_build(input->calls.records, input->calls.count, &input->clock,
+                                         &run->calls, &damaged, err);
+    if (result == 0 && input->has_calls && !input->has_events)
+        result = take_events_of_trace(run, input, traced, progress, err);
     run->has_events = input->has_events;
     run->has_calls = input->has_calls;
     progress_phase(progress, "rebuilding timelines from %zu events", input->events.count);
-    if (input->has_events)
+    if (result == 0 && input->has_events)
         result = host_timeline_build(input->events.records, input->events.count, &input->clock,
                                      &run->server, err);
-    if (result == 0 && input->has_calls)
-        result = application_calls_build(input->calls.records, input->calls.count, &input->clock,
-                                         &run->calls, &damaged, err);
     if (result < 0)
         return result;
     run->dropped_events = input->events.header.dropped + run->server.damaged;
@@ -295,6 +316,7 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
                 struct error *err)
 {
     struct run_input input = {0};
+    struct event_array traced = {0};
     memset(out, 0, sizeof *out);
     if (strlen(run_dir) >= sizeof out->run_dir)
         return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
@@ -305,7 +327,7 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
     if (result < 0)
         goto done;
     take_documents(out, &input);
-    result = rebuild(out, &input, progress, err);
+    result = rebuild(out, &input, &traced, progress, err);
     if (result < 0)
         goto done;
     if (run_statistics(out) < 0) {
@@ -318,6 +340,7 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
         run_verdict(out);
 done:
     run_input_close(&input);
+    array_free(&traced);
     progress_end(progress);
     if (result < 0)
         run_analysis_free(out);

@@ -175,7 +175,9 @@ static json_t *join_json(const struct run_analysis *run)
         {"impossible_stamps", join->impossible_stamps},
         {"unpaired_records", run->server.unpaired + run->server.lost_intervals},
     };
-    json_t *object = json_pack("{s:b, s:b}", "events", run->has_events, "calls", run->has_calls);
+    bool of_trace = run->trace.handoffs || run->trace.handoffs_unknown;
+    json_t *object =
+        json_pack("{s:b, s:b}", "events", run->has_events && !of_trace, "calls", run->has_calls);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_object_set_new(object, counts[i].key, count_of(counts[i].count));
     return object;
@@ -208,11 +210,13 @@ static json_t *trace_json(const struct run_trace *trace)
         return json_pack("{s:s}", "problem", trace->problem);
     if (!trace->present)
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "streams",
-                     count_of(trace->streams), "bytes", count_of(trace->bytes), "decoded_bytes",
-                     count_of(trace->decoded), "messages", count_of(trace->messages), "functions",
-                     count_of(trace->functions), "errors", count_of(trace->errors), "traced_ns",
-                     number(trace->traced_ns), "granularity_ns", number(trace->granularity_ns));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "handoffs",
+                     count_of(trace->handoffs), "handoffs_unknown",
+                     count_of(trace->handoffs_unknown), "streams", count_of(trace->streams),
+                     "bytes", count_of(trace->bytes), "decoded_bytes", count_of(trace->decoded),
+                     "messages", count_of(trace->messages), "functions", count_of(trace->functions),
+                     "errors", count_of(trace->errors), "traced_ns", number(trace->traced_ns),
+                     "granularity_ns", number(trace->granularity_ns));
 }
 
 // The files of categories that came before the program's own.

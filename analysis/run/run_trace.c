@@ -270,11 +270,11 @@ static int decode(struct pt_trace *trace, const struct trace_windows *windows,
     return failed;
 }
 
-static bool find_recording(const struct run_trace_input *input, struct run_trace *out,
+static bool find_recording(const char *run_dir, const json_t *capture, struct run_trace *out,
                            char path[4300])
 {
-    const char *name = json_string_value(
-        json_object_get(json_object_get(input->capture, "intel_pt"), "perf_data"));
+    const char *name =
+        json_string_value(json_object_get(json_object_get(capture, "intel_pt"), "perf_data"));
     if (!name)
         return false;
     if (strchr(name, '/') || name[0] == '.' || strlen(name) > 100) {
@@ -282,7 +282,7 @@ static bool find_recording(const struct run_trace_input *input, struct run_trace
                  "server/capture.json: intel_pt.perf_data is not a file's name");
         return false;
     }
-    snprintf(path, 4300, "%s/server/%s", input->run_dir, name);
+    snprintf(path, 4300, "%s/server/%s", run_dir, name);
     if (access(path, R_OK) == 0)
         return true;
     snprintf(out->problem, sizeof out->problem,
@@ -290,28 +290,35 @@ static bool find_recording(const struct run_trace_input *input, struct run_trace
     return false;
 }
 
-int run_trace_add(const struct run_trace_input *input, struct host_timeline *server,
-                  struct run_trace *out, struct error *err)
+int run_trace_open(const char *run_dir, const json_t *capture, struct pt_trace *trace,
+                   struct run_trace *out, struct error *err)
 {
     char path[4300];
-    struct pt_trace trace;
-    struct trace_windows windows = {0};
-    *out = (struct run_trace){0};
-    if (!find_recording(input, out, path))
+    if (!find_recording(run_dir, capture, out, path))
         return 0;
     char symfs[4300]; // the recorded machine's files, where another one analyses
-    snprintf(symfs, sizeof symfs, "%s/server/symfs", input->run_dir);
+    snprintf(symfs, sizeof symfs, "%s/server/symfs", run_dir);
     struct code_image_options options = {.recording = path,
                                          .symfs = access(symfs, F_OK) == 0 ? symfs : NULL};
-    int result = pt_trace_init(&trace, err);
+    int result = pt_trace_init(trace, err);
     if (result < 0)
         return result;
     struct error unusable = {0};
-    if (pt_trace_load_perf(&trace, path, &options, &unusable) < 0) {
-        snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
-        pt_trace_free(&trace);
-        return 0;
-    }
+    if (pt_trace_load_perf(trace, path, &options, &unusable) == 0)
+        return 1;
+    snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
+    pt_trace_free(trace);
+    return 0;
+}
+
+int run_trace_add(const struct run_trace_input *input, struct host_timeline *server,
+                  struct run_trace *out, struct error *err)
+{
+    struct pt_trace trace;
+    struct trace_windows windows = {0};
+    int result = run_trace_open(input->run_dir, input->capture, &trace, out, err);
+    if (result <= 0)
+        return result;
     out->present = true;
     result =
         trace_windows_choose(input->diagnosis, input->slices, input->slice_count, &windows, err);

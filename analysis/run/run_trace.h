@@ -26,7 +26,17 @@ struct run_trace {
     uint64_t errors;       // decode errors; functions are unknown from there to the next PSB
     double traced_ns;      // time with known functions, over all cores
     double granularity_ns; // nine of ten boundaries of functions are known at least this well
+    // Without an events log (run_trace_events.h): receive calls whose delivery to the socket the
+    // trace tells, and those for which it does not.
+    uint64_t handoffs, handoffs_unknown;
 };
+
+// Loads the recording that capture.json (or NULL) names: 1, and the caller frees it with
+// pt_trace_free; 0 where there is none, or it cannot be read: then out->problem says why. Only lack
+// of memory fails.
+struct pt_trace;
+int run_trace_open(const char *run_dir, const json_t *capture, struct pt_trace *trace,
+                   struct run_trace *out, struct error *err);
 
 struct run_trace_input {
     const char *run_dir;
@@ -37,8 +47,9 @@ struct run_trace_input {
     size_t slice_count;
 };
 
-// Adds the functions to the server's timeline. A trace that cannot be read is not an error: the
-// diagnosis goes on without, and out->problem says why. Only lack of memory fails.
+// Adds the functions to the server's timeline. *out was zeroed, but for the hand-offs. A trace that
+// cannot be read is not an error: the diagnosis goes on without, and out->problem says why. Only
+// lack of memory fails.
 int run_trace_add(const struct run_trace_input *input, struct host_timeline *server,
                   struct run_trace *out, struct error *err);
 

@@ -146,15 +146,23 @@ static void say_completeness(struct sentence *out, const struct run_analysis *ru
     uint64_t unseen =
         join->segments_unseen + join->handoffs_unseen + join->transmits_unseen + join->calls_unseen;
     uint64_t recovered = join->segments_recovered + join->handoffs_recovered;
+    const struct run_trace *trace = &run->trace;
+    bool of_trace = trace->handoffs || trace->handoffs_unknown;
     if (dropped)
         say(out, "; %s records were dropped", grouped(dropped, count));
-    else if (unseen)
+    else if (unseen && !of_trace)
         say(out,
             "; no drop was reported, yet %s records of requests are missing (%s stamps were "
             "had otherwise)",
             grouped(unseen, count), grouped(recovered, other));
     else
         say(out, "; nothing was dropped");
+    if (of_trace)
+        say(out,
+            "; M(n) and M(h) are from the processor's trace, which does not tell them for %s of %s "
+            "receive calls",
+            grouped(trace->handoffs_unknown, count),
+            grouped(trace->handoffs + trace->handoffs_unknown, other));
     if (run->order_violations) {
         say(out, "; %s stamps out of order, by up to %s", grouped(run->order_violations, count),
             units_format_ns(run->worst_disorder_ns, worst, sizeof worst));

@@ -3,7 +3,7 @@
 // A run folder with a processor trace beside its logs: a scenario's server, whose functions are
 // written as Intel PT through libipt's encoder into a perf.data. The functions found in the lives
 // of the messages are the true ones, only what they need is decoded, and the slow function is the
-// verdict.
+// verdict. The same without an events log: the kernel's stamps are in the trace.
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,8 +29,9 @@
 // --- the program: every function is the same seven bytes ----------------------------------------
 
 enum { MAIN_LOOP, RECEIVE, WORK, INNER, SEND_REPLY, RX, DELIVER, TRACED_FUNCTIONS };
-static const char *const function_names[] = {"main_loop",  "receive", "work",   "inner",
-                                             "send_reply", "rx",      "deliver"};
+static const char *const function_names[] = {
+    "main_loop", "receive", "work", "inner", "send_reply", "tcp_v4_rcv", "sock_def_readable"};
+enum { ARRIVES_BEFORE_NS = 900, DELIVERED_BEFORE_NS = 600 }; // a hand-off's end
 enum { FUNCTION_BYTES = 8, BEHIND_CALL = 4, RX_THREAD = 77, OPERATIONS_PER_PSB = 8 };
 
 // Again: return if the condition says so; call through a register; again.
@@ -96,8 +97,8 @@ static void make_truth(struct traced_run *run)
         const struct scenario_request *r = &s->requests.items[i];
         call_during(run, 0, WORK, r->application + 100, r->reply - 100);
         call_during(run, 0, INNER, r->application + 200, r->reply - 200);
-        call_during(run, 1, RX, r->handoff - 900, r->handoff + 50);
-        call_during(run, 1, DELIVER, r->handoff - 600, r->handoff - 100);
+        call_during(run, 1, RX, r->handoff - ARRIVES_BEFORE_NS, r->handoff + 50);
+        call_during(run, 1, DELIVER, r->handoff - DELIVERED_BEFORE_NS, r->handoff - 100);
     }
     for (int core = 0; core < 2; core++)
         qsort(run->operations[core].items, run->operations[core].count,
@@ -409,6 +410,56 @@ static void functions_of_a_trace_enter_the_lives(void **state)
     run_analysis_free(&found);
 }
 
+// --- a trace alone -------------------------------------------------------------------------------
+
+// Each stamp that is there is the true one.
+static size_t check_stamps(const struct traced_run *run, const struct run_analysis *found)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < found->lifetimes.count; i++) {
+        const struct lifetime *life = &found->lifetimes.items[i];
+        int64_t handoff = run->scenario.requests.items[life->request].handoff;
+        assert_int_equal(lifetime_has(life, STAMP_NIC), lifetime_has(life, STAMP_HANDOFF));
+        if (!lifetime_has(life, STAMP_HANDOFF)) {
+            assert_true(life->merged >> STAMP_HANDOFF & 1);
+            continue;
+        }
+        if (!near(life->stamp_ns[STAMP_HANDOFF], handoff - DELIVERED_BEFORE_NS))
+            fail_msg("request %zu: M(h) %" PRId64 " and not %" PRId64, i,
+                     life->stamp_ns[STAMP_HANDOFF], handoff - DELIVERED_BEFORE_NS);
+        assert_true(near(life->stamp_ns[STAMP_NIC], handoff - ARRIVES_BEFORE_NS));
+        assert_int_equal(life->stamp_core[STAMP_HANDOFF], 1);
+        known++;
+    }
+    return known;
+}
+
+static void a_trace_alone_has_the_stamps_of_the_kernel(void **state)
+{
+    struct traced_run *run = *state;
+    struct run_analysis found;
+    unlink(in_folder(run, "server/events.tlog"));
+    unlink(in_folder(run, "server/sockets.tlog"));
+    analyze(run, &found);
+    print_message("%s\n", found.verdict);
+    print_message("%" PRIu64 " hand-offs known, %" PRIu64 " not\n", found.trace.handoffs,
+                  found.trace.handoffs_unknown);
+    size_t requests = run->scenario.requests.count;
+    assert_int_equal(found.trace.handoffs + found.trace.handoffs_unknown, requests);
+    assert_int_equal(check_stamps(run, &found), found.trace.handoffs);
+    assert_true(found.trace.handoffs_unknown < requests / 10);
+    assert_true(found.verdict_available);
+    assert_non_null(strstr(found.verdict, "inner slower (A)"));
+    assert_non_null(strstr(found.verdict, "M(n) and M(h) are from the processor's trace"));
+    run_analysis_free(&found);
+    write_file(run, "server/perf.data", "PERFILE2 and no more", 20);
+    analyze(run, &found);
+    assert_non_null(strstr(found.trace.problem, "perf.data"));
+    assert_false(found.has_events);
+    assert_int_equal(found.states[LIFETIME_WHOLE], 0);
+    run_analysis_free(&found);
+}
+
 // --- the same for Perfetto -----------------------------------------------------------------------
 
 // The slices of a core's track are its spans, in the same order.
@@ -571,6 +622,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(functions_of_a_trace_enter_the_lives, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_trace_alone_has_the_stamps_of_the_kernel, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_run_is_written_for_perfetto, setup, teardown),
         cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_read_is_told, setup, teardown),
         cmocka_unit_test(functions_are_cut_where_contexts_are),

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_trace_events.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/deliveries.h"
+#include "analysis/pt/pt_label.h"
+#include "analysis/pt/pt_map.h"
+#include "analysis/pt/pt_result.h"
+
+enum path { PATH_NEW, PATH_OTHER, PATH_ARRIVES, PATH_DELIVERS }; // what a function is to a message
+
+// Names are asked by one thread at a time.
+struct naming {
+    const struct pt_trace *trace;
+    pthread_mutex_t lock;
+};
+
+struct traced_delivery {
+    uint64_t delivered, arrived; // TSC; 0: not known (yet)
+    bool lost;                   // nothing is known from `delivered` to `arrived`
+};
+
+// One stream's deliveries, as they end.
+struct core_deliveries {
+    struct naming *naming;
+    struct pt_map paths; // enum path of each function
+    struct traced_deliveries ARRAY_OF(struct traced_delivery) items;
+};
+
+static enum path path_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum path path;
+    } known[] = {{"tcp_v4_rcv", PATH_ARRIVES},
+                 {"tcp_v6_rcv", PATH_ARRIVES},
+                 {"sock_def_readable", PATH_DELIVERS}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return known[i].path;
+    return PATH_OTHER;
+}
+
+static int add_delivery(struct core_deliveries *to, struct traced_delivery delivery,
+                        struct error *err)
+{
+    if (array_push(&to->items, delivery) < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the trace's deliveries");
+    return 0;
+}
+
+static int take_span(void *context, const struct pt_span *span, struct error *err)
+{
+    struct core_deliveries *to = context;
+    if (span->kind == PT_SPAN_LOST)
+        return add_delivery(to, (struct traced_delivery){span->begin, span->end, true}, err);
+    if (span->kind != PT_SPAN_FUNCTION)
+        return 0;
+    uint32_t *path = pt_map_at(&to->paths, pt_map_key_of(span, 0));
+    if (!path)
+        return error_set(err, ERROR_FAILED, "no memory for the trace's functions");
+    if (*path == PATH_NEW) {
+        char text[PT_LABEL_BYTES];
+        pthread_mutex_lock(&to->naming->lock);
+        *path = path_of(pt_label(to->naming->trace, PT_SPAN_FUNCTION, span->function,
+                                 span->function_known, text));
+        pthread_mutex_unlock(&to->naming->lock);
+    }
+    if (span->cut_begin || *path == PATH_OTHER)
+        return 0;
+    if (*path == PATH_DELIVERS)
+        return add_delivery(to, (struct traced_delivery){.delivered = span->begin}, err);
+    for (size_t i = to->items.count; i > 0 && to->items.items[i - 1].delivered >= span->begin; i--)
+        if (!to->items.items[i - 1].arrived)
+            to->items.items[i - 1].arrived = span->begin;
+    return 0;
+}
+
+// --- times -------------------------------------------------------------------------------------
+
+// The CLOCK_MONOTONIC time that is converted to this host time: events carry that. The two advance
+// alike but for a slew, so a few steps are enough.
+static uint64_t monotonic_of(const struct time_source *clock, int64_t host_ns)
+{
+    uint64_t value = (uint64_t)host_ns;
+    for (int i = 0; i < 8; i++) {
+        int64_t off = host_ns - time_source_to_host(clock, HOST_CLOCK_MONOTONIC, value);
+        if (off == 0)
+            break;
+        value += (uint64_t)off;
+    }
+    return value;
+}
+
+static int by_delivery(const void *left, const void *right)
+{
+    const struct delivery *a = left, *b = right;
+    return (a->delivered_ns > b->delivered_ns) - (a->delivered_ns < b->delivered_ns);
+}
+
+static int gather(const struct pt_trace *trace, const struct core_deliveries *cores,
+                  const struct time_source *clock, struct delivery_array *out)
+{
+    for (size_t c = 0; c < trace->streams.count; c++) {
+        const struct pt_trace_stream *stream = trace->streams.items[c];
+        if (stream->cpu >= NO_CORE || !stream->timed)
+            continue;
+        for (size_t i = 0; i < cores[c].items.count; i++) {
+            const struct traced_delivery *found = &cores[c].items.items[i];
+            struct delivery delivery = {
+                .delivered_ns = time_source_to_host(clock, HOST_CLOCK_TSC, found->delivered),
+                .arrived_ns = time_source_to_host(clock, HOST_CLOCK_TSC, found->arrived),
+                .core = (uint16_t)stream->cpu,
+                .arrival_known = found->arrived != 0,
+                .lost = found->lost};
+            if (array_push(out, delivery) < 0)
+                return -1;
+        }
+    }
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, by_delivery);
+    return 0;
+}
+
+// --- events ------------------------------------------------------------------------------------
+
+static int add_switches(const struct pt_trace *trace, const struct time_source *clock,
+                        struct event_array *out)
+{
+    for (size_t c = 0; c < trace->streams.count; c++) {
+        const struct pt_trace_stream *stream = trace->streams.items[c];
+        for (size_t i = 0; stream->cpu < NO_CORE && i < stream->switches.count; i++) {
+            const struct pt_switch *to = &stream->switches.items[i];
+            int64_t at = time_source_to_host(clock, HOST_CLOCK_TSC, to->tsc);
+            struct event event = {.time = monotonic_of(clock, at),
+                                  .kind = EVENT_SWITCH,
+                                  .core = (uint16_t)stream->cpu,
+                                  .id = to->task};
+            strncpy(event.payload.text, pt_label_task(trace, to->task),
+                    sizeof event.payload.text - 1);
+            if (array_push(out, event) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int add_stamps(const struct delivery_array *deliveries,
+                      const struct delivered_calls *matched, const struct application_calls *calls,
+                      const struct time_source *clock, struct event_array *out)
+{
+    for (size_t i = 0; i < matched->count; i++) {
+        const struct application_call *call = &calls->items[matched->items[i].call];
+        const struct delivery *from = &deliveries->items[matched->items[i].delivery];
+        struct event event = {.time = monotonic_of(clock, from->arrived_ns),
+                              .kind = EVENT_SEGMENT,
+                              .core = from->core,
+                              .id = call->connection,
+                              .payload.a = call->offset + call->length};
+        if (from->arrival_known && array_push(out, event) < 0)
+            return -1;
+        event.kind = EVENT_HANDOFF;
+        event.time = monotonic_of(clock, from->delivered_ns);
+        event.payload.b = call->offset;
+        if (array_push(out, event) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+// --- the whole ---------------------------------------------------------------------------------
+
+static int make_events(const struct pt_trace *trace, const struct core_deliveries *cores,
+                       const struct time_source *clock, const struct application_calls *calls,
+                       struct event_array *out, struct run_trace *counts, struct error *err)
+{
+    struct delivery_array deliveries = {0};
+    struct delivered_calls matched = {0};
+    int result = gather(trace, cores, clock, &deliveries);
+    if (result == 0)
+        result = deliveries_match(&deliveries, calls, &matched, &counts->handoffs_unknown);
+    if (result == 0)
+        result = add_switches(trace, clock, out);
+    if (result == 0)
+        result = add_stamps(&deliveries, &matched, calls, clock, out);
+    counts->handoffs = matched.count;
+    array_free(&deliveries);
+    array_free(&matched);
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for events from the trace") : 0;
+}
+
+static int decode(struct pt_trace *trace, const struct time_source *clock,
+                  const struct application_calls *calls, struct event_array *out,
+                  struct run_trace *counts, struct error *err)
+{
+    size_t count = trace->streams.count;
+    struct naming naming = {.trace = trace, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct core_deliveries *cores = calloc(count + 1, sizeof *cores);
+    void **contexts = calloc(count + 1, sizeof *contexts);
+    struct pt_decode_options options = {0};
+    struct pt_result result = {.trace = trace};
+    int failed = 0;
+    if (!cores || !contexts)
+        failed = error_set(err, ERROR_FAILED, "no memory for a trace of %zu streams", count);
+    for (size_t i = 0; failed == 0 && i < count; i++) {
+        cores[i].naming = &naming;
+        contexts[i] = &cores[i];
+    }
+    if (failed == 0)
+        failed = pt_result_decode(trace, &options, take_span, contexts, &result, err);
+    if (failed == 0)
+        failed = make_events(trace, cores, clock, calls, out, counts, err);
+    pt_result_free(&result);
+    for (size_t i = 0; cores && i < count; i++) {
+        pt_map_free(&cores[i].paths);
+        array_free(&cores[i].items);
+    }
+    free(cores);
+    free(contexts);
+    return failed;
+}
+
+int run_trace_events(const char *run_dir, const json_t *capture, const struct time_source *clock,
+                     const struct application_calls *calls, struct event_array *out,
+                     struct run_trace *out_trace, struct error *err)
+{
+    struct pt_trace trace;
+    *out = (struct event_array){0};
+    int result = run_trace_open(run_dir, capture, &trace, out_trace, err);
+    if (result <= 0)
+        return result;
+    result = decode(&trace, clock, calls, out, out_trace, err);
+    pt_trace_free(&trace);
+    return result;
+}
