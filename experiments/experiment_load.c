@@ -63,9 +63,6 @@ static bool is_percentile(const char *text)
 static int check_method_fits(struct resolver *r, int node)
 {
     const struct workload *workload = &r->experiment->workload;
-    if (r->spec->load.agents_count)
-        return yaml_error(r->source, node, r->err,
-                          "method: `agents` load for a `duration`, each its own part");
     if (workload->recording)
         return yaml_error(r->source, node, r->err,
                           "method: a recorded schedule (%s) lasts as long as it is",

@@ -338,6 +338,10 @@ static void a_method_replaces_the_duration(void **state)
           &e);
     assert_true(e.load.method.confidence == 0.9 && e.load.duration_ns == 5000000000ull);
     experiment_free(&e);
+    parse(LOADED("{method: {percentile: p99, interval: 1us}, agents: [{rate: 1}]}"), &e);
+    assert_string_equal(e.load.method.percentile, "p99");
+    assert_int_equal(e.load.agents.count, 1);
+    experiment_free(&e);
     refuse(LOADED("{rate: 1, duration: 1s, method: {percentile: p99, interval: 10us}}"),
            "x.yaml:4:17: `duration` and `method` exclude each other: the method decides how long "
            "the load lasts, `budget` in it how long at most");
@@ -350,8 +354,6 @@ static void a_method_replaces_the_duration(void **state)
            "x.yaml:4:71: confidence: 95 is not 0.5 to less than 1");
     refuse(LOADED("{rate: 1, method: {percentile: p99, interval: 10us, budget: 1ms}}"),
            "x.yaml:4:67: budget: 1ms is outside 10ms to 24h");
-    refuse(LOADED("{method: {percentile: p99, interval: 1us}, agents: [{rate: 1}]}"),
-           "x.yaml:4:16: method: `agents` load for a `duration`, each its own part");
     refuse(LOADED("{rate: 1, method: {percentil: p99}}"),
            "x.yaml:4:26: unknown key `percentil`; did you mean `percentile`?");
 }
