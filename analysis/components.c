@@ -111,8 +111,7 @@ int64_t component_of_pause(struct component_table *table, uint32_t pause)
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role)
 {
-    size_t slot =
-        (span->name * KINDS + (span->kind & (KINDS - 1))) * CORE_ROLES + (role == ROLE_A ? 1 : 0);
+    size_t slot = ((size_t)span->name * KINDS + span->kind) * CORE_ROLES + (role == ROLE_A ? 1 : 0);
     if (table->by_context[slot])
         return (int64_t)table->by_context[slot] - 1;
     struct component component = {

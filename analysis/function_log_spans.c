@@ -12,7 +12,6 @@ struct builder {
     const struct time_source *clock;
     const struct function_names *names;
     uint32_t unnamed;
-    uint16_t core;
     struct open_calls ARRAY_OF(struct open_call) open; // of the thread that runs
     bool watched, running;
     uint32_t thread;
@@ -42,9 +41,8 @@ static int emit(struct builder *builder, uint64_t address, int64_t begin_ns, int
                       (struct span){.begin_ns = begin_ns,
                                     .end_ns = end_ns,
                                     .id = (uint32_t)SPAN_ID_KERNEL | (cut ? SPAN_ID_CUT : 0u),
-                                    .name = name_of(builder, address),
-                                    .kind = SPAN_FUNCTION,
-                                    .core = builder->core});
+                                    .name = name_of(builder, address) & SPAN_NAMES,
+                                    .kind = SPAN_FUNCTION});
 }
 
 // The thread runs no more, as far as is known: what it has open is cut there.
@@ -161,12 +159,8 @@ int function_log_spans_build(const struct function_event *events, size_t count, 
                              const struct time_source *clock, const struct function_names *names,
                              uint32_t unnamed, struct function_log_spans *out)
 {
-    struct builder builder = {.out = out,
-                              .clock = clock,
-                              .names = names,
-                              .unnamed = unnamed,
-                              .core = core,
-                              .last_ns = INT64_MIN};
+    struct builder builder = {
+        .out = out, .clock = clock, .names = names, .unnamed = unnamed, .last_ns = INT64_MIN};
     int result = 0;
     *out = (struct function_log_spans){0};
     for (size_t i = 0; i < count && result == 0; i++)

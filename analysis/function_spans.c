@@ -131,23 +131,18 @@ int core_timeline_add_functions(struct core_timeline *core, const struct span_ar
                               .context_count = core->spans.count,
                               .functions = functions->items,
                               .function_count = functions->count};
-    struct index_array outermost = {0};
     while (take_next(&merging))
         ;
-    for (size_t i = 0; !merging.failed && i < merging.out.count; i++)
-        if (merging.out.items[i].depth == 0 && array_push(&outermost, (uint32_t)i) < 0)
-            merging.failed = true;
     array_free(&merging.pending);
     array_free(&merging.open);
-    if (merging.failed) {
+    if (!merging.failed) {
+        array_free(&core->spans);
+        core->spans = merging.out;
+        merging.failed = core_timeline_link(core) < 0;
+    } else {
         array_free(&merging.out);
-        array_free(&outermost);
-        return error_set(err, ERROR_FAILED, "no memory for %zu function calls", functions->count);
     }
-    array_free(&core->spans);
-    array_free(&core->outermost);
-    core->spans = merging.out;
-    core->outermost = outermost;
-    core_timeline_link(core);
-    return 0;
+    return merging.failed
+               ? error_set(err, ERROR_FAILED, "no memory for %zu function calls", functions->count)
+               : 0;
 }

@@ -65,7 +65,7 @@ int name_table_intern(struct name_table *table, const char *text, size_t bytes, 
             return 0;
         }
     }
-    char *copy = strdup(name);
+    char *copy = table->names->count <= SPAN_NAMES ? strdup(name) : NULL;
     if (!copy)
         return -1;
     if (array_push(table->names, copy) < 0) {

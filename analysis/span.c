@@ -15,7 +15,7 @@ void host_timeline_free(struct host_timeline *host)
 {
     for (size_t i = 0; i < host->cores.count; i++) {
         array_free(&host->cores.items[i].spans);
-        array_free(&host->cores.items[i].outermost);
+        array_free(&host->cores.items[i].enclosing);
         array_free(&host->cores.items[i].handoffs);
         array_free(&host->cores.items[i].handoff_sockets);
         array_free(&host->cores.items[i].handoff_applications);
@@ -110,40 +110,36 @@ static size_t spans_begun(const struct core_timeline *timeline, int64_t time_ns)
     return low;
 }
 
-// The outermost span that the span at `index` lies in, or itself.
-static size_t outermost_of(const struct core_timeline *timeline, size_t index)
+// The latest span of a lesser depth before it. Where its block has none, it encloses the block's
+// first span, too.
+uint32_t core_timeline_parent(const struct core_timeline *timeline, uint32_t index)
 {
-    const struct index_array *outermost = &timeline->outermost;
-    if (outermost->count == 0) {
-        while (index > 0 && timeline->spans.items[index].depth > 0)
-            index--;
-        return index;
+    const struct span *spans = timeline->spans.items;
+    unsigned depth = spans[index].depth;
+    while (depth > 0) {
+        uint32_t block = timeline->enclosing.count ? index / SPAN_BLOCK : 0;
+        while (index > block * SPAN_BLOCK)
+            if (spans[--index].depth < depth)
+                return index;
+        index = timeline->enclosing.count ? timeline->enclosing.items[block] : NO_SPAN;
+        if (index == NO_SPAN || spans[index].depth < depth)
+            return index;
     }
-    size_t low = 0, high = outermost->count; // the last entry that is <= index
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (outermost->items[middle] <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    return outermost->items[low] <= index ? outermost->items[low] : index;
+    return NO_SPAN;
 }
 
-void core_timeline_link(struct core_timeline *timeline)
+int core_timeline_link(struct core_timeline *timeline)
 {
-    uint32_t open[UINT8_MAX + 1]; // the latest span of each depth
-    unsigned deepest = 0;         // depths [0, deepest) are known
-    for (size_t i = 0; i < timeline->spans.count; i++) {
-        struct span *span = &timeline->spans.items[i];
-        unsigned above = span->depth < deepest ? span->depth : deepest; // depths may be skipped
-        span->parent = above > 0 ? open[above - 1] : NO_SPAN;
-        for (; above < span->depth; above++)
-            open[above] = span->parent;
-        open[span->depth] = (uint32_t)i;
-        deepest = span->depth + 1u;
+    const struct span *spans = timeline->spans.items;
+    timeline->enclosing.count = 0;
+    for (size_t i = 0; i < timeline->spans.count; i += SPAN_BLOCK) {
+        uint32_t outer = i > 0 ? (uint32_t)i - 1 : NO_SPAN; // whose block has its entry
+        while (outer != NO_SPAN && spans[outer].depth >= spans[i].depth)
+            outer = core_timeline_parent(timeline, outer);
+        if (array_push(&timeline->enclosing, outer) < 0)
+            return -1;
     }
-    timeline->linked = true;
+    return 0;
 }
 
 struct tiling {
@@ -199,33 +195,17 @@ size_t core_timeline_handoffs_before(const struct core_timeline *timeline, int64
 }
 
 // Opens what is open at the cursor: the ancestors of the last span that began, and itself.
-static void open_ancestors(struct tiling *tiling, const struct core_timeline *timeline, size_t last)
+static void open_ancestors(struct tiling *tiling, const struct core_timeline *timeline,
+                           uint32_t last)
 {
     const struct span *spans = timeline->spans.items;
     const struct span *found[UINT8_MAX + 1];
     unsigned count = 0;
-    for (uint32_t at = (uint32_t)last; at != NO_SPAN && count <= UINT8_MAX; at = spans[at].parent)
+    for (uint32_t at = last; at != NO_SPAN; at = core_timeline_parent(timeline, at))
         if (spans[at].end_ns > tiling->cursor)
             found[count++] = &spans[at];
     while (count > 0 && tiling->depth < MAX_OPEN)
         tiling->open[tiling->depth++] = found[--count];
-}
-
-// The same without links: only the outermost span and what lies in the last span of depth 1 can
-// still be open.
-static void open_by_search(struct tiling *tiling, const struct core_timeline *timeline, size_t last)
-{
-    const struct span *spans = timeline->spans.items;
-    size_t inner = last, outer = outermost_of(timeline, last);
-    while (inner > outer && spans[inner].depth > 1)
-        inner--;
-    if (spans[outer].end_ns > tiling->cursor)
-        tiling->open[tiling->depth++] = &spans[outer];
-    for (size_t i = inner > outer ? inner : outer + 1; i <= last; i++) {
-        close_ended(tiling, spans[i].begin_ns);
-        if (spans[i].end_ns > tiling->cursor && tiling->depth < MAX_OPEN)
-            tiling->open[tiling->depth++] = &spans[i];
-    }
 }
 
 void core_timeline_stacks(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
@@ -241,10 +221,8 @@ void core_timeline_stacks(const struct core_timeline *timeline, int64_t begin_ns
         return;
     const struct span *spans = timeline->spans.items;
     size_t next = spans_begun(timeline, begin_ns);
-    if (next > 0 && timeline->linked)
-        open_ancestors(&tiling, timeline, next - 1);
-    else if (next > 0)
-        open_by_search(&tiling, timeline, next - 1);
+    if (next > 0)
+        open_ancestors(&tiling, timeline, (uint32_t)next - 1);
     for (; next < timeline->spans.count && spans[next].begin_ns < end_ns; next++) {
         close_ended(&tiling, spans[next].begin_ns);
         tile_up_to(&tiling, spans[next].begin_ns);

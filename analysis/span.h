@@ -28,15 +28,16 @@ enum {
                         // out, or nobody looked before)
 };
 
+enum { SPAN_NAMES = (1 << 21) - 1 }; // the greatest number of a name (names.h)
+
+// Tens of millions are held at once: 24 bytes each.
 struct span {
     int64_t begin_ns;
     int64_t end_ns;
     uint32_t id;
-    uint32_t name; // index into span_names
-    uint8_t kind;  // enum span_kind
+    uint32_t name : 21; // index into host_timeline.names
+    enum span_kind kind : 3;
     uint8_t depth; // 0: outermost (task, idle, unknown)
-    uint16_t core;
-    uint32_t parent; // index of the span it lies in, once the timeline is linked; else meaningless
 };
 enum { NO_SPAN = 0xffffffff };
 
@@ -57,9 +58,8 @@ struct core_timeline {
     uint16_t core;
     bool scheduled; // its switches were captured: else what it ran is not known
     struct span_array spans;
-    struct index_array outermost; // which spans have depth 0, ascending; only a shortcut for
-                                  // searching: may be left empty
-    bool linked;                  // every span knows its parent: a shortcut, too
+    struct index_array enclosing; // of every SPAN_BLOCK-th span the one it lies in, or NO_SPAN;
+                                  // only a shortcut for searching: may be left empty
     struct time_array handoffs;   // when data was handed to any socket on this core, ascending
     struct index_array handoff_sockets;      // which, by the kernel's id; may be left empty
     struct index_array handoff_applications; // whose (applications.h); empty: everything is one's
@@ -134,9 +134,12 @@ bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns
 // How many hand-offs on that core lie before `time_ns`.
 size_t core_timeline_handoffs_before(const struct core_timeline *timeline, int64_t time_ns);
 
-// Fills every span's parent from the order and the depths. Where functions nest deep inside one
-// task, searching without is slow.
-void core_timeline_link(struct core_timeline *timeline);
+// Which span that at `index` lies in, NO_SPAN: none. Follows from the order and the depths.
+uint32_t core_timeline_parent(const struct core_timeline *timeline, uint32_t index);
+
+// Fills `enclosing`. Without it, searching is slow where one task runs for long. -1: no memory.
+enum { SPAN_BLOCK = 64 };
+int core_timeline_link(struct core_timeline *timeline);
 
 // Calls `each` for the disjoint pieces that tile [begin_ns, end_ns) on the core, in order of time;
 // each piece names the innermost context (any span but a function) that covers it, NULL where none

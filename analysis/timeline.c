@@ -91,9 +91,7 @@ static int task_name(struct builder *builder, const struct event *event, uint32_
 static int push_span(struct builder *builder, struct span span)
 {
     struct span_array *spans = &builder->core->spans;
-    if (spans->count >= UINT32_MAX - 1 || array_push(spans, span) < 0)
-        return -1;
-    return span.depth == 0 ? array_push(&builder->core->outermost, (uint32_t)spans->count - 1) : 0;
+    return spans->count >= NO_SPAN ? -1 : array_push(spans, span);
 }
 
 static int push_unknown(struct builder *builder, int64_t begin_ns, int64_t end_ns, unsigned depth,
@@ -106,10 +104,9 @@ static int push_unknown(struct builder *builder, int64_t begin_ns, int64_t end_n
         builder->out->lost_intervals++;
     return push_span(builder, (struct span){.begin_ns = begin_ns,
                                             .end_ns = end_ns,
-                                            .name = name,
+                                            .name = name & SPAN_NAMES,
                                             .kind = SPAN_UNKNOWN,
-                                            .depth = (uint8_t)depth,
-                                            .core = builder->core->core});
+                                            .depth = (uint8_t)depth});
 }
 
 // Ends every nested span above `depth`: their exits are lost.
@@ -132,10 +129,9 @@ static int take_entry(struct builder *builder, enum span_kind kind, const struct
     struct span span = {.begin_ns = time_ns,
                         .end_ns = INT64_MAX,
                         .id = event->id,
-                        .name = name,
-                        .kind = (uint8_t)kind,
-                        .depth = (uint8_t)(builder->depth + 1),
-                        .core = builder->core->core};
+                        .name = name & SPAN_NAMES,
+                        .kind = kind,
+                        .depth = (uint8_t)(builder->depth + 1)};
     if (push_span(builder, span) < 0)
         return -1;
     builder->open[builder->depth++] = (uint32_t)builder->core->spans.count - 1;
@@ -173,7 +169,7 @@ static int mark_unseen(struct builder *builder)
         return -1;
     builder->unseen[0] = '\0';
     span->kind = SPAN_UNKNOWN;
-    span->name = name;
+    span->name = name & SPAN_NAMES;
     builder->out->lost_intervals++;
     return 0;
 }
@@ -209,9 +205,8 @@ static int take_switch(struct builder *builder, const struct event *event, int64
     return push_span(builder, (struct span){.begin_ns = time_ns,
                                             .end_ns = INT64_MAX,
                                             .id = event->id,
-                                            .name = name,
-                                            .kind = (uint8_t)kind,
-                                            .core = builder->core->core});
+                                            .name = name & SPAN_NAMES,
+                                            .kind = kind});
 }
 
 static int take_waking(struct builder *builder, const struct event *event, int64_t time_ns)
@@ -336,8 +331,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     while (builder->depth > 0)
         builder->core->spans.items[builder->open[--builder->depth]].end_ns = builder->last_ns;
     builder->core->spans.items[builder->current].end_ns = builder->last_ns;
-    core_timeline_link(builder->core);
-    return 0;
+    return core_timeline_link(builder->core);
 }
 
 static int compare_wakings(const void *left, const void *right)
@@ -373,14 +367,15 @@ static void sort_moments(struct thread_moment_array *moments)
 static int index_threads(struct host_timeline *out)
 {
     for (size_t c = 0; c < out->cores.count; c++) {
-        const struct span_array *spans = &out->cores.items[c].spans;
+        const struct core_timeline *core = &out->cores.items[c];
+        const struct span_array *spans = &core->spans;
         for (size_t i = 0; i < spans->count; i++) {
             const struct span *span = &spans->items[i];
             if (span->kind == SPAN_TASK &&
                 array_push(&out->runs, (struct thread_run){.begin_ns = span->begin_ns,
                                                            .end_ns = span->end_ns,
                                                            .thread = span->id,
-                                                           .core = span->core}) < 0)
+                                                           .core = core->core}) < 0)
                 return -1;
         }
     }

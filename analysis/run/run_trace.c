@@ -164,14 +164,15 @@ static int add_functions(struct core_functions *from, struct naming *naming, str
     for (size_t i = 0; result == 0 && i < from->spans.count; i++) {
         const struct pt_span *span = &from->spans.items[i].span;
         bool cut = span->cut_begin || span->cut_end;
+        uint32_t name = 0;
+        result = name_of(naming, span, &name);
         struct span function = {
             .begin_ns = host_of(from->clock, span->begin),
             .end_ns = host_of(from->clock, span->end),
             .id = (pt_label_is_kernel(span->function) ? (uint32_t)SPAN_ID_KERNEL : 0) |
                   (cut ? (uint32_t)SPAN_ID_CUT : 0),
-            .kind = SPAN_FUNCTION,
-            .core = from->core->core};
-        result = name_of(naming, span, &function.name);
+            .name = name & SPAN_NAMES,
+            .kind = SPAN_FUNCTION};
         if (result == 0)
             result = array_push(&functions, function);
     }

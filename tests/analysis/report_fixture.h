@@ -78,7 +78,7 @@ static void fixture_span(struct fixture *f, uint16_t core, enum span_kind kind, 
         &f->run.server.cores.items[core == FIXTURE_RECEIVE_CORE ? 0 : 1];
     if (end <= begin)
         return;
-    struct span span = {begin, end, id, name, (uint8_t)kind, depth, core, NO_SPAN};
+    struct span span = {begin, end, id, name, kind, depth};
     if (array_push(&timeline->spans, span) < 0)
         abort();
 }

@@ -79,14 +79,15 @@ static const struct synthetic_name {
     X(NET_RX)                                                                                      \
     X(BLOCK)                                                                                       \
     X(do_idle)                                                                                     \
-    X(event_base_loop) X(main_loop) X(asm_common_interrupt) X(handle_irq) X(handle_softirqs)       \
-        X(net_rx_action) X(napi_poll) X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv)                  \
-            X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable) X(blk_complete_reqs)            \
-                X(epoll_wait) X(do_epoll_wait) X(drive_machine) X(recvmsg) X(sock_recvmsg)         \
-                    X(tcp_recvmsg) X(skb_copy_datagram_iter) X(process_command)                    \
-                        X(tokenize_command) X(assoc_find) X(item_get) X(memcmp) X(futex_wait)      \
-                            X(asm_exc_page_fault) X(handle_mm_fault) X(clear_page) X(sendmsg)      \
-                                X(sock_sendmsg) X(tcp_sendmsg) X(tcp_write_xmit) X(ip_queue_xmit)  \
+    X(event_base_loop)                                                                             \
+    X(main_loop) X(asm_common_interrupt) X(handle_irq) X(handle_softirqs) X(net_rx_action)         \
+        X(napi_poll) X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack) \
+            X(sock_def_readable) X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait)               \
+                X(drive_machine) X(recvmsg) X(sock_recvmsg) X(tcp_recvmsg)                         \
+                    X(skb_copy_datagram_iter) X(process_command) X(tokenize_command) X(assoc_find) \
+                        X(item_get) X(memcmp) X(futex_wait) X(asm_exc_page_fault)                  \
+                            X(handle_mm_fault) X(clear_page) X(sendmsg) X(sock_sendmsg)            \
+                                X(tcp_sendmsg) X(tcp_write_xmit) X(ip_queue_xmit)                  \
                                     X(dev_queue_xmit)
 #define SYNTHETIC_ENUM(name) NAME_##name,
 enum synthetic_function { SYNTHETIC_NAMES(SYNTHETIC_ENUM) SYNTHETIC_NAME_COUNT };
@@ -189,10 +190,9 @@ static inline void synthetic_open(struct synthetic *s, unsigned core, int64_t ti
     SYNTHETIC_PUSH(spans, (struct span){.begin_ns = time,
                                         .end_ns = INT64_MAX,
                                         .id = id,
-                                        .name = (uint32_t)name,
-                                        .kind = (uint8_t)kind,
-                                        .depth = (uint8_t)s->depth[core],
-                                        .core = (uint16_t)core});
+                                        .name = (uint32_t)name & SPAN_NAMES,
+                                        .kind = kind,
+                                        .depth = (uint8_t)s->depth[core]});
     s->depth[core]++;
 }
 
@@ -761,7 +761,8 @@ static inline void synthetic_build(struct synthetic *s, const struct synthetic_o
     synthetic_sum(s);
     for (size_t c = 0; c < SYNTHETIC_CORES; c++) {
         struct core_timeline *core = &s->server.cores.items[c];
-        core_timeline_link(core);
+        if (core_timeline_link(core) < 0)
+            abort();
         struct time_range all = {core->spans.items[0].begin_ns, INT64_MAX};
         if (options->functions)
             SYNTHETIC_PUSH(&core->traced, all);

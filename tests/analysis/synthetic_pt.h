@@ -113,10 +113,11 @@ static inline int synthetic_take_spans(void *context, const struct pt_nested_spa
         const struct pt_span *span = &spans[i].span;
         uint64_t function = (span->function - USER_BASE) / SYNTHETIC_FUNCTION_BYTES;
         if (span->kind == PT_SPAN_FUNCTION && function < SYNTHETIC_ROOT)
-            SYNTHETIC_PUSH(&reader->functions, (struct span){.begin_ns = (int64_t)span->begin,
-                                                             .end_ns = (int64_t)span->end,
-                                                             .name = (uint32_t)function,
-                                                             .kind = SPAN_FUNCTION});
+            SYNTHETIC_PUSH(&reader->functions,
+                           (struct span){.begin_ns = (int64_t)span->begin,
+                                         .end_ns = (int64_t)span->end,
+                                         .name = (uint32_t)function & SPAN_NAMES,
+                                         .kind = SPAN_FUNCTION});
         else if (span->kind != PT_SPAN_FUNCTION)
             reader->errors += span->kind == PT_SPAN_LOST;
     }
@@ -144,7 +145,6 @@ static inline int synthetic_merge(struct core_timeline *core, const struct span_
         core->spans.items[kept++] = *span;
     }
     core->spans.count = kept;
-    core_timeline_link(core);
     return core_timeline_add_functions(core, functions, err);
 }
 

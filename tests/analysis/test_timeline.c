@@ -53,7 +53,6 @@ static void assert_well_formed(const struct host_timeline *host)
     for (size_t c = 0; c < host->cores.count; c++) {
         const struct core_timeline *core = &host->cores.items[c];
         const struct span *open[64] = {0};
-        size_t outermost = 0;
         for (size_t i = 0; i < core->spans.count; i++) {
             const struct span *span = &core->spans.items[i];
             assert_true(span->end_ns >= span->begin_ns);
@@ -63,8 +62,6 @@ static void assert_well_formed(const struct host_timeline *host)
                 const struct span *parent = open[span->depth - 1];
                 assert_non_null(parent);
                 assert_true(span->begin_ns >= parent->begin_ns && span->end_ns <= parent->end_ns);
-            } else {
-                assert_int_equal(core->outermost.items[outermost++], i);
             }
             if (open[span->depth])
                 assert_true(open[span->depth]->end_ns <= span->begin_ns);
@@ -72,7 +69,6 @@ static void assert_well_formed(const struct host_timeline *host)
                 open[d] = NULL;
             open[span->depth] = span;
         }
-        assert_int_equal(outermost, core->outermost.count);
     }
 }
 
@@ -255,14 +251,38 @@ static void pieces_tile_any_interval(void **state)
                 struct tiles tiles = {.cursor = begin, .end = begin + length, .core = &core};
                 core_timeline_pieces(&core, begin, begin + length, check_tile, &tiles);
                 assert_int_equal(tiles.cursor, begin + length);
-                if (i == 100) // the links are only a shortcut,
-                    core.linked = false;
-                if (i == 200) // and so is the index of outermost spans
-                    core.outermost.count = 0;
+                if (i == 150) // it is only a shortcut
+                    core.enclosing.count = 0;
             }
         }
         release(&f);
     }
+}
+
+// With the shortcut and without.
+static void parents_follow_from_depths(void **state)
+{
+    (void)state;
+    enum { SPANS = 2000 };
+    struct core_timeline core = {0};
+    unsigned depth = 0;
+    srand(4);
+    for (int i = 0; i < SPANS; i++) { // mostly deep inside a few that stay open
+        depth = rand() % 300 == 0 ? 0 : 3 + (unsigned)rand() % 9;
+        SCENARIO_PUSH(&core.spans, (struct span){.begin_ns = i, .depth = (uint8_t)depth});
+    }
+    for (int linked = 0; linked < 2; linked++) {
+        for (uint32_t i = 0; i < SPANS; i++) {
+            uint32_t parent = i;
+            while (parent != NO_SPAN && core.spans.items[parent].depth >= core.spans.items[i].depth)
+                parent--; // below 0: NO_SPAN
+            assert_int_equal(core_timeline_parent(&core, i), parent);
+        }
+        assert_int_equal(core_timeline_link(&core), 0);
+    }
+    assert_int_equal(core.enclosing.count, (SPANS + SPAN_BLOCK - 1) / SPAN_BLOCK);
+    array_free(&core.spans);
+    array_free(&core.enclosing);
 }
 
 static void cores_out_of_order_are_sorted(void **state)
@@ -330,6 +350,7 @@ int main(void)
         cmocka_unit_test(undelivered_switches_leave_the_time_unknown),
         cmocka_unit_test(names_tell_what_is_known),
         cmocka_unit_test(pieces_tile_any_interval),
+        cmocka_unit_test(parents_follow_from_depths),
         cmocka_unit_test(cores_out_of_order_are_sorted),
         cmocka_unit_test(any_bytes_are_taken),
     };
