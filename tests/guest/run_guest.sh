@@ -3,23 +3,26 @@
 #
 # Runs a command in a guest with another kernel, Debian's 6.1, made of this machine's own programs:
 #
-#     run_guest.sh [-o DIR] [-t SECONDS] [-c CORES] [-p PROGRAM]... [-f FILE]... COMMAND
+#     run_guest.sh [-o DIR] [-t SECONDS] [-c CORES] [-n TAP] [-p PROGRAM]... [-f FILE]... COMMAND
 #
 # bash runs COMMAND as root with $BUILD's taillight, shim and labserver in /guest, where the files of
 # -f are, too; the programs of -p (more than those below), with the libraries they load, are in PATH. What COMMAND prints appears
-# here, and its exit code is this script's. What it leaves in /out is copied to DIR. The guest lives
+# here, and its exit code is this script's. What it leaves in /out is copied to DIR. With -n it has a
+# NIC, eth0, whose other end is that tap device of the network namespace this runs in. The guest lives
 # in memory, is emulated (TCG: its timings mean nothing), and is gone after SECONDS (120) at most,
 # which is exit 124. Exit 77 and a reason: there is no guest to be had here.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${BUILD:=build}"
-out='' seconds=120 cores=2 files=()
+out='' seconds=120 cores=2 files=() nic=(-net none)
 programs=(bash busybox memcached ip jq unshare nsenter taskset setsid)
-while getopts o:t:c:p:f: option; do
+while getopts o:t:c:n:p:f: option; do
     case $option in
         o) out=$OPTARG ;;
         t) seconds=$OPTARG ;;
         c) cores=$OPTARG ;;
+        n) nic=(-netdev "tap,id=nic,ifname=$OPTARG,script=no,downscript=no"
+            -device virtio-net-pci,netdev=nic,romfile=) ;;
         p) programs+=("$OPTARG") ;;
         f) files+=("$OPTARG") ;;
         *) exit 2 ;;
@@ -41,7 +44,7 @@ version=${kernel##*/kernel-}
 work=$(mktemp -d /tmp/taillight-guest-XXXXXX)
 pid=
 cleanup() {
-    [ -n "$pid" ] && kill -9 "$pid" 2>/dev/null
+    [ -n "$pid" ] && kill "$pid" 2>/dev/null # timeout, which ends the emulator, too
     rm -rf "$work"
 }
 trap cleanup EXIT
@@ -92,9 +95,10 @@ timeout -k 5 "$seconds" "$qemu" -machine pc -accel "${TAILLIGHT_GUEST_ACCEL:-tcg
     -kernel "$kernel/boot/vmlinuz-$version" -initrd "$work/initramfs" \
     -append "console=ttyS0 tsc=reliable panic=-1 quiet" -nodefaults -no-reboot -display none \
     -serial "file:$work/console" -serial "file:$work/output" \
+    "${nic[@]}" \
     -drive "file=$work/disk,format=raw,if=virtio,cache=unsafe" </dev/null >"$work/qemu" 2>&1 &
 pid=$!
-tail -f --pid=$pid -s 0.2 "$work/output" | tr -d '\r' &
+tail -f --pid=$pid -s 0.2 "$work/output" | sed -u 's|\r||g' &
 wait $pid
 ended=$?
 pid=
