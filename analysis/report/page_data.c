@@ -84,6 +84,8 @@ static void put_vocabulary(struct page_builder *builder, json_t *page)
                                       : ""));
         page_put(builder, stage, "role",
                  ends_stage ? json_integer(stage_role((enum stamp_kind)kind)) : json_null());
+        page_put(builder, stage, "machine",
+                 page_text(run_stage_machine(builder->run, (enum stamp_kind)kind)));
         page_append(builder, stages, stage);
     }
     for (int role = 0; role < ROLES; role++)

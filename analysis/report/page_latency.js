@@ -226,6 +226,8 @@ const stagesInUse = () =>
     data.stages.map((_, i) => i).filter(i => i > 0 && data.stage_ns.some(row => row[i] > 0));
 const rowTotal = row => row.reduce((sum, ns) => sum + (ns || 0), 0);
 const roleMark = role => role === null ? '' : data.roles[role];
+// Where client and server are two machines, also which one.
+const stageMark = stage => [roleMark(stage.role), stage.machine].filter(Boolean).join(', ');
 
 function stageBar(row, used, whole) {
   const total = rowTotal(row), width = byId('stages-plot').clientWidth - 170;
@@ -237,7 +239,7 @@ function stageBar(row, used, whole) {
         const label = pixels > name.length * 7.4 + 66 ? `${name} ${duration(row[i])}` :
             pixels > 58 ? duration(row[i]) :
                           '';
-        const text = `${name} (${roleMark(data.stages[i].role)})\n${duration(row[i])}, ${
+        const text = `${name} (${stageMark(data.stages[i])})\n${duration(row[i])}, ${
             percent(share)} of ${duration(total)}`;
         return element(
             'div', {
@@ -278,7 +280,7 @@ function renderStages() {
                   'span', {},
                   element('span', {class: 'swatch', style: `background:${STAGE_COLOURS[i]}`}),
                   data.stages[i].name,
-                  element('span', {class: 'role'}, roleMark(data.stages[i].role))))));
+                  element('span', {class: 'role'}, stageMark(data.stages[i]))))));
 }
 
 function renderStageControls() {
@@ -294,7 +296,7 @@ function renderStageControls() {
           [['stage', true], ['where', true], ...data.quantiles.map(name => [name])],
           used.map(
                   i =>
-                      [data.stages[i].name, roleMark(data.stages[i].role),
+                      [data.stages[i].name, stageMark(data.stages[i]),
                        ...data.stage_ns.map(row => duration(row[i], '–'))])
               .concat([['sum', '', ...data.stage_ns.map(row => duration(rowTotal(row)))]]),
           'Stages by percentile'));

@@ -197,7 +197,7 @@ class TimelinePlot {
       this.box(
           context, from, at, places.stages, 22, STAGE_COLOURS[kind], STAGE_INK[kind],
           `${stage.name} ${duration(stages[kind])}`,
-          `${stage.name} (${roleMark(stage.role)})\n${duration(stages[kind])}: ${
+          `${stage.name} (${stageMark(stage)})\n${duration(stages[kind])}: ${
               data.stamps[stamps[i - 1].kind]} → ${data.stamps[kind]}`);
     }
   }

@@ -248,9 +248,22 @@ static double stage_sum(const double *stages)
     return sum;
 }
 
+// Where client and server are two machines, which of them the stages that follow pass on.
+static void write_machine(const struct summary *s, const char *machine, const char **before)
+{
+    char name[256];
+    bool changed = strcmp(machine, *before) != 0;
+    *before = machine;
+    if (!changed)
+        return;
+    report_clean_text(machine[0] ? machine : "between them", !s->style->unicode, name, sizeof name);
+    fprintf(s->out, "%s %s:%s\n", faint(s), name, plain(s));
+}
+
 static void write_stages(const struct summary *s)
 {
     static const int shown[] = {0, 2, 3}; // p50, p99, p99.9
+    const char *machine = "";
     heading(s, "Where the time goes (mean of the requests around that percentile)");
     fprintf(s->out, "%s  %-24s", faint(s), "");
     for (size_t i = 0; i < 3; i++)
@@ -265,6 +278,7 @@ static void write_stages(const struct summary *s)
             continue; // merged into the next one
         char text[32];
         enum core_role role = stage_role((enum stamp_kind)stage);
+        write_machine(s, run_stage_machine(s->run, (enum stamp_kind)stage), &machine);
         fprintf(s->out, "  ");
         field(s, stage_name((enum stamp_kind)stage, s->run->join.hosts.both_ways), 20);
         fprintf(s->out, "%-4s", role == ROLE_R || role == ROLE_A ? role_name(role) : "");

@@ -85,6 +85,10 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
                 struct error *err);
 void run_analysis_free(struct run_analysis *analysis);
 
+// The machine a stage passes on, by the experiment's name of the host ("client" and "server" where
+// it names none). "" where client and server are one machine, and for the network between two.
+const char *run_stage_machine(const struct run_analysis *analysis, enum stamp_kind ends_at);
+
 // summary.json's document (docs/summary-json.md). The caller owns it.
 json_t *run_summary_json(const struct run_analysis *analysis);
 

@@ -144,9 +144,10 @@ static json_t *stages_json(const struct run_analysis *run)
             json_object_set_new(at, latency_quantile_names[q],
                                 micros(run->stage_at_quantile_ns[q][stage]));
         json_array_append_new(
-            stages, json_pack("{s:s, s:s, s:s, s:o}", "stage",
+            stages, json_pack("{s:s, s:s, s:s, s:s, s:o}", "stage",
                               stage_name((enum stamp_kind)stage, run->join.hosts.both_ways), "role",
-                              role_name(stage_role((enum stamp_kind)stage)), "ends_at",
+                              role_name(stage_role((enum stamp_kind)stage)), "machine",
+                              run_stage_machine(run, (enum stamp_kind)stage), "ends_at",
                               stamp_name((enum stamp_kind)stage), "mean_us", at));
     }
     return stages;

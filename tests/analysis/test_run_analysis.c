@@ -453,6 +453,16 @@ static void a_client_of_another_boot_needs_its_own_clock(void **state)
     assert_true(number_in(json_object_get(hosts, "round_trip_us"), "p50") > 4);
     assert_top_cause(json_array_get(json_object_get(summary, "windows"), 1), "yes", "A");
     json_decref(summary);
+    assert_string_equal(run_stage_machine(&run, STAMP_SEND), "client");
+    assert_string_equal(run_stage_machine(&run, STAMP_REPLY), "server");
+    run_analysis_free(&run);
+    write_text(&f, "experiment.json",
+               "{\"load\": {\"from\": \"here\", \"to\": \"cache\"}, \"servers\": {\"cache\": "
+               "{\"host\": \"there\"}}}");
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_string_equal(run_stage_machine(&run, STAMP_REPLY_READ), "here");
+    assert_string_equal(run_stage_machine(&run, STAMP_NIC), "");
+    assert_string_equal(run_stage_machine(&run, STAMP_HANDOFF), "there");
     run_analysis_free(&run);
     remove_folder(&f);
 }
