@@ -56,6 +56,9 @@ function howSure() {
   words.push(`${percent(joined(), data.counts.scheduled)} of requests have every stamp`);
   if (known(data.measures.clock_error_ns))
     words.push(`clocks agree within ${duration(data.measures.clock_error_ns)}`);
+  if (known(data.measures.hosts_bound_ns))
+    words.push(`those of the two machines are related within ${
+        duration(data.measures.hosts_bound_ns)} (99 % of requests)`);
   return words.join('; ') + '.';
 }
 
@@ -417,6 +420,13 @@ function renderHow() {
   const own = [
     ['stamps out of order, worst', duration(measures.worst_disorder_ns, '–')],
     ['clock error, stated bound', duration(measures.clock_error_ns, '–')],
+    ...(known(measures.round_trip_p50_ns) ?
+            [
+              ['clocks of the two machines, bound for 99 %', duration(measures.hosts_bound_ns, '–')],
+              ['network there and back, median', duration(measures.round_trip_p50_ns)],
+              ['network there and back, p99', duration(measures.round_trip_p99_ns)]
+            ] :
+            []),
     ['stages miss the latency by, worst', duration(measures.worst_stage_sum_error_ns, '–')],
     ['sent late, median', duration(measures.lateness_p50_ns, '–')],
     ['sent late, p99', duration(measures.lateness_p99_ns, '–')],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report/page_data.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "analysis/report/page_json.h"
@@ -50,6 +51,14 @@ static json_t *measures_build(struct page_builder *builder)
     page_put(builder, object, "worst_disorder_ns", page_number(run->worst_disorder_ns));
     page_put(builder, object, "worst_stage_sum_error_ns",
              page_number(run->worst_stage_sum_error_ns));
+    const struct two_hosts *hosts = &run->join.hosts; // null where they are one
+    bool related = hosts->apart && hosts->exchanges > 0;
+    page_put(builder, object, "hosts_bound_ns",
+             page_ns(related ? hosts->bound_p99_ns : (double)NAN));
+    page_put(builder, object, "round_trip_p50_ns",
+             page_ns(related ? hosts->round_trip_ns[0] : (double)NAN));
+    page_put(builder, object, "round_trip_p99_ns",
+             page_ns(related ? hosts->round_trip_ns[2] : (double)NAN));
     return object;
 }
 
