@@ -80,7 +80,7 @@ static int read_references(struct builder *builder, const struct ranked *referen
 }
 
 // Sorts the values.
-static struct spread spread_of(double *values, size_t count)
+struct spread views_spread(double *values, size_t count)
 {
     struct spread spread = {NAN, NAN, NAN, NAN, NAN, NAN};
     if (count == 0)
@@ -108,10 +108,10 @@ static void summarise_queue(struct builder *builder, enum queue_kind kind)
         size_t count = sides[side]->count;
         for (size_t i = 0; i < count; i++)
             builder->scratch[i] = sides[side]->items[i].ahead[kind];
-        summary->ahead[side] = spread_of(builder->scratch, count);
+        summary->ahead[side] = views_spread(builder->scratch, count);
         for (size_t i = 0; i < count; i++)
             builder->scratch[i] = sides[side]->items[i].ahead_ns[kind];
-        summary->ns[side] = spread_of(builder->scratch, count);
+        summary->ns[side] = views_spread(builder->scratch, count);
     }
     for (size_t i = 0; i < views->messages.count; i++)
         summary->more +=
@@ -137,7 +137,7 @@ static void summarise_blocking(struct builder *builder, enum blocking_scope scop
         builder->scratch[summary->messages++] = view->blocked_ns[scope];
         summary->total_ns += view->blocked_ns[scope];
     }
-    summary->median_ns = spread_of(builder->scratch, summary->messages).median;
+    summary->median_ns = views_spread(builder->scratch, summary->messages).median;
     summary->mean_ns[VIEW_SLICE] = mean_blocked(&views->messages, scope);
     summary->mean_ns[VIEW_REFERENCE] = mean_blocked(&builder->references, scope);
 }

@@ -61,6 +61,9 @@ struct spread {
     double mean, min, p25, median, p75, max; // NAN of nothing
 };
 
+// Sorts the values.
+struct spread views_spread(double *values, size_t count);
+
 enum { VIEW_SLICE, VIEW_REFERENCE, VIEW_SIDES };
 
 struct queue_summary {

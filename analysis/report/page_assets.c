@@ -21,6 +21,7 @@ ASSET(page_timeline_js, "page_timeline.js")
 ASSET(page_js, "page.js")
 ASSET(page_blocking_js, "page_blocking.js")
 ASSET(page_views_js, "page_views.js")
+ASSET(page_compare_plots_js, "page_compare_plots.js")
 ASSET(page_categories_js, "page_categories.js")
 ASSET(page_setup_js, "page_setup.js")
 ASSET(page_compare_html, "page_compare.html")
@@ -41,6 +42,7 @@ const struct page_asset page_assets[] = {
     {"page.js", page_js_begin, page_js_end},
     {"page_blocking.js", page_blocking_js_begin, page_blocking_js_end},
     {"page_views.js", page_views_js_begin, page_views_js_end},
+    {"page_compare_plots.js", page_compare_plots_js_begin, page_compare_plots_js_end},
     {"page_categories.js", page_categories_js_begin, page_categories_js_end},
     {"page_setup.js", page_setup_js_begin, page_setup_js_end},
     {"page_compare.html", page_compare_html_begin, page_compare_html_end},

@@ -4,10 +4,13 @@
 
 const SIDES = ['candidate', 'base'];
 const QUANTILES = ['p50', 'p90', 'p99', 'p99.9', 'p99.99', 'max'];
-const shown = {slice: 0};
+const shown = {
+  slice: 0,
+  cause: null
+};
 const micros = us => known(us) ? duration(us * 1000) : 'never';
 const signed = us => known(us) ? (us < 0 ? '−' : '+') + duration(Math.abs(us) * 1000) : '?';
-const changeLabel = change => `${change.cause} (${change.role})`;
+const changeLabel = change => `${change.cause ?? change.function} (${change.role})`;
 // An outline says what a colour says, for those who do not see it.
 const CHANGE_LOOK = {
   appeared: [0, 'new'],
@@ -88,7 +91,15 @@ function renderCurves() {
   place.replaceChildren(sideLegend(SIDES), plot);
 }
 
-function changeRow(change, y, x, size) {
+// Choosing a cause leaves only its balloons.
+function toggleCause(index) {
+  shown.cause = shown.cause === index ? null : index;
+  renderSlice();
+  byId('changes-plot').querySelectorAll('[data-cause]')[index]?.focus();
+}
+
+// choose: what a click does; a row without one is only looked at.
+function changeRow(change, y, x, size, choose, pressed) {
   const [rank, word] = CHANGE_LOOK[change.change], colour = causeColour(theme(), rank),
         from = Math.min(x(0), x(change.difference_us)), middle = y + 13,
         label = changeLabel(change), sure = change.change !== 'unchanged';
@@ -102,7 +113,16 @@ function changeRow(change, y, x, size) {
       'g', {
         'data-cause': label,
         tabindex: 0,
-        role: 'img',
+        role: choose ? 'button' : 'img',
+        class: choose ? 'cause-row' : null,
+        'aria-pressed': choose ? String(pressed) : null,
+        click: () => choose?.(),
+        keydown: event => {
+          if (choose && (event.key === 'Enter' || event.key === ' ')) {
+            event.preventDefault();
+            choose();
+          }
+        },
         'aria-label': `${label} ${change.change}: ${signed(change.difference_us)}`,
         pointermove: event => showTip(
             event,
@@ -112,7 +132,7 @@ function changeRow(change, y, x, size) {
                 signed(change.difference_us)} [${signed(change.low_us)}, ${signed(change.high_us)}]`),
         pointerleave: hideTip
       },
-      svg('rect', {x: 0, y, width: size.width, height: 26, fill: 'transparent'}),
+      svg('rect', {class: 'hit', x: 0, y, width: size.width, height: 26, fill: 'transparent'}),
       svg('text', {x: 0, y: middle + 4}, label.length > 38 ? label.slice(0, 37) + '…' : label),
       svg('text', {class: 'muted', x: size.left - 10, y: middle + 4, 'text-anchor': 'end'}, word),
       svg('rect', {
@@ -131,12 +151,13 @@ function changeRow(change, y, x, size) {
           `${(100 * change.base_share).toFixed(0)} → ${(100 * change.candidate_share).toFixed(0)} %`));
 }
 
-function renderChanges(slice) {
-  const place = byId('changes-plot'), width = Math.max(800, place.clientWidth),
-        rows = slice.changes.slice(0, 18), size = {width, left: 320, right: width - 190};
+// name: of the places, `NAME-plot` and `NAME-table`. choose: of a row by its number, or null.
+function renderChanges(name, changes, none, choose) {
+  const place = byId(`${name}-plot`), width = Math.max(800, place.clientWidth),
+        rows = changes.slice(0, 18), size = {width, left: 320, right: width - 190};
   if (!rows.length) {
-    place.replaceChildren(element('p', {class: 'empty'}, slice.verdict));
-    byId('changes-table').replaceChildren();
+    place.replaceChildren(element('p', {class: 'empty'}, none));
+    byId(`${name}-table`).replaceChildren();
     return;
   }
   const ends = rows.flatMap(one => [one.difference_us, one.low_us, one.high_us]).filter(known);
@@ -151,21 +172,35 @@ function renderChanges(slice) {
   plot.append(
       svg('text', {class: 'muted', x: width - 92, y: 14, 'text-anchor': 'end'}, 'a message'),
       svg('text', {class: 'muted', x: width - 4, y: 14, 'text-anchor': 'end'}, 'messages'),
-      ...rows.map((one, i) => changeRow(one, 24 + i * 26, x, size)));
+      ...rows.map((one, i) => changeRow(one, 24 + i * 26, x, size, choose ? () => choose(i) : null, shown.cause === i)));
   place.replaceChildren(plot);
-  byId('changes-table').replaceChildren(table(
-      [['cause', true], ['change', true], ['base'], ['candidate'], ['difference'], ['from'], ['to'], ['messages, base'], ['candidate']],
-      slice.changes.map(
+  byId(`${name}-table`).replaceChildren(table(
+      [[changes[0].function ? 'function' : 'cause', true], ['change', true], ['base'], ['candidate'], ['difference'], ['from'], ['to'], ['messages, base'], ['candidate']],
+      changes.map(
           one => [changeLabel(one), one.change, micros(one.base_us), micros(one.candidate_us),
                   signed(one.difference_us), signed(one.low_us), signed(one.high_us),
                   percent(one.base_share), percent(one.candidate_share)]),
       'What changed'));
 }
 
+function renderFunctions(slice) {
+  const {available, changes, base, candidate} = slice.functions;
+  byId('functions-lead').textContent = available ?
+      `Time in each function itself, without what it called, a message: over ${
+          plural(base, 'message')} of the base and ${count(candidate)} of the candidate whose functions are all known.` :
+      base || candidate ? `Functions are known in the ${base ? 'base' : 'candidate'} only.` :
+                          'Functions are known in neither run: that takes a processor trace or a function log.';
+  byId('functions-plot').hidden = byId('functions-details').hidden = !available;
+  if (available) renderChanges('functions', changes, 'No function took any time.', null);
+}
+
 function renderSlice() {
   const slice = data.slices[shown.slice], sides = SIDES.map(side => slice[side]);
   byId('slice-lead').textContent = slice.verdict;
-  renderChanges(slice);
+  renderChanges('changes', slice.changes, slice.verdict, toggleCause);
+  renderBalloons(slice);
+  renderCauseBoxes(slice);
+  renderFunctions(slice);
   renderQueue(byId('queue-plot'), sides.map(side => side.queue), SIDES);
   renderContexts(byId('contexts-plot'), sides.map(side => side.contexts), SIDES);
   byId('queue-table').replaceChildren(
@@ -187,7 +222,8 @@ function start() {
     choice(
         byId('slices'), 'Slice', data.slices.map((slice, i) => [i, slice.slice]), shown.slice,
         index => {
-          shown.slice = index;
+          Object.assign(shown, {slice: index, cause: null});
+          Object.assign(chosenMessage, {base: null, candidate: null});
           renderSlice();
         });
   renderSlice();

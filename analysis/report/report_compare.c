@@ -4,11 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/report/page_compare_messages.h"
 #include "analysis/report/page_write.h"
 #include "analysis/report/report_text.h"
 #include "base/units.h"
 
-static const char *const scripts[] = {"page_plot.js", "page_views.js", "page_compare.js"};
+static const char *const scripts[] = {"page_plot.js", "page_views.js", "page_compare_plots.js",
+                                      "page_compare.js"};
 
 static const char *duration(double ns, char out[32])
 {
@@ -67,6 +69,26 @@ static void write_queue(const struct slice_comparison *slice, FILE *out)
     fputc('\n', out);
 }
 
+// Those that changed, the first ten.
+static void write_functions(const struct slice_comparison *slice, FILE *out)
+{
+    enum { SHOWN = 10 };
+    size_t changed = 0;
+    if (!slice->has_functions)
+        return;
+    fprintf(out, "  functions by their own time, of %llu and %llu messages with known functions:\n",
+            (unsigned long long)slice->sides[COMPARE_BASE]->functions->messages,
+            (unsigned long long)slice->sides[COMPARE_CANDIDATE]->functions->messages);
+    for (size_t i = 0; i < slice->functions.count; i++)
+        if (slice->functions.items[i].kind != CHANGE_NONE && ++changed <= SHOWN)
+            write_change(&slice->functions.items[i], out);
+    if (changed > SHOWN)
+        fprintf(out, "  and %zu more functions that changed\n", changed - SHOWN);
+    else if (changed == 0)
+        fprintf(out, "  none of the %zu changed, as far as these runs can tell\n",
+                slice->functions.count);
+}
+
 static void write_slice(const struct slice_comparison *slice, FILE *out)
 {
     size_t unchanged = 0;
@@ -85,6 +107,7 @@ static void write_slice(const struct slice_comparison *slice, FILE *out)
         fprintf(out, "  %zu of which nobody can tell: too few messages\n", unchanged);
     else if (unchanged)
         fprintf(out, "  %zu unchanged, as far as these runs can tell\n", unchanged);
+    write_functions(slice, out);
     write_queue(slice, out);
 }
 
@@ -107,6 +130,14 @@ struct page {
 static int write_data(const struct run_comparison *comparison, FILE *out, struct error *err)
 {
     json_t *document = run_comparison_json(comparison);
+    json_t *slices = json_object_get(document, "slices");
+    for (size_t i = 0; i < comparison->slices.count; i++) {
+        const struct slice_comparison *slice = &comparison->slices.items[i];
+        json_object_set_new(json_array_get(slices, i), "balloons",
+                            json_pack("{s:o, s:o}", "base",
+                                      page_compare_messages(slice, COMPARE_BASE), "candidate",
+                                      page_compare_messages(slice, COMPARE_CANDIDATE)));
+    }
     int result = document ? page_write_json(document, out, err)
                           : error_set(err, ERROR_FAILED, "no memory for the comparison's page");
     json_decref(document);

@@ -171,9 +171,12 @@ static void compare_component(struct slice_comparison *slice, const struct draws
         size_t longer = 0;
         for (size_t i = 0; i < count; i++)
             longer += scratch[i] > normal + granularity_of(slice);
+        change->messages[side] = count;
+        change->spread_ns[side] = views_spread(scratch, count);
         change->mean_ns[side] = sum / (double)profile->messages;
         change->share[side] = (double)longer / (double)profile->messages;
     }
+    change->normal_ns = normal;
     finish(change, &blocks, slice, draws);
 }
 
@@ -290,27 +293,44 @@ static void say_slice(struct slice_comparison *slice)
     say_changes(slice);
 }
 
+// The latency where it is asked for, and every component.
+static int compare_sides(struct slice_comparison *slice, bool latency)
+{
+    size_t most = slice->sides[COMPARE_BASE]->values.count;
+    if (most < slice->sides[COMPARE_CANDIDATE]->values.count)
+        most = slice->sides[COMPARE_CANDIDATE]->values.count;
+    struct draws *draws = malloc(sizeof *draws);
+    double *scratch = malloc((most + 1) * sizeof *scratch);
+    int result = draws && scratch ? 0 : -1;
+    if (result == 0) {
+        draw(draws, slice->sides);
+        if (latency)
+            compare_latency(slice, draws);
+        result = compare_components(slice, draws, scratch);
+    }
+    free(draws);
+    free(scratch);
+    return result;
+}
+
+static int compare_functions(struct slice_comparison *slice)
+{
+    struct slice_comparison functions = {.sides = {slice->sides[COMPARE_BASE]->functions,
+                                                   slice->sides[COMPARE_CANDIDATE]->functions}};
+    slice->has_functions = functions.sides[COMPARE_BASE] && functions.sides[COMPARE_CANDIDATE];
+    if (!slice->has_functions)
+        return 0;
+    int result = compare_sides(&functions, false);
+    slice->functions = functions.changes;
+    return result;
+}
+
 static int compare_slice(struct slice_comparison *slice)
 {
     slice->available =
         slice->sides[COMPARE_BASE]->available && slice->sides[COMPARE_CANDIDATE]->available;
-    if (slice->available) {
-        size_t most = slice->sides[COMPARE_BASE]->values.count;
-        if (most < slice->sides[COMPARE_CANDIDATE]->values.count)
-            most = slice->sides[COMPARE_CANDIDATE]->values.count;
-        struct draws *draws = malloc(sizeof *draws);
-        double *scratch = malloc((most + 1) * sizeof *scratch);
-        int result = draws && scratch ? 0 : -1;
-        if (result == 0) {
-            draw(draws, slice->sides);
-            compare_latency(slice, draws);
-            result = compare_components(slice, draws, scratch);
-        }
-        free(draws);
-        free(scratch);
-        if (result < 0)
-            return -1;
-    }
+    if (slice->available && (compare_sides(slice, true) < 0 || compare_functions(slice) < 0))
+        return -1;
     say_slice(slice);
     return 0;
 }
@@ -324,6 +344,7 @@ int run_compare(struct run_comparison *out, struct error *err)
         struct slice_comparison slice = {.sides = {&base->items[i], &candidate->items[i]}};
         if (compare_slice(&slice) < 0 || array_push(&out->slices, slice) < 0) {
             array_free(&slice.changes);
+            array_free(&slice.functions);
             return error_set(err, ERROR_FAILED, "no memory to compare %zu slices", count);
         }
     }
@@ -332,8 +353,10 @@ int run_compare(struct run_comparison *out, struct error *err)
 
 void run_comparison_free(struct run_comparison *comparison)
 {
-    for (size_t i = 0; i < comparison->slices.count; i++)
+    for (size_t i = 0; i < comparison->slices.count; i++) {
         array_free(&comparison->slices.items[i].changes);
+        array_free(&comparison->slices.items[i].functions);
+    }
     array_free(&comparison->slices);
     for (int side = 0; side < COMPARE_SIDES; side++)
         run_profile_free(&comparison->runs[side]);

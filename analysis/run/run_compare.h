@@ -26,11 +26,19 @@ struct profile_value {
     float ns;
 };
 
+struct profile_message {
+    uint64_t request;
+    double at_ns, latency_ns; // intended, since the run began
+    size_t first;             // of its values; they go to the next message's
+};
+
 struct profile_component {
     char name[64];
     enum core_role role;
     bool explains;
 };
+
+struct profile_message_array ARRAY_OF(struct profile_message);
 
 // A slice of a run, in so far as it is compared. Needs nothing of the run.
 struct slice_profile {
@@ -42,6 +50,7 @@ struct slice_profile {
     double granularity_ns;
     struct ARRAY_OF(struct profile_component) components;
     struct ARRAY_OF(struct profile_value) values;
+    struct profile_message_array each; // in the order of the diagnosis, slowest first
     uint64_t block_messages[COMPARE_BLOCKS];
     double block_latency_ns[COMPARE_BLOCKS];
     bool has_views;
@@ -49,6 +58,9 @@ struct slice_profile {
     struct blocking_summary blocking[BLOCKING_SCOPES];
     struct core_context_array contexts;
     double context_ns;
+    // Functions as components, over the messages whose functions are all known: messages, values,
+    // components and blocks (of their time in functions) alone count. NULL: there are none.
+    struct slice_profile *functions;
 };
 struct slice_profile_array ARRAY_OF(struct slice_profile);
 
@@ -85,18 +97,23 @@ struct change {
     enum core_role role;
     bool explains;
     enum change_kind kind;
-    double mean_ns[COMPARE_SIDES]; // per message of the slice
-    double share[COMPARE_SIDES];   // of messages that it takes longer than the base's median
-    double difference_ns;          // of the means, candidate minus base
-    double low_ns, high_ns;        // its interval; NAN where there is too little to resample
+    double mean_ns[COMPARE_SIDES];    // per message of the slice
+    double share[COMPARE_SIDES];      // of messages that it takes longer than the base's median
+    double normal_ns;                 // that median, over all messages of the slice
+    uint64_t messages[COMPARE_SIDES]; // that have any of it
+    struct spread spread_ns[COMPARE_SIDES]; // over these
+    double difference_ns;                   // of the means, candidate minus base
+    double low_ns, high_ns; // its interval; NAN where there is too little to resample
 };
 struct change_array ARRAY_OF(struct change);
 
 struct slice_comparison {
     const struct slice_profile *sides[COMPARE_SIDES];
-    bool available;              // both are
-    struct change latency;       // of the mean latency, kind and interval as for a component
-    struct change_array changes; // largest difference first, whatever its sign
+    bool available;                // both are
+    struct change latency;         // of the mean latency, kind and interval as for a component
+    struct change_array changes;   // largest difference first, whatever its sign
+    bool has_functions;            // both sides have some
+    struct change_array functions; // the same for the time in each function itself
     char verdict[600];
 };
 struct slice_comparison_array ARRAY_OF(struct slice_comparison);

@@ -12,7 +12,22 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *change_json(const struct change *change, bool component)
+static json_t *spread_json(const struct spread *spread, double unit)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "mean", number(spread->mean / unit), "min",
+                     number(spread->min / unit), "p25", number(spread->p25 / unit), "median",
+                     number(spread->median / unit), "p75", number(spread->p75 / unit), "max",
+                     number(spread->max / unit));
+}
+
+static json_t *side_json(const struct change *change, int side)
+{
+    return json_pack("{s:I, s:o}", "messages", (json_int_t)change->messages[side], "us",
+                     spread_json(&change->spread_ns[side], 1000));
+}
+
+// name: under which key its name is given; NULL: it has none.
+static json_t *change_json(const struct change *change, const char *name)
 {
     json_t *object =
         json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "change", change_kind_name(change->kind),
@@ -20,22 +35,18 @@ static json_t *change_json(const struct change *change, bool component)
                   number(change->mean_ns[COMPARE_CANDIDATE] / 1000), "difference_us",
                   number(change->difference_ns / 1000), "low_us", number(change->low_ns / 1000),
                   "high_us", number(change->high_ns / 1000));
-    if (component) {
-        json_object_set_new(object, "cause", json_string(change->name));
+    if (name) {
+        json_object_set_new(object, name, json_string(change->name));
         json_object_set_new(object, "role", json_string(role_name(change->role)));
         json_object_set_new(object, "explains", json_boolean(change->explains));
         json_object_set_new(object, "base_share", number(change->share[COMPARE_BASE]));
         json_object_set_new(object, "candidate_share", number(change->share[COMPARE_CANDIDATE]));
+        json_object_set_new(object, "normal_us", number(change->normal_ns / 1000));
+        json_object_set_new(object, "spread",
+                            json_pack("{s:o, s:o}", "base", side_json(change, COMPARE_BASE),
+                                      "candidate", side_json(change, COMPARE_CANDIDATE)));
     }
     return object;
-}
-
-static json_t *spread_json(const struct spread *spread, double unit)
-{
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "mean", number(spread->mean / unit), "min",
-                     number(spread->min / unit), "p25", number(spread->p25 / unit), "median",
-                     number(spread->median / unit), "p75", number(spread->p75 / unit), "max",
-                     number(spread->max / unit));
 }
 
 static json_t *queue_json(const struct slice_profile *profile)
@@ -89,15 +100,32 @@ static json_t *profile_json(const struct slice_profile *profile)
                      blocking_json(profile));
 }
 
+// What the functions themselves took, without what they called.
+static json_t *functions_json(const struct slice_comparison *slice)
+{
+    json_t *changes = json_array(), *object = json_object();
+    for (size_t i = 0; i < slice->functions.count; i++)
+        json_array_append_new(changes, change_json(&slice->functions.items[i], "function"));
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        const struct slice_profile *functions = slice->sides[side]->functions;
+        json_object_set_new(object, side_names[side],
+                            json_integer(functions ? (json_int_t)functions->messages : 0));
+    }
+    json_object_set_new(object, "available", json_boolean(slice->has_functions));
+    json_object_set_new(object, "changes", changes);
+    return object;
+}
+
 static json_t *slice_json(const struct slice_comparison *slice)
 {
     json_t *changes = json_array();
     for (size_t i = 0; i < slice->changes.count; i++)
-        json_array_append_new(changes, change_json(&slice->changes.items[i], true));
+        json_array_append_new(changes, change_json(&slice->changes.items[i], "cause"));
     json_t *object = json_pack(
         "{s:s, s:s, s:b, s:o, s:o}", "slice", slice->sides[COMPARE_BASE]->words, "verdict",
         slice->verdict, "available", slice->available, "latency",
-        slice->available ? change_json(&slice->latency, false) : json_null(), "changes", changes);
+        slice->available ? change_json(&slice->latency, NULL) : json_null(), "changes", changes);
+    json_object_set_new(object, "functions", functions_json(slice));
     for (int side = 0; side < COMPARE_SIDES; side++)
         json_object_set_new(object, side_names[side], profile_json(slice->sides[side]));
     return object;

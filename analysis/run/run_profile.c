@@ -10,6 +10,7 @@
 #include "analysis/decompose.h"
 #include "analysis/run/run_compare.h"
 #include "analysis/run/run_internal.h"
+#include "analysis/run/run_profile_functions.h"
 #include "base/quantile.h"
 
 static uint32_t block_of(const struct diagnosis_slice *slice, const struct run_analysis *run,
@@ -23,27 +24,60 @@ static uint32_t block_of(const struct diagnosis_slice *slice, const struct run_a
     return (uint32_t)(block < 0 ? 0 : block >= COMPARE_BLOCKS ? COMPARE_BLOCKS - 1 : block);
 }
 
+// The functions of the message just taken apart, where they are known.
+static int take_functions(struct slice_profile *out, struct function_profiler *profiler,
+                          const struct path_share_array *paths, uint32_t block)
+{
+    if (!profiler->decomposer->traced)
+        return 0;
+    if (!out->functions)
+        out->functions = calloc(1, sizeof *out->functions);
+    if (!out->functions)
+        return -1;
+    out->functions->granularity_ns = out->granularity_ns;
+    return function_profiler_add(profiler, paths, block, out->functions);
+}
+
+static int take_message(struct slice_profile *out, const struct run_analysis *run,
+                        const struct lifetime *life, uint32_t block)
+{
+    out->block_messages[block]++;
+    out->block_latency_ns[block] += life->latency_ns;
+    struct profile_message message = {.request = life->request,
+                                      .at_ns =
+                                          (double)(life->stamp_ns[STAMP_INTENDED] - run->begin_ns),
+                                      .latency_ns = life->latency_ns,
+                                      .first = out->values.count};
+    return array_push(&out->each, message);
+}
+
 static int take_values(struct slice_profile *out, struct decomposer *decomposer,
                        const struct run_analysis *run, const struct diagnosis *diagnosis)
 {
     struct component_share_array shares = {0};
+    struct path_share_array paths = {0};
+    struct function_profiler functions = {.decomposer = decomposer};
     int result = 0;
     for (size_t i = 0; i < diagnosis->messages.count && result == 0; i++) {
         uint64_t lifetime = diagnosis->messages.items[i].lifetime;
         const struct lifetime *life = &run->lifetimes.items[lifetime];
         uint32_t block = block_of(&diagnosis->slice, run, life);
-        out->block_messages[block]++;
-        out->block_latency_ns[block] += life->latency_ns;
         out->mean_ns += life->latency_ns / (double)diagnosis->messages.count;
-        shares.count = 0;
-        result = decompose(decomposer, lifetime, &shares, NULL);
+        shares.count = paths.count = 0;
+        result = take_message(out, run, life, block);
+        if (result == 0)
+            result = decompose(decomposer, lifetime, &shares, &paths);
         for (size_t s = 0; s < shares.count && result == 0; s++)
             result = array_push(&out->values,
                                 (struct profile_value){.component = shares.items[s].component,
                                                        .block = block,
                                                        .ns = (float)shares.items[s].ns});
+        if (result == 0)
+            result = take_functions(out, &functions, &paths, block);
     }
     array_free(&shares);
+    array_free(&paths);
+    function_profiler_free(&functions);
     return result;
 }
 
@@ -147,13 +181,21 @@ int run_profile_take(const struct run_analysis *run, struct run_profile *out, st
     return 0;
 }
 
+static void slice_profile_free(struct slice_profile *slice)
+{
+    array_free(&slice->components);
+    array_free(&slice->values);
+    array_free(&slice->each);
+    array_free(&slice->contexts);
+    if (slice->functions)
+        slice_profile_free(slice->functions);
+    free(slice->functions);
+}
+
 void run_profile_free(struct run_profile *profile)
 {
-    for (size_t i = 0; i < profile->slices.count; i++) {
-        array_free(&profile->slices.items[i].components);
-        array_free(&profile->slices.items[i].values);
-        array_free(&profile->slices.items[i].contexts);
-    }
+    for (size_t i = 0; i < profile->slices.count; i++)
+        slice_profile_free(&profile->slices.items[i]);
     array_free(&profile->slices);
     array_free(&profile->curve);
 }

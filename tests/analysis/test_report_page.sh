@@ -53,22 +53,26 @@ no_errors() {
 }
 
 # A copy of a page with a listener for problems in front and a driver at the end.
-instrument() { # $1: page, $2: copy
+instrument() { # $1: page, $2: copy, $3: driver
     sed -e 's|^<head>$|<head><script>window.problems = [];\
 addEventListener("error", event => problems.push(event.message));\
 addEventListener("securitypolicyviolation", event => problems.push(event.blockedURI));</script>|' \
-        -e '/^<\/body>$/r tests/analysis/report_page_driver.html' "$1" >"$2"
+        -e "/^<\/body>\$/r tests/analysis/$3" "$1" >"$2"
 }
 
 variants='usual large everything odd no-causes no-verdict empty'
 for variant in $variants; do
     "$writer" --write "$folder/$variant.html" "$variant" || exit 1
-    instrument "$folder/$variant.html" "$folder/$variant-driven.html"
+    instrument "$folder/$variant.html" "$folder/$variant-driven.html" report_page_driver.html
     begin_page "$variant" "$folder/$variant-driven.html"
 done
 # Two runs against each other.
 "$BUILD/tests/analysis/test_run_compare" --write "$folder/compare.html" || exit 1
 begin_page compare "$folder/compare.html"
+# And two whose functions are known, used.
+"$BUILD/tests/analysis/test_run_compare_functions" --write "$folder/functions.html" >/dev/null || exit 1
+instrument "$folder/functions.html" "$folder/functions-driven.html" compare_page_driver.html
+begin_page functions "$folder/functions-driven.html"
 # The address chooses the message: an ordinary one, and one that is not there.
 ordinary=$(grep -o '"id":[0-9]*,"reference":true' "$folder/usual.html" | head -n 1 | grep -o '[0-9]*')
 begin_page ordinary "$folder/usual.html" "#message=$ordinary"
@@ -92,7 +96,13 @@ expect "compare: both runs' latencies are drawn" 'aria-label="Latency of both ru
 expect "compare: slices can be chosen" '>p40-p60</button>'
 expect "compare: queues are drawn" 'aria-label="Messages ahead by kind'
 expect "compare: contexts stand in a table" '<caption class="only-screen-reader">Contexts of the cores</caption>'
+expect "compare: no functions, and why" 'Functions are known in neither run'
 no_errors
+
+look_at functions
+expect "functions: the driver ran to its end" 'driver: done'
+no_errors
+grep -o '\[ok\].*' "$folder/functions.dom" | sed "s/^\[ok\]/ok    functions:/"
 
 look_at ordinary
 expect "an ordinary message by its address" "data-message=\"$ordinary\""
