@@ -17,12 +17,13 @@ function curvePath(curve, x, y, floor) {
   return path;
 }
 
+// A bound that is missing is that of requests never answered: beyond the right edge.
 function intervalBand(curve, x, y, floor, highest) {
   const band = curve.intervals;
   if (!band || band.rank.length < 2) return '';
   const share = i => y(Math.max(exceeding(curve, band.rank[i]), floor)).toFixed(1);
   const forward =
-      band.rank.map((_, i) => `${x(Math.max(band.low[i] ?? 1, 1)).toFixed(1)} ${share(i)}`);
+      band.rank.map((_, i) => `${x(Math.max(band.low[i] ?? highest, 1)).toFixed(1)} ${share(i)}`);
   const back =
       band.rank.map((_, i) => `${x(band.high[i] ?? highest).toFixed(1)} ${share(i)}`).reverse();
   return 'M' + forward.concat(back).join('L') + 'Z';
