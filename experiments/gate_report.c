@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-// Which configuration of a matrix a result is of stands before its words.
-static void name_configuration(struct gate_result *result, const char *configuration)
+// Which configuration of a matrix or step of a study a result is of stands before its words.
+static void name_part(struct gate_result *result, const char *part)
 {
     char words[sizeof result->words];
     memcpy(words, result->words, sizeof words);
-    snprintf(result->words, sizeof result->words, "%.200s: %.290s", configuration, words);
+    snprintf(result->words, sizeof result->words, "%.200s: %.290s", part, words);
 }
 
 static int judge(struct gate_report *report, const struct experiment *experiment,
@@ -29,7 +29,8 @@ static int judge(struct gate_report *report, const struct experiment *experiment
 }
 
 int gate_report_run(struct gate_report *report, const struct experiment *experiment,
-                    const struct run_folder *folder, struct progress *progress, struct error *err)
+                    const struct run_folder *folder, const char *part, struct progress *progress,
+                    struct error *err)
 {
     struct gate_report mine = {.waiting = 0};
     if (!report)
@@ -45,8 +46,8 @@ int gate_report_run(struct gate_report *report, const struct experiment *experim
         json_decref(document);
     }
     for (size_t i = 0; i < mine.results.count && result == 0; i++) {
-        if (experiment->configuration[0])
-            name_configuration(&mine.results.items[i], experiment->configuration);
+        if (part[0])
+            name_part(&mine.results.items[i], part);
         if (array_push(&report->results, mine.results.items[i]) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory for the gates' results");
     }

@@ -29,9 +29,11 @@ struct gate_report_options {
                     "print failed gates as ::error and ::warning lines of GitHub Actions")
 
 // Judges what of the experiment's gates needs no base, from the folder of its run or repetitions;
-// writes gates.json (docs/gates.md) there and appends to the report (NULL: nothing is judged).
+// writes gates.json (docs/gates.md) there and appends to the report (NULL: nothing is judged), with
+// the name of the part of the experiment that it is ("": the whole) before each result's words.
 int gate_report_run(struct gate_report *report, const struct experiment *experiment,
-                    const struct run_folder *folder, struct progress *progress, struct error *err);
+                    const struct run_folder *folder, const char *part, struct progress *progress,
+                    struct error *err);
 
 // Prints the lines (out NULL: none) and writes what the options ask for. Annotations go to stdout,
 // with json to stderr.

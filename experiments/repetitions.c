@@ -178,8 +178,8 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
     if (result == 0)
         result = finish(&series, experiment, results, err);
     if (result == 0)
-        result =
-            gate_report_run(results->gates, experiment, &series.folder, settings->progress, err);
+        result = gate_report_run(results->gates, experiment, &series.folder,
+                                 experiment->configuration, settings->progress, err);
     *available = series.available;
     array_free(&series.repetitions);
     array_free(&series.latencies);

@@ -118,11 +118,24 @@ static int run_one(struct experiment *experiment, const struct run_settings *set
     if (result == 0)
         result = run_results_write(&outcome.folder, results, available, err);
     if (result == 0)
-        result =
-            gate_report_run(results->gates, experiment, &outcome.folder, settings->progress, err);
+        result = gate_report_run(results->gates, experiment, &outcome.folder,
+                                 experiment->configuration, settings->progress, err);
     progress_end(settings->progress);
     run_outcome_free(&outcome);
     return result;
+}
+
+static int write_gates(const struct gate_report *gates, const struct run_options *o,
+                       const char *suite, struct error *err)
+{
+    FILE *words = o->quiet ? NULL : o->json ? stderr : stdout;
+    return gate_report_write(gates, &o->report, suite, o->json, words, err);
+}
+
+static int exit_code(const struct gate_report *gates, bool available)
+{
+    int code = gate_results_exit_code(&gates->results);
+    return code == 0 && !available ? ERROR_INCONCLUSIVE : code;
 }
 
 static int run(struct experiment_set *set, const struct run_options *o, bool *available,
@@ -138,8 +151,7 @@ static int run(struct experiment_set *set, const struct run_options *o, bool *av
                      : run_one(&set->items[0], &settings, &results, available, err);
     if (result < 0)
         return result;
-    FILE *words = o->quiet ? NULL : o->json ? stderr : stdout;
-    return gate_report_write(gates, &o->report, set->items[0].name, o->json, words, err);
+    return write_gates(gates, o, set->items[0].name, err);
 }
 
 static int print_schema(void)
@@ -171,7 +183,8 @@ static int choose_study_categories(struct study *study, const char *asked, struc
 }
 
 // Returns an exit code, an error, or that the file is an experiment.
-static int run_study(const char *path, const struct run_options *o, struct error *err)
+static int run_study(const char *path, const struct run_options *o, struct gate_report *gates,
+                     struct error *err)
 {
     struct study study;
     struct progress progress;
@@ -202,10 +215,12 @@ static int run_study(const char *path, const struct run_options *o, struct error
     progress_init(&progress, o->quiet);
     const struct run_settings settings = {.folder = o->out, .progress = &progress};
     const struct run_results_settings results = {
-        .json = o->json, .quiet = o->quiet, .progress = &progress};
+        .json = o->json, .quiet = o->quiet, .progress = &progress, .gates = gates};
     result = study_run(&study, &settings, &results, &available, err);
+    if (result == 0)
+        result = write_gates(gates, o, study.name, err);
     study_free(&study);
-    return result < 0 ? result : available ? 0 : ERROR_INCONCLUSIVE;
+    return result < 0 ? result : exit_code(gates, available);
 }
 
 int run_command(int argc, char **argv)
@@ -229,9 +244,11 @@ int run_command(int argc, char **argv)
                   positional);
         return error_report(&err);
     }
-    int code = run_study(argv[1], &values, &err);
-    if (code != NO_STUDY)
+    int code = run_study(argv[1], &values, &gates, &err);
+    if (code != NO_STUDY) {
+        gate_report_free(&gates);
         return code < 0 ? error_report(&err) : code;
+    }
     if (experiment_set_load(argv[1], &set, &err) < 0)
         return error_report(&err);
     code = 0;
@@ -243,8 +260,8 @@ int run_command(int argc, char **argv)
         code = dry_run_set(&set, values.out, &err) < 0 ? error_report(&err) : 0;
     else if (run(&set, &values, &available, &gates, &err) < 0)
         code = error_report(&err);
-    else if ((code = gate_results_exit_code(&gates.results)) == 0 && !available)
-        code = ERROR_INCONCLUSIVE;
+    else
+        code = exit_code(&gates, available);
     gate_report_free(&gates);
     experiment_set_free(&set);
     return code;

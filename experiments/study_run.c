@@ -30,7 +30,8 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
     bool verdict = false;
     snprintf(name, sizeof name, "%s", step->name);
     if (series->study->rounds > 1)
-        snprintf(name, sizeof name, "%s/round-%llu", step->name, (unsigned long long)round + 1);
+        snprintf(name, sizeof name, "%s/repetition-%llu", step->name,
+                 (unsigned long long)round + 1);
     if (round == 0)
         snprintf(result->folder, sizeof result->folder, "%s", name);
     const struct run_settings here = {.folder = run_folder_path(&series->folder, name, path),
@@ -68,6 +69,21 @@ static int run_nested(struct series *series, size_t number, struct error *err)
     return status < 0 ? error_prefix(err, "%s", step->name) : 0;
 }
 
+// Over all rounds of a step, as over the repetitions of an experiment.
+static int judge_gates(struct series *series, const struct study_step *step, struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    struct run_folder folder;
+    run_folder_path(&series->folder, step->name, path);
+    if (strlen(path) >= sizeof folder.path)
+        return error_set(err, ERROR_INPUT, "%s: the path is too long", path);
+    strcpy(folder.path, path);
+    int status = gate_report_run(series->silent.gates, &step->experiment, &folder, step->name,
+                                 series->settings->progress, err);
+    progress_end(series->settings->progress);
+    return status;
+}
+
 static int run_all(struct series *series, struct error *err)
 {
     int status = 0;
@@ -78,6 +94,9 @@ static int run_all(struct series *series, struct error *err)
             else if (round == 0)
                 status = run_nested(series, i, err);
         }
+    for (size_t i = 0; i < series->study->steps.count && status == 0; i++)
+        if (!series->study->steps.items[i].study)
+            status = judge_gates(series, &series->study->steps.items[i], err);
     return status;
 }
 
