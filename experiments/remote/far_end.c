@@ -102,7 +102,9 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
     int pipe_fds[2];
     json_error_t where;
     const json_t *words, *variables;
-    struct process_place place = {.pipe_input = true, .pipe_output = true};
+    bool discard = json_is_true(json_object_get(start, "discard"));
+    struct process_place place = {
+        .pipe_input = true, .pipe_output = !discard, .discard_output = discard};
     if (json_unpack_ex((json_t *)(uintptr_t)start, &where, 0, "{s:o, s:o, s:s, s:s}", "argv",
                        &words, "environment", &variables, "cores", &cores, "server_cores",
                        &server_cores) < 0)

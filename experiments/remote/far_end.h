@@ -7,7 +7,8 @@
 // too.
 //
 //   near -> far  {"type": "start", "argv": [...], "environment": ["NAME=value", ...],
-//                 "cores": "0-1" or "", "server_cores": "0-1"}   once, first
+//                 "cores": "0-1" or "", "server_cores": "0-1",
+//                 "discard": whether its stdout is thrown away}   once, first
 //                bytes: the program's stdin;  {"type": "eof"}: its end
 //                {"type": "signal", "number": 15}
 //   far -> near  bytes: one of FAR_STDOUT, FAR_STDERR, with FAR_COMPRESSED when the rest is a zstd

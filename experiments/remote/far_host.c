@@ -174,6 +174,8 @@ static int start(const struct far_host *far, const char *direction, const char *
         words[n++] = "--cores";
         words[n++] = units_format_cores(place->cores, cores, sizeof cores);
     }
+    if (place->discard_output)
+        words[n++] = "--discard";
     if (direction) {
         words[n++] = direction;
         words[n++] = folder;

@@ -31,7 +31,7 @@ enum {
 };
 
 struct link_options {
-    bool deploy;
+    bool deploy, discard;
     cpu_set_t cores;
     struct option_list set;
     const char *into, *from;
@@ -40,6 +40,8 @@ struct link_options {
 static const struct option_spec options[] = {
     OPTION_FLAG("deploy", 0, struct link_options, deploy,
                 "copy this program there first, and be the connection that others share"),
+    OPTION_FLAG("discard", 0, struct link_options, discard,
+                "what it prints on stdout is thrown away there, not sent"),
     OPTION_CORES("cores", 0, "LIST", struct link_options, cores, "where the program runs there"),
     OPTION_LIST("set", 0, "NAME=VALUE", struct link_options, set, "add to its environment"),
     OPTION_STRING("into", 0, "DIR", struct link_options, into,
@@ -215,8 +217,8 @@ static int tell_start(struct near *near, struct error *err)
         count++;
     if (CPU_COUNT(&o->cores))
         units_format_cores(&o->cores, cores, sizeof cores);
-    json_t *start = json_pack("{s:s, s:o, s:o, s:s, s:s}", "type", "start", "argv",
-                              words_json(near->program, count), "environment",
+    json_t *start = json_pack("{s:s, s:b, s:o, s:o, s:s, s:s}", "type", "start", "discard",
+                              o->discard, "argv", words_json(near->program, count), "environment",
                               words_json(o->set.items, o->set.count), "cores", cores,
                               "server_cores", near->link.server_cores);
     if (!start)
