@@ -5,76 +5,31 @@
 # guest, the load out here, a tap device between them. Their logs, put together, make a run whose
 # clocks are related within a bound; without the client's clock log it is refused.
 set -u
-work=$(mktemp -d /tmp/taillight-two-hosts-XXXXXX)
-ours=() # processes
-cleanup() {
-    kill "${ours[@]}" 2>/dev/null
-    rm -rf "$work"
-}
-trap cleanup EXIT
-fail() {
-    echo "FAIL: $*"
-    cat "$work/said"
-    exit 1
-}
-if [ "${1:-}" != inside ]; then
-    [ "$(id -u)" = 0 ] || { echo "needs root for a network namespace of its own"; exit 77; }
-    [ -c /dev/net/tun ] || { echo "there is no /dev/net/tun for the guest's NIC"; exit 77; }
-    # What the guest is made of is fetched before the network is gone.
-    kernel=$(tests/guest/fetch_kernel.sh "$BUILD") || { tail -n 1 <<<"$kernel"; exit 77; }
-    rm -rf "$work"
-    exec unshare -n "$0" inside
-fi
-ip link set lo up
-ip tuntap add tap0 mode tap || { echo "no tap device can be made here"; exit 77; }
-ip addr add 10.78.0.1/24 dev tap0
-ip link set tap0 up
-: >"$work/said"
-
-cat >"$work/inside" <<'INSIDE'
-set -u
-modprobe virtio_net
-tries=50
-until ip link show eth0 >/dev/null 2>&1; do
-    tries=$((tries - 1)); [ $tries -gt 0 ] || exit 1
-    sleep 0.1
-done
-ip addr add 10.78.0.2/24 dev eth0
-ip link set eth0 up
+. "$(dirname "$0")/tap_lib.sh"
+cat >"$work/inside" <<INSIDE
+$guest_begin
 mkdir -p /out/server /tmp/shim
 mkfifo /tmp/end
 ./taillight capture --out /out/server --port 11211 --shim /tmp/shim --backend events \
     </tmp/end >/tmp/capture 2>&1 &
-capture=$!
+capture=\$!
 exec 8>/tmp/end
 tries=300
 until grep -q '"ready": *true' /tmp/capture; do
-    tries=$((tries - 1)); [ $tries -gt 0 ] || { cat /tmp/capture; exit 1; }
+    tries=\$((tries - 1)); [ \$tries -gt 0 ] || { cat /tmp/capture; exit 1; }
     sleep 0.1
 done
 TAILLIGHT_SHIM_DIR=/tmp/shim LD_PRELOAD=./libtaillight-shim.so \
     memcached -u root -l 10.78.0.2 -p 11211 -t 1 8>&- &
-server=$!
-uname -r >/out/release
-echo the server is ready
-nc -l -p 11212 >/dev/null # until someone comes
+server=\$!
+$guest_wait
 exec 8>&-
-wait $capture || { cat /tmp/capture; exit 1; }
-kill $server
+wait \$capture || { cat /tmp/capture; exit 1; }
+kill \$server
 dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
 exit 0
 INSIDE
-tests/guest/run_guest.sh -n tap0 -o "$work/run" -f "$work/inside" 'bash inside' >"$work/said" 2>&1 &
-guest=$!
-ours+=($guest)
-until grep -q 'the server is ready' "$work/said"; do
-    kill -0 $guest 2>/dev/null || {
-        wait $guest
-        [ $? -ne 77 ] || { tail -n 1 "$work/said"; exit 77; }
-        fail "the guest ended before its server was ready"
-    }
-    sleep 0.2
-done
+guest_start -o "$work/run" -f "$work/inside" 'bash inside'
 
 cat >"$work/few.yaml" <<'YAML'
 keys: {count: 200}
@@ -102,8 +57,7 @@ status=$?
 [ $status = 0 ] || [ $status = 4 ] || fail "the load: exit $status: $(cat "$work/load.err")"
 exec 8>&-
 wait $clock || fail "the clock log: $(cat "$work/clock")"
-: 2>/dev/null >/dev/tcp/10.78.0.2/11212 || fail "the guest cannot be told to end"
-wait $guest || fail "the guest: exit $?"
+guest_end
 mv "$work/client" "$work/run/"
 [ -z "${KEEP:-}" ] || cp -r "$work/run" "$KEEP"
 

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+#
+# For tests that talk to a guest over a NIC: a network namespace of the test's own with a tap device,
+# 10.78.0.1 here and 10.78.0.2 in the guest. Sourced with the test's arguments; what comes after runs
+# in the namespace, with $work to write to. The guest's command begins with $guest_begin, says it is
+# ready, and goes on after $guest_wait when guest_end comes.
+if [ "${1:-}" != inside ]; then
+    [ "$(id -u)" = 0 ] || { echo "needs root for a network namespace of its own"; exit 77; }
+    [ -c /dev/net/tun ] || { echo "there is no /dev/net/tun for the guest's NIC"; exit 77; }
+    # What the guest is made of is fetched before the network is gone.
+    kernel=$(tests/guest/fetch_kernel.sh "$BUILD") || { tail -n 1 <<<"$kernel"; exit 77; }
+    exec unshare -n "$0" inside
+fi
+work=$(mktemp -d /tmp/taillight-guest-test-XXXXXX)
+guest=
+ours=() # other processes
+trap 'kill $guest "${ours[@]}" 2>/dev/null; wait; rm -rf "$work"' EXIT
+fail() {
+    echo "FAIL: $*"
+    cat "$work/said"
+    exit 1
+}
+ip link set lo up
+ip tuntap add tap0 mode tap || { echo "no tap device can be made here"; exit 77; }
+ip addr add 10.78.0.1/24 dev tap0
+ip link set tap0 up
+
+guest_begin='
+set -u
+modprobe virtio_net
+tries=50
+until ip link show eth0 >/dev/null 2>&1; do
+    tries=$((tries - 1)); [ $tries -gt 0 ] || exit 1
+    sleep 0.1
+done
+ip addr add 10.78.0.2/24 dev eth0
+ip link set eth0 up
+uname -r >/out/release'
+guest_wait='
+echo the guest is ready
+nc -l -p 11212 >/dev/null'
+
+guest_start() { # as run_guest.sh
+    : >"$work/said"
+    tests/guest/run_guest.sh -n tap0 "$@" >"$work/said" 2>&1 &
+    guest=$!
+    until grep -q 'the guest is ready' "$work/said"; do
+        kill -0 $guest 2>/dev/null || {
+            wait $guest
+            [ $? -ne 77 ] || { tail -n 1 "$work/said"; exit 77; }
+            fail "the guest ended before it was ready"
+        }
+        sleep 0.2
+    done
+}
+
+guest_end() {
+    : 2>/dev/null >/dev/tcp/10.78.0.2/11212 || fail "the guest cannot be told to end"
+    wait $guest || fail "the guest: exit $?"
+    guest=
+}
