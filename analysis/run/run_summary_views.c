@@ -4,33 +4,21 @@
 #include <math.h>
 
 #include "analysis/run/run_internal.h"
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *spread_json(const struct spread *spread, double unit)
-{
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "mean", number(spread->mean / unit), "min",
-                     number(spread->min / unit), "p25", number(spread->p25 / unit), "median",
-                     number(spread->median / unit), "p75", number(spread->p75 / unit), "max",
-                     number(spread->max / unit));
-}
+#include "analysis/run/run_json.h"
 
 static json_t *queue_json(const struct diagnosis_views *views)
 {
     json_t *queue = json_array();
     for (int kind = 0; kind < QUEUE_KINDS; kind++) {
         const struct queue_summary *one = &views->queue[kind];
-        json_array_append_new(queue,
-                              json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "kind",
-                                        queue_kind_name((enum queue_kind)kind),
-                                        "messages_with_more", (json_int_t)one->more, "ahead",
-                                        spread_json(&one->ahead[VIEW_SLICE], 1), "reference_ahead",
-                                        spread_json(&one->ahead[VIEW_REFERENCE], 1), "us",
-                                        spread_json(&one->ns[VIEW_SLICE], 1000), "reference_us",
-                                        spread_json(&one->ns[VIEW_REFERENCE], 1000)));
+        json_array_append_new(
+            queue,
+            json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "kind",
+                      queue_kind_name((enum queue_kind)kind), "messages_with_more",
+                      (json_int_t)one->more, "ahead", run_json_spread(&one->ahead[VIEW_SLICE], 1),
+                      "reference_ahead", run_json_spread(&one->ahead[VIEW_REFERENCE], 1), "us",
+                      run_json_spread(&one->ns[VIEW_SLICE], 1000), "reference_us",
+                      run_json_spread(&one->ns[VIEW_REFERENCE], 1000)));
     }
     return queue;
 }
@@ -42,11 +30,12 @@ static json_t *contexts_json(const struct diagnosis_views *views)
         const struct core_context *one = &views->contexts.items[i];
         json_array_append_new(
             contexts,
-            json_pack("{s:s, s:i, s:s, s:o, s:o}", "role", role_name(one->role), "core",
-                      (int)one->core, "context", one->name, "share",
-                      number(one->ns[VIEW_SLICE] / views->context_ns[VIEW_SLICE]),
-                      "reference_share",
-                      number(one->ns[VIEW_REFERENCE] / views->context_ns[VIEW_REFERENCE])));
+            json_pack(
+                "{s:s, s:i, s:s, s:o, s:o}", "role", role_name(one->role), "core", (int)one->core,
+                "context", one->name, "share",
+                run_json_number(one->ns[VIEW_SLICE] / views->context_ns[VIEW_SLICE]),
+                "reference_share",
+                run_json_number(one->ns[VIEW_REFERENCE] / views->context_ns[VIEW_REFERENCE])));
     }
     return contexts;
 }
@@ -61,10 +50,10 @@ static json_t *scopes_json(const struct diagnosis_views *views)
             json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "by",
                       blocking_scope_name((enum blocking_scope)scope), "role",
                       role_name(blocking_scope_role((enum blocking_scope)scope)), "messages",
-                      (json_int_t)one->messages, "total_us", number(one->total_ns / 1000),
-                      "median_us", number(one->median_ns / 1000), "mean_us",
-                      number(one->mean_ns[VIEW_SLICE] / 1000), "reference_mean_us",
-                      number(one->mean_ns[VIEW_REFERENCE] / 1000)));
+                      (json_int_t)one->messages, "total_us", run_json_number(one->total_ns / 1000),
+                      "median_us", run_json_number(one->median_ns / 1000), "mean_us",
+                      run_json_number(one->mean_ns[VIEW_SLICE] / 1000), "reference_mean_us",
+                      run_json_number(one->mean_ns[VIEW_REFERENCE] / 1000)));
     }
     return scopes;
 }
@@ -79,7 +68,7 @@ static json_t *worst_json(const struct run_analysis *run, const struct diagnosis
             worst, json_pack("{s:I, s:i, s:i, s:I, s:o}", "request", (json_int_t)life->request,
                              "operation", (int)life->operation, "connection", (int)life->connection,
                              "messages", (json_int_t)one->messages, "total_us",
-                             number(one->total_ns / 1000)));
+                             run_json_number(one->total_ns / 1000)));
     }
     return worst;
 }
