@@ -169,6 +169,7 @@ function renderDiagnosis() {
   renderGroupControls();
   renderBoxes();
   renderCauseTable();
+  renderLifetimes();
   renderViews();
 }
 

@@ -23,6 +23,7 @@ ASSET(page_blocking_js, "page_blocking.js")
 ASSET(page_views_js, "page_views.js")
 ASSET(page_compare_plots_js, "page_compare_plots.js")
 ASSET(page_categories_js, "page_categories.js")
+ASSET(page_lifetimes_js, "page_lifetimes.js")
 ASSET(page_setup_js, "page_setup.js")
 ASSET(page_compare_html, "page_compare.html")
 ASSET(page_compare_js, "page_compare.js")
@@ -44,6 +45,7 @@ const struct page_asset page_assets[] = {
     {"page_views.js", page_views_js_begin, page_views_js_end},
     {"page_compare_plots.js", page_compare_plots_js_begin, page_compare_plots_js_end},
     {"page_categories.js", page_categories_js_begin, page_categories_js_end},
+    {"page_lifetimes.js", page_lifetimes_js_begin, page_lifetimes_js_end},
     {"page_setup.js", page_setup_js_begin, page_setup_js_end},
     {"page_compare.html", page_compare_html_begin, page_compare_html_end},
     {"page_compare.js", page_compare_js_begin, page_compare_js_end},

@@ -172,7 +172,7 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "curves", curves);
     page_put(builder, page, "stage_ns", stage_table_build(builder));
     for (size_t i = 0; i < run->diagnoses.count; i++)
-        page_append(builder, diagnoses, page_diagnosis_build(builder, &run->diagnoses.items[i]));
+        page_append(builder, diagnoses, page_diagnosis_build(builder, i));
     page_put(builder, page, "diagnoses", diagnoses);
     page_put(builder, page, "timelines", page_timelines_build(builder));
     page_put(builder, page, "names", json_incref(builder->names));

@@ -154,8 +154,35 @@ static void put_slice(struct page_builder *builder, const struct diagnosis *diag
     page_put(builder, object, "slice_high_ns", page_ns(diagnosis->slice_high_ns));
 }
 
-json_t *page_diagnosis_build(struct page_builder *builder, const struct diagnosis *diagnosis)
+// What made the receive, service and send lifetimes slow, each on its own.
+static json_t *lifetimes_build(struct page_builder *builder, size_t number)
 {
+    json_t *list = json_array();
+    for (int part = PART_WHOLE + 1; part < PARTS; part++) {
+        const struct diagnosis *of =
+            run_diagnosis_of(builder->run, number, (enum lifetime_part)part);
+        if (!of)
+            continue;
+        json_t *one = json_object();
+        page_put(builder, one, "name", page_text(lifetime_part_name(of->part)));
+        page_put(builder, one, "from", page_text(stamp_name(lifetime_part_begin(of->part))));
+        page_put(builder, one, "to", page_text(stamp_name(lifetime_part_end(of->part))));
+        page_put(builder, one, "messages", page_count(of->messages.count));
+        page_put(builder, one, "without_stamp", page_count(of->without_part));
+        page_put(builder, one, "slice_low_ns", page_ns(of->slice_low_ns));
+        page_put(builder, one, "reference_ns", page_ns(of->reference_latency_ns));
+        page_put(builder, one, "coverage_total", page_number(of->coverage_total));
+        page_put(builder, one, "not_available", json_boolean(of->not_available));
+        page_put(builder, one, "reason", page_text(of->reason));
+        page_put(builder, one, "causes", causes_build(builder, of));
+        page_append(builder, list, one);
+    }
+    return list;
+}
+
+json_t *page_diagnosis_build(struct page_builder *builder, size_t number)
+{
+    const struct diagnosis *diagnosis = &builder->run->diagnoses.items[number];
     json_t *object = json_object();
     put_slice(builder, diagnosis, object);
     json_t *left_out = json_array();
@@ -172,6 +199,7 @@ json_t *page_diagnosis_build(struct page_builder *builder, const struct diagnosi
     page_put(builder, object, "not_available", json_boolean(diagnosis->not_available));
     page_put(builder, object, "reason", page_text(diagnosis->reason));
     page_put(builder, object, "causes", causes_build(builder, diagnosis));
+    page_put(builder, object, "lifetimes", lifetimes_build(builder, number));
     put_messages(builder, diagnosis, object);
     return object;
 }

@@ -9,10 +9,10 @@
 #include "analysis/report/page_write.h"
 #include "analysis/report/summary_text.h"
 
-static const char *const scripts[] = {
-    "page_plot.js",  "page_latency.js",  "page_causes.js", "page_categories.js",
-    "page_boxes.js", "page_timeline.js", "page_views.js",  "page_blocking.js",
-    "page_setup.js", "page.js"};
+static const char *const scripts[] = {"page_plot.js",       "page_latency.js", "page_causes.js",
+                                      "page_categories.js", "page_boxes.js",   "page_lifetimes.js",
+                                      "page_timeline.js",   "page_views.js",   "page_blocking.js",
+                                      "page_setup.js",      "page.js"};
 
 static int write_data(const struct run_analysis *run, FILE *out, struct error *err)
 {

@@ -428,6 +428,26 @@ static void fixture_views(struct fixture *f, struct diagnosis *diagnosis)
 }
 
 // The slowest 1 % of a window.
+// Receive lifetimes have two of the whole's causes, service lifetimes none, those of sending are
+// not available.
+static void fixture_parts(struct run_analysis *run, const struct diagnosis *whole)
+{
+    for (int part = PART_WHOLE + 1; part < PARTS; part++) {
+        struct diagnosis one = {.part = (enum lifetime_part)part,
+                                .without_part = part == PART_SEND,
+                                .not_available = part == PART_SEND,
+                                .reason = "no answer's departure was seen",
+                                .slice_low_ns = whole->slice_low_ns / 2,
+                                .reference_latency_ns = whole->reference_latency_ns / 2,
+                                .coverage_total = 0.9};
+        for (size_t i = 0; part == PART_RECEIVE && i < whole->causes.count && i < 2; i++)
+            if (array_push(&one.causes, whole->causes.items[i]) < 0)
+                abort();
+        if (array_push(&run->part_diagnoses, one) < 0)
+            abort();
+    }
+}
+
 static void fixture_diagnose(struct fixture *f, const struct fixture_options *options, int64_t from,
                              int64_t to)
 {
@@ -468,6 +488,7 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     free(ranked);
     if (!options->no_verdict && diagnosis.messages.count)
         fixture_views(f, &diagnosis);
+    fixture_parts(run, &diagnosis);
     if (array_push(&run->diagnoses, diagnosis) < 0)
         abort();
 }
@@ -633,6 +654,9 @@ static inline void fixture_free(struct fixture *f)
         array_free(&run->diagnoses.items[i].views.worst);
     }
     array_free(&run->diagnoses);
+    for (size_t i = 0; i < run->part_diagnoses.count; i++)
+        array_free(&run->part_diagnoses.items[i].causes);
+    array_free(&run->part_diagnoses);
     array_free(&run->lifetimes);
     host_timeline_free(&run->server);
     free(run->application_threads);
