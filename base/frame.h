@@ -49,7 +49,8 @@ int frame_reader_feed(struct frame_reader *reader, const void *bytes, size_t cou
                       struct error *err);
 
 // The next whole frame. Returns 1 with one, 0 when more bytes are needed. What is no frame (a kind
-// or a length that cannot be, a body that is no JSON object) is ERROR_INPUT, and the stream is lost.
+// or a length that cannot be, a body that is no JSON object) is ERROR_INPUT, and the stream is
+// lost.
 int frame_reader_next(struct frame_reader *reader, struct frame *frame, struct error *err);
 
 void frame_reader_free(struct frame_reader *reader);

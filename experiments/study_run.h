@@ -9,9 +9,9 @@
 #include "experiments/run_results.h"
 #include "experiments/study.h"
 
-// Into <folder>/<step>, with rounds <folder>/<step>/repetition-N. The seed of a round is that of the
-// step's file in the first, and follows from it in the others, the same for steps of one seed. One
-// that fails ends them all. *available: false when a run that was captured has no verdict.
+// Into <folder>/<step>, with rounds <folder>/<step>/repetition-N. The seed of a round is that of
+// the step's file in the first, and follows from it in the others, the same for steps of one seed.
+// One that fails ends them all. *available: false when a run that was captured has no verdict.
 int study_run(struct study *study, const struct run_settings *settings,
               const struct run_results_settings *results, bool *available, struct error *err);
 

@@ -52,9 +52,9 @@ const struct option_spec load_plan_options[] = {
                   "replay:FILE"),
     OPTION_COUNT("seed", 0, "N", struct load_options, seed,
                  "of times, operations and keys (random, and reported)"),
-    OPTION_LIST(
-        "agent", 0, "KIND[,...]", struct load_options, agents,
-        "throughput, latency or symmetric; name=, rate=, connections=, threads=, cores=, netns=, link="),
+    OPTION_LIST("agent", 0, "KIND[,...]", struct load_options, agents,
+                "throughput, latency or symmetric; name=, rate=, connections=, threads=, cores=, "
+                "netns=, link="),
     OPTION_COUNT("repetitions", 0, "N", struct load_options, repetitions,
                  "load so many times, and say how far apart the results are (1)"),
     OPTION_STRING("restart", 0, "COMMAND", struct load_options, restart,

@@ -63,7 +63,7 @@ enum event_kind {
                           // it ends now. Faults that change no page count (write to a shared page,
                           // NUMA hints), and kernels before 6.2, tell of none
     EVENT_UNSEEN = 19,    // just before a SWITCH with SWITCH_UNSEEN: id: the thread that leaves,
-                       // payload: its name
+                          // payload: its name
 };
 
 enum switch_flags {

@@ -177,9 +177,11 @@ static void test_labels_and_counts(void **state)
         .low = 0.999, .high = 1, .from_ns = 5000000000, .to_ns = 10000000000};
     assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out), "p99.9-p100, 5-10 s");
     slice = (struct diagnosis_slice){.low = 0, .high = 1, .min_latency_ns = 500000};
-    assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out), "over 500 us, whole run");
+    assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out),
+                        "over 500 us, whole run");
     slice = (struct diagnosis_slice){.low = 0, .high = 1};
-    assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out), "every message, whole run");
+    assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out),
+                        "every message, whole run");
     assert_string_equal(report_count(0, number), "0");
     assert_string_equal(report_count(999, number), "999");
     assert_string_equal(report_count(1000, number), "1,000");

@@ -17,7 +17,9 @@
 
 static int drift_ppb = 50000;
 module_param(drift_ppb, int, 0444);
-MODULE_PARM_DESC(drift_ppb, "how much the clock of phc0 is fast, in parts per 10^9; that of phc1 is slow by as much");
+MODULE_PARM_DESC(
+    drift_ppb,
+    "how much the clock of phc0 is fast, in parts per 10^9; that of phc1 is slow by as much");
 
 static bool mute;
 module_param(mute, bool, 0644);
@@ -48,7 +50,8 @@ static struct platform_device *parent;
 static u64 phc_at(const struct end *end, u64 raw_ns)
 {
     u64 passed = raw_ns - end->raw_ns;
-    return end->phc_ns + passed + div_s64((s64)passed * (end->drift_ppb + end->fine_ppb), 1000000000);
+    return end->phc_ns + passed +
+           div_s64((s64)passed * (end->drift_ppb + end->fine_ppb), 1000000000);
 }
 
 static u64 phc_now(struct end *end)
@@ -142,7 +145,8 @@ static netdev_tx_t pair_xmit(struct sk_buff *skb, struct net_device *device)
 {
     struct end *end = netdev_priv(device), *far = netdev_priv(end->peer);
     struct sk_buff *copy;
-    bool stamp = (skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP) && end->config.tx_type == HWTSTAMP_TX_ON;
+    bool stamp =
+        (skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP) && end->config.tx_type == HWTSTAMP_TX_ON;
     unsigned int bytes = skb->len;
     if (stamp)
         skb_shinfo(skb)->tx_flags |= SKBTX_IN_PROGRESS;
