@@ -27,6 +27,7 @@ run() {
     else
         failed=$((failed + 1))
         printf '  FAIL  %-48s %7ss (exit %d)\n' "$name" "$seconds" "$status"
+        grep -m 1 '^FAIL' "$log" | sed 's/^/        /' # often above what follows it
         sed 's/^/        /' "$log" | tail -n 40
     fi
     rm -f "$log"

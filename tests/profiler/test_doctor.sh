@@ -56,9 +56,9 @@ PYTHON
 "$taillight" doctor >/dev/full 2>"$work/errors" && fail "a full disk went unnoticed"
 grep -q 'cannot write to stdout' "$work/errors" || fail "a full disk is not named"
 status=0
-"$taillight" doctor surplus 2>"$work/errors" || status=$?
+"$taillight" doctor host surplus 2>"$work/errors" || status=$?
 [ "$status" -eq 2 ] || fail "a surplus argument: exit $status"
-grep -q surplus "$work/errors" || fail "the surplus argument is not named"
+grep -q "one host, not 2" "$work/errors" || fail "the surplus argument: $(cat "$work/errors")"
 
 # Without privileges it still ends well, and names those that are missing.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
