@@ -12,9 +12,10 @@
 // is not its own. So every run is made twice, one way and the other in turn: the captured run says
 // what the wire saw, the other one how late the client is (lateness of both is printed).
 //
-// The same under two TCP congestion controls, because one that paces (bbr) may hold back what the
-// client has sent (reno is the only other one that a namespace may always choose); and the peers,
-// as they send, on the same capture.
+// The same with two places of the kernel's receiving of replies, ten microseconds a reply that RPS
+// puts onto the server's core ("there": the client's core is otherwise idle) or, where a NIC's
+// interrupt would come, onto the client's ("here"); and the peers, as they send, on the same
+// capture.
 //
 //     BENCH_ROUNDS (5), BENCH_SECONDS (4)          writes $BUILD/bench/schedule.json
 #include "base/connection.h"
@@ -23,9 +24,9 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/wire_capture.h"
 
-enum { MEMCACHED_PORT = 22401, REDIS_PORT = 22402, NGINX_PORT = 22403, SKIP = 100, CONTROLS = 2 };
+enum { MEMCACHED_PORT = 22401, REDIS_PORT = 22402, NGINX_PORT = 22403, SKIP = 100, PLACES = 2 };
 
-static const char *const controls[CONTROLS] = {"reno", "bbr"};
+static const char *const receiving[PLACES] = {"there", "here"};
 static const double rates[] = {10000, 50000};
 enum { RATES = sizeof rates / sizeof *rates };
 
@@ -35,7 +36,7 @@ struct place {
 };
 
 struct bench {
-    struct place places[CONTROLS];
+    struct place places[PLACES];
     struct process redis, nginx;
     struct bench_metrics metrics;
     double ticks_per_us;
@@ -276,9 +277,9 @@ static void load(struct bench *bench, struct place *place, double rate, int roun
 }
 
 // How late the client is when nobody captures.
-static void run_alone(struct bench *bench, int control, double rate, int round, const char *name)
+static void run_alone(struct bench *bench, int at, double rate, int round, const char *name)
 {
-    struct place *place = &bench->places[control];
+    struct place *place = &bench->places[at];
     struct bench_metrics *m = &bench->metrics;
     load(bench, place, rate, round);
     struct sends sends = study_sends(&place->lab, NULL, NULL, bench->ticks_per_us);
@@ -286,9 +287,9 @@ static void run_alone(struct bench *bench, int control, double rate, int round, 
     bench_add(m, "us", sends.late_us[1], "own_lateness_p99_%s", name);
 }
 
-static void run_captured(struct bench *bench, int control, double rate, int round, const char *name)
+static void run_captured(struct bench *bench, int at, double rate, int round, const char *name)
 {
-    struct place *place = &bench->places[control];
+    struct place *place = &bench->places[at];
     struct bench_metrics *m = &bench->metrics;
     struct wire_capture capture;
     struct clock_pair pairs[2];
@@ -315,15 +316,15 @@ static void run_captured(struct bench *bench, int control, double rate, int roun
     wire_free(&capture);
 }
 
-static void run_ours(struct bench *bench, int control, double rate, int round)
+static void run_ours(struct bench *bench, int at, double rate, int round)
 {
     char name[40];
-    snprintf(name, sizeof name, "%s_%.0fk", controls[control], rate / 1000);
+    snprintf(name, sizeof name, "%s_%.0fk", receiving[at], rate / 1000);
     for (int i = 0; i < 2; i++) {
         if ((i + round) % 2) // neither always comes first
-            run_alone(bench, control, rate, round, name);
+            run_alone(bench, at, rate, round, name);
         else
-            run_captured(bench, control, rate, round, name);
+            run_captured(bench, at, rate, round, name);
     }
 }
 
@@ -365,12 +366,31 @@ static void run_peers(struct bench *bench)
 
 // --- servers -------------------------------------------------------------------------------------
 
-static void prepare_place(struct place *place, const char *control)
+static void receive_on_server_core(struct bench_lab *lab)
+{
+    struct command_log no_log = {0};
+    struct error err;
+    struct experiment_setting setting = {.host = BENCH_CLIENT, .kind = TUNING_RPS, .nic = "to*"};
+    snprintf(setting.value, sizeof setting.value, "%x", 1u << BENCH_SERVER_CORE);
+    struct experiment plan = lab->plan;
+    plan.settings.items = &setting;
+    plan.settings.count = 1;
+    json_t *tuned = json_array();
+    if (tuning_apply(&lab->hosts, &plan, "", &no_log, tuned, &err) < 0)
+        exit(error_report(&err));
+    if (!json_is_true(json_object_get(json_array_get(tuned, 0), "applied")))
+        bench_fail("the client's cable takes no RPS");
+    json_decref(tuned);
+}
+
+static void prepare_place(struct place *place, bool there)
 {
     char path[100];
     struct bench_command command;
     static struct bench_outcome outcome;
-    bench_lab_open(&place->lab, control);
+    bench_lab_open(&place->lab, "reno");
+    if (there)
+        receive_on_server_core(&place->lab);
     bench_command(&command, "memcached -u root -U 0 -t 1 -m 256 -l %s -p %d",
                   bench_server_address(&place->lab), MEMCACHED_PORT);
     bench_serve(&place->lab, &place->memcached, MEMCACHED_PORT, &command);
@@ -393,12 +413,12 @@ static void report(const struct bench *bench)
     printf("%-18s %6s %6s %6s %8s %9s %17s %17s %26s\n", "", "CV", "KS", "bound", "c", "least gap",
            "lateness p50/p99", "captured p50/p99", "send to wire p50/p99/max");
     for (int r = 0; r < RATES; r++)
-        for (int c = 0; c < CONTROLS; c++) {
+        for (int c = 0; c < PLACES; c++) {
             char name[40];
-            snprintf(name, sizeof name, "%s_%.0fk", controls[c], rates[r] / 1000);
+            snprintf(name, sizeof name, "%s_%.0fk", receiving[c], rates[r] / 1000);
             printf("%-6.0f/s %-9s %6.3f %6.3f %6.3f %6.1fus %7.1fus %7.1f/%6.1fus %7.1f/%6.1fus "
                    "%8.1f/%6.1f/%7.0fus\n",
-                   rates[r], controls[c], bench_median(m, "cv_%s", name),
+                   rates[r], receiving[c], bench_median(m, "cv_%s", name),
                    bench_median(m, "ks_%s", name), bench_median(m, "ks_bound_%s", name),
                    bench_median(m, "send_cost_%s", name), bench_median(m, "least_gap_%s", name),
                    bench_median(m, "own_lateness_p50_%s", name),
@@ -424,17 +444,17 @@ int main(void)
     bench.seconds = bench_setting("BENCH_SECONDS", 4, 0.5, 8);
     bench.ticks_per_us = tsc_measure_hz(100000000) / 1e6;
     bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "nginx", "memcached", NULL);
-    for (int c = 0; c < CONTROLS; c++)
-        prepare_place(&bench.places[c], controls[c]);
+    for (int c = 0; c < PLACES; c++)
+        prepare_place(&bench.places[c], c == 0);
     bench_serve_redis(first, &bench.redis, REDIS_PORT);
     bench_serve_nginx(first, &bench.nginx, NGINX_PORT);
     for (int round = 0; round < bench.rounds; round++) {
         for (int r = 0; r < RATES; r++)
-            for (int i = 0; i < CONTROLS; i++) {
-                int control = (i + round) % CONTROLS; // nobody always comes first
+            for (int i = 0; i < PLACES; i++) {
+                int at = (i + round) % PLACES; // nobody always comes first
                 bench_progress("round %d of %d: %.0f/s, %s", round + 1, bench.rounds, rates[r],
-                               controls[control]);
-                run_ours(&bench, control, rates[r], round);
+                               receiving[at]);
+                run_ours(&bench, at, rates[r], round);
             }
         bench_progress("round %d of %d: the peers", round + 1, bench.rounds);
         run_peers(&bench);
@@ -444,7 +464,7 @@ int main(void)
     bench_write(&bench.metrics, "schedule");
     process_stop(&bench.redis, 2000);
     process_stop(&bench.nginx, 2000);
-    for (int c = 0; c < CONTROLS; c++) {
+    for (int c = 0; c < PLACES; c++) {
         process_stop(&bench.places[c].memcached, 2000);
         bench_lab_close(&bench.places[c].lab);
     }
