@@ -12,6 +12,9 @@
     extern const char symbol##_begin[], symbol##_end[];
 
 ASSET(page_html, "page.html")
+ASSET(page_head_html, "page_head.html")
+ASSET(page_style_html, "page_style.html")
+ASSET(page_foot_html, "page_foot.html")
 ASSET(page_css, "page.css")
 ASSET(page_plot_js, "page_plot.js")
 ASSET(page_latency_js, "page_latency.js")
@@ -34,6 +37,9 @@ ASSET(page_trace_js, "page_trace.js")
 
 const struct page_asset page_assets[] = {
     {"page.html", page_html_begin, page_html_end},
+    {"page_head.html", page_head_html_begin, page_head_html_end},
+    {"page_style.html", page_style_html_begin, page_style_html_end},
+    {"page_foot.html", page_foot_html_begin, page_foot_html_end},
     {"page.css", page_css_begin, page_css_end},
     {"page_plot.js", page_plot_js_begin, page_plot_js_end},
     {"page_latency.js", page_latency_js_begin, page_latency_js_end},

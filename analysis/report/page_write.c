@@ -76,6 +76,19 @@ void page_write_asset(const char *name, FILE *out)
     fwrite(asset->begin, 1, (size_t)(asset->end - asset->begin), out);
 }
 
+// What all pages have, by the name of the part.
+static const char *shared_asset(const char *part)
+{
+    static const char *const shared[][2] = {{"head", "page_head.html"},
+                                            {"style", "page_style.html"},
+                                            {"css", "page.css"},
+                                            {"foot", "page_foot.html"}};
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if (strcmp(part, shared[i][0]) == 0)
+            return shared[i][1];
+    return NULL;
+}
+
 static int fill(const struct page_asset *template, page_part *part, void *context, FILE *out,
                 struct error *err)
 {
@@ -87,11 +100,9 @@ static int fill(const struct page_asset *template, page_part *part, void *contex
             break;
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)(close - open - 2), open + 2);
-        int written = 0;
-        if (strcmp(name, "style") == 0)
-            page_write_asset("page.css", out);
-        else
-            written = part(name, context, out, err);
+        const char *shared = shared_asset(name);
+        int written = shared ? fill(find_asset(shared), part, context, out, err)
+                             : part(name, context, out, err);
         if (written < 0)
             return written;
         at = close + 2;

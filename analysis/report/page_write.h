@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Writes a page from its template, in which {{name}} stands for a part: the style is the same for
-// all pages, the others are the page's own. Text from a run is escaped here, whatever it holds.
+// Writes a page from its template, in which {{name}} stands for a part: head, style and foot are
+// the same for all pages and may hold parts themselves, the others are the page's own. Text from a
+// run is escaped here, whatever it holds.
 #ifndef ANALYSIS_REPORT_PAGE_WRITE_H
 #define ANALYSIS_REPORT_PAGE_WRITE_H
 
