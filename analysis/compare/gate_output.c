@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/report/report_text.h"
+#include "base/number_json.h"
 
 int gate_results_exit_code(const struct gate_result_array *results)
 {
@@ -30,11 +31,6 @@ void gate_results_text(const struct gate_result_array *results, FILE *out)
     }
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 json_t *gate_results_json(const struct gate_result_array *results)
 {
     json_t *list = json_array();
@@ -45,13 +41,14 @@ json_t *gate_results_json(const struct gate_result_array *results)
         double unit = share ? 1 : 1000;
         char words[200], clean[700];
         report_clean_text(result->words, false, clean, sizeof clean);
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "gate",
-                            gate_words(gate, words, sizeof words), "outcome",
-                            gate_outcome_name(result->outcome), "words", clean, "unit",
-                            share ? "share" : "us", "limit", number(gate->value / unit), "value",
-                            number(result->value / unit), "low", number(result->low / unit), "high",
-                            number(result->high / unit)));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "gate",
+                                              gate_words(gate, words, sizeof words), "outcome",
+                                              gate_outcome_name(result->outcome), "words", clean,
+                                              "unit", share ? "share" : "us", "limit",
+                                              number_json(gate->value / unit), "value",
+                                              number_json(result->value / unit), "low",
+                                              number_json(result->low / unit), "high",
+                                              number_json(result->high / unit)));
     }
     return list;
 }

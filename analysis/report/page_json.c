@@ -22,11 +22,6 @@ json_t *page_ns(double ns)
     return isfinite(ns) && fabs(ns) < 0x1p53 ? json_integer(llround(ns)) : json_null();
 }
 
-json_t *page_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 json_t *page_count(uint64_t count)
 {
     return count <= INT64_MAX ? json_integer((json_int_t)count) : json_null();

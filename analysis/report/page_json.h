@@ -26,8 +26,6 @@ void page_append(struct page_builder *builder, json_t *array, json_t *value);
 
 // Whole nanoseconds; null for what is not finite or beyond what a browser counts exactly.
 json_t *page_ns(double ns);
-// null for what is not finite.
-json_t *page_number(double value);
 json_t *page_count(uint64_t count);
 // Time since the run began.
 json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns);
