@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/compare/words.h"
+#include "analysis/words.h"
 
 #include <math.h>
 #include <stdarg.h>

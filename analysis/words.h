@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Sentences piece by piece, and numbers with their signs as comparisons say them.
-#ifndef ANALYSIS_COMPARE_WORDS_H
-#define ANALYSIS_COMPARE_WORDS_H
+// Sentences piece by piece, and numbers with their signs as comparisons and verdicts say them.
+#ifndef ANALYSIS_WORDS_H
+#define ANALYSIS_WORDS_H
 
 #include <stddef.h>
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/compare/words.h"
+#include "analysis/words.h"
 #include "base/units.h"
 
 const char *gate_outcome_name(enum gate_outcome outcome)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analysis/compare/words.h"
+#include "analysis/words.h"
 #include "analysis/report/report_text.h"
 #include "base/units.h"
 

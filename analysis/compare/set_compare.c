@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/compare/words.h"
+#include "analysis/words.h"
 #include "base/units.h"
 
 enum { NAMED_CAUSES = 3 };

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/run_compare.h"
 
+#include <gsl/gsl_rng.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/words.h"
 #include "base/quantile.h"
 #include "base/units.h"
 
 // Resamples, and the blocks with messages that a side needs to be resampled at all.
-enum { RESAMPLES = 2000, LEAST_BLOCKS = 8, NAMED_CHANGES = 3 };
+enum { RESAMPLES = 2000, RESAMPLE_SEED = 20260, LEAST_BLOCKS = 8, NAMED_CHANGES = 3 };
 
 // One quantity of both sides, block by block.
 struct blocks {
@@ -22,14 +23,6 @@ const char *change_kind_name(enum change_kind kind)
 {
     static const char *const names[] = {"unchanged", "appeared", "grew", "shrank", "gone"};
     return names[kind];
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
 }
 
 static unsigned blocks_with_messages(const struct slice_profile *profile)
@@ -46,9 +39,13 @@ struct draws {
     uint8_t times[RESAMPLES][COMPARE_SIDES][COMPARE_BLOCKS];
 };
 
-static void draw(struct draws *draws, const struct slice_profile *const sides[COMPARE_SIDES])
+// The seed is always the same: a comparison can be repeated. -1: no memory.
+static int draw(struct draws *draws, const struct slice_profile *const sides[COMPARE_SIDES])
 {
-    uint64_t random = 88172645463325252u; // always the same: a comparison can be repeated
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    if (!random)
+        return -1;
+    gsl_rng_set(random, RESAMPLE_SEED);
     memset(draws, 0, sizeof *draws);
     for (int side = 0; side < COMPARE_SIDES; side++) {
         unsigned filled[COMPARE_BLOCKS], count = 0;
@@ -57,8 +54,10 @@ static void draw(struct draws *draws, const struct slice_profile *const sides[CO
                 filled[count++] = b;
         for (int r = 0; r < RESAMPLES; r++)
             for (unsigned i = 0; i < count; i++)
-                draws->times[r][side][filled[(next_random(&random) >> 11) % count]]++;
+                draws->times[r][side][filled[gsl_rng_uniform_int(random, count)]]++;
     }
+    gsl_rng_free(random);
+    return 0;
 }
 
 static double resampled_mean(const uint8_t times[COMPARE_BLOCKS], const double ns[COMPARE_BLOCKS],
@@ -228,18 +227,6 @@ static int compare_components(struct slice_comparison *slice, const struct draws
     return 0;
 }
 
-static void say(char *text, size_t bytes, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void say(char *text, size_t bytes, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + used, bytes - used, format, args);
-    va_end(args);
-}
-
 static void say_changes(struct slice_comparison *slice)
 {
     char time[32];
@@ -248,22 +235,23 @@ static void say_changes(struct slice_comparison *slice)
         const struct change *change = &slice->changes.items[i];
         if (change->kind == CHANGE_NONE || ++changed > NAMED_CHANGES)
             continue;
-        say(slice->verdict, bytes, "%s%s (%s) %s: %c%s a message, on %.3g %% of them (%.3g %%)",
-            named++ ? "; " : " ", change->name, role_name(change->role),
-            change_kind_name(change->kind), change->difference_ns < 0 ? '-' : '+',
-            units_format_ns(fabs(change->difference_ns), time, sizeof time),
-            100 * change->share[COMPARE_CANDIDATE], 100 * change->share[COMPARE_BASE]);
+        words_add(slice->verdict, bytes,
+                  "%s%s (%s) %s: %c%s a message, on %.3g %% of them (%.3g %%)",
+                  named++ ? "; " : " ", change->name, role_name(change->role),
+                  change_kind_name(change->kind), change->difference_ns < 0 ? '-' : '+',
+                  units_format_ns(fabs(change->difference_ns), time, sizeof time),
+                  100 * change->share[COMPARE_CANDIDATE], 100 * change->share[COMPARE_BASE]);
     }
     if (changed == 0 && isnan(slice->latency.low_ns) && slice->changes.count)
-        say(slice->verdict, bytes, " The largest difference is %s (%s), %c%s a message",
-            slice->changes.items[0].name, role_name(slice->changes.items[0].role),
-            slice->changes.items[0].difference_ns < 0 ? '-' : '+',
-            units_format_ns(fabs(slice->changes.items[0].difference_ns), time, sizeof time));
+        words_add(slice->verdict, bytes, " The largest difference is %s (%s), %c%s a message",
+                  slice->changes.items[0].name, role_name(slice->changes.items[0].role),
+                  slice->changes.items[0].difference_ns < 0 ? '-' : '+',
+                  units_format_ns(fabs(slice->changes.items[0].difference_ns), time, sizeof time));
     else if (changed == 0)
-        say(slice->verdict, bytes, " No cause changed by more than the runs' own scatter");
+        words_add(slice->verdict, bytes, " No cause changed by more than the runs' own scatter");
     else if (changed > NAMED_CHANGES)
-        say(slice->verdict, bytes, "; and %zu smaller changes", changed - NAMED_CHANGES);
-    say(slice->verdict, bytes, ".");
+        words_add(slice->verdict, bytes, "; and %zu smaller changes", changed - NAMED_CHANGES);
+    words_add(slice->verdict, bytes, ".");
 }
 
 static void say_slice(struct slice_comparison *slice)
@@ -273,23 +261,25 @@ static void say_slice(struct slice_comparison *slice)
     size_t bytes = sizeof slice->verdict;
     for (int side = 0; side < COMPARE_SIDES; side++)
         if (!slice->sides[side]->available) {
-            say(slice->verdict, bytes, "N/A: %s: %s",
-                side == COMPARE_BASE ? "the base" : "the candidate", slice->sides[side]->reason);
+            words_add(slice->verdict, bytes, "N/A: %s: %s",
+                      side == COMPARE_BASE ? "the base" : "the candidate",
+                      slice->sides[side]->reason);
             return;
         }
-    say(slice->verdict, bytes, "%s took %s on average, %s before (%+.3g %%)",
-        slice->sides[COMPARE_CANDIDATE]->words,
-        units_format_ns(latency->mean_ns[COMPARE_CANDIDATE], candidate, sizeof candidate),
-        units_format_ns(latency->mean_ns[COMPARE_BASE], base, sizeof base),
-        100 * latency->difference_ns / latency->mean_ns[COMPARE_BASE]);
+    words_add(slice->verdict, bytes, "%s took %s on average, %s before (%+.3g %%)",
+              slice->sides[COMPARE_CANDIDATE]->words,
+              units_format_ns(latency->mean_ns[COMPARE_CANDIDATE], candidate, sizeof candidate),
+              units_format_ns(latency->mean_ns[COMPARE_BASE], base, sizeof base),
+              100 * latency->difference_ns / latency->mean_ns[COMPARE_BASE]);
     if (isnan(latency->low_ns))
-        say(slice->verdict, bytes, "; too few messages to say how sure that is.");
+        words_add(slice->verdict, bytes, "; too few messages to say how sure that is.");
     else
-        say(slice->verdict, bytes, "; the difference lies between %c%s and %c%s (%.0f %%).",
-            latency->low_ns < 0 ? '-' : '+',
-            units_format_ns(fabs(latency->low_ns), low, sizeof low),
-            latency->high_ns < 0 ? '-' : '+',
-            units_format_ns(fabs(latency->high_ns), high, sizeof high), 100 * COMPARE_CONFIDENCE);
+        words_add(slice->verdict, bytes, "; the difference lies between %c%s and %c%s (%.0f %%).",
+                  latency->low_ns < 0 ? '-' : '+',
+                  units_format_ns(fabs(latency->low_ns), low, sizeof low),
+                  latency->high_ns < 0 ? '-' : '+',
+                  units_format_ns(fabs(latency->high_ns), high, sizeof high),
+                  100 * COMPARE_CONFIDENCE);
     say_changes(slice);
 }
 
@@ -301,9 +291,8 @@ static int compare_sides(struct slice_comparison *slice, bool latency)
         most = slice->sides[COMPARE_CANDIDATE]->values.count;
     struct draws *draws = malloc(sizeof *draws);
     double *scratch = malloc((most + 1) * sizeof *scratch);
-    int result = draws && scratch ? 0 : -1;
+    int result = draws && scratch ? draw(draws, slice->sides) : -1;
     if (result == 0) {
-        draw(draws, slice->sides);
         if (latency)
             compare_latency(slice, draws);
         result = compare_components(slice, draws, scratch);
