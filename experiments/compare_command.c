@@ -4,10 +4,9 @@
 #include <stdio.h>
 
 #include "analysis/report/report_compare.h"
-#include "analysis/run/run_compare.h"
 #include "analysis/slice_options.h"
 #include "base/options.h"
-#include "base/progress.h"
+#include "experiments/compare_runs.h"
 #include "experiments/compare_sets.h"
 
 struct compare_options {
@@ -42,36 +41,14 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-// The tail and the ordinary ones, when nothing was asked for.
+// The usual ones when nothing was asked for.
 static int choose_slices(const struct slice_options *asked, struct diagnosis_slice_array *out,
                          struct error *err)
 {
-    static const char *const usual[] = {"p99-100", "p45-55"};
     int result = slice_options_read(asked, out, err);
-    for (size_t i = 0; i < 2 && result == 0 && out->count < 2 && asked->slices.count == 0 &&
-                       asked->messages.count == 0 && asked->from_ns == 0 && asked->to_ns == 0;
-         i++) {
-        struct diagnosis_slice slice;
-        result = diagnosis_slice_parse(usual[i], &slice, err);
-        if (result == 0 && array_push(out, slice) < 0)
-            result = error_set(err, ERROR_FAILED, "no memory for a slice");
-    }
-    return result;
-}
-
-// One run after the other, so that one at a time is in memory.
-static int take_run(const char *run_dir, const struct diagnosis_slice_array *slices, bool quiet,
-                    struct run_profile *out, struct error *err)
-{
-    struct progress progress;
-    struct run_analysis run;
-    progress_init(&progress, quiet);
-    int result = run_analyze(run_dir, slices->items, slices->count, NULL, &progress, &run, err);
-    if (result < 0)
-        return result;
-    result = run_profile_take(&run, out, err);
-    run_analysis_free(&run);
-    return result;
+    bool nothing = asked->slices.count == 0 && asked->messages.count == 0 && asked->from_ns == 0 &&
+                   asked->to_ns == 0;
+    return result == 0 && nothing ? compare_runs_usual_slices(out, err) : result;
 }
 
 static int print_json(json_t *document, struct error *err)
@@ -83,16 +60,17 @@ static int print_json(json_t *document, struct error *err)
     return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the comparison");
 }
 
-static int compare_runs(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
-                        json_t **document, struct error *err)
+static int compare_two(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
+                       json_t **document, struct error *err)
 {
     struct diagnosis_slice_array slices = {0};
     struct run_comparison comparison = {0};
+    struct progress progress;
+    const char *const paths[COMPARE_SIDES] = {folders[COMPARE_BASE], folders[COMPARE_CANDIDATE]};
+    progress_init(&progress, chosen->quiet);
     int result = choose_slices(&chosen->slices, &slices, err);
-    for (int side = 0; side < COMPARE_SIDES && result == 0; side++)
-        result = take_run(folders[side], &slices, chosen->quiet, &comparison.runs[side], err);
     if (result == 0)
-        result = run_compare(&comparison, err);
+        result = compare_runs(paths, &slices, &progress, &comparison, err);
     if (result == 0 && chosen->output)
         result = report_compare_html(&comparison, chosen->output, err);
     if (result == 0 && chosen->json)
@@ -101,9 +79,7 @@ static int compare_runs(char *const folders[COMPARE_SIDES], const struct compare
         report_compare_text(&comparison, stdout);
     if (result == 0 && chosen->output && !chosen->json)
         printf("\nReport: %s\n", chosen->output);
-    bool available = false;
-    for (size_t i = 0; i < comparison.slices.count; i++)
-        available = available || comparison.slices.items[i].available;
+    bool available = compare_runs_any_known(&comparison);
     run_comparison_free(&comparison);
     array_free(&slices);
     return result < 0 ? result : available ? 0 : ERROR_INCONCLUSIVE;
@@ -168,7 +144,7 @@ static int compare(char *const folders[COMPARE_SIDES], const struct compare_opti
     if (result == 0 && !single)
         result = compare_repetitions(folders, chosen, &gates, &document, err);
     else if (result == 0)
-        result = compare_runs(folders, chosen, &document, err);
+        result = compare_two(folders, chosen, &document, err);
     if (single && result >= 0 && gates.count)
         result = judge_runs(folders, chosen, &gates, document, err);
     array_free(&gates);

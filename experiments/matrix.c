@@ -8,16 +8,6 @@
 static const char *const columns[] = {"p50", "p99", "p99.9", "max"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static json_t *load_document(const struct run_folder *folder, const char *name, struct error *err)
-{
-    char path[RUN_PATH_BYTES + 128];
-    json_error_t where;
-    json_t *document = json_load_file(run_folder_path(folder, name, path), 0, &where);
-    if (!document)
-        error_set(err, ERROR_FAILED, "%s cannot be read: %s", path, where.text);
-    return document;
-}
-
 // --- one configuration ---------------------------------------------------------------------------
 
 // The causes that explain most, first three.
@@ -38,8 +28,8 @@ static json_t *first_causes(const json_t *summary)
 
 static json_t *single_row(const struct run_folder *folder, struct error *err)
 {
-    json_t *load = load_document(folder, "client/load.json", err);
-    json_t *summary = load ? load_document(folder, "summary.json", err) : NULL, *row = NULL;
+    json_t *load = run_folder_read_json(folder, "client/load.json", err);
+    json_t *summary = load ? run_folder_read_json(folder, "summary.json", err) : NULL, *row = NULL;
     if (summary)
         row = json_pack(
             "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:o}", "load_verdict", json_object_get(load, "verdict"),
@@ -57,7 +47,7 @@ static json_t *single_row(const struct run_folder *folder, struct error *err)
 
 static json_t *repeated_row(const struct run_folder *folder, struct error *err)
 {
-    json_t *all = load_document(folder, "repetitions.json", err), *row = NULL;
+    json_t *all = run_folder_read_json(folder, "repetitions.json", err), *row = NULL;
     json_t *pooled = json_object_get(all, "pooled");
     if (all)
         row =

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/number_json.h"
 #include "base/quantile.h"
 #include "experiments/run_latencies.h"
 #include "loadgen/between_runs.h"
@@ -36,15 +37,15 @@ static double number(const json_t *object, const char *key)
 static int take_load(struct series *series, const char *name, const struct run_folder *folder,
                      uint64_t seed, struct error *err)
 {
-    char path[RUN_PATH_BYTES + 128];
-    json_error_t where;
-    json_t *load = json_load_file(run_folder_path(folder, "client/load.json", path), 0, &where);
+    json_t *load = run_folder_read_json(folder, "client/load.json", err);
+    if (!load)
+        return -ERROR_FAILED;
     const json_t *method = json_object_get(load, "method"),
                  *interval = json_object_get(method, "ci");
     const char *percentile = json_string_value(json_object_get(method, "target"));
-    if (!load || !percentile) {
+    if (!percentile) {
         json_decref(load);
-        return error_set(err, ERROR_FAILED, "%s cannot be read: %s", path, where.text);
+        return error_set(err, ERROR_FAILED, "%s: client/load.json lacks its method", folder->path);
     }
     snprintf(series->percentile, sizeof series->percentile, "%s", percentile);
     struct repetition one = {
@@ -92,11 +93,6 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
 
 // --- all of them ---------------------------------------------------------------------------------
 
-static json_t *number_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *pooled_json(struct series *series)
 {
     json_t *latency = json_object(), *intervals = json_object();
@@ -107,11 +103,11 @@ static json_t *pooled_json(struct series *series)
         const struct quantile_interval interval =
             quantile_interval_sorted(all->items, all->count, q, confidence);
         json_object_set_new(latency, summary_quantile_names[i],
-                            number_or_null(quantile_sorted(all->items, all->count, q)));
+                            number_json(quantile_sorted(all->items, all->count, q)));
         if (q < 1)
             json_object_set_new(intervals, summary_quantile_names[i],
-                                interval.known ? json_pack("[o,o]", number_or_null(interval.low),
-                                                           number_or_null(interval.high))
+                                interval.known ? json_pack("[o,o]", number_json(interval.low),
+                                                           number_json(interval.high))
                                                : json_null());
     }
     return json_pack("{s:I,s:o,s:o}", "requests", (json_int_t)all->count, "latency_us", latency,

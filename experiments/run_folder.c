@@ -19,6 +19,16 @@ char *run_folder_path(const struct run_folder *folder, const char *name,
     return path;
 }
 
+json_t *run_folder_read_json(const struct run_folder *folder, const char *name, struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    json_error_t where;
+    json_t *document = json_load_file(run_folder_path(folder, name, path), 0, &where);
+    if (!document)
+        error_set(err, ERROR_FAILED, "%s cannot be read: %s", path, where.text);
+    return document;
+}
+
 int run_folder_write(const struct run_folder *folder, const char *name, const char *text,
                      size_t bytes, struct error *err)
 {

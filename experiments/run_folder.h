@@ -30,6 +30,10 @@ int run_folder_make_empty(struct run_folder *folder, const char *wanted, const c
 char *run_folder_path(const struct run_folder *folder, const char *name,
                       char path[RUN_PATH_BYTES + 128]);
 
+// Reads such a file that the program has written. The caller owns it; NULL, with *err filled in,
+// when it is not there or not whole.
+json_t *run_folder_read_json(const struct run_folder *folder, const char *name, struct error *err);
+
 // Writes a file under "<name>.partial" and gives it its name when it is whole.
 int run_folder_write(const struct run_folder *folder, const char *name, const char *text,
                      size_t bytes, struct error *err);

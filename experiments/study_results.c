@@ -7,6 +7,7 @@
 
 #include "analysis/report/report_cdf.h"
 #include "analysis/report/report_text.h"
+#include "base/number_json.h"
 #include "base/quantile.h"
 
 enum { CAUSES_SHOWN = 8 };
@@ -17,23 +18,13 @@ const char *const study_quantile_names[STUDY_QUANTILES] = {"p25", "p50",   "p90"
 
 // --- what a run left -----------------------------------------------------------------------------
 
-static json_t *load_document(const struct run_folder *folder, const char *name, struct error *err)
-{
-    char path[RUN_PATH_BYTES + 128];
-    json_error_t where;
-    json_t *document = json_load_file(run_folder_path(folder, name, path), 0, &where);
-    if (!document)
-        error_set(err, ERROR_FAILED, "%s cannot be read: %s", path, where.text);
-    return document;
-}
-
 int study_result_take(struct study_result *result, const struct run_folder *folder,
                       struct error *err)
 {
     struct latency_array own = {0};
     struct study_run_result one;
-    json_t *load = load_document(folder, "client/load.json", err);
-    json_t *summary = load ? load_document(folder, "summary.json", err) : NULL;
+    json_t *load = run_folder_read_json(folder, "client/load.json", err);
+    json_t *summary = load ? run_folder_read_json(folder, "summary.json", err) : NULL;
     int status = summary
                      ? run_latencies_add(folder, json_number_value(json_object_get(load, "tsc_hz")),
                                          &own, err)
@@ -230,21 +221,16 @@ void study_results_print(const struct study_results *results, FILE *out)
 
 // --- as JSON -------------------------------------------------------------------------------------
 
-static json_t *number_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *latency_json(const struct study_result *result)
 {
     json_t *latency = json_object();
     for (int q = 0; q < STUDY_QUANTILES; q++) {
         json_t *all = json_array();
         for (size_t i = 0; i < result->runs.count; i++)
-            json_array_append_new(all, number_or_null(result->runs.items[i].latency_us[q]));
+            json_array_append_new(all, number_json(result->runs.items[i].latency_us[q]));
         json_object_set_new(latency, study_quantile_names[q],
                             json_pack("{s:o,s:o}", "median",
-                                      number_or_null(spread_of(result, q).median), "runs", all));
+                                      number_json(spread_of(result, q).median), "runs", all));
     }
     return latency;
 }

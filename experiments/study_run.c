@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/report/report_compare.h"
-#include "analysis/run/run_compare.h"
+#include "experiments/compare_runs.h"
 #include "experiments/study_results.h"
 #include "workloads/hash.h"
 
@@ -105,33 +105,14 @@ static int run_all(struct series *series, struct error *err)
 static int read_slices(const struct study_comparison *one, struct diagnosis_slice_array *out,
                        struct error *err)
 {
-    static const char *const usual[] = {"p99-100", "p45-55"};
-    const char *const *texts = one->slice_count ? one->slices : usual;
-    for (size_t i = 0; i < (one->slice_count ? one->slice_count : 2); i++) {
+    for (size_t i = 0; i < one->slice_count; i++) {
         struct diagnosis_slice slice;
-        if (diagnosis_slice_parse(texts[i], &slice, err) < 0)
+        if (diagnosis_slice_parse(one->slices[i], &slice, err) < 0)
             return -ERROR_INPUT;
         if (array_push(out, slice) < 0)
             return error_set(err, ERROR_FAILED, "no memory for a slice");
     }
-    return 0;
-}
-
-// One run after the other, so that one at a time is in memory.
-static int take_profile(struct series *series, size_t step,
-                        const struct diagnosis_slice_array *slices, struct run_profile *out,
-                        struct error *err)
-{
-    char path[RUN_PATH_BYTES + 128];
-    struct run_analysis run;
-    run_folder_path(&series->folder, series->results.steps.items[step].folder, path);
-    int status = run_analyze(path, slices->items, slices->count, NULL, series->settings->progress,
-                             &run, err);
-    if (status < 0)
-        return status;
-    status = run_profile_take(&run, out, err);
-    run_analysis_free(&run);
-    return status;
+    return one->slice_count ? 0 : compare_runs_usual_slices(out, err);
 }
 
 static json_t *comparison_json(const struct series *series, const struct study_comparison *one,
@@ -154,14 +135,16 @@ static int compare(struct series *series, const struct study_comparison *one, st
     char page[80], path[RUN_PATH_BYTES + 128];
     struct diagnosis_slice_array slices = {0};
     struct run_comparison found = {0};
-    const size_t sides[COMPARE_SIDES] = {one->base, one->candidate};
+    char folders[COMPARE_SIDES][RUN_PATH_BYTES + 128];
+    const char *const sides[COMPARE_SIDES] = {
+        run_folder_path(&series->folder, series->results.steps.items[one->base].folder, folders[0]),
+        run_folder_path(&series->folder, series->results.steps.items[one->candidate].folder,
+                        folders[1])};
     progress_phase(series->settings->progress, "comparing: %s", one->name);
     snprintf(page, sizeof page, "compare-%s.html", one->name);
     int status = read_slices(one, &slices, err);
-    for (int side = 0; side < COMPARE_SIDES && status == 0; side++)
-        status = take_profile(series, sides[side], &slices, &found.runs[side], err);
     if (status == 0)
-        status = run_compare(&found, err);
+        status = compare_runs(sides, &slices, series->settings->progress, &found, err);
     if (status == 0)
         status = report_compare_html(&found, run_folder_path(&series->folder, page, path), err);
     if (status == 0 && json_array_append_new(series->results.comparisons,
@@ -190,13 +173,12 @@ static int prepare(struct series *series, struct error *err)
 static int print(const struct series *series, const struct run_results_settings *results,
                  struct error *err)
 {
-    char path[RUN_PATH_BYTES + 128];
     if (results->silent)
         return 0;
     if (results->json) {
-        json_error_t where;
-        run_folder_path(&series->folder, "study.json", path);
-        json_t *document = json_load_file(path, 0, &where);
+        json_t *document = run_folder_read_json(&series->folder, "study.json", err);
+        if (!document)
+            return -ERROR_FAILED;
         json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
         putchar('\n');
         json_decref(document);
