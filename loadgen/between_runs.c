@@ -4,6 +4,8 @@
 #include <math.h>
 #include <gsl/gsl_cdf.h>
 
+#include "base/json_numbers.h"
+
 static bool counts(const struct repetition *one)
 {
     return one->interval.known && isfinite(one->value) && isfinite(one->interval.low) &&
@@ -50,23 +52,17 @@ void between_runs_judge(const struct repetition *repetitions, size_t count, doub
 // --- telling it
 // -----------------------------------------------------------------------------------
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 json_t *between_runs_json(const struct between_runs *found, const char *percentile)
 {
     json_t *json =
         json_pack("{s:s,s:I}", "percentile", percentile, "counted", (json_int_t)found->count);
-    json_object_set_new(json, "range_us",
-                        json_pack("[o,o]", number(found->low), number(found->high)));
-    json_object_set_new(json, "spread_us", number(found->spread));
-    json_object_set_new(json, "within_us", number(found->within));
-    json_object_set_new(json, "between_us", number(found->between));
+    json_object_set_new(json, "range_us", json_number_pair(found->low, found->high));
+    json_object_set_new(json, "spread_us", json_number_or_null(found->spread));
+    json_object_set_new(json, "within_us", json_number_or_null(found->within));
+    json_object_set_new(json, "between_us", json_number_or_null(found->between));
     json_object_set_new(json, "chi_squared",
-                        found->judged ? number(found->statistic) : json_null());
-    json_object_set_new(json, "p", number(found->p));
+                        found->judged ? json_number_or_null(found->statistic) : json_null());
+    json_object_set_new(json, "p", json_number_or_null(found->p));
     json_object_set_new(json, "exceeds_within",
                         found->judged ? json_boolean(found->exceeds) : json_null());
     return json;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/json_numbers.h"
 #include "base/progress.h"
 #include "loadgen/agents/load_agents.h"
 #include "workloads/hash.h"
@@ -48,25 +49,13 @@ void load_curve_free(struct load_curve *curve)
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-static json_t *number_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *interval_json(const struct quantile_interval *interval)
-{
-    return interval->known
-               ? json_pack("[o,o]", number_or_null(interval->low), number_or_null(interval->high))
-               : json_null();
-}
-
 static json_t *percentiles_json(const struct load_percentiles *found, bool intervals)
 {
     json_t *object = json_object();
     for (unsigned i = 0; i < SHOWN; i++)
         json_object_set_new(object, summary_quantile_names[shown[i]],
-                            intervals ? interval_json(&found->interval[shown[i]])
-                                      : number_or_null(found->us[shown[i]]));
+                            intervals ? json_interval_or_null(&found->interval[shown[i]])
+                                      : json_number_or_null(found->us[shown[i]]));
     return object;
 }
 
@@ -79,16 +68,16 @@ static json_t *point_json(const struct curve_point *point, bool search)
     json_t *json = json_pack(
         "{s:f,s:f,s:I,s:o,s:o,s:I,s:I,s:o,s:o,s:s,s:o,s:o,s:o}", "rate", point->asked.rate,
         "duration_s", summary->duration_s, "seed", (json_int_t)point->asked.seed, "offered_rate",
-        number_or_null(summary->offered_rate), "achieved_rate",
-        number_or_null(summary->achieved_rate), "scheduled", (json_int_t)summary->scheduled,
+        json_number_or_null(summary->offered_rate), "achieved_rate",
+        json_number_or_null(summary->achieved_rate), "scheduled", (json_int_t)summary->scheduled,
         "answered", (json_int_t)summary->answered, "latency_us",
         percentiles_json(&summary->latency, false), "ci_us",
         percentiles_json(&summary->latency, true), "verdict", summary->ok ? "ok" : "n/a", "reasons",
-        reasons, "spin_fraction", number_or_null(summary->spin_fraction), "saturated",
+        reasons, "spin_fraction", json_number_or_null(summary->spin_fraction), "saturated",
         load_saturation_json(&point->saturation));
     if (json && search) {
-        json_object_set_new(json, "target_us", number_or_null(point->target_us));
-        json_object_set_new(json, "target_ci_us", interval_json(&point->target));
+        json_object_set_new(json, "target_us", json_number_or_null(point->target_us));
+        json_object_set_new(json, "target_ci_us", json_interval_or_null(&point->target));
         json_object_set_new(json, "slo", json_string(curve_finding_names[point->finding]));
         json_object_set_new(json, "slo_why", json_string(point->why));
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_numbers.h"
 #include "loadgen/load_signals.h"
 
 enum { RUNS_A_TRIAL = 3 }; // each twice as long as the one before
@@ -249,13 +250,13 @@ static json_t *course_json(const struct course *course, const struct load_plan *
     json_t *json = load_curve_json(&course->curve, plan, "search");
     if (!json)
         return NULL;
-    json_object_set_new(
-        json, "slo",
-        json_pack("{s:s,s:f,s:f,s:s,s:s,s:o,s:o,s:i}", "text", plan->options.slo, "quantile",
-                  plan->slo.quantile, "limit_us", plan->slo.limit_us, "verdict", verdict, "why",
-                  text, "met_up_to", course->low > 0 ? json_real(course->low) : json_null(),
-                  "not_met_from", isfinite(course->high) ? json_real(course->high) : json_null(),
-                  "trials", (int)course->search.trials));
+    json_object_set_new(json, "slo",
+                        json_pack("{s:s,s:f,s:f,s:s,s:s,s:o,s:o,s:i}", "text", plan->options.slo,
+                                  "quantile", plan->slo.quantile, "limit_us", plan->slo.limit_us,
+                                  "verdict", verdict, "why", text, "met_up_to",
+                                  course->low > 0 ? json_real(course->low) : json_null(),
+                                  "not_met_from", json_number_or_null(course->high), "trials",
+                                  (int)course->search.trials));
     return json;
 }
 

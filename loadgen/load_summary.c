@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/json_numbers.h"
 #include "base/units.h"
 
 const double summary_quantiles[SUMMARY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
@@ -250,29 +251,21 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-static json_t *number_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *percentiles_json(const struct load_percentiles *percentiles)
 {
     json_t *object = json_object();
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
-        json_object_set_new(object, summary_quantile_names[i], number_or_null(percentiles->us[i]));
+        json_object_set_new(object, summary_quantile_names[i],
+                            json_number_or_null(percentiles->us[i]));
     return object;
 }
 
 static json_t *intervals_json(const struct load_percentiles *percentiles)
 {
     json_t *object = json_object();
-    for (unsigned i = 0; i + 1 < SUMMARY_QUANTILES; i++) { // the maximum has none
-        const struct quantile_interval *interval = &percentiles->interval[i];
+    for (unsigned i = 0; i + 1 < SUMMARY_QUANTILES; i++) // the maximum has none
         json_object_set_new(object, summary_quantile_names[i],
-                            interval->known ? json_pack("[o,o]", number_or_null(interval->low),
-                                                        number_or_null(interval->high))
-                                            : json_null());
-    }
+                            json_interval_or_null(&percentiles->interval[i]));
     return object;
 }
 
@@ -362,8 +355,8 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
                         result->depth_is_cap ? json_null() : json_integer(result->depth));
     json_object_set_new(json, "tsc_hz", json_real(result->tsc_hz));
     json_object_set_new(json, "duration_s", json_real(summary->duration_s));
-    json_object_set_new(json, "offered_rate", number_or_null(summary->offered_rate));
-    json_object_set_new(json, "achieved_rate", number_or_null(summary->achieved_rate));
+    json_object_set_new(json, "offered_rate", json_number_or_null(summary->offered_rate));
+    json_object_set_new(json, "achieved_rate", json_number_or_null(summary->achieved_rate));
     set_count(json, "scheduled", summary->scheduled);
     set_count(json, "sent", summary->sent);
     set_count(json, "answered", summary->answered);
@@ -384,12 +377,13 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "ci_us", intervals_json(&summary->latency));
     json_object_set_new(json, "network_us", percentiles_json(&summary->network));
     json_object_set_new(json, "lateness_us",
-                        json_pack("{s:o,s:o}", "p50", number_or_null(summary->lateness_p50_us),
-                                  "p99", number_or_null(summary->lateness_p99_us)));
+                        json_pack("{s:o,s:o}", "p50", json_number_or_null(summary->lateness_p50_us),
+                                  "p99", json_number_or_null(summary->lateness_p99_us)));
     set_count(json, "in_flight_max", counts->in_flight_max);
     set_count(json, "delayed_by_depth", result->delayed_by_depth);
-    json_object_set_new(json, "cpu_us_per_request", number_or_null(summary->cpu_us_per_request));
-    json_object_set_new(json, "spin_fraction", number_or_null(summary->spin_fraction));
+    json_object_set_new(json, "cpu_us_per_request",
+                        json_number_or_null(summary->cpu_us_per_request));
+    json_object_set_new(json, "spin_fraction", json_number_or_null(summary->spin_fraction));
     json_object_set_new(json, "stamps",
                         json_pack("{s:I,s:I,s:I}", "hw", (json_int_t)summary->stamps_hardware, "sw",
                                   (json_int_t)summary->stamps_software, "user",

@@ -3,6 +3,7 @@
 // The method's findings as JSON (docs/load-json.md) and for people.
 #include <math.h>
 
+#include "base/json_numbers.h"
 #include "loadgen/method.h"
 
 static const char *const check_names[METHOD_CHECKS] = {"load",         "client",       "arrivals",
@@ -16,10 +17,9 @@ static const char *source_name(enum stamp_source source)
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-// What is infinite or unknown is null.
 static void set_number(json_t *object, const char *key, double value)
 {
-    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
+    json_object_set_new(object, key, json_number_or_null(value));
 }
 
 static void set_count(json_t *object, const char *key, size_t count)
@@ -62,17 +62,9 @@ static void add_client(json_t *json, const struct client_bias *client)
     json_object_set_new(json, "own_lateness_us", object);
 }
 
-static json_t *pair_json(double first, double second)
-{
-    json_t *array = json_array();
-    json_array_append_new(array, isfinite(first) ? json_real(first) : json_null());
-    json_array_append_new(array, isfinite(second) ? json_real(second) : json_null());
-    return array;
-}
-
 static json_t *half_json(const struct half_quantile *half)
 {
-    return pair_json(half->first, half->second);
+    return json_number_pair(half->first, half->second);
 }
 
 static void add_stationarity(json_t *json, const struct method *method)
@@ -95,8 +87,8 @@ static void add_stationarity(json_t *json, const struct method *method)
     json_object_set_new(json, "adf", object);
     set_number(json, "quarters_spread", found->judged ? found->quarters_spread : NAN);
     json_object_set_new(json, "trend_us",
-                        found->judged ? pair_json(found->trend.begin, found->trend.end)
-                                      : pair_json(NAN, NAN));
+                        found->judged ? json_number_pair(found->trend.begin, found->trend.end)
+                                      : json_number_pair(NAN, NAN));
     set_number(json, "trend_p", found->judged ? found->trend.p : NAN);
     if (found->judged) {
         json_object_set_new(halves, "p50", half_json(&found->median));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_numbers.h"
 #include "base/units.h"
 #include "loadgen/agents/agent_fleet.h"
 #include "loadgen/agents/agent_pool.h"
@@ -193,10 +194,9 @@ static json_t *agents_json(const struct fleet_outcome *fleet, double rate, json_
     json_t *list = json_array();
     for (size_t i = 0; i < fleet->count; i++)
         json_array_append_new(list, agent_json(&fleet->agents[i]));
-    return json_pack(
-        "{s:o,s:o,s:o,s:f,s:o}", "list", list, "disagreements", disagreements, "start_spread_us",
-        isfinite(fleet->start_spread_us) ? json_real(fleet->start_spread_us) : json_null(),
-        "start_bound_us", fleet->start_bound_us, "total", total_json(fleet, rate));
+    return json_pack("{s:o,s:o,s:o,s:f,s:o}", "list", list, "disagreements", disagreements,
+                     "start_spread_us", json_number_or_null(fleet->start_spread_us),
+                     "start_bound_us", fleet->start_bound_us, "total", total_json(fleet, rate));
 }
 
 // --- the run -------------------------------------------------------------------------------------
