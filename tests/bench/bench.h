@@ -62,10 +62,12 @@ static inline const char *bench_build(void)
     return build ? build : "build";
 }
 
-// One line on stderr that says where the benchmark is.
+// One line on a terminal that says where the benchmark is; a log gets the tables alone.
 __attribute__((format(printf, 1, 2))) static inline void bench_progress(const char *format, ...)
 {
     va_list arguments;
+    if (!isatty(STDERR_FILENO))
+        return;
     va_start(arguments, format);
     fprintf(stderr, "\r\033[K");
     vfprintf(stderr, format, arguments);
