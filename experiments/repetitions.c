@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/number_json.h"
+#include "base/json_numbers.h"
 #include "base/quantile.h"
 #include "experiments/run_latencies.h"
 #include "loadgen/between_runs.h"
@@ -103,12 +103,13 @@ static json_t *pooled_json(struct series *series)
         const struct quantile_interval interval =
             quantile_interval_sorted(all->items, all->count, q, confidence);
         json_object_set_new(latency, summary_quantile_names[i],
-                            number_json(quantile_sorted(all->items, all->count, q)));
+                            json_number_or_null(quantile_sorted(all->items, all->count, q)));
         if (q < 1)
             json_object_set_new(intervals, summary_quantile_names[i],
-                                interval.known ? json_pack("[o,o]", number_json(interval.low),
-                                                           number_json(interval.high))
-                                               : json_null());
+                                interval.known
+                                    ? json_pack("[o,o]", json_number_or_null(interval.low),
+                                                json_number_or_null(interval.high))
+                                    : json_null());
     }
     return json_pack("{s:I,s:o,s:o}", "requests", (json_int_t)all->count, "latency_us", latency,
                      "ci_us", intervals);

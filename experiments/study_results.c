@@ -7,7 +7,7 @@
 
 #include "analysis/report/report_cdf.h"
 #include "analysis/report/report_text.h"
-#include "base/number_json.h"
+#include "base/json_numbers.h"
 #include "base/quantile.h"
 
 enum { CAUSES_SHOWN = 8 };
@@ -227,10 +227,11 @@ static json_t *latency_json(const struct study_result *result)
     for (int q = 0; q < STUDY_QUANTILES; q++) {
         json_t *all = json_array();
         for (size_t i = 0; i < result->runs.count; i++)
-            json_array_append_new(all, number_json(result->runs.items[i].latency_us[q]));
+            json_array_append_new(all, json_number_or_null(result->runs.items[i].latency_us[q]));
         json_object_set_new(latency, study_quantile_names[q],
                             json_pack("{s:o,s:o}", "median",
-                                      number_json(spread_of(result, q).median), "runs", all));
+                                      json_number_or_null(spread_of(result, q).median), "runs",
+                                      all));
     }
     return latency;
 }

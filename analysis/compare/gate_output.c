@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/report/report_text.h"
-#include "base/number_json.h"
+#include "base/json_numbers.h"
 
 int gate_results_exit_code(const struct gate_result_array *results)
 {
@@ -45,10 +45,10 @@ json_t *gate_results_json(const struct gate_result_array *results)
                                               gate_words(gate, words, sizeof words), "outcome",
                                               gate_outcome_name(result->outcome), "words", clean,
                                               "unit", share ? "share" : "us", "limit",
-                                              number_json(gate->value / unit), "value",
-                                              number_json(result->value / unit), "low",
-                                              number_json(result->low / unit), "high",
-                                              number_json(result->high / unit)));
+                                              json_number_or_null(gate->value / unit), "value",
+                                              json_number_or_null(result->value / unit), "low",
+                                              json_number_or_null(result->low / unit), "high",
+                                              json_number_or_null(result->high / unit)));
     }
     return list;
 }

@@ -7,7 +7,7 @@
 #include "analysis/compare/set_compare.h"
 #include "analysis/lifetime.h"
 #include "analysis/report/report_text.h"
-#include "base/number_json.h"
+#include "base/json_numbers.h"
 #include "base/units.h"
 
 static const char *const side_names[COMPARE_SIDES] = {"base", "candidate"};
@@ -71,8 +71,8 @@ void set_comparison_text(const struct set_comparison *comparison, FILE *out)
 
 static json_t *interval_json(const struct resample_interval *interval, double unit)
 {
-    return json_pack("[o, o]", number_json(interval->low / unit),
-                     number_json(interval->high / unit));
+    return json_pack("[o, o]", json_number_or_null(interval->low / unit),
+                     json_number_or_null(interval->high / unit));
 }
 
 static json_t *cause_json(const struct cause_shift *cause, bool has_base)
@@ -82,11 +82,12 @@ static json_t *cause_json(const struct cause_shift *cause, bool has_base)
     for (int side = has_base ? COMPARE_BASE : COMPARE_CANDIDATE; side < COMPARE_SIDES; side++)
         json_object_set_new(object, side_names[side],
                             json_pack("{s:o, s:o, s:o}", "mean_us",
-                                      number_json(cause->mean_ns[side] / 1000), "share",
-                                      number_json(cause->share[side]), "median_us",
-                                      number_json(cause->median_ns[side] / 1000)));
+                                      json_number_or_null(cause->mean_ns[side] / 1000), "share",
+                                      json_number_or_null(cause->share[side]), "median_us",
+                                      json_number_or_null(cause->median_ns[side] / 1000)));
     if (has_base) {
-        json_object_set_new(object, "difference_us", number_json(cause->difference_ns / 1000));
+        json_object_set_new(object, "difference_us",
+                            json_number_or_null(cause->difference_ns / 1000));
         json_object_set_new(object, "difference_ci_us", interval_json(&cause->interval, 1000));
     }
     return object;
@@ -103,7 +104,7 @@ static json_t *slice_json(const struct slice_shift *slice, bool has_base)
         json_object_set_new(object, side_names[side],
                             json_pack("{s:I, s:I, s:o}", "runs", (json_int_t)slice->runs[side],
                                       "messages", (json_int_t)slice->messages[side], "mean_us",
-                                      number_json(slice->mean_ns[side] / 1000)));
+                                      json_number_or_null(slice->mean_ns[side] / 1000)));
     return object;
 }
 
@@ -112,9 +113,9 @@ static json_t *percentile_json(const struct set_percentile *percentile)
     const struct percentile_shift *shift = &percentile->shift;
     return json_pack("{s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "percentile", percentile->name,
                      "verdict", words(percentile->verdict), "known", shift->known, "base_us",
-                     number_json(shift->ns[COMPARE_BASE] / 1000), "candidate_us",
-                     number_json(shift->ns[COMPARE_CANDIDATE] / 1000), "change",
-                     number_json(shift->shift), "change_ci",
+                     json_number_or_null(shift->ns[COMPARE_BASE] / 1000), "candidate_us",
+                     json_number_or_null(shift->ns[COMPARE_CANDIDATE] / 1000), "change",
+                     json_number_or_null(shift->shift), "change_ci",
                      shift->known ? interval_json(&shift->interval, 1) : json_null(), "around",
                      slice_json(&percentile->around, true));
 }
@@ -134,7 +135,7 @@ json_t *set_comparison_json(const struct set_comparison *comparison)
         json_object_set_new(document, side_names[side],
                             json_pack("{s:s, s:s, s:I, s:o, s:I}", "path", set->path, "name",
                                       set->name, "runs", (json_int_t)set->latencies.count,
-                                      "offered_rate", number_json(set->offered_rate),
+                                      "offered_rate", json_number_or_null(set->offered_rate),
                                       "inconclusive_loads", (json_int_t)set->inconclusive));
     }
     return document;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/report/page_json.h"
-#include "base/number_json.h"
+#include "base/json_numbers.h"
 
 static const char *base_name(const char *path)
 {
@@ -43,15 +43,15 @@ static json_t *measures_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
     json_t *object = json_object();
-    page_put(builder, object, "offered_rate", number_json(run->offered_rate));
-    page_put(builder, object, "achieved_rate", number_json(run->achieved_rate));
+    page_put(builder, object, "offered_rate", json_number_or_null(run->offered_rate));
+    page_put(builder, object, "achieved_rate", json_number_or_null(run->achieved_rate));
     page_put(builder, object, "duration_ns", page_ns((double)(run->end_ns - run->begin_ns)));
     page_put(builder, object, "lateness_p50_ns", page_ns(run->lateness_p50_ns));
     page_put(builder, object, "lateness_p99_ns", page_ns(run->lateness_p99_ns));
-    page_put(builder, object, "clock_error_ns", number_json(run->clock_error_ns));
-    page_put(builder, object, "worst_disorder_ns", number_json(run->worst_disorder_ns));
+    page_put(builder, object, "clock_error_ns", json_number_or_null(run->clock_error_ns));
+    page_put(builder, object, "worst_disorder_ns", json_number_or_null(run->worst_disorder_ns));
     page_put(builder, object, "worst_stage_sum_error_ns",
-             number_json(run->worst_stage_sum_error_ns));
+             json_number_or_null(run->worst_stage_sum_error_ns));
     const struct two_hosts *hosts = &run->join.hosts; // null where they are one
     bool related = hosts->apart && hosts->exchanges > 0;
     page_put(builder, object, "hosts_bound_ns",

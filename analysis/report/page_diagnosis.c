@@ -4,7 +4,7 @@
 // slowest first. Large slices are cut, and the cut is stated: `total` messages were diagnosed,
 // `shown` have their latency and causes here, `detailed` also their stages and places.
 #include "analysis/report/page_json.h"
-#include "base/number_json.h"
+#include "base/json_numbers.h"
 
 enum {
     SHOWN_LIMIT = 100000, // shared between the diagnoses
@@ -144,8 +144,8 @@ static void put_slice(struct page_builder *builder, const struct diagnosis *diag
     bool window = slice->from_ns != slice->to_ns;
     diagnosis_slice_label(slice, builder->run->begin_ns, label, sizeof label);
     page_put(builder, object, "label", page_text(label));
-    page_put(builder, object, "low", number_json(slice->low));
-    page_put(builder, object, "high", number_json(slice->high));
+    page_put(builder, object, "low", json_number_or_null(slice->low));
+    page_put(builder, object, "high", json_number_or_null(slice->high));
     page_put(builder, object, "min_latency_ns", page_ns(slice->min_latency_ns));
     page_put(builder, object, "from_ns",
              window ? page_since_begin(builder, slice->from_ns) : json_null());
@@ -172,7 +172,7 @@ static json_t *lifetimes_build(struct page_builder *builder, size_t number)
         page_put(builder, one, "without_stamp", page_count(of->without_part));
         page_put(builder, one, "slice_low_ns", page_ns(of->slice_low_ns));
         page_put(builder, one, "reference_ns", page_ns(of->reference_latency_ns));
-        page_put(builder, one, "coverage_total", number_json(of->coverage_total));
+        page_put(builder, one, "coverage_total", json_number_or_null(of->coverage_total));
         page_put(builder, one, "not_available", json_boolean(of->not_available));
         page_put(builder, one, "reason", page_text(of->reason));
         page_put(builder, one, "causes", causes_build(builder, of));
@@ -194,9 +194,9 @@ json_t *page_diagnosis_build(struct page_builder *builder, size_t number)
     page_put(builder, object, "reference_count", page_count(diagnosis->reference_count));
     page_put(builder, object, "reference_latency_ns", page_ns(diagnosis->reference_latency_ns));
     page_put(builder, object, "granularity_ns", page_ns(diagnosis->granularity_ns));
-    page_put(builder, object, "coverage_median", number_json(diagnosis->coverage_median));
-    page_put(builder, object, "coverage_min", number_json(diagnosis->coverage_min));
-    page_put(builder, object, "coverage_total", number_json(diagnosis->coverage_total));
+    page_put(builder, object, "coverage_median", json_number_or_null(diagnosis->coverage_median));
+    page_put(builder, object, "coverage_min", json_number_or_null(diagnosis->coverage_min));
+    page_put(builder, object, "coverage_total", json_number_or_null(diagnosis->coverage_total));
     page_put(builder, object, "not_available", json_boolean(diagnosis->not_available));
     page_put(builder, object, "reason", page_text(diagnosis->reason));
     page_put(builder, object, "causes", causes_build(builder, diagnosis));

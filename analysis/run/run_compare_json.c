@@ -17,20 +17,21 @@ static json_t *side_json(const struct change *change, int side)
 // name: under which key its name is given; NULL: it has none.
 static json_t *change_json(const struct change *change, const char *name)
 {
-    json_t *object = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o}", "change", change_kind_name(change->kind), "base_us",
-        run_json_number(change->mean_ns[COMPARE_BASE] / 1000), "candidate_us",
-        run_json_number(change->mean_ns[COMPARE_CANDIDATE] / 1000), "difference_us",
-        run_json_number(change->difference_ns / 1000), "low_us",
-        run_json_number(change->low_ns / 1000), "high_us", run_json_number(change->high_ns / 1000));
+    json_t *object =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "change", change_kind_name(change->kind),
+                  "base_us", json_number_or_null(change->mean_ns[COMPARE_BASE] / 1000),
+                  "candidate_us", json_number_or_null(change->mean_ns[COMPARE_CANDIDATE] / 1000),
+                  "difference_us", json_number_or_null(change->difference_ns / 1000), "low_us",
+                  json_number_or_null(change->low_ns / 1000), "high_us",
+                  json_number_or_null(change->high_ns / 1000));
     if (name) {
         json_object_set_new(object, name, json_string(change->name));
         json_object_set_new(object, "role", json_string(role_name(change->role)));
         json_object_set_new(object, "explains", json_boolean(change->explains));
-        json_object_set_new(object, "base_share", run_json_number(change->share[COMPARE_BASE]));
+        json_object_set_new(object, "base_share", json_number_or_null(change->share[COMPARE_BASE]));
         json_object_set_new(object, "candidate_share",
-                            run_json_number(change->share[COMPARE_CANDIDATE]));
-        json_object_set_new(object, "normal_us", run_json_number(change->normal_ns / 1000));
+                            json_number_or_null(change->share[COMPARE_CANDIDATE]));
+        json_object_set_new(object, "normal_us", json_number_or_null(change->normal_ns / 1000));
         json_object_set_new(object, "spread",
                             json_pack("{s:o, s:o}", "base", side_json(change, COMPARE_BASE),
                                       "candidate", side_json(change, COMPARE_CANDIDATE)));
@@ -56,9 +57,10 @@ static json_t *contexts_json(const struct slice_profile *profile)
         const struct core_context *one = &profile->contexts.items[i];
         if (one->ns[VIEW_SLICE] > 0)
             json_array_append_new(
-                contexts, json_pack("{s:s, s:i, s:s, s:o}", "role", role_name(one->role), "core",
-                                    (int)one->core, "context", one->name, "share",
-                                    run_json_number(one->ns[VIEW_SLICE] / profile->context_ns)));
+                contexts,
+                json_pack("{s:s, s:i, s:s, s:o}", "role", role_name(one->role), "core",
+                          (int)one->core, "context", one->name, "share",
+                          json_number_or_null(one->ns[VIEW_SLICE] / profile->context_ns)));
     }
     return contexts;
 }
@@ -73,20 +75,20 @@ static json_t *blocking_json(const struct slice_profile *profile)
                                         blocking_scope_name((enum blocking_scope)scope), "role",
                                         role_name(blocking_scope_role((enum blocking_scope)scope)),
                                         "messages", (json_int_t)one->messages, "mean_us",
-                                        run_json_number(one->mean_ns[VIEW_SLICE] / 1000)));
+                                        json_number_or_null(one->mean_ns[VIEW_SLICE] / 1000)));
     }
     return scopes;
 }
 
 static json_t *profile_json(const struct slice_profile *profile)
 {
-    return json_pack("{s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "available",
-                     profile->available, "reason", profile->reason, "messages",
-                     (json_int_t)profile->messages, "mean_us",
-                     run_json_number(profile->available ? profile->mean_ns / 1000 : (double)NAN),
-                     "low_us", run_json_number(profile->low_ns / 1000), "high_us",
-                     run_json_number(profile->high_ns / 1000), "queue", queue_json(profile),
-                     "contexts", contexts_json(profile), "blocking", blocking_json(profile));
+    return json_pack(
+        "{s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "available", profile->available, "reason",
+        profile->reason, "messages", (json_int_t)profile->messages, "mean_us",
+        json_number_or_null(profile->available ? profile->mean_ns / 1000 : (double)NAN), "low_us",
+        json_number_or_null(profile->low_ns / 1000), "high_us",
+        json_number_or_null(profile->high_ns / 1000), "queue", queue_json(profile), "contexts",
+        contexts_json(profile), "blocking", blocking_json(profile));
 }
 
 // What the functions themselves took, without what they called.
@@ -126,24 +128,24 @@ static json_t *run_json(const struct run_profile *run)
     for (int q = 0; q < LATENCY_QUANTILES; q++) {
         const struct quantile_interval *interval = &run->latency.interval_ns[q];
         json_object_set_new(latency, latency_quantile_names[q],
-                            run_json_number(run->latency.value_ns[q] / 1000));
+                            json_number_or_null(run->latency.value_ns[q] / 1000));
         json_object_set_new(intervals, latency_quantile_names[q],
                             interval->known
-                                ? json_pack("[o, o]", run_json_number(interval->low / 1000),
-                                            run_json_number(interval->high / 1000))
+                                ? json_pack("[o, o]", json_number_or_null(interval->low / 1000),
+                                            json_number_or_null(interval->high / 1000))
                                 : json_null());
     }
     json_t *curve = json_array();
     for (size_t i = 0; i < run->curve.count; i++)
         json_array_append_new(curve,
-                              json_pack("[o, o]", run_json_number(run->curve.items[i].slower),
-                                        run_json_number(run->curve.items[i].ns / 1000)));
+                              json_pack("[o, o]", json_number_or_null(run->curve.items[i].slower),
+                                        json_number_or_null(run->curve.items[i].ns / 1000)));
     return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run_dir", run->run_dir,
                      "name", run->name, "requests", (json_int_t)run->scheduled, "answered",
                      (json_int_t)run->answered, "joined", (json_int_t)run->joined, "offered_rate",
-                     run_json_number(run->offered_rate), "achieved_rate",
-                     run_json_number(run->achieved_rate), "latency_us", latency, "latency_ci_us",
-                     intervals, "curve", curve);
+                     json_number_or_null(run->offered_rate), "achieved_rate",
+                     json_number_or_null(run->achieved_rate), "latency_us", latency,
+                     "latency_ci_us", intervals, "curve", curve);
 }
 
 json_t *run_comparison_json(const struct run_comparison *comparison)

@@ -5,24 +5,18 @@
 #define ANALYSIS_RUN_JSON_H
 
 #include <jansson.h>
-#include <math.h>
 
 #include "analysis/views.h"
-
-// null for what is not finite: JSON knows no infinity.
-static inline json_t *run_json_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
+#include "base/json_numbers.h"
 
 // unit: what the numbers are divided by.
 static inline json_t *run_json_spread(const struct spread *spread, double unit)
 {
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "mean", run_json_number(spread->mean / unit), "min",
-        run_json_number(spread->min / unit), "p25", run_json_number(spread->p25 / unit), "median",
-        run_json_number(spread->median / unit), "p75", run_json_number(spread->p75 / unit), "max",
-        run_json_number(spread->max / unit));
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "mean", json_number_or_null(spread->mean / unit), "min",
+        json_number_or_null(spread->min / unit), "p25", json_number_or_null(spread->p25 / unit),
+        "median", json_number_or_null(spread->median / unit), "p75",
+        json_number_or_null(spread->p75 / unit), "max", json_number_or_null(spread->max / unit));
 }
 
 #endif

@@ -8,7 +8,7 @@
 
 static json_t *micros(double ns)
 {
-    return run_json_number(ns / 1000);
+    return json_number_or_null(ns / 1000);
 }
 
 static json_t *count_of(uint64_t count)
@@ -77,9 +77,9 @@ static json_t *lifetimes_json(const struct run_analysis *run, size_t index)
             micros(of->slice_high_ns), "candidates", count_of(of->candidates), "without_stamp",
             count_of(of->without_part), "messages", count_of(of->messages.count), "reference_us",
             of->not_available ? json_null() : micros(of->reference_latency_ns), "causes",
-            causes_json(of), "coverage_median", run_json_number(of->coverage_median),
-            "coverage_min", run_json_number(of->coverage_min), "coverage_total",
-            run_json_number(of->coverage_total), "available", !of->not_available, "reason",
+            causes_json(of), "coverage_median", json_number_or_null(of->coverage_median),
+            "coverage_min", json_number_or_null(of->coverage_min), "coverage_total",
+            json_number_or_null(of->coverage_total), "available", !of->not_available, "reason",
             of->reason);
         json_object_set_new(object, lifetime_part_name(of->part), one);
     }
@@ -105,9 +105,9 @@ static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
         count_of(diagnosis->messages.count), "reference_messages",
         count_of(diagnosis->reference_count), "reference_latency_us",
         diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns), "causes",
-        causes_json(diagnosis), "coverage_median", run_json_number(diagnosis->coverage_median),
-        "coverage_min", run_json_number(diagnosis->coverage_min), "coverage_total",
-        run_json_number(diagnosis->coverage_total), "available", !diagnosis->not_available,
+        causes_json(diagnosis), "coverage_median", json_number_or_null(diagnosis->coverage_median),
+        "coverage_min", json_number_or_null(diagnosis->coverage_min), "coverage_total",
+        json_number_or_null(diagnosis->coverage_total), "available", !diagnosis->not_available,
         "reason", diagnosis->reason);
     json_object_set_new(object, "lifetimes", lifetimes_json(run, index));
     run_summary_add_views(object, run, diagnosis);
@@ -196,7 +196,7 @@ static json_t *hosts_json(const struct two_hosts *hosts)
                      hosts->both_ways, "unknown", count_of(hosts->unknown), "gaps",
                      count_of(hosts->gaps), "negative_trips", count_of(hosts->negative_trips),
                      "offset_ns", json_integer(hosts->offset_ns), "rate_ppm",
-                     run_json_number(hosts->rate * 1e6), "bound_p50_us",
+                     json_number_or_null(hosts->rate * 1e6), "bound_p50_us",
                      related ? micros(hosts->bound_p50_ns) : json_null(), "bound_p99_us",
                      related ? micros(hosts->bound_p99_ns) : json_null());
 }
@@ -213,8 +213,8 @@ static json_t *trace_json(const struct run_trace *trace)
         "handoffs_unknown", count_of(trace->handoffs_unknown), "streams", count_of(trace->streams),
         "bytes", count_of(trace->bytes), "decoded_bytes", count_of(trace->decoded), "messages",
         count_of(trace->messages), "functions", count_of(trace->functions), "errors",
-        count_of(trace->errors), "traced_ns", run_json_number(trace->traced_ns), "granularity_ns",
-        run_json_number(trace->granularity_ns));
+        count_of(trace->errors), "traced_ns", json_number_or_null(trace->traced_ns),
+        "granularity_ns", json_number_or_null(trace->granularity_ns));
 }
 
 // The files of categories that came before the program's own.
@@ -240,22 +240,23 @@ json_t *run_summary_json(const struct run_analysis *run)
         run->verdict, "requests", count_of(run->scheduled), "joined",
         count_of(run->states[LIFETIME_WHOLE]), "order_violations", count_of(run->order_violations),
         "dropped", dropped, "latency_us", latency_json(&run->latency), "achieved_rate",
-        run_json_number(run->achieved_rate), "causes", causes_json(first), "coverage_median",
-        run_json_number(first ? first->coverage_median : NAN));
-    json_t *more = json_pack(
-        "{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o}",
-        "name", run->name, "verdict_available", run->verdict_available, "latency_ci_us",
-        intervals_json(&run->latency), "uncorrected_latency_us",
-        latency_json(&run->uncorrected_latency), "uncorrected_latency_ci_us",
-        intervals_json(&run->uncorrected_latency), "offered_rate",
-        run_json_number(run->offered_rate), "answered", count_of(run->answered), "timed_out",
-        count_of(run->timed_out), "lost", count_of(run->lost), "unsent", count_of(run->unsent),
-        "unmatched", unmatched_json(run), "clock_error_ns", run_json_number(run->clock_error_ns),
-        "worst_disorder_ns", run_json_number(run->worst_disorder_ns), "worst_stage_sum_error_ns",
-        run_json_number(run->worst_stage_sum_error_ns), "stages", stages_json(run), "join",
-        join_json(run), "diagnosis", first ? diagnosis_json(run, 0) : json_null(), "windows",
-        windows_json(run));
+        json_number_or_null(run->achieved_rate), "causes", causes_json(first), "coverage_median",
+        json_number_or_null(first ? first->coverage_median : NAN));
+    json_t *more =
+        json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                  "s:o, s:o, s:o}",
+                  "name", run->name, "verdict_available", run->verdict_available, "latency_ci_us",
+                  intervals_json(&run->latency), "uncorrected_latency_us",
+                  latency_json(&run->uncorrected_latency), "uncorrected_latency_ci_us",
+                  intervals_json(&run->uncorrected_latency), "offered_rate",
+                  json_number_or_null(run->offered_rate), "answered", count_of(run->answered),
+                  "timed_out", count_of(run->timed_out), "lost", count_of(run->lost), "unsent",
+                  count_of(run->unsent), "unmatched", unmatched_json(run), "clock_error_ns",
+                  json_number_or_null(run->clock_error_ns), "worst_disorder_ns",
+                  json_number_or_null(run->worst_disorder_ns), "worst_stage_sum_error_ns",
+                  json_number_or_null(run->worst_stage_sum_error_ns), "stages", stages_json(run),
+                  "join", join_json(run), "diagnosis", first ? diagnosis_json(run, 0) : json_null(),
+                  "windows", windows_json(run));
     if (summary && more)
         json_object_update(summary, more);
     if (summary) {

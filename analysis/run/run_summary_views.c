@@ -33,9 +33,9 @@ static json_t *contexts_json(const struct diagnosis_views *views)
             json_pack(
                 "{s:s, s:i, s:s, s:o, s:o}", "role", role_name(one->role), "core", (int)one->core,
                 "context", one->name, "share",
-                run_json_number(one->ns[VIEW_SLICE] / views->context_ns[VIEW_SLICE]),
+                json_number_or_null(one->ns[VIEW_SLICE] / views->context_ns[VIEW_SLICE]),
                 "reference_share",
-                run_json_number(one->ns[VIEW_REFERENCE] / views->context_ns[VIEW_REFERENCE])));
+                json_number_or_null(one->ns[VIEW_REFERENCE] / views->context_ns[VIEW_REFERENCE])));
     }
     return contexts;
 }
@@ -45,15 +45,16 @@ static json_t *scopes_json(const struct diagnosis_views *views)
     json_t *scopes = json_array();
     for (int scope = 0; scope < BLOCKING_SCOPES; scope++) {
         const struct blocking_summary *one = &views->blocking[scope];
-        json_array_append_new(
-            scopes,
-            json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "by",
-                      blocking_scope_name((enum blocking_scope)scope), "role",
-                      role_name(blocking_scope_role((enum blocking_scope)scope)), "messages",
-                      (json_int_t)one->messages, "total_us", run_json_number(one->total_ns / 1000),
-                      "median_us", run_json_number(one->median_ns / 1000), "mean_us",
-                      run_json_number(one->mean_ns[VIEW_SLICE] / 1000), "reference_mean_us",
-                      run_json_number(one->mean_ns[VIEW_REFERENCE] / 1000)));
+        json_array_append_new(scopes,
+                              json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "by",
+                                        blocking_scope_name((enum blocking_scope)scope), "role",
+                                        role_name(blocking_scope_role((enum blocking_scope)scope)),
+                                        "messages", (json_int_t)one->messages, "total_us",
+                                        json_number_or_null(one->total_ns / 1000), "median_us",
+                                        json_number_or_null(one->median_ns / 1000), "mean_us",
+                                        json_number_or_null(one->mean_ns[VIEW_SLICE] / 1000),
+                                        "reference_mean_us",
+                                        json_number_or_null(one->mean_ns[VIEW_REFERENCE] / 1000)));
     }
     return scopes;
 }
@@ -68,7 +69,7 @@ static json_t *worst_json(const struct run_analysis *run, const struct diagnosis
             worst, json_pack("{s:I, s:i, s:i, s:I, s:o}", "request", (json_int_t)life->request,
                              "operation", (int)life->operation, "connection", (int)life->connection,
                              "messages", (json_int_t)one->messages, "total_us",
-                             run_json_number(one->total_ns / 1000)));
+                             json_number_or_null(one->total_ns / 1000)));
     }
     return worst;
 }
