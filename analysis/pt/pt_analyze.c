@@ -139,7 +139,7 @@ static int load_streams(struct pt_trace *trace, const struct analyze_options *gi
     int result = given->cpu ? parse_cpu(given->cpu, &recorder.cpu, err) : 0;
     for (size_t i = 0; result == 0 && i < given->streams.count; i++)
         result = pt_trace_add_file(trace, given->streams.items[i], PT_NO_CPU, &recorder, err);
-    return result;
+    return result < 0 ? result : pt_trace_scan(trace, err);
 }
 
 static bool is_json(const char *path)
@@ -248,6 +248,7 @@ static int analyze(const struct analyze_options *given, int positional, char **a
     int result = pt_trace_init(&trace, err);
     if (result < 0)
         return result;
+    trace.threads = (unsigned)given->threads;
     progress_init(&progress, given->quiet);
     progress_phase(&progress, "reading the trace");
     result = load(&trace, given, positional ? argv[1] : NULL, err);

@@ -2,10 +2,11 @@
 #include "analysis/pt/pt_segments.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
-enum { BEST_PIECE_BYTES = 32 << 10, MOST_THREADS = 256 };
+#include "analysis/pt/pt_parallel.h"
+
+enum { BEST_PIECE_BYTES = 32 << 10 };
 
 // A piece on its way: taken by a thread, walked, then delivered when its turn comes.
 struct slot {
@@ -201,23 +202,12 @@ static void *work(void *context)
     return NULL;
 }
 
-static unsigned thread_count(const struct pt_decode_options *options)
-{
-    cpu_set_t cores;
-    unsigned count = options->threads;
-    if (count == 0 && sched_getaffinity(0, sizeof cores, &cores) == 0)
-        count = (unsigned)CPU_COUNT(&cores);
-    if (count == 0)
-        count = 1;
-    return count < MOST_THREADS ? count : MOST_THREADS;
-}
-
 int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
               const struct pt_stream *streams, size_t stream_count,
               const struct pt_decode_options *options, pt_piece_sink *sink, void *context,
               struct error *err)
 {
-    unsigned threads = thread_count(options), started = 0;
+    unsigned threads = pt_parallel_threads(options->threads), started = 0;
     struct decoding decoding = {
         .memory = memory,
         .symbols = symbols,
@@ -234,7 +224,7 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
     };
     if (!decoding.cursors)
         return error_set(err, ERROR_FAILED, "out of memory for %zu streams", stream_count);
-    pthread_t helpers[MOST_THREADS];
+    pthread_t helpers[PT_MOST_THREADS];
     while (started + 1 < threads && // this thread works too; fewer helpers only take longer
            pthread_create(&helpers[started], NULL, work, &decoding) == 0)
         started++;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/pt/pt_parallel.h"
+
 int pt_trace_init(struct pt_trace *trace, struct error *err)
 {
     memset(trace, 0, sizeof *trace);
@@ -28,8 +30,9 @@ void pt_trace_free(struct pt_trace *trace)
 {
     for (size_t i = 0; i < trace->streams.count; i++) {
         struct pt_trace_stream *stream = trace->streams.items[i];
-        if (stream->owns_bytes)
+        if (stream->file)
             munmap((void *)(uintptr_t)stream->stream.bytes.data, stream->stream.bytes.bytes);
+        free(stream->file);
         pt_packets_free(&stream->packets);
         array_free(&stream->changes);
         array_free(&stream->switches);
@@ -60,23 +63,45 @@ struct pt_trace_stream *pt_trace_add(struct pt_trace *trace, struct error *err)
     return stream;
 }
 
-int pt_trace_scan(struct pt_trace_stream *stream, struct error *err)
+static int scan_stream(void *context, size_t index, struct error *err)
 {
+    const struct pt_trace *trace = context;
+    struct pt_trace_stream *stream = trace->streams.items[index];
     int result = pt_packets_scan(&stream->stream.bytes, &stream->packets, err);
-    stream->timed = result == 0 && stream->packets.count[PT_KIND_TSC] > 0;
-    return result;
+    if (result < 0)
+        return result;
+    stream->timed = stream->packets.count[PT_KIND_TSC] > 0;
+    if (stream->file && stream->packets.syncs.count == 0)
+        return error_set(err, ERROR_INPUT,
+                         "%s: no PSB in its %llu bytes, so this is no Intel PT stream (or one "
+                         "too short to decode)",
+                         stream->file, (unsigned long long)stream->stream.bytes.bytes);
+    return 0;
+}
+
+int pt_trace_scan(struct pt_trace *trace, struct error *err)
+{
+    return pt_parallel(trace->streams.count, trace->threads, scan_stream, trace, err);
+}
+
+struct refining {
+    const struct pt_trace *trace;
+    const struct pt_windows *windows;
+};
+
+static int refine_stream(void *context, size_t index, struct error *err)
+{
+    const struct refining *refining = context;
+    struct pt_trace_stream *stream = refining->trace->streams.items[index];
+    const struct pt_windows *own = stream->stream.windows;
+    return pt_windows_refine(own ? own : refining->windows, &stream->stream.bytes, &stream->packets,
+                             err);
 }
 
 int pt_trace_refine(struct pt_trace *trace, const struct pt_windows *windows, struct error *err)
 {
-    int result = 0;
-    for (size_t i = 0; i < trace->streams.count && result == 0; i++) {
-        struct pt_trace_stream *stream = trace->streams.items[i];
-        const struct pt_windows *own = stream->stream.windows;
-        result =
-            pt_windows_refine(own ? own : windows, &stream->stream.bytes, &stream->packets, err);
-    }
-    return result;
+    struct refining refining = {trace, windows};
+    return pt_parallel(trace->streams.count, trace->threads, refine_stream, &refining, err);
 }
 
 static int map_file(const char *path, struct pt_bytes *out, struct error *err)
@@ -110,15 +135,13 @@ int pt_trace_add_file(struct pt_trace *trace, const char *path, uint32_t cpu,
     snprintf(stream->name, sizeof stream->name, "%s", path);
     stream->cpu = cpu;
     stream->stream.recorder = *recorder;
-    int result = map_file(path, &stream->stream.bytes, err);
-    stream->owns_bytes = result == 0;
-    if (result == 0)
-        result = pt_trace_scan(stream, err);
-    if (result == 0 && stream->packets.syncs.count == 0)
-        result = error_set(err, ERROR_INPUT,
-                           "%s: no PSB in its %llu bytes, so this is no Intel PT stream (or one "
-                           "too short to decode)",
-                           path, (unsigned long long)stream->stream.bytes.bytes);
+    char *file = strdup(path);
+    int result = file ? map_file(path, &stream->stream.bytes, err)
+                      : error_set(err, ERROR_FAILED, "out of memory for a stream");
+    if (result < 0)
+        free(file);
+    else
+        stream->file = file;
     return result;
 }
 

@@ -28,7 +28,7 @@ struct pt_trace_stream {
     struct pt_space_changes changes; //
     struct pt_switches switches;     // to tasks
     bool timed;
-    bool owns_bytes; // they are a mapping of its own
+    char *file; // its bytes are a mapping of this file; NULL: they belong to someone else
 };
 struct pt_trace_streams ARRAY_OF(struct pt_trace_stream *);
 
@@ -52,6 +52,7 @@ struct pt_trace {
     } clock;
     const struct perf_data *recording; // of a perf.data; belongs to the keeper. NULL: another kind
     // What the loader keeps for the above; freed last.
+    unsigned threads; // to scan and refine with, set after pt_trace_init; 0: as many as cores
     void *keeper;
     void (*keeper_free)(void *keeper);
     uint64_t notes_count;
@@ -65,15 +66,16 @@ void pt_trace_free(struct pt_trace *trace);
 // Adds an empty stream and returns it; it lives as long as the trace. NULL: out of memory.
 struct pt_trace_stream *pt_trace_add(struct pt_trace *trace, struct error *err);
 
-// Reads a file as one stream: maps it and scans its packets.
+// Maps a file as one stream; its loader scans it with the others.
 int pt_trace_add_file(struct pt_trace *trace, const char *path, uint32_t cpu,
                       const struct pt_recorder *recorder, struct error *err);
 
-// Scans the packets of a stream whose bytes are set.
-int pt_trace_scan(struct pt_trace_stream *stream, struct error *err);
+// Scans the packets of all streams, on all cores; once, when the bytes of all are set. A file in
+// which there is no PSB is no trace and fails.
+int pt_trace_scan(struct pt_trace *trace, struct error *err);
 
-// Readies the streams to decode only windows: their own, or, for streams that have none, these
-// (pt_windows_refine).
+// Readies the streams to decode only windows, on all cores: their own, or, for streams that have
+// none, these (pt_windows_refine).
 int pt_trace_refine(struct pt_trace *trace, const struct pt_windows *windows, struct error *err);
 
 // Keeps a sentence for the user. Out of memory loses it, and counts it in notes_count all the same.

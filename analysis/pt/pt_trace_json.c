@@ -290,7 +290,7 @@ static int load_document(struct loader *loader, struct error *err)
     }
     if (result == 0 && loader->trace->streams.count == 0)
         result = wrong(loader, "a recording", "\"cpus\" with traces, or threads with traces", err);
-    return result;
+    return result < 0 ? result : pt_trace_scan(loader->trace, err);
 }
 
 struct text ARRAY_OF(char);

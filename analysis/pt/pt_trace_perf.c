@@ -287,7 +287,8 @@ static const struct perf_time_conversion *clock_of(const struct perf_data *data)
     return data->intel_pt.time.valid ? &data->intel_pt.time : &data->time;
 }
 
-static int add_ring(struct pt_trace *trace, struct recording *recording, size_t index,
+// A stream for each ring that holds any trace.
+static int add_ring(struct pt_trace *trace, const struct recording *recording, size_t index,
                     struct error *err)
 {
     const struct perf_data *data = &recording->data;
@@ -310,9 +311,16 @@ static int add_ring(struct pt_trace *trace, struct recording *recording, size_t 
                                              .context = ring,
                                              .breaks = ring->breaks.items,
                                              .break_count = ring->breaks.count};
-    result = pt_trace_scan(stream, err);
-    if (result < 0)
-        return result;
+    stream->stream.changes = &stream->changes;
+    return 0;
+}
+
+// Follows whose trace is in a stream that was scanned.
+static int follow_ring(struct pt_trace *trace, const struct recording *recording,
+                       const struct perf_aux_stream *aux, struct pt_trace_stream *stream,
+                       struct error *err)
+{
+    const struct perf_data *data = &recording->data;
     struct follower follower = {.trace = trace,
                                 .clock = clock_of(data),
                                 .patches = &recording->patches,
@@ -320,7 +328,6 @@ static int add_ring(struct pt_trace *trace, struct recording *recording, size_t 
                                 .pid = only_process(&recording->maps)};
     if (aux->cpu == PERF_NO_CPU)
         follower.pid = process_of(data, aux->thread);
-    stream->stream.changes = &stream->changes;
     if (follower.clock->valid && stream->timed)
         return follow(&follower, data, aux, err);
     uint64_t end;
@@ -328,6 +335,21 @@ static int add_ring(struct pt_trace *trace, struct recording *recording, size_t 
     if (array_push(&stream->changes, all) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for address spaces");
     return 0;
+}
+
+static int add_rings(struct pt_trace *trace, const struct recording *recording, struct error *err)
+{
+    const struct perf_aux_stream *rings = recording->data.streams.items;
+    size_t count = recording->data.streams.count, next = 0;
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < count; i++)
+        result = add_ring(trace, recording, i, err);
+    if (result == 0)
+        result = pt_trace_scan(trace, err);
+    for (size_t i = 0; result == 0 && i < count; i++)
+        if (recording->rings[i].bytes)
+            result = follow_ring(trace, recording, &rings[i], trace->streams.items[next++], err);
+    return result;
 }
 
 static void note_problems(struct pt_trace *trace, const struct recording *recording)
@@ -388,8 +410,8 @@ static int load(struct pt_trace *trace, struct recording *recording, const char 
     trace->clock.zero = clock->zero;
     if (result == 0)
         result = name_tasks(trace, data, err);
-    for (size_t i = 0; result == 0 && i < data->streams.count; i++)
-        result = add_ring(trace, recording, i, err);
+    if (result == 0)
+        result = add_rings(trace, recording, err);
     note_problems(trace, recording);
     return result;
 }

@@ -49,7 +49,7 @@ static int setup(void **state)
     stream->stream.recorder.nominal_ratio = NOMINAL_RATIO;
     stream->switches.items = f->machine.switches.items;
     stream->switches.count = f->machine.switches.count;
-    assert_int_equal(pt_trace_scan(stream, &err), 0);
+    assert_int_equal(pt_trace_scan(&f->trace, &err), 0);
     snprintf(f->page, sizeof f->page, "/tmp/pt-page-%d.html", getpid());
     *state = f;
     return 0;

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analysis/pt/pt_parallel.h"
 #include "tests/analysis/pt_round_trip.h"
 
 enum {
@@ -280,12 +281,46 @@ static void memory_does_not_grow_with_the_trace(void **state)
     assert_true(longer.peak_kib < shorter.peak_kib + MOST_GROWTH_KIB);
 }
 
+enum { JOBS = 200 };
+
+static int count_job(void *context, size_t index, struct error *err)
+{
+    int *done = context;
+    (void)err;
+    done[index]++;
+    return 0;
+}
+
+static int fail_from_the_third(void *context, size_t index, struct error *err)
+{
+    (void)context;
+    return index < 2 ? 0 : error_set(err, ERROR_INPUT, "job %zu", index);
+}
+
+static void each_job_is_done_once_and_the_first_failure_told(void **state)
+{
+    static const unsigned threads[] = {0, 1, 2, 7, 1000};
+    (void)state;
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        int done[JOBS] = {0};
+        struct error err = {0};
+        assert_int_equal(pt_parallel(JOBS, threads[i], count_job, done, &err), 0);
+        for (size_t k = 0; k < JOBS; k++)
+            assert_int_equal(done[k], 1);
+        assert_int_equal(pt_parallel(0, threads[i], count_job, NULL, &err), 0);
+        assert_int_equal(pt_parallel(JOBS, threads[i], fail_from_the_third, NULL, &err),
+                         -ERROR_INPUT);
+        assert_string_equal(err.text, "job 2");
+    }
+}
+
 int main(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_finds_the_same),
         cmocka_unit_test(windows_need_no_more_of_a_thin_index),
+        cmocka_unit_test(each_job_is_done_once_and_the_first_failure_told),
     };
     (void)memory_does_not_grow_with_the_trace; // what a sanitizer keeps does
 #else
@@ -293,6 +328,7 @@ int main(void)
         cmocka_unit_test(memory_does_not_grow_with_the_trace), // before its parent grows
         cmocka_unit_test(any_number_of_threads_finds_the_same),
         cmocka_unit_test(windows_need_no_more_of_a_thin_index),
+        cmocka_unit_test(each_job_is_done_once_and_the_first_failure_told),
     };
 #endif
     return cmocka_run_group_tests(tests, NULL, NULL);

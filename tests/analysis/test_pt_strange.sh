@@ -115,5 +115,10 @@ for part in $(jq -r '.cpus[] | .iptTrace, .contextSwitchTrace' "$json"); do
     refused "without $part" "$(basename "$part")" "$json"
     mv "$work/away" "$folder/$part"
 done
+part=$(jq -r '.cpus[0].iptTrace' "$json")
+mv "$folder/$part" "$work/away"
+cp "$work/zeros" "$folder/$part"
+refused 'trace.json with zeros' "$(basename "$part"): no PSB" "$json"
+mv "$work/away" "$folder/$part"
 echo "$checked variants tried, $failed wrong"
 [ $failed -eq 0 ]

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/pt/pt_trace.h"
 #include "base/quantile.h"
 #include "tests/analysis/pt_round_trip.h"
 
@@ -39,9 +40,8 @@ struct outcome {
     long peak_kib;
 };
 
-struct trace_file {
-    struct pt_bytes bytes;
-    struct pt_packets packets;
+// What one CPU's trace came to.
+struct decoded {
     struct pt_calls *calls;
     uint64_t spans, instructions, errors, walked;
 };
@@ -194,11 +194,11 @@ static int count_span(void *context, const struct pt_span *span, struct error *e
 static int take_piece(void *context, size_t stream, const struct pt_piece *piece, bool contiguous,
                       struct error *err)
 {
-    struct trace_file *file = (struct trace_file *)context + stream;
-    file->instructions += piece->counts.instructions;
-    file->errors += piece->errors.count;
-    file->walked += piece->counts.walked_bytes;
-    return pt_calls_take(file->calls, piece, contiguous, err);
+    struct decoded *cpu = (struct decoded *)context + stream;
+    cpu->instructions += piece->counts.instructions;
+    cpu->errors += piece->errors.count;
+    cpu->walked += piece->counts.walked_bytes;
+    return pt_calls_take(cpu->calls, piece, contiguous, err);
 }
 
 static int compare_windows(const void *a, const void *b)
@@ -208,10 +208,10 @@ static int compare_windows(const void *a, const void *b)
 }
 
 // One of every thousand messages of this CPU; a message is a ten-thousandth of its trace's time.
-static size_t choose_windows(const struct trace_file *file, struct pt_window *windows)
+static size_t choose_windows(const struct pt_packets *packets, struct pt_window *windows)
 {
     struct random_source random = {SEED};
-    uint64_t begin = file->packets.first_tsc, end = file->packets.last_tsc;
+    uint64_t begin = packets->first_tsc, end = packets->last_tsc;
     uint64_t length = (end - begin) / MESSAGES;
     size_t count = MESSAGES / 1000;
     for (size_t i = 0; i < count; i++) {
@@ -226,37 +226,54 @@ static size_t choose_windows(const struct trace_file *file, struct pt_window *wi
     return kept + 1;
 }
 
-static int decode_spans(const struct pt_memory *memory, const struct program *program,
-                        struct trace_file *files, enum mode mode, struct outcome *out)
+static int decode_spans(struct pt_trace *trace, enum mode mode, struct outcome *out)
 {
-    struct pt_stream streams[CPUS] = {0};
+    struct pt_stream streams[CPUS];
+    struct decoded decoded[CPUS] = {0};
     struct pt_window windows[CPUS][MESSAGES / 1000];
     struct pt_windows chosen[CPUS];
-    struct pt_symbols symbols = {.context = (void *)(uintptr_t)program, .find = program_find};
     struct pt_decode_options options = {0};
     struct error err;
-    int result = 0;
-    for (int i = 0; result == 0 && i < CPUS; i++) {
-        result = pt_packets_scan(&files[i].bytes, &files[i].packets, &err);
-        streams[i] = (struct pt_stream){.bytes = files[i].bytes,
-                                        .packets = &files[i].packets,
-                                        .recorder.nominal_ratio = NOMINAL_RATIO};
-        files[i].calls = pt_calls_alloc(NULL, true, count_span, &files[i].spans, &err);
-        if (result < 0 || mode != WINDOWS)
-            continue;
+    int result = pt_trace_scan(trace, &err);
+    for (int i = 0; result == 0 && mode == WINDOWS && i < CPUS; i++) {
+        struct pt_trace_stream *from = trace->streams.items[i];
         chosen[i] = (struct pt_windows){.items = windows[i],
-                                        .count = choose_windows(&files[i], windows[i])};
-        streams[i].windows = &chosen[i];
-        result = pt_windows_refine(&chosen[i], &files[i].bytes, &files[i].packets, &err);
+                                        .count = choose_windows(&from->packets, windows[i])};
+        from->stream.windows = &chosen[i];
+    }
+    if (result == 0 && mode == WINDOWS)
+        result = pt_trace_refine(trace, NULL, &err);
+    for (int i = 0; result == 0 && i < CPUS; i++) {
+        streams[i] = trace->streams.items[i]->stream;
+        decoded[i].calls = pt_calls_alloc(NULL, true, count_span, &decoded[i].spans, &err);
+        result = decoded[i].calls ? 0 : -1;
     }
     if (result == 0)
-        result = pt_decode(memory, &symbols, streams, CPUS, &options, take_piece, files, &err);
+        result = pt_decode(&trace->memory, trace->symbols, streams, CPUS, &options, take_piece,
+                           decoded, &err);
     for (int i = 0; result == 0 && i < CPUS; i++) {
-        result = pt_calls_finish(files[i].calls, &err);
-        out->spans += files[i].spans;
-        out->instructions += files[i].instructions;
-        out->errors += files[i].errors;
-        out->walked += files[i].walked;
+        result = pt_calls_finish(decoded[i].calls, &err);
+        out->spans += decoded[i].spans;
+        out->instructions += decoded[i].instructions;
+        out->errors += decoded[i].errors;
+        out->walked += decoded[i].walked;
+    }
+    return result;
+}
+
+// Scanning is part of the work, mapping is not.
+static int open_trace(struct pt_trace *trace, const struct program *program, const char *dir,
+                      size_t bytes)
+{
+    struct pt_recorder recorder = {.nominal_ratio = NOMINAL_RATIO};
+    struct error err;
+    int result = pt_trace_init(trace, &err);
+    if (result == 0)
+        result = memory_of(program, &trace->memory, &err);
+    for (int i = 0; result == 0 && i < CPUS; i++) {
+        char path[64];
+        file_name(path, dir, i, bytes);
+        result = pt_trace_add_file(trace, path, (uint32_t)i, &recorder, &err);
     }
     return result;
 }
@@ -264,22 +281,19 @@ static int decode_spans(const struct pt_memory *memory, const struct program *pr
 static int decode(const char *dir, size_t bytes, enum mode mode, struct outcome *out)
 {
     static struct program program;
-    static struct trace_file files[CPUS];
-    struct pt_memory memory;
-    struct error err;
+    struct pt_symbols symbols = {.context = &program, .find = program_find};
+    struct pt_trace trace;
     program_make(&program, SEED, BUSY);
-    if (memory_of(&program, &memory, &err) < 0)
+    if (open_trace(&trace, &program, dir, bytes) < 0)
         return -1;
-    for (int i = 0; i < CPUS; i++)
-        if (map_trace(dir, i, bytes, &files[i].bytes) < 0)
-            return -1;
+    trace.symbols = &symbols;
     double begin = now_seconds();
     int result = 0;
     if (mode == PLAIN)
         for (int i = 0; result == 0 && i < CPUS; i++)
-            result = walk_plainly(&memory, &files[i].bytes, out);
+            result = walk_plainly(&trace.memory, &trace.streams.items[i]->stream.bytes, out);
     else
-        result = decode_spans(&memory, &program, files, mode, out);
+        result = decode_spans(&trace, mode, out);
     out->seconds = now_seconds() - begin;
     return result;
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// The same work for each of many streams, on all cores. What it needs beyond that, order or turns
+// (as decoding does, pt_segments.h), is not its business.
+#ifndef ANALYSIS_PT_PT_PARALLEL_H
+#define ANALYSIS_PT_PT_PARALLEL_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum { PT_MOST_THREADS = 256 };
+
+// How many threads to use: `asked`, or, for 0, as many as this process has cores; at least 1, at
+// most PT_MOST_THREADS.
+unsigned pt_parallel_threads(unsigned asked);
+
+// Called by several threads, but once for each index. Fails as all do: negative, with *err.
+typedef int pt_parallel_work(void *context, size_t index, struct error *err);
+
+// Does the work for each of [0, count) and returns when all is done. Indices are begun in ascending
+// order; after a failure no more are begun, and of several failures the first index's is returned.
+int pt_parallel(size_t count, unsigned threads, pt_parallel_work *work, void *context,
+                struct error *err);
+
+#endif
