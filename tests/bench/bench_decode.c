@@ -16,6 +16,7 @@
 #include "analysis/pt/pt_trace.h"
 #include "base/quantile.h"
 #include "tests/analysis/pt_round_trip.h"
+#include "tests/bench/bench_json.h"
 
 enum {
     CPUS = 4,
@@ -300,15 +301,6 @@ static int decode(const char *dir, size_t bytes, enum mode mode, struct outcome 
 
 // --- the bench -----------------------------------------------------------------------------------
 
-static void metric(FILE *json, const char *name, const char *unit, const double *values,
-                   size_t count, const char *comma)
-{
-    fprintf(json,
-            "    \"%s\": {\"value\": %.6g, \"unit\": \"%s\", \"runs\": %zu, \"min\": %.6g, "
-            "\"max\": %.6g}%s\n",
-            name, values[count / 2], unit, count, values[0], values[count - 1], comma);
-}
-
 struct measured {
     double seconds[MODES][ROUNDS], cpu_seconds[MODES][ROUNDS];
     double speedup[ROUNDS], cpu_share[ROUNDS], window_share[ROUNDS];
@@ -360,10 +352,10 @@ static int measure(const char *dir, struct measured *out)
     return 0;
 }
 
-static int report(struct measured *all, const char *path)
+static int report(struct measured *all)
 {
-    FILE *json = fopen(path, "w");
-    if (!json)
+    struct bench_json json;
+    if (bench_json_open(&json, "decode") < 0)
         return -1;
     printf("%d CPUs, %d MiB of trace each\n", CPUS, LONG_BYTES >> 20);
     for (int mode = 0; mode < MODES; mode++) {
@@ -386,33 +378,29 @@ static int report(struct measured *all, const char *path)
         all->speedup[ROUNDS / 2], all->cpu_share[ROUNDS / 2], all->window_share[ROUNDS / 2],
         all->windows_walked, all->windows_walked_longest, all->peak_long, all->peak_short,
         all->peak_longest);
-    fprintf(json, "{\"name\": \"decode\", \"metrics\": {\n");
-    metric(json, "plain_walk", "s", all->seconds[PLAIN], ROUNDS, ",");
-    metric(json, "full_decode", "s", all->seconds[FULL], ROUNDS, ",");
-    metric(json, "window_decode", "s", all->seconds[WINDOWS], ROUNDS, ",");
-    metric(json, "full_speedup_over_plain_walk", "times", all->speedup, ROUNDS, ",");
-    metric(json, "full_processor_time_of_plain_walk", "fraction", all->cpu_share, ROUNDS, ",");
-    metric(json, "window_share_of_full", "fraction", all->window_share, ROUNDS, ",");
-    metric(json, "window_bytes", "fraction", &all->windows_walked, 1, ",");
-    metric(json, "window_bytes_of_tenfold", "fraction", &all->windows_walked_longest, 1, ",");
-    metric(json, "full_decode_rate", "MB/s", all->megabytes_per_second, ROUNDS, ",");
-    metric(json, "peak_memory", "MiB", &all->peak_long, 1, ",");
-    metric(json, "peak_memory_of_a_tenth", "MiB", &all->peak_short, 1, ",");
-    metric(json, "peak_memory_of_tenfold", "MiB", &all->peak_longest, 1, "");
-    fprintf(json, "  }}\n");
-    return fclose(json);
+    bench_json_add(&json, "plain_walk", "s", all->seconds[PLAIN], ROUNDS);
+    bench_json_add(&json, "full_decode", "s", all->seconds[FULL], ROUNDS);
+    bench_json_add(&json, "window_decode", "s", all->seconds[WINDOWS], ROUNDS);
+    bench_json_add(&json, "full_speedup_over_plain_walk", "times", all->speedup, ROUNDS);
+    bench_json_add(&json, "full_processor_time_of_plain_walk", "fraction", all->cpu_share, ROUNDS);
+    bench_json_add(&json, "window_share_of_full", "fraction", all->window_share, ROUNDS);
+    bench_json_add(&json, "window_bytes", "fraction", &all->windows_walked, 1);
+    bench_json_add(&json, "window_bytes_of_tenfold", "fraction", &all->windows_walked_longest, 1);
+    bench_json_add(&json, "full_decode_rate", "MB/s", all->megabytes_per_second, ROUNDS);
+    bench_json_add(&json, "peak_memory", "MiB", &all->peak_long, 1);
+    bench_json_add(&json, "peak_memory_of_a_tenth", "MiB", &all->peak_short, 1);
+    bench_json_add(&json, "peak_memory_of_tenfold", "MiB", &all->peak_longest, 1);
+    return bench_json_close(&json);
 }
 
 int main(void)
 {
     struct measured all = {0};
-    char dir[] = "/tmp/taillight-decode-XXXXXX", path[64], json[4096];
-    const char *build = getenv("BUILD");
+    char dir[] = "/tmp/taillight-decode-XXXXXX", path[64];
     if (!mkdtemp(dir)) {
         perror("a folder for the trace");
         return 1;
     }
-    snprintf(json, sizeof json, "%s/bench/decode.json", build ? build : "build");
     int result = measure(dir, &all);
     for (int cpu = 0; cpu < CPUS; cpu++) {
         file_name(path, dir, cpu, LONG_BYTES);
@@ -427,5 +415,5 @@ int main(void)
         fprintf(stderr, "decoding failed\n");
         return 1;
     }
-    return report(&all, json) == 0 ? 0 : 1;
+    return report(&all) == 0 ? 0 : 1;
 }

@@ -15,6 +15,7 @@
 #include "analysis/perf_data.h"
 #include "tests/analysis/perf_data_maker.h"
 #include "tests/analysis/pt_round_trip.h"
+#include "tests/bench/bench_json.h"
 
 enum {
     CPUS = 4,
@@ -374,39 +375,29 @@ static int measure_all(const char *dir, struct measured *out)
 
 // --- telling -----------------------------------------------------------------------------------
 
-static void metric(FILE *json, const char *name, const char *unit, double value, const char *comma)
+static int report(const struct measured *all)
 {
-    fprintf(json,
-            "    \"%s\": {\"value\": %.6g, \"unit\": \"%s\", \"runs\": 1, \"min\": %.6g, "
-            "\"max\": %.6g}%s\n",
-            name, value, unit, value, value, comma);
-}
-
-static int report(const struct measured *all, const char *path)
-{
-    FILE *json = fopen(path, "w");
-    if (!json)
+    struct bench_json json;
+    if (bench_json_open(&json, "decode_memory") < 0)
         return -1;
     printf("peak memory of taillight analyze, MiB; %d CPUs, %d KiB of trace each, times ...\n",
            CPUS, ONE_BYTES >> 10);
     printf("  %-12s %8u %8u %8u\n", "", lengths[0], lengths[1], lengths[2]);
-    fprintf(json, "{\"name\": \"decode_memory\", \"metrics\": {\n");
     for (int mode = 0; mode < MODES; mode++) {
         printf("  %-12s %8.1f %8.1f %8.1f\n", mode_names[mode], all->peak[mode][0],
                all->peak[mode][1], all->peak[mode][2]);
         for (int i = 0; i < LENGTHS; i++) {
             char name[32];
             snprintf(name, sizeof name, "%s_peak_%u", mode_names[mode], lengths[i]);
-            metric(json, name, "MiB", all->peak[mode][i], ",");
+            bench_json_add(&json, name, "MiB", &all->peak[mode][i], 1);
         }
     }
     printf("  a context switch (in and out) costs %.0f bytes, a process (fork, exec, a mapping, "
            "exit) %.0f bytes\n",
            all->switch_bytes, all->process_bytes);
-    metric(json, "switch", "bytes", all->switch_bytes, ",");
-    metric(json, "process", "bytes", all->process_bytes, "");
-    fprintf(json, "  }}\n");
-    return fclose(json);
+    bench_json_add(&json, "switch", "bytes", &all->switch_bytes, 1);
+    bench_json_add(&json, "process", "bytes", &all->process_bytes, 1);
+    return bench_json_close(&json);
 }
 
 static void remove_all(const char *dir)
@@ -420,17 +411,15 @@ static void remove_all(const char *dir)
 int main(void)
 {
     struct measured all = {0};
-    char dir[] = "/var/tmp/taillight-memory-XXXXXX", json[4096];
-    const char *build = getenv("BUILD");
+    char dir[] = "/var/tmp/taillight-memory-XXXXXX";
     if (!mkdtemp(dir)) {
         perror("a folder for the recordings");
         return 1;
     }
     int result = measure_all(dir, &all);
     remove_all(dir);
-    snprintf(json, sizeof json, "%s/bench/decode_memory.json", build ? build : "build");
     if (result == 0)
-        result = report(&all, json);
+        result = report(&all);
     else
         fprintf(stderr, "a recording could not be made or analysed\n");
     return result == 0 ? 0 : 1;

@@ -14,6 +14,7 @@
 #include "base/quantile.h"
 #include "tests/analysis/perf_data_maker.h"
 #include "tests/analysis/pt_machine.h"
+#include "tests/bench/bench_json.h"
 
 enum {
     ROUNDS = 5,
@@ -142,26 +143,21 @@ static int make_input(const char *dir)
     return result == 0 ? make_elf(dir, &program) : -1;
 }
 
-static void metric(FILE *json, const char *name, const char *unit, double *values,
-                   const char *comma)
+static void metric(struct bench_json *json, const char *name, const char *unit, double *values)
 {
     quantile_sort(values, ROUNDS);
-    fprintf(json,
-            "    \"%s\": {\"value\": %.6g, \"unit\": \"%s\", \"runs\": %d, \"min\": %.6g, "
-            "\"max\": %.6g}%s\n",
-            name, values[ROUNDS / 2], unit, ROUNDS, values[0], values[ROUNDS - 1], comma);
+    bench_json_add(json, name, unit, values, ROUNDS);
     printf("  %-32s %8.3f %s  [%.3f, %.3f]\n", name, values[ROUNDS / 2], unit, values[0],
            values[ROUNDS - 1]);
 }
 
 static int measure(const char *dir, const char *build)
 {
-    char data[128], program[256], path[256];
+    char data[128], program[256];
     struct spent perf, ours;
     double theirs[ROUNDS], own[ROUNDS], faster[ROUNDS], cheaper[ROUNDS];
     snprintf(data, sizeof data, "%s/perf.data", dir);
     snprintf(program, sizeof program, "%s/taillight", build);
-    snprintf(path, sizeof path, "%s/bench/decode_perf.json", build);
     char *script[] = {"perf", "script", "-i", data, "--itrace=b", NULL};
     char *analyze[] = {program, "analyze", data, "--symfs", "/", "--json", "-q", NULL};
     for (int i = 0; i < ROUNDS; i++) {
@@ -176,17 +172,15 @@ static int measure(const char *dir, const char *build)
         faster[i] = perf.seconds / ours.seconds;
         cheaper[i] = perf.cpu_seconds / ours.cpu_seconds;
     }
-    FILE *json = fopen(path, "w");
-    if (!json)
+    struct bench_json json;
+    if (bench_json_open(&json, "decode_perf") < 0)
         return 1;
-    fprintf(json, "{\"name\": \"decode_perf\", \"metrics\": {\n");
-    metric(json, "perf_script", "s", theirs, ",");
-    metric(json, "taillight_analyze", "s", own, ",");
-    metric(json, "times_as_fast", "times", faster, ",");
+    metric(&json, "perf_script", "s", theirs);
+    metric(&json, "taillight_analyze", "s", own);
+    metric(&json, "times_as_fast", "times", faster);
     printf("  times_as_fast: aim: at least 10\n");
-    metric(json, "times_less_processor_time", "times", cheaper, "");
-    fprintf(json, "  }}\n");
-    return fclose(json) == 0 ? 0 : 1;
+    metric(&json, "times_less_processor_time", "times", cheaper);
+    return bench_json_close(&json) == 0 ? 0 : 1;
 }
 
 int main(void)
