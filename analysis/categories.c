@@ -179,7 +179,10 @@ const char *categories_of_context(const struct categories *categories, enum span
                                   const char *name)
 {
     char text[LONGEST_NAME];
-    const char *what = kind == SPAN_TASK ? "task" : kind == SPAN_SOFTIRQ ? "softirq" : "interrupt";
+    const char *what = kind == SPAN_TASK      ? "task"
+                       : kind == SPAN_SOFTIRQ ? "softirq"
+                       : kind == SPAN_STOLEN  ? "host"
+                                              : "interrupt";
     snprintf(text, sizeof text, "%s %s", what, name);
     return find(categories, text);
 }

@@ -81,7 +81,9 @@ static int task_name_length(const char *name)
 static void name_context(struct component *component, const char *name, uint8_t kind)
 {
     size_t bytes = sizeof component->name;
-    if (kind == SPAN_TASK)
+    if (kind == SPAN_STOLEN)
+        snprintf(component->name, bytes, "%s", name);
+    else if (kind == SPAN_TASK)
         snprintf(component->name, bytes, "%.*s", task_name_length(name), name);
     else
         snprintf(component->name, bytes, "%.50s %s", name,

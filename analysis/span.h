@@ -12,6 +12,7 @@
 #include "base/array.h"
 
 enum span_kind {
+    SPAN_STOLEN = 0,  // the host of this virtual machine had the core for others
     SPAN_TASK = 1,    // a thread runs; id: thread
     SPAN_IDLE = 2,    // the idle task runs
     SPAN_IRQ = 3,     // a device interrupt; id: irq number

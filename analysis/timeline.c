@@ -159,6 +159,25 @@ static int take_exit(struct builder *builder, enum span_kind kind, const struct 
     return 0;
 }
 
+// The host says how long it had the core since the latest event, not when: at the end of that time,
+// since a core that idled first was not missed.
+static int take_stolen(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    static const char name_text[] = "virtual CPU taken away";
+    uint64_t passed = (uint64_t)(time_ns - builder->last_ns);
+    uint64_t stolen = event->payload.a < passed ? event->payload.a : passed;
+    uint32_t name;
+    if (stolen == 0 || !builder->started)
+        return 0;
+    if (name_table_intern(&builder->names, name_text, strlen(name_text), &name) < 0)
+        return -1;
+    return push_span(builder, (struct span){.begin_ns = time_ns - (int64_t)stolen,
+                                            .end_ns = time_ns,
+                                            .name = name & SPAN_NAMES,
+                                            .kind = SPAN_STOLEN,
+                                            .depth = (uint8_t)(builder->depth + 1)});
+}
+
 // The thread that came last is not the one that leaves now: who ran in between was not delivered.
 static int mark_unseen(struct builder *builder)
 {
@@ -264,6 +283,8 @@ static int take_event(struct builder *builder, const struct event *event, int64_
         return take_entry(builder, SPAN_VECTOR, event, time_ns);
     case EVENT_VECTOR_EXIT:
         return take_exit(builder, SPAN_VECTOR, event, time_ns);
+    case EVENT_STOLEN:
+        return take_stolen(builder, event, time_ns);
     case EVENT_HANDOFF:
         return array_push(&builder->core->handoff_sockets, event->id) < 0
                    ? -1
@@ -412,7 +433,7 @@ static int take_processes(struct builder *builder, const struct event *events, s
 
 static bool is_event(const struct event *event)
 {
-    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_UNSEEN;
+    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_STOLEN;
 }
 
 // Orders pointers to the events by core, keeping the log's order; starts[c] is core c's first.

@@ -64,6 +64,8 @@ enum event_kind {
                           // NUMA hints), and kernels before 6.2, tell of none
     EVENT_UNSEEN = 19,    // just before a SWITCH with SWITCH_UNSEEN: id: the thread that leaves,
                           // payload: its name
+    EVENT_STOLEN = 20, // the host of this virtual machine had the core for others since the record
+                       // before, by its own account. payload.a: for how many ns
 };
 
 enum switch_flags {

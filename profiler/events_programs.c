@@ -51,7 +51,8 @@ const struct event_program event_programs[EVENT_PROGRAMS] = {
 struct loader {
     events_prepare *prepare;
     void *context;
-    bool can_cast; // the kernel has bpf_rdonly_cast
+    bool can_cast;                // the kernel has bpf_rdonly_cast
+    int64_t steal_from_run_queue; // where a core's steal_time lies from its run queue; 0: unknown
     const struct event_program_state *states;
 };
 
@@ -61,6 +62,30 @@ static struct bpf_program *program_of(const struct events_bpf *programs, size_t 
     const struct event_program *program = &event_programs[index];
     return bpf_object__find_program_by_name(
         programs->obj, states[index].stood_in ? program->stand_in : program->name);
+}
+
+// Where a variable that every core has its own of lies among these; -1: there is none.
+static int64_t offset_among_cores(const struct btf *btf, const char *name)
+{
+    int32_t section = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+    int32_t variable = btf__find_by_name_kind(btf, name, BTF_KIND_VAR);
+    if (section < 0 || variable < 0)
+        return -1;
+    const struct btf_type *type = btf__type_by_id(btf, (uint32_t)section);
+    const struct btf_var_secinfo *items = btf_var_secinfos(type);
+    for (unsigned i = 0; i < btf_vlen(type); i++)
+        if (items[i].type == (uint32_t)variable)
+            return items[i].offset;
+    return -1;
+}
+
+// The account that a KVM host keeps of each core has no address in kallsyms, but the kernel's BTF
+// says how far it is from the core's run queue, to which every thread leads.
+static int64_t steal_from_run_queue(const struct btf *btf)
+{
+    int64_t account = offset_among_cores(btf, "steal_time");
+    int64_t run_queue = offset_among_cores(btf, "runqueues");
+    return account < 0 || run_queue < 0 ? 0 : account - run_queue;
 }
 
 // Asks the running kernel's BTF which tracepoints it has, and whether it can cast pointers in BPF.
@@ -97,6 +122,7 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
         }
     }
     loader->can_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+    loader->steal_from_run_queue = steal_from_run_queue(btf);
     btf__free(btf);
     return 0;
 }
@@ -117,6 +143,7 @@ static struct events_bpf *load_some(const bool use[EVENT_PROGRAMS], const struct
     if (log)
         bpf_program__set_log_buf(program_of(programs, logged, loader->states), log, log_bytes);
     programs->rodata->can_cast = loader->can_cast;
+    programs->rodata->steal_from_run_queue = loader->steal_from_run_queue;
     if (loader->prepare(programs, loader->context, err) < 0 || events_bpf__load(programs) < 0) {
         int saved = errno;
         events_bpf__destroy(programs);

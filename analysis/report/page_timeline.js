@@ -6,6 +6,7 @@
 const timelines = new Map(data.timelines.map(one => [one.id, one]));
 
 const KINDS = {
+  0: ['taken by the host', '#7f3c8d', '#ffffff'],
   1: ['another task', '#d55e00', '#ffffff'],
   2: ['idle', null, null],
   3: ['interrupt', '#cc79a7', '#2d1020'],

@@ -70,9 +70,9 @@ static void write_core(struct run_export *export, const struct core_timeline *co
 static void write_cores(struct run_export *export)
 {
     static const char *const kinds[] = {
-        [SPAN_TASK] = "task",        [SPAN_IDLE] = "idle",        [SPAN_IRQ] = "interrupt",
-        [SPAN_SOFTIRQ] = "softirq",  [SPAN_VECTOR] = "interrupt", [SPAN_UNKNOWN] = "unknown",
-        [SPAN_FUNCTION] = "function"};
+        [SPAN_TASK] = "task",         [SPAN_IDLE] = "idle",        [SPAN_IRQ] = "interrupt",
+        [SPAN_SOFTIRQ] = "softirq",   [SPAN_VECTOR] = "interrupt", [SPAN_UNKNOWN] = "unknown",
+        [SPAN_FUNCTION] = "function", [SPAN_STOLEN] = "host"};
     const struct host_timeline *server = &export->run->server;
     uint64_t categories[SPAN_FUNCTION + 1] = {0};
     uint64_t *names = calloc(server->names.count + 1, sizeof *names);

@@ -56,6 +56,8 @@ uint32_t told[EVENTS_TOLD]; // by the low bits of their number: threads whose pr
 uint64_t sockets_dropped;
 const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
 const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)
+// Where a core's steal_time lies from its run queue, which BPF can find; 0: not known.
+const volatile int64_t steal_from_run_queue;
 
 // Free where the kernel has it; three calls to read a field each where not.
 extern void *bpf_rdonly_cast(void *object, __u32 type_id) __ksym __weak;
@@ -114,17 +116,58 @@ static __always_inline void slot_finish(struct event *event, uint8_t kind, uint8
         (uint64_t)kind | (uint64_t)flags << 8 | (uint64_t)core << 16 | (uint64_t)id << 32;
 }
 
-static __always_inline int record(struct core_ring *ring, uint32_t core, uint8_t kind,
-                                  uint8_t flags, uint32_t id, uint64_t a, uint64_t b)
+static __always_inline void put(struct core_ring *ring, uint32_t core, uint8_t kind, uint8_t flags,
+                                uint32_t id, uint64_t now, uint64_t a, uint64_t b)
 {
-    uint64_t now = bpf_ktime_get_ns();
     struct event *event = slot_take(ring);
     if (!event)
-        return 0;
+        return;
     event->time = now;
     event->payload.a = a;
     event->payload.b = b;
     slot_finish(event, kind, flags, core, id);
+}
+
+// For how long the host of this virtual machine had the core for others, by its own account at
+// that address.
+static __always_inline uint64_t stolen_by(uint64_t steal_time)
+{
+    const struct kvm_steal_time *account =
+        bpf_rdonly_cast((void *)steal_time, bpf_core_type_id_kernel(struct kvm_steal_time));
+    return *(volatile uint64_t *)&account->steal;
+}
+
+static __always_inline bool can_tell_stolen(void)
+{
+    return can_cast && steal_from_run_queue && bpf_core_type_exists(struct kvm_steal_time);
+}
+
+// Finds the account of this core, by a thread of its.
+static __always_inline void find_steal_time(struct core_ring *ring, struct task_struct *task)
+{
+    if (!can_tell_stolen() || ring->steal_time || !bpf_core_field_exists(task->se.cfs_rq))
+        return;
+    uint64_t steal_time = (uint64_t)task->se.cfs_rq->rq + (uint64_t)steal_from_run_queue;
+    ring->stolen = stolen_by(steal_time);
+    ring->steal_time = steal_time;
+}
+
+// Tells what was taken since the record before: of programs that interrupt one another, one does.
+static __always_inline void record_stolen(struct core_ring *ring, uint32_t core, uint64_t now)
+{
+    if (!can_tell_stolen() || !ring->steal_time)
+        return;
+    uint64_t before = ring->stolen, stolen = stolen_by(ring->steal_time);
+    if (stolen != before && __sync_val_compare_and_swap(&ring->stolen, before, stolen) == before)
+        put(ring, core, EVENT_STOLEN, 0, 0, now, stolen - before, 0);
+}
+
+static __always_inline int record(struct core_ring *ring, uint32_t core, uint8_t kind,
+                                  uint8_t flags, uint32_t id, uint64_t a, uint64_t b)
+{
+    uint64_t now = bpf_ktime_get_ns();
+    record_stolen(ring, core, now);
+    put(ring, core, kind, flags, id, now, a, b);
     return 0;
 }
 
@@ -204,6 +247,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
     struct core_ring *ring = watched_ring(core);
     if (!ring)
         return 0;
+    find_steal_time(ring, next);
     uint64_t state = task_state(previous);
     uint8_t flags =
         (preempt || state == 0 ? SWITCH_PREEMPTED : 0) | (state & TASK_DEAD ? SWITCH_EXITED : 0);

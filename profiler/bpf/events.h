@@ -29,8 +29,12 @@ struct core_ring {
     uint32_t current; // the thread last recorded as switched in, or EVENTS_NO_THREAD
     uint64_t unseen_until; // takes are recorded until then, for what came in unseen
     uint32_t faulting;     // the thread whose page fault began here last, until it has its page
-    uint32_t reserved[3];
+    uint32_t reserved;
+    uint64_t steal_time; // where the host of this virtual machine keeps account of the core, or 0
+    uint64_t stolen;     // by it, ns that others had of the core up to the latest record
+    uint64_t reserved_too[7];
 };
-_Static_assert(sizeof(struct core_ring) == 64, "one cache line, so that cores do not share one");
+_Static_assert(sizeof(struct core_ring) == 128,
+               "whole cache lines, so that cores do not share one");
 
 #endif

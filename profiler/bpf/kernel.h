@@ -24,8 +24,19 @@ struct thread_info {
     uint32_t cpu;
 } KERNEL_TYPE;
 
+struct rq;
+
+struct cfs_rq {
+    struct rq *rq;
+} KERNEL_TYPE;
+
+struct sched_entity {
+    struct cfs_rq *cfs_rq;
+} KERNEL_TYPE;
+
 struct task_struct {
     struct thread_info thread_info;
+    struct sched_entity se;
     unsigned int __state;
     unsigned int flags;
     int pid;
@@ -64,6 +75,10 @@ struct in6_addr {
 typedef struct {
     int64_t counter;
 } atomic64_t;
+
+struct kvm_steal_time {
+    uint64_t steal; // ns
+} KERNEL_TYPE;
 
 struct sock_common {
     uint32_t skc_daddr;     // network byte order

@@ -67,6 +67,8 @@ static void known_names_have_their_category(void **state)
                         "receive processing");
     assert_string_equal(categories_of_context(&categories, SPAN_VECTOR, "local timer"), "timers");
     assert_string_equal(categories_of_context(&categories, SPAN_IRQ, "eth0"), "device interrupts");
+    assert_string_equal(categories_of_context(&categories, SPAN_STOLEN, "virtual CPU taken away"),
+                        "virtual machine");
     assert_string_equal(categories_of_wait(&categories, "lock wait (futex)"), "locking");
     categories_free(&categories);
 }

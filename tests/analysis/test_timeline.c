@@ -200,6 +200,29 @@ static void names_tell_what_is_known(void **state)
     release(&f);
 }
 
+// What the host of a virtual machine took is the end of the time since the record before, and no
+// more than that.
+static void stolen_time_is_a_span(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 5, "a");
+    scenario_event(s, 1200, EVENT_STOLEN, 0, 0)->payload.a = 150;
+    scenario_event(s, 1200, EVENT_SOFTIRQ_ENTRY, 0, 3);
+    scenario_event(s, 1300, EVENT_STOLEN, 0, 0)->payload.a = 1000000;
+    scenario_event(s, 1300, EVENT_SOFTIRQ_EXIT, 0, 3);
+    scenario_switch(s, 1400, 0, 0, "swapper");
+    build(&f);
+    assert_span(&f, 1, SPAN_TASK, 1000, 1400, 0, "a");
+    assert_span(&f, 2, SPAN_STOLEN, 1050, 1200, 1, "virtual CPU taken away");
+    assert_span(&f, 3, SPAN_SOFTIRQ, 1200, 1300, 1, "NET_RX");
+    assert_span(&f, 4, SPAN_STOLEN, 1200, 1300, 2, "virtual CPU taken away");
+    assert_int_equal(f.host.unpaired, 0);
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
 struct tiles {
     int64_t cursor, end;
     unsigned count;
@@ -349,6 +372,7 @@ int main(void)
         cmocka_unit_test(lost_records_become_unknown_time),
         cmocka_unit_test(undelivered_switches_leave_the_time_unknown),
         cmocka_unit_test(names_tell_what_is_known),
+        cmocka_unit_test(stolen_time_is_a_span),
         cmocka_unit_test(pieces_tile_any_interval),
         cmocka_unit_test(parents_follow_from_depths),
         cmocka_unit_test(cores_out_of_order_are_sorted),
