@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 #
-# What the end-to-end tests of `taillight run` share. Sourced; expects $BUILD.
+# What the end-to-end tests of `taillight run` share, claim_port of tests/ports.sh included. Sourced;
+# expects $BUILD.
 set -u
+. "$(dirname "${BASH_SOURCE[0]}")/../ports.sh"
 taillight="$(cd "$BUILD" && pwd)/taillight"
 work=$(mktemp -d /tmp/taillight-run-test-XXXXXX)
 chmod 755 "$work"

@@ -15,8 +15,9 @@ if [ -n "$reason" ]; then
     grep -qF "cannot record Intel PT: $reason; needed: " "$work/cmd.err" || fail "not in the doctor's words"
     [ ! -s "$work/out" ] || fail "it says that it is ready"
     if command -v memcached >/dev/null; then
-        experiment "$work/pt.yaml" local 1000 1s <<<'servers: {cache: {kind: memcached, port: 22611}}
-capture: {backend: intel_pt}'
+        claim_port
+        experiment "$work/pt.yaml" local 1000 1s <<<"servers: {cache: {kind: memcached, port: $port}}
+capture: {backend: intel_pt}"
         "$taillight" run "$work/pt.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
         [ $? -eq 1 ] || fail "a run that needs Intel PT does not end with 1"
         grep -qF "$reason" "$work/run.err" || fail "the run does not say what is missing"

@@ -8,7 +8,6 @@ experiment "$work/lab.yaml" local 1k 200ms <<EOF2
 servers: {lab: {kind: labserver, options: ["--service", "fixed:1us"], port: 0}}
 capture: {backend: none}
 EOF2
-. "$(dirname "$0")/../ports.sh"
 claim_port
 sed -i "s/port: 0/port: $port/; s/^workload:/workload:\n  protocol: lab/" "$work/lab.yaml"
 [ "$(nproc)" -ge 2 ] || sed -i 's/cores: \[[01]\]/cores: [0]/' "$work/lab.yaml"

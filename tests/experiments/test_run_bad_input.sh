@@ -51,10 +51,11 @@ refused 2 'out DIR is needed' "$taillight" capture --port 1
 refused 2 'port is needed' "$taillight" capture --out "$work/capture"
 
 # --check of a good file runs nothing and prints the plan.
-experiment "$work/good.yaml" local 1k 1s <<<'servers: {cache: {kind: memcached, port: 21411}}'
+claim_port
+experiment "$work/good.yaml" local 1k 1s <<<"servers: {cache: {kind: memcached, port: $port}}"
 if [ "$(nproc)" -ge 2 ]; then
     "$taillight" run --check "$work/good.yaml" >"$work/plan" 2>"$work/cmd.err" || fail "--check fails"
-    grep -q 'server cache: memcached on host server, port 21411' "$work/plan" || fail "no plan"
+    grep -q 'server cache: memcached on host server, port '$port "$work/plan" || fail "no plan"
     sed -i 2d "$work/own.csv"
     "$taillight" run --check --json "$work/good.yaml" --categories "$work/own.csv" >"$work/plan" ||
         fail "--check fails with categories"
@@ -76,11 +77,11 @@ command -v memcached >/dev/null && [ "$(nproc)" -ge 2 ] ||
 # A port that is taken.
 user=()
 [ "$(id -u)" = 0 ] && user=(-u root)
-memcached "${user[@]}" -l 127.0.0.1 -p 21411 -U 0 &
-for _ in $(seq 100); do (exec 3<>/dev/tcp/127.0.0.1/21411) 2>/dev/null && break; sleep 0.05; done
-refused 1 'port 21411 for the server `cache` is taken' \
+memcached "${user[@]}" -l 127.0.0.1 -p $port -U 0 &
+for _ in $(seq 100); do (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null && break; sleep 0.05; done
+refused 1 "port $port for the server \`cache\` is taken" \
     "$taillight" run "$work/good.yaml" --out "$work/run" --quiet
 check_not_whole "$work/run"
 kill %1
 wait %1 2>/dev/null
-check_nothing_left "$work/run" 21411
+check_nothing_left "$work/run" $port

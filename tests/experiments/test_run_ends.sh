@@ -8,7 +8,7 @@ need_program sqlite3 sqlite3
 [ "$(nproc)" -ge 2 ] || skip "client and server need a core each; this machine has one for us"
 kind=local
 unshare -n true 2>/dev/null && kind=netns
-port=21421
+claim_port
 
 # A run of 30 s in the background: $pid, $run, and its namespaces in $spaces.
 start_run() { # NAME [MORE YAML]

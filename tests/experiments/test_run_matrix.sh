@@ -5,9 +5,10 @@
 need_program jq jq
 need_program memcached memcached
 [ "$(nproc)" -ge 2 ] || skip "client and server need a core each; this machine has one for us"
+claim_port
 mkdir "$work/base"
 experiment "$work/base/base.yaml" local 1k 300ms <<EOF
-servers: {cache: {kind: memcached, threads: 1, port: 23611, shim: false}}
+servers: {cache: {kind: memcached, threads: 1, port: $port, shim: false}}
 capture: {backend: none}
 EOF
 cat >"$work/both.yaml" <<EOF

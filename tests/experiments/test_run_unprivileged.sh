@@ -16,7 +16,8 @@ elif unshare -n true 2>/dev/null; then
 fi
 mkdir "$work/runs" && chmod 777 "$work/runs"
 run="$work/runs/run"
-experiment "$work/user.yaml" netns 500 1s <<<'servers: {cache: {kind: memcached, threads: 1, port: 21431}}'
+claim_port
+experiment "$work/user.yaml" netns 500 1s <<<"servers: {cache: {kind: memcached, threads: 1, port: $port}}"
 "${as_user[@]}" "$taillight" run "$work/user.yaml" --out "$run" --quiet >"$work/out" 2>"$work/run.err"
 status=$?
 [ $status -eq 4 ] || [ $status -eq 0 ] || fail "exit $status"
@@ -33,7 +34,7 @@ answered=$(json "$run/summary.json" '$.answered')
 if [ "$(json "$run/summary.json" '$.joined')" = 0 ]; then
     [ $status -eq 4 ] || fail "a verdict without evidence"
 fi
-check_nothing_left "$run" 21431
+check_nothing_left "$run" $port
 
 # Kernel events demanded: a failure that names what is missing.
 sed -i '$a capture: {backend: events}' "$work/user.yaml"
@@ -42,4 +43,4 @@ status=$?
 [ $status -eq 1 ] || fail "exit $status instead of 1 where events are demanded"
 grep -q 'CAP_BPF' "$work/run.err" || fail "does not name CAP_BPF"
 check_not_whole "$work/runs/needs"
-check_nothing_left "$work/runs/needs" 21431
+check_nothing_left "$work/runs/needs" $port
