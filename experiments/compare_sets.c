@@ -68,7 +68,7 @@ static int report(const struct set_comparison *comparison, const struct gate_rep
 int compare_sets(char *const folders[COMPARE_SIDES], const struct gate_array *gates,
                  const struct compare_sets_options *options, json_t **document, struct error *err)
 {
-    struct set_comparison comparison;
+    struct set_comparison comparison = {.has_base = false};
     struct gate_report judged = {.waiting = 0};
     struct diagnosis_slice slice;
     struct progress progress;
@@ -81,12 +81,8 @@ int compare_sets(char *const folders[COMPARE_SIDES], const struct gate_array *ga
         result = compare_sets_slice(folders[COMPARE_CANDIDATE], &slice, err);
     if (result < 0)
         return result;
-    result = set_comparison_init(&comparison, gates, &slice, err);
-    if (result == 0)
-        result = set_compare(&comparison, folders[COMPARE_BASE], folders[COMPARE_CANDIDATE],
-                             &progress, err);
-    if (result == 0)
-        result = gates_judge(gates, &comparison, &judged.results, err);
+    result = gates_judge_runs(folders[COMPARE_BASE], folders[COMPARE_CANDIDATE], gates, &slice,
+                              &progress, &comparison, &judged.results, err);
     if (result == 0)
         result = report(&comparison, &judged, options, document, err);
     if (result == 0)

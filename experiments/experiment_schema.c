@@ -243,7 +243,8 @@ static const cyaml_schema_field_t study_comparison_fields[] = {
     TEXT("base", struct study_comparison_spec, base),           // a step; needed
     TEXT("candidate", struct study_comparison_spec, candidate), // another; needed
     TEXTS("slices", struct study_comparison_spec, slices),      // of both [p99-100, p45-55]
-    CYAML_FIELD_END};
+    // Over all rounds [the study's, else the candidate's of an increase]
+    ENTRIES("gates", struct study_comparison_spec, gates, gate_value), CYAML_FIELD_END};
 static const cyaml_schema_field_t study_comparison_entry_fields[] =
     ENTRY_OF(study_comparison_entry, study_comparison_fields);
 static const cyaml_schema_value_t study_comparison_value = {CYAML_VALUE_MAPPING(
@@ -251,7 +252,8 @@ static const cyaml_schema_value_t study_comparison_value = {CYAML_VALUE_MAPPING(
 
 static const cyaml_schema_field_t experiment_fields[] = {
     TEXT("name", struct experiment_spec, name), // names the run folder; needed
-    // A study has these, and of the others only `name` and `extends` (experiments/study.h).
+    // A study has these, and of the others only `name`, `extends` and `gates`, which are those of
+    // its comparisons (experiments/study.h).
     ENTRIES("steps", struct experiment_spec, steps, setting_value), // files, by name, in order
     CYAML_FIELD_IGNORE("with", CYAML_FLAG_OPTIONAL), // a piece of an experiment, laid over each
     TEXT("rounds", struct experiment_spec, rounds),  // all steps so many times, in turn [1]

@@ -217,6 +217,8 @@ struct study_comparison_spec {
     char *candidate;
     char **slices;
     unsigned slices_count;
+    struct gate_spec *gates;
+    unsigned gates_count;
 };
 
 struct study_comparison_entry {

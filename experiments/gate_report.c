@@ -1,29 +1,44 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/gate_report.h"
 
-#include <string.h>
+#include <stdio.h>
 
-// Which configuration of a matrix or step of a study a result is of stands before its words.
-static void name_part(struct gate_result *result, const char *part)
+int gate_report_write_json(const struct gate_result_array *results, const struct run_folder *folder,
+                           struct error *err)
 {
-    char words[sizeof result->words];
-    memcpy(words, result->words, sizeof words);
-    snprintf(result->words, sizeof result->words, "%.200s: %.290s", part, words);
+    if (results->count == 0)
+        return 0;
+    json_t *document = json_pack("{s:o}", "gates", gate_results_json(results));
+    int result = document ? run_folder_write_json(folder, "gates.json", document, err)
+                          : error_set(err, ERROR_FAILED, "out of memory for the gates");
+    json_decref(document);
+    return result;
 }
 
-static int judge(struct gate_report *report, const struct experiment *experiment,
-                 const struct run_folder *folder, struct progress *progress, struct error *err)
+int gate_report_add(struct gate_report *report, const struct gate_result_array *results,
+                    const char *part, struct error *err)
 {
-    struct set_comparison comparison;
+    for (size_t i = 0; i < results->count; i++) {
+        struct gate_result one = results->items[i];
+        if (one.part[0])
+            snprintf(one.part, sizeof one.part, "%.90s/%.100s", part, results->items[i].part);
+        else
+            snprintf(one.part, sizeof one.part, "%s", part);
+        if (array_push(&report->results, one) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for the gates' results");
+    }
+    return 0;
+}
+
+static int judge(const struct experiment *experiment, const struct run_folder *folder,
+                 struct progress *progress, struct gate_result_array *out, struct error *err)
+{
+    struct set_comparison comparison = {.has_base = false};
     struct diagnosis_slice slice;
     int result = diagnosis_slice_parse(experiment->slice, &slice, err);
-    if (result < 0)
-        return result;
-    result = set_comparison_init(&comparison, &experiment->gates, &slice, err);
     if (result == 0)
-        result = set_compare(&comparison, NULL, folder->path, progress, err);
-    if (result == 0)
-        result = gates_judge(&experiment->gates, &comparison, &report->results, err);
+        result = gates_judge_runs(NULL, folder->path, &experiment->gates, &slice, progress,
+                                  &comparison, out, err);
     set_comparison_free(&comparison);
     return result;
 }
@@ -32,27 +47,21 @@ int gate_report_run(struct gate_report *report, const struct experiment *experim
                     const struct run_folder *folder, const char *part, struct progress *progress,
                     struct error *err)
 {
-    struct gate_report mine = {.waiting = 0};
+    struct gate_result_array mine = {0};
     if (!report)
         return 0;
+    size_t waiting = 0;
     for (size_t i = 0; i < experiment->gates.count; i++)
-        mine.waiting += experiment->gates.items[i].limit == GATE_MAX_INCREASE;
+        waiting += experiment->gates.items[i].limit == GATE_MAX_INCREASE;
     int result = 0;
-    if (experiment->gates.count > mine.waiting)
-        result = judge(&mine, experiment, folder, progress, err);
-    if (result == 0 && mine.results.count) {
-        json_t *document = json_pack("{s:o}", "gates", gate_results_json(&mine.results));
-        result = run_folder_write_json(folder, "gates.json", document, err);
-        json_decref(document);
-    }
-    for (size_t i = 0; i < mine.results.count && result == 0; i++) {
-        if (part[0])
-            name_part(&mine.results.items[i], part);
-        if (array_push(&report->results, mine.results.items[i]) < 0)
-            result = error_set(err, ERROR_FAILED, "out of memory for the gates' results");
-    }
-    report->waiting += mine.waiting;
-    gate_report_free(&mine);
+    if (experiment->gates.count > waiting)
+        result = judge(experiment, folder, progress, &mine, err);
+    if (result == 0)
+        result = gate_report_write_json(&mine, folder, err);
+    if (result == 0)
+        result = gate_report_add(report, &mine, part, err);
+    report->waiting += waiting;
+    array_free(&mine);
     return result;
 }
 

@@ -28,9 +28,18 @@ struct gate_report_options {
         OPTION_FLAG("annotations", 0, type, member.annotations,                                    \
                     "print failed gates as ::error and ::warning lines of GitHub Actions")
 
+// Appends results as those of a part of the experiment ("": the whole); what is a part already is
+// one of that: "long/second".
+int gate_report_add(struct gate_report *report, const struct gate_result_array *results,
+                    const char *part, struct error *err);
+
+// Writes gates.json (docs/gates.md) into a folder, where there are any.
+int gate_report_write_json(const struct gate_result_array *results, const struct run_folder *folder,
+                           struct error *err);
+
 // Judges what of the experiment's gates needs no base, from the folder of its run or repetitions;
-// writes gates.json (docs/gates.md) there and appends to the report (NULL: nothing is judged), with
-// the name of the part of the experiment that it is ("": the whole) before each result's words.
+// writes gates.json there and appends to the report (NULL: nothing is judged) as
+// results of that part.
 int gate_report_run(struct gate_report *report, const struct experiment *experiment,
                     const struct run_folder *folder, const char *part, struct progress *progress,
                     struct error *err);

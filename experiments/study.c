@@ -6,6 +6,7 @@
 
 #include "analysis/diagnosis.h"
 #include "experiments/experiment_values.h"
+#include "experiments/gates.h"
 #include "experiments/suggestion.h"
 #include "experiments/yaml_merge.h"
 
@@ -156,6 +157,28 @@ static int resolve_side(const struct study *study, int node, const char *key, co
                       suggestion_write(name, names, count, hint, sizeof hint));
 }
 
+static int copy_gates(const struct gate_array *gates, bool increases_only, struct gate_array *out,
+                      struct error *err)
+{
+    for (size_t i = 0; i < gates->count; i++)
+        if (!increases_only || gates->items[i].limit == GATE_MAX_INCREASE)
+            if (array_push(out, gates->items[i]) < 0)
+                return error_set(err, ERROR_FAILED, "out of memory for the gates");
+    return 0;
+}
+
+// Of the candidate's own, those that need no base are judged with its step.
+static int resolve_gates(const struct study *study, int node, struct study_comparison *out,
+                         struct error *err)
+{
+    int own = yaml_child(study->source, node, "gates");
+    if (own)
+        return gates_read(study->source, own, &out->gates, err);
+    if (study->gates.count)
+        return copy_gates(&study->gates, false, &out->gates, err);
+    return copy_gates(&study->steps.items[out->candidate].experiment.gates, true, &out->gates, err);
+}
+
 static int resolve_comparison(struct study *study, int node,
                               const struct study_comparison_entry *entry,
                               struct study_comparison *out, struct error *err)
@@ -175,13 +198,23 @@ static int resolve_comparison(struct study *study, int node,
                                 "slices: %s", inner.text);
         out->slices[out->slice_count++] = spec->slices[i];
     }
+    if (result == 0)
+        result = resolve_gates(study, node, out, err);
     snprintf(out->name, sizeof out->name, "%s", entry->name);
     return result;
 }
 
 static int resolve_comparisons(struct study *study, const struct resolver *r, struct error *err)
 {
-    int all = yaml_child(study->source, yaml_root(study->source), "compare");
+    int root = yaml_root(study->source), all = yaml_child(study->source, root, "compare"),
+        gates = yaml_child(study->source, root, "gates");
+    if (gates && study->spec->compare_count == 0)
+        return yaml_error(study->source, gates, err,
+                          "gates: a study judges them in its comparisons, and has none; name some "
+                          "under `compare`, or give the steps gates by `with`");
+    int read = gates_read(study->source, gates, &study->gates, err);
+    if (read < 0)
+        return read;
     for (size_t i = 0; i < study->spec->compare_count; i++) {
         struct study_comparison one = {.slice_count = 0};
         const struct study_comparison_entry *entry = &study->spec->compare[i];
@@ -191,8 +224,10 @@ static int resolve_comparisons(struct study *study, const struct resolver *r, st
             result = resolve_comparison(study, yaml_entry(study->source, all, i), entry, &one, err);
         if (result == 0 && array_push(&study->comparisons, one) < 0)
             result = error_set(err, ERROR_FAILED, "%s: out of memory", study->path);
-        if (result < 0)
+        if (result < 0) {
+            array_free(&one.gates);
             return result;
+        }
     }
     return 0;
 }
@@ -201,7 +236,8 @@ static int resolve_comparisons(struct study *study, const struct resolver *r, st
 
 static int refuse_other_keys(const struct study *study, struct error *err)
 {
-    static const char *const own[] = {"name", "steps", "with", "rounds", "compare", "extends"};
+    static const char *const own[] = {"name",    "steps", "with",   "rounds",
+                                      "compare", "gates", "extends"};
     int root = yaml_root(study->source);
     for (size_t i = 0; i < yaml_count(study->source, root); i++) {
         int key = yaml_entry_key(study->source, root, i);
@@ -268,7 +304,10 @@ void study_free(struct study *study)
     for (size_t i = 0; i < study->steps.count; i++)
         free_step(&study->steps.items[i]);
     array_free(&study->steps);
+    for (size_t i = 0; i < study->comparisons.count; i++)
+        array_free(&study->comparisons.items[i].gates);
     array_free(&study->comparisons);
+    array_free(&study->gates);
     experiment_spec_free(study->spec);
     yaml_source_close(study->source);
     study->spec = NULL;
@@ -285,12 +324,22 @@ json_t *study_to_json(const struct study *study)
         json_array_append_new(steps, json_pack("{s:s,s:o}", "step", step->name,
                                                step->study ? "study" : "experiment", inside));
     }
-    return json_pack("{s:s,s:I,s:o}", "name", study->name, "rounds", (json_int_t)study->rounds,
-                     "steps", steps);
+    json_t *comparisons = json_array();
+    for (size_t i = 0; i < study->comparisons.count; i++) {
+        const struct study_comparison *one = &study->comparisons.items[i];
+        json_array_append_new(comparisons,
+                              json_pack("{s:s,s:s,s:s,s:o}", "name", one->name, "base",
+                                        study->steps.items[one->base].name, "candidate",
+                                        study->steps.items[one->candidate].name, "gates",
+                                        gates_json(&one->gates)));
+    }
+    return json_pack("{s:s,s:I,s:o,s:o}", "name", study->name, "rounds", (json_int_t)study->rounds,
+                     "steps", steps, "compare", comparisons);
 }
 
 void study_print_plan(const struct study *study, FILE *out)
 {
+    char words[200];
     fprintf(out, "study %s (%s): %zu step%s", study->name, study->path, study->steps.count,
             study->steps.count == 1 ? "" : "s");
     if (study->rounds > 1)
@@ -311,5 +360,7 @@ void study_print_plan(const struct study *study, FILE *out)
         for (size_t k = 0; k < one->slice_count; k++)
             fprintf(out, " %s", one->slices[k]);
         fputc('\n', out);
+        for (size_t k = 0; k < one->gates.count; k++)
+            fprintf(out, "  gate: %s\n", gate_words(&one->gates.items[k], words, sizeof words));
     }
 }

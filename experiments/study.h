@@ -23,6 +23,8 @@ struct study_comparison {
     size_t base, candidate;
     const char *slices[STUDY_SLICES_MAX]; // of the study's text
     size_t slice_count;                   // 0: the usual ones
+    // Its own, else the study's, else those of an increase that the candidate's experiment has.
+    struct gate_array gates;
 };
 
 struct study_step_array ARRAY_OF(struct study_step);
@@ -34,6 +36,7 @@ struct study {
     uint64_t rounds;
     struct study_step_array steps;
     struct study_comparison_array comparisons;
+    struct gate_array gates; // of comparisons that have none of their own
     struct yaml_source *source;
     struct experiment_spec *spec;
 };
@@ -44,8 +47,8 @@ struct study {
 int study_load(const char *path, yaml_opener open, struct study *study, struct error *err);
 void study_free(struct study *study);
 
-// What it comes to: name, rounds, steps (name, and the resolved experiment or the study). The
-// caller owns it; NULL: no memory.
+// What it comes to: name, rounds, steps (name, and the resolved experiment or the study),
+// comparisons. The caller owns it; NULL: no memory.
 json_t *study_to_json(const struct study *study);
 
 // What a run would do, in words.

@@ -63,7 +63,8 @@ void study_results_free(struct study_results *results)
     }
     array_free(&results->steps);
     json_decref(results->comparisons);
-    results->comparisons = NULL;
+    json_decref(results->gates);
+    results->comparisons = results->gates = NULL;
 }
 
 // --- one percentile of a step's runs -------------------------------------------------------------
@@ -194,6 +195,8 @@ static void write_comparisons(const struct study_results *results, FILE *out)
         json_array_foreach(json_object_get(one, "slices"), k, slice)
             fprintf(out, "- %s: %s\n", json_string_value(json_object_get(slice, "slice")),
                     json_string_value(json_object_get(slice, "verdict")));
+        json_array_foreach(json_object_get(one, "percentiles"), k, slice) fprintf(
+            out, "- all rounds: %s\n", json_string_value(json_object_get(slice, "verdict")));
         fprintf(out, "\n([page](%s))\n", json_string_value(json_object_get(one, "page")));
     }
 }
@@ -255,9 +258,9 @@ static int write_json(const struct study_results *results, const struct run_fold
     json_t *list = json_array();
     for (size_t i = 0; i < results->steps.count; i++)
         json_array_append_new(list, step_json(&results->steps.items[i]));
-    json_t *document = json_pack("{s:s,s:I,s:o,s:O}", "name", results->study->name, "rounds",
+    json_t *document = json_pack("{s:s,s:I,s:o,s:O,s:O*}", "name", results->study->name, "rounds",
                                  (json_int_t)results->study->rounds, "list", list, "compare",
-                                 results->comparisons);
+                                 results->comparisons, "gates", results->gates);
     int status = document ? run_folder_write_json(folder, "study.json", document, err)
                           : error_set(err, ERROR_FAILED, "out of memory for study.json");
     json_decref(document);

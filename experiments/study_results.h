@@ -37,7 +37,8 @@ struct study_result_array ARRAY_OF(struct study_result);
 struct study_results {
     const struct study *study;
     struct study_result_array steps;
-    json_t *comparisons; // an object each: name, base, candidate, page, slices: [{slice, verdict}]
+    json_t *gates;       // of the steps and the comparisons, as gates.json has them
+    json_t *comparisons; // an object each (docs/formats.md: study.json)
 };
 
 // Takes what a run left in its folder.

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/report/report_compare.h"
-#include "experiments/compare_runs.h"
+#include "experiments/study_compare.h"
 #include "experiments/study_results.h"
 #include "workloads/hash.h"
 
@@ -64,22 +63,46 @@ static int run_nested(struct series *series, size_t number, struct error *err)
                                       .progress = series->settings->progress};
     bool available = true;
     snprintf(result->folder, sizeof result->folder, "%s", step->name);
-    int status = study_run(step->study, &here, &series->silent, &available, err);
+    struct gate_report *gates = series->silent.gates, inner = {.waiting = 0};
+    struct run_results_settings results = series->silent;
+    results.gates = gates ? &inner : NULL;
+    int status = study_run(step->study, &here, &results, &available, err);
+    if (status == 0 && gates) {
+        status = gate_report_add(gates, &inner.results, step->name, err);
+        gates->waiting += inner.waiting;
+    }
+    gate_report_free(&inner);
     series->available &= available;
     return status < 0 ? error_prefix(err, "%s", step->name) : 0;
 }
 
-// Over all rounds of a step, as over the repetitions of an experiment.
-static int judge_gates(struct series *series, const struct study_step *step, struct error *err)
+// Whether a comparison judges the step against another: then no gate of it waits for a base.
+static bool is_compared(const struct study *study, size_t step)
 {
+    for (size_t i = 0; i < study->comparisons.count; i++) {
+        const struct study_comparison *one = &study->comparisons.items[i];
+        if (one->candidate == step && one->gates.count)
+            return true;
+    }
+    return false;
+}
+
+// Over all rounds of a step, as over the repetitions of an experiment.
+static int judge_gates(struct series *series, size_t number, struct error *err)
+{
+    const struct study_step *step = &series->study->steps.items[number];
+    struct gate_report *gates = series->silent.gates;
+    size_t waiting = gates ? gates->waiting : 0;
     char path[RUN_PATH_BYTES + 128];
     struct run_folder folder;
     run_folder_path(&series->folder, step->name, path);
     if (strlen(path) >= sizeof folder.path)
         return error_set(err, ERROR_INPUT, "%s: the path is too long", path);
     strcpy(folder.path, path);
-    int status = gate_report_run(series->silent.gates, &step->experiment, &folder, step->name,
+    int status = gate_report_run(gates, &step->experiment, &folder, step->name,
                                  series->settings->progress, err);
+    if (gates && is_compared(series->study, number))
+        gates->waiting = waiting;
     progress_end(series->settings->progress);
     return status;
 }
@@ -96,64 +119,8 @@ static int run_all(struct series *series, struct error *err)
         }
     for (size_t i = 0; i < series->study->steps.count && status == 0; i++)
         if (!series->study->steps.items[i].study)
-            status = judge_gates(series, &series->study->steps.items[i], err);
+            status = judge_gates(series, i, err);
     return status;
-}
-
-// --- comparisons ---------------------------------------------------------------------------------
-
-static int read_slices(const struct study_comparison *one, struct diagnosis_slice_array *out,
-                       struct error *err)
-{
-    for (size_t i = 0; i < one->slice_count; i++) {
-        struct diagnosis_slice slice;
-        if (diagnosis_slice_parse(one->slices[i], &slice, err) < 0)
-            return -ERROR_INPUT;
-        if (array_push(out, slice) < 0)
-            return error_set(err, ERROR_FAILED, "no memory for a slice");
-    }
-    return one->slice_count ? 0 : compare_runs_usual_slices(out, err);
-}
-
-static json_t *comparison_json(const struct series *series, const struct study_comparison *one,
-                               const struct run_comparison *found, const char *page)
-{
-    json_t *slices = json_array();
-    for (size_t i = 0; i < found->slices.count; i++) {
-        const struct slice_comparison *slice = &found->slices.items[i];
-        json_array_append_new(slices, json_pack("{s:s,s:s}", "slice", slice->sides[0]->words,
-                                                "verdict", slice->verdict));
-    }
-    return json_pack("{s:s,s:s,s:s,s:s,s:o}", "name", one->name, "base",
-                     series->study->steps.items[one->base].name, "candidate",
-                     series->study->steps.items[one->candidate].name, "page", page, "slices",
-                     slices);
-}
-
-static int compare(struct series *series, const struct study_comparison *one, struct error *err)
-{
-    char page[80], path[RUN_PATH_BYTES + 128];
-    struct diagnosis_slice_array slices = {0};
-    struct run_comparison found = {0};
-    char folders[COMPARE_SIDES][RUN_PATH_BYTES + 128];
-    const char *const sides[COMPARE_SIDES] = {
-        run_folder_path(&series->folder, series->results.steps.items[one->base].folder, folders[0]),
-        run_folder_path(&series->folder, series->results.steps.items[one->candidate].folder,
-                        folders[1])};
-    progress_phase(series->settings->progress, "comparing: %s", one->name);
-    snprintf(page, sizeof page, "compare-%s.html", one->name);
-    int status = read_slices(one, &slices, err);
-    if (status == 0)
-        status = compare_runs(sides, &slices, series->settings->progress, &found, err);
-    if (status == 0)
-        status = report_compare_html(&found, run_folder_path(&series->folder, page, path), err);
-    if (status == 0 && json_array_append_new(series->results.comparisons,
-                                             comparison_json(series, one, &found, page)) < 0)
-        status = error_set(err, ERROR_FAILED, "out of memory for a comparison");
-    run_comparison_free(&found);
-    array_free(&slices);
-    progress_end(series->settings->progress);
-    return status < 0 ? error_prefix(err, "comparing %s", one->name) : 0;
 }
 
 // --- the whole -----------------------------------------------------------------------------------
@@ -168,6 +135,15 @@ static int prepare(struct series *series, struct error *err)
     }
     return run_folder_make_empty(&series->folder, series->settings->folder, series->study->name,
                                  err);
+}
+
+static int take_gates(struct series *series, struct error *err)
+{
+    const struct gate_report *report = series->silent.gates;
+    if (!report)
+        return 0;
+    series->results.gates = gate_results_json(&report->results);
+    return gate_report_write_json(&report->results, &series->folder, err);
 }
 
 static int print(const struct series *series, const struct run_results_settings *results,
@@ -200,9 +176,12 @@ int study_run(struct study *study, const struct run_settings *settings,
     int status = prepare(&series, err);
     if (status == 0)
         status = run_all(&series, err);
-    for (size_t i = 0; i < study->comparisons.count && status == 0; i++)
-        status = compare(&series, &study->comparisons.items[i], err);
+    if (status == 0)
+        status = study_compare_all(&series.results, &series.folder, results->gates,
+                                   settings->progress, err);
     progress_end(settings->progress);
+    if (status == 0)
+        status = take_gates(&series, err);
     if (status == 0)
         status = study_results_write(&series.results, &series.folder, err);
     if (status == 0)

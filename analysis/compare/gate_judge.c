@@ -201,3 +201,14 @@ int gates_judge(const struct gate_array *gates, const struct set_comparison *com
     }
     return 0;
 }
+
+int gates_judge_runs(const char *base, const char *candidate, const struct gate_array *gates,
+                     const struct diagnosis_slice *slice, struct progress *progress,
+                     struct set_comparison *comparison, struct gate_result_array *out,
+                     struct error *err)
+{
+    int result = set_comparison_init(comparison, gates, slice, err);
+    if (result == 0)
+        result = set_compare(comparison, base, candidate, progress, err);
+    return result < 0 ? result : gates_judge(gates, comparison, out, err);
+}

@@ -19,14 +19,16 @@
 
 #define GATE_ABSOLUTE_CONFIDENCE 0.95
 
+enum { GATE_PART_BYTES = 200 };
 enum gate_outcome { GATE_PASSED, GATE_FAILED, GATE_INCONCLUSIVE };
 const char *gate_outcome_name(enum gate_outcome outcome); // "passed", ...
 
 struct gate_result {
     struct gate gate;
     enum gate_outcome outcome;
-    double value, low, high; // as the gate's limit: ns or a fraction; NaN: not known
-    char words[500];         // what was found, and why
+    double value, low, high;    // as the gate's limit: ns or a fraction; NaN: not known
+    char words[500];            // what was found, and why
+    char part[GATE_PART_BYTES]; // configuration, step or comparison that it is of; empty: the whole
 };
 struct gate_result_array ARRAY_OF(struct gate_result);
 
@@ -34,6 +36,13 @@ struct gate_result_array ARRAY_OF(struct gate_result);
 // memory.
 int gates_judge(const struct gate_array *gates, const struct set_comparison *comparison,
                 struct gate_result_array *out, struct error *err);
+
+// Reads the runs, compares them and judges: a run folder or that of repetitions against a base of
+// that kind (NULL: none). The caller frees the comparison and the results either way.
+int gates_judge_runs(const char *base, const char *candidate, const struct gate_array *gates,
+                     const struct diagnosis_slice *slice, struct progress *progress,
+                     struct set_comparison *comparison, struct gate_result_array *out,
+                     struct error *err);
 
 // The pure rules, for the tests and the calibration.
 enum gate_outcome gate_judge_increase(double value, double low, double high, double limit);

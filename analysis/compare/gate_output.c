@@ -19,6 +19,14 @@ int gate_results_exit_code(const struct gate_result_array *results)
     return code;
 }
 
+// "step: what was found".
+static void write_part(const struct gate_result *result, FILE *out)
+{
+    char clean[GATE_PART_BYTES + 60];
+    if (result->part[0])
+        fprintf(out, "%s: ", report_clean_text(result->part, false, clean, sizeof clean));
+}
+
 void gate_results_text(const struct gate_result_array *results, FILE *out)
 {
     char words[200], clean[700];
@@ -27,29 +35,36 @@ void gate_results_text(const struct gate_result_array *results, FILE *out)
         fprintf(out, "gate %-12s ", gate_outcome_name(result->outcome));
         gate_words(&result->gate, words, sizeof words);
         fprintf(out, "%s: ", report_clean_text(words, false, clean, sizeof clean));
+        write_part(result, out);
         fprintf(out, "%s\n", report_clean_text(result->words, false, clean, sizeof clean));
     }
+}
+
+static json_t *result_json(const struct gate_result *result)
+{
+    const struct gate *gate = &result->gate;
+    bool share = gate->subject == GATE_PERCENTILE && gate->limit == GATE_MAX_INCREASE;
+    double unit = share ? 1 : 1000;
+    char words[200], clean[700];
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "gate", gate_words(gate, words, sizeof words),
+        "outcome", gate_outcome_name(result->outcome), "words",
+        report_clean_text(result->words, false, clean, sizeof clean), "unit",
+        share ? "share" : "us", "limit", json_number_or_null(gate->value / unit), "value",
+        json_number_or_null(result->value / unit), "low", json_number_or_null(result->low / unit),
+        "high", json_number_or_null(result->high / unit));
+    if (result->part[0])
+        json_object_set_new(
+            object, "part",
+            json_string(report_clean_text(result->part, false, clean, sizeof clean)));
+    return object;
 }
 
 json_t *gate_results_json(const struct gate_result_array *results)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < results->count; i++) {
-        const struct gate_result *result = &results->items[i];
-        const struct gate *gate = &result->gate;
-        bool share = gate->subject == GATE_PERCENTILE && gate->limit == GATE_MAX_INCREASE;
-        double unit = share ? 1 : 1000;
-        char words[200], clean[700];
-        report_clean_text(result->words, false, clean, sizeof clean);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "gate",
-                                              gate_words(gate, words, sizeof words), "outcome",
-                                              gate_outcome_name(result->outcome), "words", clean,
-                                              "unit", share ? "share" : "us", "limit",
-                                              json_number_or_null(gate->value / unit), "value",
-                                              json_number_or_null(result->value / unit), "low",
-                                              json_number_or_null(result->low / unit), "high",
-                                              json_number_or_null(result->high / unit)));
-    }
+    for (size_t i = 0; i < results->count; i++)
+        json_array_append_new(list, result_json(&results->items[i]));
     return list;
 }
 
@@ -86,6 +101,9 @@ void gate_results_junit(const struct gate_result_array *results, const char *sui
                                                                      : "system-out";
         fputs("    <testcase classname=\"", out);
         write_xml(suite, out);
+        if (result->part[0])
+            fputc('.', out);
+        write_xml(result->part, out);
         fputs("\" name=\"", out);
         write_xml(gate_words(&result->gate, words, sizeof words), out);
         fprintf(out, "\">\n      <%s%s", element,
@@ -120,6 +138,8 @@ void gate_results_annotations(const struct gate_result_array *results, FILE *out
         fprintf(out, "::%s title=", result->outcome == GATE_FAILED ? "error" : "warning");
         write_escaped(gate_words(&result->gate, words, sizeof words), true, out);
         fprintf(out, " %s::", gate_outcome_name(result->outcome));
+        write_escaped(result->part, false, out);
+        fputs(result->part[0] ? ": " : "", out);
         write_escaped(result->words, false, out);
         fputc('\n', out);
     }

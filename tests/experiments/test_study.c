@@ -30,6 +30,16 @@ static const struct {
     {"d/deep.yaml", "name: n\nsteps: {deeper: nested.yaml}\n"},
     {"d/circle.yaml", "name: n\nsteps: {self: circle.yaml}\n"},
     {"d/over.yaml", "name: n\nsteps: {a: study.yaml}\nwith: {load: {rate: 1}}\n"},
+    {"d/gated.yaml", "extends: first.yaml\nname: gated\n"
+                     "gates: [{percentile: p50, max: 1ms}, {percentile: p99, max_increase: 5%}]\n"},
+    {"d/gates.yaml",
+     "name: g\nsteps: {a: first.yaml, b: gated.yaml}\n"
+     "compare: {own: {base: a, candidate: b, gates: [{percentile: p90, max: 1s}]},\n"
+     "  theirs: {base: a, candidate: b}, none: {base: b, candidate: a}}\n"},
+    {"d/all_gates.yaml", "extends: gates.yaml\ngates: [{percentile: p95, max_increase: 10%}]\n"},
+    {"d/idle_gates.yaml", "name: g\nsteps: {a: first.yaml}\ngates: [{percentile: p95, max: 1s}]\n"},
+    {"d/wrong_gates.yaml", "name: g\nsteps: {a: first.yaml, b: gated.yaml}\n"
+                           "compare: {c: {base: a, candidate: b, gates: [{percentile: p9x}]}}\n"},
     {"d/unfit.yaml", "name: n\nsteps: {a: first.yaml}\nload: {rate: 1}\n"},
     {"d/wrong.yaml", "name: n\nsteps: {a: first.yaml}\nwith: {load: {rates: 1}}\n"},
     {"d/missing.yaml", "name: n\nsteps: {a: nowhere.yaml}\n"},
@@ -101,6 +111,38 @@ static void a_study_extends_and_holds_others(void **state)
     study_free(&study);
 }
 
+static void expect_gates(const struct study *study, size_t comparison, const char *words)
+{
+    char text[120] = "";
+    const struct gate_array *gates = &study->comparisons.items[comparison].gates;
+    for (size_t i = 0; i < gates->count; i++)
+        gate_words(&gates->items[i], text, sizeof text);
+    assert_int_equal(gates->count, words[0] != '\0');
+    assert_string_equal(text, words);
+}
+
+// Its own, else the study's, else those of an increase of the candidate's experiment.
+static void comparisons_have_gates(void **state)
+{
+    (void)state;
+    struct study study;
+    load("d/gates.yaml", &study);
+    expect_gates(&study, 0, "p90 at most 1s");
+    expect_gates(&study, 1, "p99 at most +5%");
+    expect_gates(&study, 2, "");
+    study_free(&study);
+    load("d/all_gates.yaml", &study);
+    expect_gates(&study, 0, "p90 at most 1s");
+    expect_gates(&study, 1, "p95 at most +10%");
+    expect_gates(&study, 2, "p95 at most +10%");
+    study_free(&study);
+    refuse("d/idle_gates.yaml", "d/idle_gates.yaml:3:8: gates: a study judges them in its "
+                                "comparisons, and has none; name some under `compare`, or give the "
+                                "steps gates by `with`");
+    refuse("d/wrong_gates.yaml", "d/wrong_gates.yaml:3:46: a gate has `max` or `max_increase`, "
+                                 "one of them; write two gates for both");
+}
+
 static void what_is_no_study_is_told(void **state)
 {
     (void)state;
@@ -144,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_read),
         cmocka_unit_test(a_study_extends_and_holds_others),
+        cmocka_unit_test(comparisons_have_gates),
         cmocka_unit_test(what_is_no_study_is_told),
         cmocka_unit_test(a_run_has_no_rounds),
     };

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+//
+// The comparisons of a study: the slices of the first round's runs against each other, as a page;
+// and, over all rounds, the percentiles and the gates.
+#ifndef EXPERIMENTS_STUDY_COMPARE_H
+#define EXPERIMENTS_STUDY_COMPARE_H
+
+#include "base/progress.h"
+#include "experiments/gate_report.h"
+#include "experiments/study_results.h"
+
+// Makes all of them, once the steps have run into `folder`: pages compare-NAME.html, and an object
+// each appended to results->comparisons. What their gates come to goes to the report under the
+// comparison's name (NULL: nothing is judged).
+int study_compare_all(struct study_results *results, const struct run_folder *folder,
+                      struct gate_report *gates, struct progress *progress, struct error *err);
+
+#endif
