@@ -8,12 +8,13 @@ check() {
     checked=$((checked + 1))
 }
 while read -r file; do check "$file"; done < <(find experiments -name '*.yaml')
-# Blocks of YAML that are experiments: those that have hosts, or extend a file that has.
+# Blocks of YAML that are experiments: those that have hosts; or studies, whose steps these are.
+for step in base candidate; do cp experiments/quickstart.yaml "$work/$step.yaml"; done
 while read -r file; do
     awk -v out="$work/example" '/^```yaml$/ {n++; on = 1; next} /^```/ {on = 0}
         on {print > (out "-" n ".yaml")}' "$file"
     for example in "$work"/example-*.yaml; do
-        [ -e "$example" ] && grep -q '^hosts:' "$example" && check "$example"
+        [ -e "$example" ] && grep -Eq '^(hosts|steps):' "$example" && check "$example"
         rm -f "$example"
     done
 done < <(find docs README.md -name '*.md')
