@@ -65,8 +65,10 @@ Host *
 EOF
 }
 
-ssh_serve() { # NAME: starts its sshd and waits for it
-    ip netns exec "ssh$$-$1" "${sshd:-$(command -v sshd || echo /usr/sbin/sshd)}" -D -e -f "$work/$1-sshd_config" \
+# NAME: starts its sshd and waits for it. The machine has the cores of sshd_cores[NAME], else all.
+declare -A sshd_cores
+ssh_serve() {
+    ip netns exec "ssh$$-$1" taskset -c "${sshd_cores[$1]:-0-$(($(nproc --all) - 1))}" "${sshd:-$(command -v sshd || echo /usr/sbin/sshd)}" -D -e -f "$work/$1-sshd_config" \
         </dev/null 2>"$work/$1-sshd.log" &
     echo $! >"$work/$1-sshd.pid"
     wait_for "$work/$1-sshd.log" 'Server listening' 10 || fail "the sshd of $1 does not listen"
@@ -110,7 +112,10 @@ ssh_nothing_left() { # NAME SECONDS
 # Those that tidy up over there get a moment for it.
 ssh_cleanup() {
     local name
-    for name in $(jobs -p); do kill -9 "$name" 2>/dev/null; done
+    for name in $(jobs -p); do
+        kill -9 "$name"
+        wait "$name"
+    done 2>/dev/null
     sleep 0.5
     for name in $(ip netns list | sed -n "s/^\(ssh$$-[^ ]*\).*/\1/p"); do
         ip netns pids "$name" | xargs -r kill -9 2>/dev/null
