@@ -3,9 +3,11 @@
 // What runs beside the server. A program comes and goes at its times. NGINX is there before the
 // server is loaded and until everything ends; what comes and goes is its load, a load generator of
 // its own that sleeps between requests, since it may share a core with the one that measures.
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "experiments/run_state.h"
 
@@ -45,32 +47,66 @@ static char *file_of(const struct run *run, const struct neighbour *neighbour, c
     return run_folder_path(&run->outcome->folder, name, path);
 }
 
-int run_start_neighbours(struct run *run, struct error *err)
+static int start_nginx(struct run *run, struct neighbour *neighbour, struct error *err)
 {
-    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
-        struct neighbour *neighbour = &run->neighbours[i];
-        const struct experiment_neighbour *plan = neighbour->plan;
-        char path[LOG_PATH_BYTES];
-        if (plan->kind != NEIGHBOUR_KIND_NGINX)
-            continue;
-        progress_phase(run->progress, "starting the neighbour `%s`", plan->name);
-        struct host *from =
-            plan->load.rate > 0 ? &run->hosts.items[plan->load.from] : run_load_host(run);
-        int result =
-            server_start(&neighbour->nginx, &neighbour->nginx_plan, &run->hosts.items[plan->host],
-                         from, NULL, NULL, file_of(run, neighbour, "logs/neighbour-%s.log", path),
-                         &run->outcome->folder, &run->supervisor, &run->log, err);
-        if (result < 0)
-            return error_prefix(err, "the neighbour `%s`", plan->name);
-    }
-    return 0;
+    char path[LOG_PATH_BYTES];
+    const struct experiment_neighbour *plan = neighbour->plan;
+    struct host *from =
+        plan->load.rate > 0 ? &run->hosts.items[plan->load.from] : run_load_host(run);
+    progress_phase(run->progress, "starting the neighbour `%s`", plan->name);
+    return server_start(&neighbour->nginx, &neighbour->nginx_plan, &run->hosts.items[plan->host],
+                        from, NULL, NULL, file_of(run, neighbour, "logs/neighbour-%s.log", path),
+                        &run->outcome->folder, &run->supervisor, &run->log, err);
 }
 
 // --- what comes ----------------------------------------------------------------------------------
 
-static int start_program(struct run *run, struct neighbour *neighbour, struct error *err)
+// Setting up a session of ssh while the server is loaded would come late, and cost the server's
+// core: a shell waits there already, and becomes the program when it is told to.
+static int start_held(const struct host *host, const char *const *argv, struct process_place place,
+                      struct process *process, struct error *err)
+{
+    static const char *const shell[] = {"sh", "-c", "read -r go && exec \"$@\"", "sh"};
+    enum { SHELL_WORDS = sizeof shell / sizeof *shell };
+    size_t count = 0;
+    while (argv[count])
+        count++;
+    const char **words = calloc(SHELL_WORDS + count + 1, sizeof *words);
+    if (!words)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    memcpy(words, shell, sizeof shell);
+    memcpy(words + SHELL_WORDS, argv, count * sizeof *words);
+    place.pipe_input = true;
+    int result = host_start_process(host, words, &place, process, err);
+    free(words);
+    return result;
+}
+
+static int let_go(struct neighbour *neighbour, struct error *err)
+{
+    // One that is gone has said why; run_check_neighbours tells.
+    if (write(neighbour->process.input, "\n", 1) < 0 && errno != EPIPE)
+        return error_set_errno(err, ERROR_FAILED, "cannot be told to begin");
+    close(neighbour->process.input);
+    neighbour->process.input = -1;
+    return 0;
+}
+
+static int start_there(struct run *run, struct neighbour *neighbour, const struct host *host,
+                       const char *const *argv, const struct process_place *place,
+                       struct error *err)
 {
     char described[1000];
+    int result = neighbour->held ? start_held(host, argv, *place, &neighbour->process, err)
+                                 : host_start_process(host, argv, place, &neighbour->process, err);
+    command_log_write(&run->log, host->plan->name, "%s%s%s", neighbour->held ? "ready to: " : "",
+                      process_describe(argv, described, sizeof described),
+                      result < 0 ? ": failed" : "");
+    return result;
+}
+
+static int start_program(struct run *run, struct neighbour *neighbour, struct error *err)
+{
     const struct experiment_neighbour *plan = neighbour->plan;
     struct host *host = &run->hosts.items[plan->host];
     struct process_place place = host_place(host, &plan->cores);
@@ -78,16 +114,12 @@ static int start_program(struct run *run, struct neighbour *neighbour, struct er
     place.log_path = neighbour->log_path;
     place.discard_output = true;
     place.nice = plan->nice;
-    int result = host_start_process(host, plan->command.items, &place, &neighbour->process, err);
-    command_log_write(&run->log, host->plan->name, "%s%s",
-                      process_describe(plan->command.items, described, sizeof described),
-                      result < 0 ? ": failed" : "");
-    return result;
+    return start_there(run, neighbour, host, plan->command.items, &place, err);
 }
 
 static int start_load(struct run *run, struct neighbour *neighbour, struct error *err)
 {
-    char server[64], rate[40], connections[24], depth[24], duration[32], described[1000];
+    char server[64], rate[40], connections[24], depth[24], duration[32];
     const struct experiment_neighbour *plan = neighbour->plan;
     struct host *from = &run->hosts.items[plan->load.from];
     struct process_place place = host_place(from, &plan->load.cores);
@@ -106,22 +138,42 @@ static int start_load(struct run *run, struct neighbour *neighbour, struct error
     place.log_path = neighbour->log_path;
     place.pipe_output = true; // a few kB, which the pipe holds until it has ended
     int result = host_program(from, "taillight", program, err);
-    if (result == 0)
-        result = host_start_process(from, argv, &place, &neighbour->process, err);
-    command_log_write(&run->log, from->plan->name, "%s%s",
-                      process_describe(argv, described, sizeof described),
-                      result < 0 ? ": failed" : "");
-    return result;
+    return result == 0 ? start_there(run, neighbour, from, argv, &place, err) : result;
+}
+
+// What comes and goes: the program, or the load that nginx gets, if any.
+static int start_visitor(struct run *run, struct neighbour *neighbour, struct error *err)
+{
+    if (neighbour->plan->kind == NEIGHBOUR_KIND_COMMAND)
+        return start_program(run, neighbour, err);
+    return neighbour->plan->load.rate > 0 ? start_load(run, neighbour, err) : 0;
+}
+
+int run_start_neighbours(struct run *run, struct error *err)
+{
+    for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
+        struct neighbour *neighbour = &run->neighbours[i];
+        const struct experiment_neighbour *plan = neighbour->plan;
+        bool is_nginx = plan->kind == NEIGHBOUR_KIND_NGINX;
+        const struct host *host = &run->hosts.items[is_nginx ? plan->load.from : plan->host];
+        int result = is_nginx ? start_nginx(run, neighbour, err) : 0;
+        neighbour->held = host->kind == HOST_KIND_SSH && !run->log.dry;
+        if (result == 0 && neighbour->held)
+            result = start_visitor(run, neighbour, err);
+        if (result < 0)
+            return error_prefix(err, "the neighbour `%s`", plan->name);
+    }
+    return 0;
 }
 
 static int welcome(struct run *run, struct neighbour *neighbour, struct error *err)
 {
-    int result = 0;
     neighbour->started = true;
-    if (neighbour->plan->kind == NEIGHBOUR_KIND_COMMAND)
-        result = start_program(run, neighbour, err);
-    else if (neighbour->plan->load.rate > 0)
-        result = start_load(run, neighbour, err);
+    if (neighbour->held && neighbour->process.pid <= 0)
+        return 0; // no load is wanted, or it is gone
+    if (neighbour->held)
+        command_log_write(&run->log, neighbour->plan->name, "told to begin");
+    int result = neighbour->held ? let_go(neighbour, err) : start_visitor(run, neighbour, err);
     return result < 0 ? error_prefix(err, "the neighbour `%s`", neighbour->plan->name) : 0;
 }
 

@@ -23,6 +23,7 @@ struct neighbour {
     const struct experiment_neighbour *plan;
     struct process process; // the program, or nginx's load
     char log_path[LOG_PATH_BYTES];
+    bool held; // behind ssh: all of it is there, and it waits for a line on its stdin
     bool started;
     struct experiment_server nginx_plan;
     struct server nginx;

@@ -105,9 +105,9 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
     bool discard = json_is_true(json_object_get(start, "discard"));
     struct process_place place = {
         .pipe_input = true, .pipe_output = !discard, .discard_output = discard};
-    if (json_unpack_ex((json_t *)(uintptr_t)start, &where, 0, "{s:o, s:o, s:s, s:s}", "argv",
-                       &words, "environment", &variables, "cores", &cores, "server_cores",
-                       &server_cores) < 0)
+    if (json_unpack_ex((json_t *)(uintptr_t)start, &where, 0, "{s:o, s:o, s:i, s:s, s:s}", "argv",
+                       &words, "environment", &variables, "nice", &place.nice, "cores", &cores,
+                       "server_cores", &server_cores) < 0)
         return error_set(err, ERROR_INPUT, "what is to be started cannot be: %s", where.text);
     if (take_words(words, argv, err) < 0 || take_words(variables, environment, err) < 0)
         return -ERROR_INPUT;

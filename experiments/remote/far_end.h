@@ -7,7 +7,7 @@
 // too.
 //
 //   near -> far  {"type": "start", "argv": [...], "environment": ["NAME=value", ...],
-//                 "cores": "0-1" or "", "server_cores": "0-1",
+//                 "cores": "0-1" or "", "server_cores": "0-1", "nice": -20 to 19,
 //                 "discard": whether its stdout is thrown away}   once, first
 //                bytes: the program's stdin;  {"type": "eof"}: its end
 //                {"type": "signal", "number": 15}

@@ -163,7 +163,7 @@ static int start(const struct far_host *far, const char *direction, const char *
                  const char *const *argv, const struct process_place *place,
                  struct process *process, struct error *err)
 {
-    char self[4096], cores[1024];
+    char self[4096], cores[1024], nice[16];
     const char *words[LINK_WORDS_MOST];
     size_t n = 0;
     struct process_place here = *place;
@@ -173,6 +173,11 @@ static int start(const struct far_host *far, const char *direction, const char *
     if (place->cores) {
         words[n++] = "--cores";
         words[n++] = units_format_cores(place->cores, cores, sizeof cores);
+    }
+    snprintf(nice, sizeof nice, "%d", place->nice);
+    if (place->nice) {
+        words[n++] = "--nice";
+        words[n++] = nice;
     }
     if (place->discard_output)
         words[n++] = "--discard";
@@ -191,6 +196,7 @@ static int start(const struct far_host *far, const char *direction, const char *
     here.cores = NULL; // those are cores of the other machine
     here.environment = NULL;
     here.netns = NULL;
+    here.nice = 0;
     int result = *argv ? error_set(err, ERROR_FAILED, "a command of more than %d words", (int)n)
                        : program_path_self(self, sizeof self, err);
     return result == 0 ? process_start(process, words, &here, err) : result;

@@ -33,6 +33,7 @@ enum {
 struct link_options {
     bool deploy, discard;
     cpu_set_t cores;
+    double nice;
     struct option_list set;
     const char *into, *from;
 };
@@ -43,6 +44,7 @@ static const struct option_spec options[] = {
     OPTION_FLAG("discard", 0, struct link_options, discard,
                 "what it prints on stdout is thrown away there, not sent"),
     OPTION_CORES("cores", 0, "LIST", struct link_options, cores, "where the program runs there"),
+    OPTION_NUMBER("nice", 0, "N", struct link_options, nice, "its priority there, -20 to 19"),
     OPTION_LIST("set", 0, "NAME=VALUE", struct link_options, set, "add to its environment"),
     OPTION_STRING("into", 0, "DIR", struct link_options, into,
                   "unpack the archive that it prints into this folder"),
@@ -217,10 +219,11 @@ static int tell_start(struct near *near, struct error *err)
         count++;
     if (CPU_COUNT(&o->cores))
         units_format_cores(&o->cores, cores, sizeof cores);
-    json_t *start = json_pack("{s:s, s:b, s:o, s:o, s:s, s:s}", "type", "start", "discard",
-                              o->discard, "argv", words_json(near->program, count), "environment",
-                              words_json(o->set.items, o->set.count), "cores", cores,
-                              "server_cores", near->link.server_cores);
+    json_t *start =
+        json_pack("{s:s, s:b, s:i, s:o, s:o, s:s, s:s}", "type", "start", "discard", o->discard,
+                  "nice", (int)o->nice, "argv", words_json(near->program, count), "environment",
+                  words_json(o->set.items, o->set.count), "cores", cores, "server_cores",
+                  near->link.server_cores);
     if (!start)
         return error_set(err, ERROR_INPUT, "a word of the command is not UTF-8");
     int result = frame_write_json(near->ssh.input, start, err);
