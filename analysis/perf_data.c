@@ -65,6 +65,7 @@ int perf_data_parse(const struct perf_input *inputs, size_t count, const struct 
         read_records(&reader, (uint32_t)i, 0, inputs[i].bytes);
     if (reader.out_of_memory || perf_sort_events(&out->events) < 0)
         goto no_memory;
+    perf_sort_samples(&out->samples);
     perf_finish_switches(out);
     perf_finish_attrs(&reader);
     perf_finish_streams(&reader);
@@ -112,6 +113,7 @@ void perf_data_free(struct perf_data *data)
     array_free(&data->switches);
     array_free(&data->attrs);
     array_free(&data->events);
+    array_free(&data->samples);
     array_free(&data->streams);
     array_free(&data->build_ids);
     array_free(&data->bpf_functions);

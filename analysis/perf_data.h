@@ -7,8 +7,8 @@
 //
 // AUX data (the Intel PT trace) is never copied: a stream is a list of extents of the mapped file.
 // The other records that matter (the sideband) become one array of events sorted by time, 48 bytes
-// each; samples are counted only. A lean reading (struct perf_limits) holds less. The formats are
-// in analysis/perf_data_format.h.
+// each; samples are counted only, unless struct perf_limits asks for them. A lean reading (struct
+// perf_limits) holds less. The formats are in analysis/perf_data_format.h.
 #ifndef ANALYSIS_PERF_DATA_H
 #define ANALYSIS_PERF_DATA_H
 
@@ -36,6 +36,7 @@ struct perf_limits {
     uint64_t events;     // sideband events kept
     uint64_t copy_bytes; // of records that have to be copied because they were compressed
     uint64_t decompressed_bytes;
+    uint64_t samples; // kept as struct perf_sample; 0: they are counted only
     // Holds only what decoding needs, and none of the files' pages: AUX, EXIT, LOST and
     // AUXTRACE_ERROR are counted and are no events; context switches are no events either but 16
     // bytes each (perf_data.switches); the other sideband costs its record and 48 bytes.
@@ -71,6 +72,18 @@ struct perf_attr {
     size_t id_count;
 };
 struct perf_attr_array ARRAY_OF(struct perf_attr);
+
+// A sample of the recorded events. Sorted by time.
+struct perf_sample {
+    uint64_t time;        // perf clock, ns; 0: it does not tell
+    uint64_t address;     // where the processor was
+    const uint8_t *chain; // its callers: u64 each, innermost first, with PERF_CONTEXT_* among them
+    uint32_t frames;      // of the chain, 0: none was recorded
+    uint32_t pid, tid;    // PERF_NO_PID where it does not tell
+    uint32_t cpu;         // PERF_NO_CPU where it does not tell
+    uint32_t attr;        // index into perf_data.attrs
+};
+struct perf_sample_array ARRAY_OF(struct perf_sample);
 
 // A sideband record. Sorted by time; those without a time (synthesized by perf: what existed before
 // the recording began) come first, in the order of the file.
@@ -200,6 +213,7 @@ struct perf_data {
 
     struct perf_attr_array attrs;
     struct perf_event_array events;
+    struct perf_sample_array samples;     // where limits.samples asks for them
     struct perf_switches_array switches;  // ascending cpu, then thread
     struct perf_aux_stream_array streams; // ascending ring
     struct perf_build_id_array build_ids;
@@ -225,15 +239,16 @@ struct perf_data {
     uint64_t counts[PERF_RECORD_TYPES]; // records by type, compressed ones as what they hold
     uint64_t unknown_records;           // of types this reader does not know
     uint64_t compressed_bytes, decompressed_bytes;
-    uint64_t lost_records;      // sum of LOST
-    uint64_t lost_samples;      // sum of LOST_SAMPLES
-    uint64_t aux_truncated;     // AUX records that say trace was lost
-    uint64_t aux_bytes;         // over all streams
-    uint64_t events_over_limit; // not kept
-    uint64_t guest_records;     // about virtual machines' insides: left out
-    uint64_t samples_with_aux;  // --aux-sample: their trace is left out
-    uint64_t without_time;      // events that should have had a time and had none
-    uint64_t complaint_count;   // of malformed pieces, also beyond those kept
+    uint64_t lost_records;       // sum of LOST
+    uint64_t lost_samples;       // sum of LOST_SAMPLES
+    uint64_t aux_truncated;      // AUX records that say trace was lost
+    uint64_t aux_bytes;          // over all streams
+    uint64_t events_over_limit;  // not kept
+    uint64_t samples_over_limit; // the same, when samples are kept
+    uint64_t guest_records;      // about virtual machines' insides: left out
+    uint64_t samples_with_aux;   // --aux-sample: their trace is left out
+    uint64_t without_time;       // events that should have had a time and had none
+    uint64_t complaint_count;    // of malformed pieces, also beyond those kept
     struct perf_complaint_array complaints;
 
     struct perf_data_private *private; // arena, mappings

@@ -41,8 +41,10 @@ static size_t id_from_end(const struct perf_attr *attr)
     return 1 + (size_t)__builtin_popcountll(after);
 }
 
-static void index_attrs(struct perf_reader *reader)
+void perf_index_attrs(struct perf_reader *reader)
 {
+    if (reader->attrs_indexed)
+        return;
     const struct perf_attr_array *attrs = &reader->data->attrs;
     reader->attrs_indexed = true;
     reader->times_indexed++;
@@ -72,8 +74,7 @@ static void index_attrs(struct perf_reader *reader)
 
 struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id)
 {
-    if (!reader->attrs_indexed)
-        index_attrs(reader);
+    perf_index_attrs(reader);
     size_t low = 0, high = reader->ids.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -124,8 +125,7 @@ static void read_sample_id(struct perf_reader *reader, const uint8_t *record, si
                            struct sample_id *out)
 {
     *out = (struct sample_id){.pid = PERF_NO_PID, .tid = PERF_NO_PID, .cpu = PERF_NO_CPU};
-    if (!reader->attrs_indexed)
-        index_attrs(reader);
+    perf_index_attrs(reader);
     const struct perf_attr_array *attrs = &reader->data->attrs;
     if (!attrs->count)
         return;
@@ -221,7 +221,7 @@ static bool check_shape(struct perf_reader *reader, const uint8_t *record, size_
 
 // --- keeping -------------------------------------------------------------------------------------
 
-static const uint8_t *copy_record(struct perf_reader *reader, const uint8_t *record, size_t size)
+const uint8_t *perf_copy_record(struct perf_reader *reader, const uint8_t *record, size_t size)
 {
     enum { BLOCK_BYTES = 1 << 20 };
     struct perf_data_private *private = reader->data->private;
@@ -260,7 +260,7 @@ static void keep_event(struct perf_reader *reader, struct perf_event *event)
         return;
     }
     if (copied)
-        event->record = copy_record(reader, event->record, event->size);
+        event->record = perf_copy_record(reader, event->record, event->size);
     if (event->record && array_push(&data->events, *event) < 0)
         reader->out_of_memory = true;
 }
@@ -314,21 +314,6 @@ void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_
         perf_take_switch(reader, &event);
     else if (!reader->limits.lean || lean_keeps(type))
         keep_event(reader, &event);
-}
-
-void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size)
-{
-    if (!reader->attrs_indexed)
-        index_attrs(reader);
-    if (!reader->attr_takes_aux)
-        return;
-    const struct perf_attr *attr = &reader->data->attrs.items[0];
-    if (attr->sample_type & PERF_SAMPLE_HAS_IDENTIFIER && size >= 16)
-        attr = attr_of(reader, perf_u64(record + 8));
-    if (!attr || !(attr->sample_type & PERF_SAMPLE_HAS_AUX))
-        return;
-    if (reader->data->samples_with_aux++ == 0)
-        perf_complain(reader, "samples carry pieces of trace (--aux-sample), which are not read");
 }
 
 // --- typed readers: the record was checked ------------------------------------------------------

@@ -91,6 +91,8 @@ enum {
     PERF_SAMPLE_HAS_TID = 1 << 1,
     PERF_SAMPLE_HAS_TIME = 1 << 2,
     PERF_SAMPLE_HAS_ADDR = 1 << 3,
+    PERF_SAMPLE_HAS_READ = 1 << 4,
+    PERF_SAMPLE_HAS_CALLCHAIN = 1 << 5,
     PERF_SAMPLE_HAS_ID = 1 << 6,
     PERF_SAMPLE_HAS_CPU = 1 << 7,
     PERF_SAMPLE_HAS_PERIOD = 1 << 8,
@@ -98,6 +100,18 @@ enum {
     PERF_SAMPLE_HAS_IDENTIFIER = 1 << 16,
     PERF_SAMPLE_HAS_AUX = 1 << 20,
 };
+
+// attr.read_format: what a sample's READ holds
+enum {
+    PERF_READ_TOTAL_TIME_ENABLED = 1 << 0,
+    PERF_READ_TOTAL_TIME_RUNNING = 1 << 1,
+    PERF_READ_ID = 1 << 2,
+    PERF_READ_GROUP = 1 << 3,
+    PERF_READ_LOST = 1 << 4,
+};
+
+// Frames of a call chain from here on are no addresses but say what kind those behind them are.
+#define PERF_CONTEXT_FIRST UINT64_C(0xfffffffffffff001) // -4095
 
 // attr's flag bits, counted from the lowest of the 64 that follow read_format
 enum {

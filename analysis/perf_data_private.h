@@ -111,9 +111,17 @@ void perf_finish_streams(struct perf_reader *reader);
 // perf_data_events.c
 // Checks a kernel record, takes its sample_id and keeps it as an event.
 void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_t size);
-void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size);
 // The attribute with that id, or NULL.
 struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id);
+// Makes the ids and what all attributes have in common known; does nothing when they are.
+void perf_index_attrs(struct perf_reader *reader);
+// A copy that lives as long as the perf_data, for what was compressed; NULL: no memory.
+const uint8_t *perf_copy_record(struct perf_reader *reader, const uint8_t *record, size_t size);
+
+// perf_data_samples.c
+void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size);
+// Once everything is read: by time.
+void perf_sort_samples(struct perf_sample_array *samples);
 
 // perf_data_switches.c
 void perf_take_switch(struct perf_reader *reader, const struct perf_event *event);
