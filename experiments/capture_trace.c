@@ -76,6 +76,7 @@ int capture_trace_start(struct capture_trace *trace, const struct capture_trace_
         .pids = options->pids,
         .per_thread = options->per_thread,
         .kcore = trace->kcore,
+        .switches = true,
         .snapshot = options->snapshot,
         .aux_bytes = !has_aux                ? 0
                      : options->buffer_bytes ? options->buffer_bytes

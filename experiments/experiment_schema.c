@@ -54,6 +54,7 @@ static const cyaml_strval_t neighbour_kinds[] = {{"command", NEIGHBOUR_KIND_COMM
 static const cyaml_strval_t capture_backends[] = {{"auto", CAPTURE_BACKEND_AUTO},
                                                   {"intel_pt", CAPTURE_BACKEND_INTEL_PT},
                                                   {"functions", CAPTURE_BACKEND_FUNCTIONS},
+                                                  {"samples", CAPTURE_BACKEND_SAMPLES},
                                                   {"events", CAPTURE_BACKEND_EVENTS},
                                                   {"none", CAPTURE_BACKEND_NONE}};
 

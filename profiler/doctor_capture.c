@@ -12,6 +12,7 @@
 #include "profiler/privilege.h"
 #include "profiler/processor_trace.h"
 #include "profiler/receive_stamps.h"
+#include "profiler/sampling.h"
 
 static void check_btf(struct doctor_items *items)
 {
@@ -133,6 +134,19 @@ static void check_counters(struct doctor_items *items)
                        "only this user's own programs can be sampled");
 }
 
+static void check_sampling(struct doctor_items *items)
+{
+    struct sampling sampling;
+    struct doctor_item *item = doctor_add(items, DOCTOR_CAPTURE, "samples backend",
+                                          "in which functions the cores were, now and then");
+    sampling_find(NULL, &sampling);
+    if (sampling.ready)
+        doctor_found(item, DOCTOR_YES, "%s opens; at most %u samples a second", sampling.event,
+                     sampling_most_allowed());
+    else
+        doctor_missing(item, DOCTOR_NO, sampling.how, "%s", sampling.reason);
+}
+
 static void check_function_tracing(struct doctor_items *items)
 {
     struct function_tracer_support support;
@@ -176,5 +190,6 @@ void doctor_check_capture(struct doctor_items *items)
     check_shim(items);
     check_processor_trace(items);
     check_counters(items);
+    check_sampling(items);
     check_function_tracing(items);
 }

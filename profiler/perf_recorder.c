@@ -40,7 +40,15 @@ unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,
     } else {
         argv[n++] = "--all-cpus";
     }
-    argv[n++] = "--switch-events";
+    if (settings->switches)
+        argv[n++] = "--switch-events";
+    if (settings->frequency) {
+        snprintf(words->frequency, sizeof words->frequency, "--freq=%u", settings->frequency);
+        argv[n++] = words->frequency;
+        argv[n++] = "--call-graph=fp";
+    }
+    if (settings->host_time)
+        argv[n++] = "--clockid=CLOCK_MONOTONIC_RAW";
     argv[n++] = "--delay=-1"; // begins disabled
     argv[n++] = "--control=fd:0,1";
     argv[n++] = "--no-buildid-cache"; // leaves the user's ~/.debug alone

@@ -24,6 +24,9 @@ struct perf_recorder_settings {
     const char *pids;       // "12,34": record these processes instead of cores; NULL: cores
     bool per_thread;        // with pids: a buffer for each thread instead of one for each core
     bool kcore;             // copy the kernel's code beside the recording
+    unsigned frequency;     // samples a second of each core; 0: the event is no sampled one
+    bool host_time;         // records carry CLOCK_MONOTONIC_RAW; false: perf's clock
+    bool switches;          // record who runs when
     bool snapshot;          // keep only what the AUX buffers hold, and write it when asked
     uint64_t aux_bytes;     // AUX buffer of each core, a power of two times the page; 0: no AUX
     const cpu_set_t *place; // where perf itself runs; NULL: anywhere
@@ -42,7 +45,7 @@ struct perf_recorder {
 // Fills argv (most of `most`) with perf's command line; the numbers it needs go to words. Exposed
 // for tests. Returns the number of arguments.
 struct perf_recorder_words {
-    char cores[1024], aux[40];
+    char cores[1024], aux[40], frequency[24];
 };
 enum { PERF_RECORDER_ARGUMENTS = 32 };
 unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,

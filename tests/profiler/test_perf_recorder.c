@@ -85,7 +85,8 @@ static void expect_arguments(const struct perf_recorder_settings *settings, cons
 static void command_lines(void **state)
 {
     (void)state;
-    struct perf_recorder_settings settings = {.event = "intel_pt//", .output = "o", .log = "l"};
+    struct perf_recorder_settings settings = {
+        .event = "intel_pt//", .output = "o", .log = "l", .switches = true};
     expect_arguments(&settings, "perf record --event intel_pt// --all-cpus --switch-events "
                                 "--delay=-1 --control=fd:0,1 --no-buildid-cache --output o");
     CPU_SET(0, &settings.cores);
@@ -97,10 +98,19 @@ static void command_lines(void **state)
     expect_arguments(&settings, "/opt/perf record --event intel_pt// --cpu 0-1,3 --switch-events "
                                 "--delay=-1 --control=fd:0,1 --no-buildid-cache --kcore "
                                 "--mmap-pages=,65536K --snapshot --output o");
-    settings = (struct perf_recorder_settings){
-        .event = "e", .output = "o", .log = "l", .pids = "12,13", .per_thread = true};
+    settings = (struct perf_recorder_settings){.event = "e",
+                                               .output = "o",
+                                               .log = "l",
+                                               .pids = "12,13",
+                                               .switches = true,
+                                               .per_thread = true};
     expect_arguments(&settings, "perf record --event e --pid 12,13 --per-thread --switch-events "
                                 "--delay=-1 --control=fd:0,1 --no-buildid-cache --output o");
+    settings = (struct perf_recorder_settings){
+        .event = "cycles", .output = "o", .log = "l", .frequency = 3989, .host_time = true};
+    expect_arguments(&settings, "perf record --event cycles --all-cpus --freq=3989 --call-graph=fp "
+                                "--clockid=CLOCK_MONOTONIC_RAW --delay=-1 --control=fd:0,1 "
+                                "--no-buildid-cache --output o");
 }
 
 static void a_conversation(void **state)
