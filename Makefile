@@ -25,7 +25,7 @@ LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 
 # What the program is made of, floor by floor; two sources are programs of their own.
 folders  := base workloads loadgen loadgen/client loadgen/agents profiler shim analysis analysis/code \
-            analysis/compare analysis/pt analysis/run analysis/report experiments experiments/remote
+            analysis/compare analysis/pt analysis/samples analysis/run analysis/report experiments experiments/remote
 preload  := $(wildcard shim/preload*.c)
 programs := workloads/labserver.c
 sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))

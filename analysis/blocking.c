@@ -45,17 +45,18 @@ static void give(struct decomposer *decomposer, const struct lifetime *life, uin
 {
     if (end_ns <= begin_ns)
         return;
-    double ns = (double)(end_ns - begin_ns), share = 1;
+    double share = 1;
     switch (owner) {
     case OWNER_CONNECTION:
-        decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A, ns);
+        decomposer_add_piece(decomposer, COMPONENT_BLOCKING_CONNECTION_A, begin_ns, end_ns, 1);
         return;
     case OWNER_OTHER:
-        decomposer_add(decomposer, COMPONENT_BLOCKING_A, ns);
+        decomposer_add_piece(decomposer, COMPONENT_BLOCKING_A, begin_ns, end_ns, 1);
         return;
     case OWNER_SHARED: // nobody knows when its turn was: each of them is charged the same
         share = 1.0 / life->sharing;
-        decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A, ns * (1 - share));
+        decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A,
+                       (double)(end_ns - begin_ns) * (1 - share));
         break;
     case OWNER_SELF:
     case OWNER_NOBODY:

@@ -11,7 +11,7 @@
 void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,
                      struct component_table *table)
 {
-    *decomposer = (struct decomposer){.in = input, .table = table};
+    *decomposer = (struct decomposer){.in = input, .table = table, .core = NO_CORE};
 }
 
 void decomposer_fini(struct decomposer *decomposer)
@@ -47,6 +47,9 @@ void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int6
 {
     const struct decomposer_stack *stack = &decomposer->stack;
     decomposer_add(decomposer, component, (double)(end_ns - begin_ns) * share);
+    if (decomposer->piece && component >= 0)
+        decomposer->piece((uint32_t)component, decomposer->core, begin_ns, end_ns,
+                          decomposer->piece_context);
     if (stack->count == 0 || component < 0 ||
         !decomposer->table->components.items[component].functions)
         return;
@@ -118,6 +121,7 @@ static void walk_receive_core(struct decomposer *decomposer, const struct lifeti
         return;
     }
     decomposer->traced &= core_timeline_traced(core, begin_ns, end_ns);
+    decomposer->core = core->core;
     size_t before = core_timeline_handoffs_before(core, life->stamp_ns[STAMP_HANDOFF]);
     struct walk walk = {.decomposer = decomposer,
                         .life = life,
@@ -210,6 +214,7 @@ static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int6
 {
     const struct core_timeline *core = host_timeline_core(walk->decomposer->in->server, number);
     walk->decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
+    walk->decomposer->core = core ? core->core : NO_CORE;
     walk->core = core;
     walk->begin_ns = begin_ns;
     if (core && (core->scheduled || !walk->moved))
@@ -227,6 +232,7 @@ static int64_t walk_pause(struct walk *walk, const struct thread_run *before, in
     int64_t woken = walk->runnable_since_ns < resumed_ns ? walk->runnable_since_ns : resumed_ns;
     if (woken <= begin_ns || !pause_after(walk->decomposer->in->server, before, &pause))
         return begin_ns;
+    walk->decomposer->core = NO_CORE;
     walk_add(walk, component_of_pause(walk->decomposer->table, pause), begin_ns, woken);
     return woken;
 }

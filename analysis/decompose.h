@@ -36,6 +36,11 @@ struct decomposer_calls {
     bool valid;
 };
 
+// Is told of each piece of a core's time that a component gets. core: NO_CORE for time that the
+// message spent on none.
+typedef void component_piece(uint32_t component, uint16_t core, int64_t begin_ns, int64_t end_ns,
+                             void *context);
+
 struct decomposer {
     const struct diagnosis_input *in;
     struct component_table *table;
@@ -46,6 +51,9 @@ struct decomposer {
     struct call_paths paths;
     struct decomposer_stack stack;      // of the piece at hand
     struct decomposer_calls last_calls; // where the piece before was found
+    uint16_t core;                      // of the piece at hand
+    component_piece *piece;             // NULL: nobody asks
+    void *piece_context;
 };
 
 void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,

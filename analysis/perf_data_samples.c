@@ -77,16 +77,25 @@ static bool read_fields(const struct perf_attr *attr, struct cursor *cursor,
     return !cursor->short_of;
 }
 
+// Which event took the sample: its id stands at the same place in all of them.
 static const struct perf_attr *attr_of_sample(struct perf_reader *reader, const uint8_t *record,
                                               size_t size)
 {
+    enum {
+        BEFORE_ID =
+            PERF_SAMPLE_HAS_IP | PERF_SAMPLE_HAS_TID | PERF_SAMPLE_HAS_TIME | PERF_SAMPLE_HAS_ADDR
+    };
     const struct perf_attr_array *attrs = &reader->data->attrs;
-    perf_index_attrs(reader);
-    if (attrs->count == 0)
-        return NULL;
-    if (attrs->items[0].sample_type & PERF_SAMPLE_HAS_IDENTIFIER && size >= 16)
-        return perf_attr_of_id(reader, perf_u64(record + 8));
-    return attrs->count == 1 || !reader->id_from_end ? &attrs->items[0] : NULL;
+    if (attrs->count <= 1)
+        return attrs->count ? &attrs->items[0] : NULL;
+    uint64_t type = attrs->items[0].sample_type;
+    size_t at = sizeof(struct perf_record_header);
+    if (!(type & PERF_SAMPLE_HAS_IDENTIFIER)) {
+        if (!(type & PERF_SAMPLE_HAS_ID))
+            return NULL;
+        at += 8 * (size_t)__builtin_popcountll(type & BEFORE_ID);
+    }
+    return size >= at + 8 ? perf_attr_of_id(reader, perf_u64(record + at)) : NULL;
 }
 
 static void keep_sample(struct perf_reader *reader, const struct perf_attr *attr,

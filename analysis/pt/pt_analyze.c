@@ -9,6 +9,7 @@
 #include "analysis/pt/pt_export.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
+#include "analysis/samples/samples_analyze.h"
 #include "base/options.h"
 #include "base/progress.h"
 
@@ -55,6 +56,8 @@ static const struct command_usage usage = {
     .arguments = "perf.data | trace.json | --pt FILE [--page 0xADDRESS=FILE]... "
                  "[--elf FILE[@0xBASE]]... [options]",
     .summary = "Decodes Intel PT: what ran, for how long, in which function.",
+    .details = "Of a perf.data with samples and no trace: in which functions and threads they "
+               "were.",
     .options = options,
 };
 
@@ -234,6 +237,28 @@ static int decode(struct pt_trace *trace, const struct analyze_options *given,
     return decoded;
 }
 
+// A recording without any trace, of samples.
+static bool is_of_samples(const struct pt_trace *trace)
+{
+    const struct perf_data *data = trace->recording;
+    return data && data->streams.count == 0 && data->counts[PERF_SAMPLE] > 0;
+}
+
+static int analyze_samples(const struct analyze_options *given, const char *path, struct error *err)
+{
+    const struct samples_analyze_options chosen = {.symfs = given->symfs,
+                                                   .folded = given->files.folded,
+                                                   .top = given->top,
+                                                   .json = given->json};
+    if (given->files.perfetto || given->files.csv || given->files.page || given->from_ns ||
+        given->to_ns || given->careful || given->threads)
+        return error_set(err, ERROR_INPUT,
+                         "%s: holds samples and no processor trace; only --top, --folded, --symfs "
+                         "and --json are for those",
+                         path);
+    return samples_analyze(path, &chosen, err);
+}
+
 static int analyze(const struct analyze_options *given, int positional, char **argv,
                    struct error *err)
 {
@@ -256,8 +281,9 @@ static int analyze(const struct analyze_options *given, int positional, char **a
         result = decode(&trace, given, &progress, err);
     else
         progress_end(&progress);
+    bool samples = result < 0 && positional && strcmp(argv[1], "-") != 0 && is_of_samples(&trace);
     pt_trace_free(&trace);
-    return result;
+    return samples ? analyze_samples(given, argv[1], err) : result;
 }
 
 int pt_analyze_command(int argc, char **argv)

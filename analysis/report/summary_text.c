@@ -355,6 +355,23 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
         fprintf(s->out, "  * where the time was lost, but not why: not counted as explained\n");
 }
 
+// In which functions the samples were that fell into what the causes are made of.
+static void write_samples(const struct summary *s)
+{
+    const struct run_samples *samples = &s->run->samples;
+    char line[900], clean[900];
+    if (samples->hints.count || samples->problem[0])
+        heading(s, "Hints: where samples were in the slow requests (in ordinary ones)");
+    for (size_t i = 0; i < samples->hints.count + 1; i++) {
+        run_samples_line(samples, i, line, sizeof line);
+        report_clean_text(line, !s->style->unicode, clean, sizeof clean);
+        if (clean[0]) {
+            fprintf(s->out, "  ");
+            wrapped(s, clean, 4);
+        }
+    }
+}
+
 // The causes that weighed most, in one line: "yes (A) 3.1 ms on 12; ...". Returns what it used.
 static int top_causes(const struct summary *s, const struct diagnosis *diagnosis, char *line,
                       size_t bytes)
@@ -446,6 +463,7 @@ static void write_losses(const struct summary *s)
         {"samples dropped", run->dropped_samples},
         {"spans without begin or end", run->server.unpaired},
         {"gaps in the capture", run->server.lost_intervals},
+        {"samples of the cores lost", run->samples.profile.lost},
     };
     char line[1600] = "", count[32];
     size_t used = 0;
@@ -476,6 +494,7 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
         write_diagnosis(&s, &run->diagnoses.items[0]);
     if (run->diagnoses.count)
         summary_views_write(run, &run->diagnoses.items[0], out);
+    write_samples(&s);
     write_parts(&s);
     write_windows(&s);
     write_losses(&s);

@@ -13,6 +13,7 @@
 #include "analysis/lifetime.h"
 #include "analysis/run/run_categories.h"
 #include "analysis/run/run_functions.h"
+#include "analysis/run/run_samples.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/span.h"
 #include "base/error.h"
@@ -42,6 +43,7 @@ struct run_analysis {
     struct host_timeline server;
     struct run_trace trace;
     struct run_functions functions;
+    struct run_samples samples;
     struct application_calls calls; // the server's socket calls, empty without a shim log
     struct service_order order;     // who was ahead of whom
     bool has_events, has_calls;     // which of the server's logs there were

@@ -296,6 +296,10 @@ static int explain(struct run_analysis *run, const struct run_input *input,
     progress_phase(progress, "diagnosing");
     if (result == 0)
         result = diagnose_all(run, input, &slices, err);
+    if (result == 0)
+        result =
+            run_samples_add(run->run_dir, run->capture, &in,
+                            run->diagnoses.count ? run->diagnoses.items : NULL, &run->samples, err);
     array_free(&slices);
     return result;
 }
@@ -356,6 +360,7 @@ void run_analysis_free(struct run_analysis *analysis)
     json_decref(analysis->facts);
     array_free(&analysis->lifetimes);
     host_timeline_free(&analysis->server);
+    run_samples_free(&analysis->samples);
     array_free(&analysis->calls);
     service_order_free(&analysis->order);
     applications_free(&analysis->applications);

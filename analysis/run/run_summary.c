@@ -269,6 +269,7 @@ json_t *run_summary_json(const struct run_analysis *run)
                                       "packet_ns", overhead.packet_ns, "call_ns",
                                       overhead.call_ns));
         json_object_set_new(summary, "functions", run_functions_json(&run->functions));
+        json_object_set_new(summary, "samples", run_samples_json(&run->samples));
     }
     json_decref(more);
     return summary;

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "analysis/function_spans.h"
 #include "analysis/names.h"
@@ -12,6 +11,7 @@
 #include "analysis/pt/pt_order.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
+#include "analysis/run/run_recording.h"
 #include "analysis/trace_windows.h"
 
 // One core's functions on their way from the trace into the timeline.
@@ -271,41 +271,19 @@ static int decode(struct pt_trace *trace, const struct trace_windows *windows,
     return failed;
 }
 
-static bool find_recording(const char *run_dir, const json_t *capture, struct run_trace *out,
-                           char path[4300])
-{
-    const char *name =
-        json_string_value(json_object_get(json_object_get(capture, "intel_pt"), "perf_data"));
-    if (!name)
-        return false;
-    if (strchr(name, '/') || name[0] == '.' || strlen(name) > 100) {
-        snprintf(out->problem, sizeof out->problem,
-                 "server/capture.json: intel_pt.perf_data is not a file's name");
-        return false;
-    }
-    snprintf(path, 4300, "%s/server/%s", run_dir, name);
-    if (access(path, R_OK) == 0)
-        return true;
-    snprintf(out->problem, sizeof out->problem,
-             "server/%s is not there or cannot be read, so functions are unknown", name);
-    return false;
-}
-
 int run_trace_open(const char *run_dir, const json_t *capture, struct pt_trace *trace,
                    struct run_trace *out, struct error *err)
 {
-    char path[4300];
-    if (!find_recording(run_dir, capture, out, path))
+    struct run_recording recording;
+    if (!run_recording_find(&recording, run_dir, capture, "intel_pt", out->problem))
         return 0;
-    char symfs[4300]; // the recorded machine's files, where another one analyses
-    snprintf(symfs, sizeof symfs, "%s/server/symfs", run_dir);
-    struct code_image_options options = {.recording = path,
-                                         .symfs = access(symfs, F_OK) == 0 ? symfs : NULL};
+    struct code_image_options options = {.recording = recording.path,
+                                         .symfs = recording.symfs[0] ? recording.symfs : NULL};
     int result = pt_trace_init(trace, err);
     if (result < 0)
         return result;
     struct error unusable = {0};
-    if (pt_trace_load_perf(trace, path, &options, &unusable) == 0)
+    if (pt_trace_load_perf(trace, recording.path, &options, &unusable) == 0)
         return 1;
     snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
     pt_trace_free(trace);

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/samples/sample_profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/names.h"
+#include "analysis/perf_data.h"
+#include "analysis/samples/sample_names.h"
+
+// A recording of an hour on eight cores has 115 million; they cost 16 bytes here, 48 while read.
+static const uint64_t most_samples = 200 * 1000 * 1000;
+
+// --- the tree of stacks --------------------------------------------------------------------------
+
+// Finds (parent, name) again: open addressing, a power of two long.
+struct tree {
+    struct sample_profile *profile;
+    uint32_t *slots; // node's number, 0: free (the root is never looked for)
+    size_t capacity;
+};
+
+static size_t slot_of(const struct tree *tree, uint32_t parent, uint32_t name)
+{
+    uint64_t hash = ((uint64_t)parent << 32 | name) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t at = (size_t)(hash >> 32) & (tree->capacity - 1);
+    for (;; at = (at + 1) & (tree->capacity - 1)) {
+        const struct sample_node *node = &tree->profile->nodes.items[tree->slots[at]];
+        if (tree->slots[at] == 0 || (node->parent == parent && node->name == name))
+            return at;
+    }
+}
+
+static int grow(struct tree *tree)
+{
+    struct tree larger = {tree->profile, NULL, tree->capacity ? 2 * tree->capacity : 1024};
+    larger.slots = calloc(larger.capacity, sizeof *larger.slots);
+    if (!larger.slots)
+        return -1;
+    for (uint32_t node = 1; node < tree->profile->nodes.count; node++) {
+        const struct sample_node *of = &tree->profile->nodes.items[node];
+        larger.slots[slot_of(&larger, of->parent, of->name)] = node;
+    }
+    free(tree->slots);
+    *tree = larger;
+    return 0;
+}
+
+// The node of a function below another; 0: no memory.
+static uint32_t node_below(struct tree *tree, uint32_t parent, uint32_t name)
+{
+    struct sample_nodes *nodes = &tree->profile->nodes;
+    if (2 * (nodes->count + 1) > tree->capacity && grow(tree) < 0)
+        return 0;
+    size_t at = slot_of(tree, parent, name);
+    if (tree->slots[at] == 0) {
+        if (nodes->count >= UINT32_MAX ||
+            array_push(nodes, (struct sample_node){.parent = parent, .name = name}) < 0)
+            return 0;
+        tree->slots[at] = (uint32_t)nodes->count - 1;
+    }
+    return tree->slots[at];
+}
+
+// --- one sample ----------------------------------------------------------------------------------
+
+static uint64_t frame_at(const struct perf_sample *sample, uint32_t at)
+{
+    uint64_t frame;
+    memcpy(&frame, sample->chain + (size_t)at * sizeof frame, sizeof frame);
+    return frame;
+}
+
+static int add_sample(struct tree *tree, struct sample_names *names,
+                      const struct perf_sample *sample)
+{
+    struct sample_profile *profile = tree->profile;
+    uint32_t name, node;
+    bool known = true, caller = false;
+    if (sample_names_thread(names, sample, &name) < 0 || !(node = node_below(tree, 0, name)))
+        return -1;
+    for (uint32_t at = sample->frames; at-- > 0;) {
+        uint64_t frame = frame_at(sample, at);
+        if (frame >= PERF_CONTEXT_FIRST)
+            continue;
+        // A caller's frame is where its call returns to: the instruction behind the call.
+        bool innermost = at == 0 || (at == 1 && frame_at(sample, 0) >= PERF_CONTEXT_FIRST);
+        if (sample_names_function(names, sample, innermost ? frame : frame - 1, &name, &known) <
+                0 ||
+            !(node = node_below(tree, node, name)))
+            return -1;
+        caller = true;
+    }
+    if (!caller) {
+        profile->without_chain++;
+        if (sample_names_function(names, sample, sample->address, &name, &known) < 0 ||
+            !(node = node_below(tree, node, name)))
+            return -1;
+    }
+    profile->unnamed += !known;
+    profile->nodes.items[node].self++;
+    return array_push(
+        &profile->samples,
+        (struct named_sample){.time_ns = (int64_t)sample->time, .core = sample->cpu, .node = node});
+}
+
+static int by_core_and_time(const void *left, const void *right)
+{
+    const struct named_sample *a = left, *b = right;
+    if (a->core != b->core)
+        return a->core < b->core ? -1 : 1;
+    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+static int add_samples(struct sample_profile *profile, const struct perf_data *data,
+                       struct sample_names *names)
+{
+    struct tree tree = {.profile = profile};
+    int result = array_push(&profile->nodes, (struct sample_node){0});
+    for (size_t i = 0; result == 0 && i < data->samples.count; i++)
+        result = add_sample(&tree, names, &data->samples.items[i]);
+    free(tree.slots);
+    struct sample_nodes *nodes = &profile->nodes;
+    for (size_t i = nodes->count; i-- > 1;) {
+        nodes->items[i].total += nodes->items[i].self;
+        nodes->items[nodes->items[i].parent].total += nodes->items[i].total;
+    }
+    if (profile->samples.count)
+        qsort(profile->samples.items, profile->samples.count, sizeof *profile->samples.items,
+              by_core_and_time);
+    return result;
+}
+
+// --- the whole -----------------------------------------------------------------------------------
+
+static int note(struct sample_profile *profile, const char *text)
+{
+    char *copy = strdup(text);
+    if (copy && array_push(&profile->notes, copy) == 0)
+        return 0;
+    free(copy);
+    return -1;
+}
+
+static int take_counts(struct sample_profile *profile, const struct perf_data *data)
+{
+    int result = 0;
+    const struct perf_sample *first = &data->samples.items[0];
+    snprintf(profile->event, sizeof profile->event, "%s", data->attrs.items[first->attr].name);
+    profile->lost = data->lost_records + data->lost_samples;
+    profile->throttled = data->counts[PERF_THROTTLE];
+    profile->left_out = data->guest_records + data->samples_over_limit;
+    for (size_t i = 0; result == 0 && i < data->complaints.count; i++)
+        result = note(profile, data->complaints.items[i].text);
+    return result;
+}
+
+static int name_samples(struct sample_profile *profile, const struct perf_data *data,
+                        const char *path, const char *symfs, struct error *err)
+{
+    struct sample_names names;
+    int result = sample_names_init(&names, data, path, symfs, &profile->names, err);
+    if (result == 0 && (take_counts(profile, data) < 0 || add_samples(profile, data, &names) < 0))
+        result = error_set(err, ERROR_FAILED, "no memory for %zu samples", data->samples.count);
+    const struct code_complaint_array *missing = &names.images.complaints;
+    for (size_t i = 0; result == 0 && i < missing->count; i++)
+        if (note(profile, missing->items[i].text) < 0)
+            result = error_set(err, ERROR_FAILED, "no memory for what code is missing");
+    sample_names_fini(&names);
+    return result;
+}
+
+int sample_profile_load(struct sample_profile *profile, const char *path, const char *symfs,
+                        struct error *err)
+{
+    struct perf_data data;
+    struct perf_limits limits = perf_default_limits;
+    limits.samples = most_samples;
+    *profile = (struct sample_profile){0};
+    int result = perf_data_open(path, &limits, &data, err);
+    if (result < 0)
+        return result;
+    result = data.samples.count
+                 ? name_samples(profile, &data, path, symfs, err)
+                 : error_set(err, ERROR_INPUT,
+                             "%s: holds no samples; record some with perf record -a -g", path);
+    perf_data_free(&data);
+    return result;
+}
+
+void sample_profile_free(struct sample_profile *profile)
+{
+    for (size_t i = 0; i < profile->names.count; i++)
+        free(profile->names.items[i]);
+    for (size_t i = 0; i < profile->notes.count; i++)
+        free(profile->notes.items[i]);
+    array_free(&profile->names);
+    array_free(&profile->notes);
+    array_free(&profile->nodes);
+    array_free(&profile->samples);
+}
+
+static size_t first_not_before(const struct sample_profile *profile, uint32_t core, int64_t time_ns)
+{
+    const struct named_sample wanted = {.time_ns = time_ns, .core = core};
+    size_t low = 0, high = profile->samples.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (by_core_and_time(&profile->samples.items[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct named_sample *sample_profile_between(const struct sample_profile *profile,
+                                                  uint32_t core, int64_t from_ns, int64_t to_ns,
+                                                  size_t *count)
+{
+    size_t first = first_not_before(profile, core, from_ns), after = first;
+    while (after < profile->samples.count && profile->samples.items[after].core == core &&
+           profile->samples.items[after].time_ns < to_ns)
+        after++;
+    *count = after - first;
+    return profile->samples.items + first;
+}
+
+// --- by function ---------------------------------------------------------------------------------
+
+static int most_first(const void *left, const void *right)
+{
+    const struct sample_function *a = left, *b = right;
+    if (a->self != b->self)
+        return a->self > b->self ? -1 : 1;
+    if (a->total != b->total)
+        return a->total > b->total ? -1 : 1;
+    return (a->name > b->name) - (a->name < b->name);
+}
+
+static bool called_by_itself(const struct sample_nodes *nodes, uint32_t node)
+{
+    uint32_t name = nodes->items[node].name;
+    for (uint32_t at = nodes->items[node].parent; at != 0; at = nodes->items[at].parent)
+        if (nodes->items[at].name == name)
+            return true;
+    return false;
+}
+
+int sample_profile_functions(const struct sample_profile *profile, struct sample_functions *out)
+{
+    const struct sample_nodes *nodes = &profile->nodes;
+    for (size_t i = 0; i < profile->names.count; i++)
+        if (array_push(out, (struct sample_function){.name = (uint32_t)i}) < 0)
+            return -1;
+    for (uint32_t i = 1; i < nodes->count; i++) {
+        const struct sample_node *node = &nodes->items[i];
+        if (node->parent == 0) // a thread's name
+            continue;
+        out->items[node->name].self += node->self;
+        if (!called_by_itself(nodes, i))
+            out->items[node->name].total += node->total;
+    }
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, most_first);
+    while (out->count && out->items[out->count - 1].total == 0)
+        out->count--;
+    return 0;
+}
+
+// --- folded --------------------------------------------------------------------------------------
+
+static void write_stack(const struct sample_profile *profile, uint32_t node, FILE *out)
+{
+    const struct sample_node *of = &profile->nodes.items[node];
+    if (of->parent != 0) {
+        write_stack(profile, of->parent, out);
+        fputc(';', out);
+    }
+    for (const char *name = profile->names.items[of->name]; *name; name++)
+        fputc(*name == ';' ? ',' : *name, out);
+}
+
+int sample_profile_write_folded(const struct sample_profile *profile, const char *path,
+                                struct error *err)
+{
+    FILE *out = fopen(path, "we");
+    if (!out)
+        return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    for (uint32_t i = 1; i < profile->nodes.count; i++) {
+        if (profile->nodes.items[i].self == 0)
+            continue;
+        write_stack(profile, i, out);
+        fprintf(out, " %llu\n", (unsigned long long)profile->nodes.items[i].self);
+    }
+    bool bad = ferror(out) != 0;
+    if (fclose(out) == 0 && !bad)
+        return 0;
+    return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+}
