@@ -51,12 +51,10 @@ static const cyaml_strval_t agent_kinds[] = {
     {"throughput", AGENT_THROUGHPUT}, {"latency", AGENT_LATENCY}, {"symmetric", AGENT_SYMMETRIC}};
 static const cyaml_strval_t neighbour_kinds[] = {{"command", NEIGHBOUR_KIND_COMMAND},
                                                  {"nginx", NEIGHBOUR_KIND_NGINX}};
-static const cyaml_strval_t capture_backends[] = {{"auto", CAPTURE_BACKEND_AUTO},
-                                                  {"intel_pt", CAPTURE_BACKEND_INTEL_PT},
-                                                  {"functions", CAPTURE_BACKEND_FUNCTIONS},
-                                                  {"samples", CAPTURE_BACKEND_SAMPLES},
-                                                  {"events", CAPTURE_BACKEND_EVENTS},
-                                                  {"none", CAPTURE_BACKEND_NONE}};
+static const cyaml_strval_t capture_backends[] = {
+    {"auto", CAPTURE_BACKEND_AUTO},           {"intel_pt", CAPTURE_BACKEND_INTEL_PT},
+    {"functions", CAPTURE_BACKEND_FUNCTIONS}, {"samples", CAPTURE_BACKEND_SAMPLES},
+    {"events", CAPTURE_BACKEND_EVENTS},       {"none", CAPTURE_BACKEND_NONE}};
 
 static const cyaml_schema_field_t host_fields[] = {
     // local: here, on 127.0.0.1. netns: here, in a network namespace made for the run. [local]
@@ -213,7 +211,9 @@ static const cyaml_schema_field_t load_fields[] = {
     ENTRIES("agents", struct load_spec, agents, agent_value), CYAML_FIELD_END};
 
 static const cyaml_schema_field_t capture_fields[] = {
-    // auto: kernel events where this machine can, else what is left, said. none: nothing. [auto]
+    // auto: kernel events where this machine can, else what is left, said. samples: kernel events,
+    // and
+    // where the cores were, some thousand times a second. none: nothing. [auto]
     WORD("backend", struct capture_spec, backend, capture_backends),
     // Of a matrix: where this machine cannot, leave the configuration out, with the reason. [false]
     SWITCH("optional", struct capture_spec, optional),

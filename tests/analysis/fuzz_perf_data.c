@@ -164,6 +164,7 @@ static void parse_and_use(const struct perf_input *inputs, size_t count)
     struct error err;
     for (int lean = 0; lean < 2; lean++) {
         limits.lean = lean;
+        limits.samples = lean ? 0 : 1000;
         if (perf_data_parse(inputs, count, &limits, &data, &err) < 0)
             return;
         use(&data);

@@ -236,7 +236,7 @@ static void the_real_one(void **state)
     struct perf_recorder recorder;
     struct error err = {0};
     struct perf_recorder_settings settings = {
-        .event = "cpu-clock", .output = output_path, .log = log_path};
+        .event = "cpu-clock", .output = output_path, .log = log_path, .switches = true};
     if (system("perf record -e cpu-clock -a -o /dev/null -- true >/dev/null 2>&1") != 0) {
         print_message("perf record does not work here\n");
         skip();
