@@ -8,13 +8,16 @@
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort_double.h>
 
-double quantile_sorted(const double *sorted, size_t count, double q)
+size_t quantile_rank(size_t count, double q)
 {
-    if (count == 0)
-        return NAN;
     double rank = ceil(q * (double)count);
     size_t index = rank < 1 ? 0 : (size_t)rank - 1;
-    return sorted[index < count ? index : count - 1];
+    return index < count ? index : count - 1;
+}
+
+double quantile_sorted(const double *sorted, size_t count, double q)
+{
+    return count ? sorted[quantile_rank(count, q)] : NAN;
 }
 
 // The largest k with P(Binomial(n, q) <= k) <= probability, or -1 when there is none. The search
@@ -32,23 +35,29 @@ static long binomial_floor(double probability, double q, size_t n)
     return low;
 }
 
-struct quantile_interval quantile_interval_sorted(const double *sorted, size_t count, double q,
-                                                  double confidence)
+bool quantile_interval_ranks(size_t count, double q, double confidence, size_t ranks[2])
 {
-    struct quantile_interval interval = {.known = false, .low = NAN, .high = NAN};
     if (count < 2 || count > 0x7fffffff || q <= 0 || q >= 1)
-        return interval;
+        return false;
     double tail = (1 - confidence) / 2;
     // The number of samples at or below the true quantile is Binomial(n, q). With 1-based order
     // statistics, P(X(low) <= quantile) = P(B >= low) and P(quantile < X(high)) = P(B < high).
     long below = binomial_floor(tail, q, count);         // P(B <= below) <= tail
     long above = binomial_floor(1 - tail, q, count) + 1; // P(B > above) <= tail
     if (below < 0 || above + 1 > (long)count)
-        return interval;
-    interval.known = true;
-    interval.low = sorted[below];
-    interval.high = sorted[above];
-    return interval;
+        return false;
+    ranks[0] = (size_t)below;
+    ranks[1] = (size_t)above;
+    return true;
+}
+
+struct quantile_interval quantile_interval_sorted(const double *sorted, size_t count, double q,
+                                                  double confidence)
+{
+    size_t ranks[2];
+    if (!quantile_interval_ranks(count, q, confidence, ranks))
+        return (struct quantile_interval){false, NAN, NAN};
+    return (struct quantile_interval){true, sorted[ranks[0]], sorted[ranks[1]]};
 }
 
 // --- sorting -------------------------------------------------------------------------------------
@@ -62,66 +71,218 @@ enum {
 
 // Unsigned numbers in the order of the doubles they stand for: a set sign bit turns the order of
 // the others round (IEEE 754-2008, 5.10).
-static uint64_t key_of(uint64_t bits)
+static uint64_t key_of(double value)
 {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
     return bits >> 63 ? ~bits : bits | 1ull << 63;
 }
 
-static uint64_t bits_of(uint64_t key)
+static double value_of(uint64_t key)
 {
-    return key >> 63 ? key & ~(1ull << 63) : ~key;
+    const uint64_t bits = key >> 63 ? key & ~(1ull << 63) : ~key;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// Keys to be sorted, and what goes with them: where each came from, unless places is NULL.
+struct column {
+    uint64_t *keys;
+    uint32_t *places;
+};
+
+static void deal_out(const struct column *from, const struct column *to, size_t count,
+                     unsigned shift, size_t next[DIGIT_VALUES])
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t place = next[from->keys[i] >> shift & (DIGIT_VALUES - 1)]++;
+        to->keys[place] = from->keys[i];
+        if (from->places)
+            to->places[place] = from->places[i];
+    }
 }
 
 // Least significant digit first (Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R); a
-// digit that all keys have in common is passed over. Returns where the sorted keys are: in `keys`
-// or in `other`.
-static uint64_t *radix_sort(uint64_t *keys, uint64_t *other, size_t count,
-                            size_t counts[DIGITS][DIGIT_VALUES])
+// digit that all keys have in common is passed over. Returns which of the two columns holds the
+// sorted keys: the one that held them, or `other`.
+static const struct column *radix_sort(const struct column *column, const struct column *other,
+                                       size_t count, size_t counts[DIGITS][DIGIT_VALUES])
 {
     memset(counts, 0, DIGITS * sizeof *counts);
     for (size_t i = 0; i < count; i++)
         for (unsigned digit = 0; digit < DIGITS; digit++)
-            counts[digit][keys[i] >> (digit * DIGIT_BITS) & (DIGIT_VALUES - 1)]++;
+            counts[digit][column->keys[i] >> (digit * DIGIT_BITS) & (DIGIT_VALUES - 1)]++;
     for (unsigned digit = 0; digit < DIGITS; digit++) {
         const unsigned shift = digit * DIGIT_BITS;
         size_t *places = counts[digit], place = 0;
-        if (places[keys[0] >> shift & (DIGIT_VALUES - 1)] == count)
+        if (count == 0 || places[column->keys[0] >> shift & (DIGIT_VALUES - 1)] == count)
             continue;
         for (unsigned value = 0; value < DIGIT_VALUES; value++) {
             size_t here = places[value];
             places[value] = place;
             place += here;
         }
-        for (size_t i = 0; i < count; i++)
-            other[places[keys[i] >> shift & (DIGIT_VALUES - 1)]++] = keys[i];
-        uint64_t *sorted = other;
-        other = keys;
-        keys = sorted;
+        deal_out(column, other, count, shift, places);
+        const struct column *sorted = other;
+        other = column;
+        column = sorted;
     }
-    return keys;
+    return column;
+}
+
+static bool is_ascending(const double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (values[i - 1] > values[i])
+            return false;
+    return true;
 }
 
 void quantile_sort(double *values, size_t count)
 {
-    uint64_t *keys = NULL;
+    struct column column = {0};
     size_t(*counts)[DIGIT_VALUES] = NULL;
+    if (is_ascending(values, count))
+        return;
     if (count >= RADIX_WORTHWHILE) {
-        keys = malloc(2 * count * sizeof *keys);
+        column.keys = malloc(2 * count * sizeof *column.keys);
         counts = malloc(DIGITS * sizeof *counts);
     }
-    if (keys && counts) {
-        for (size_t i = 0; i < count; i++) {
-            memcpy(&keys[i], &values[i], sizeof *keys);
-            keys[i] = key_of(keys[i]);
-        }
-        const uint64_t *sorted = radix_sort(keys, keys + count, count, counts);
-        for (size_t i = 0; i < count; i++) {
-            const uint64_t bits = bits_of(sorted[i]);
-            memcpy(&values[i], &bits, sizeof bits);
-        }
+    if (column.keys && counts) {
+        const struct column other = {column.keys + count, NULL};
+        for (size_t i = 0; i < count; i++)
+            column.keys[i] = key_of(values[i]);
+        const uint64_t *sorted = radix_sort(&column, &other, count, counts)->keys;
+        for (size_t i = 0; i < count; i++)
+            values[i] = value_of(sorted[i]);
     } else {
         gsl_sort(values, 1, count); // in place
     }
-    free(keys);
+    free(column.keys);
     free(counts);
+}
+
+bool quantile_order(const double *values, size_t count, uint32_t *order)
+{
+    struct column column = {malloc((2 * count + 1) * sizeof *column.keys),
+                            malloc((2 * count + 1) * sizeof *column.places)};
+    size_t(*counts)[DIGIT_VALUES] = malloc(DIGITS * sizeof *counts);
+    bool done = column.keys && column.places && counts;
+    if (done) {
+        const struct column other = {column.keys + count, column.places + count};
+        for (size_t i = 0; i < count; i++) {
+            column.keys[i] = key_of(values[i]);
+            column.places[i] = (uint32_t)i;
+        }
+        const uint32_t *sorted = radix_sort(&column, &other, count, counts)->places;
+        memcpy(order, sorted, count * sizeof *order);
+    }
+    free(column.keys);
+    free(column.places);
+    free(counts);
+    return done;
+}
+
+// --- selecting -----------------------------------------------------------------------------------
+
+enum {
+    BUCKETS = 2048,
+    PROBES = 256,            // values that say how the buckets are to be laid
+    SELECT_WORTHWHILE = 512, // values; fewer are sorted
+};
+
+// Buckets of equal width in the keys, thus of nearly equal ratio in the values, between the least
+// and the greatest probe; the first and the last take what lies beyond.
+struct buckets {
+    uint64_t low;
+    unsigned shift;
+};
+
+static struct buckets lay_buckets(const double *values, size_t count)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < PROBES; i++) {
+        const uint64_t key = key_of(values[i * (count / PROBES)]);
+        low = key < low ? key : low;
+        high = key > high ? key : high;
+    }
+    unsigned shift = 0;
+    while ((high - low) >> shift >= BUCKETS - 2)
+        shift++;
+    return (struct buckets){low, shift};
+}
+
+static size_t bucket_of(const struct buckets *buckets, double value)
+{
+    const uint64_t key = key_of(value), above = (key - buckets->low) >> buckets->shift;
+    return key < buckets->low ? 0 : above < BUCKETS - 2 ? above + 1 : BUCKETS - 1;
+}
+
+// Into which bucket a rank falls, of which ends[i] values lie in the first i + 1.
+static size_t bucket_at(const size_t ends[BUCKETS], size_t rank)
+{
+    size_t bucket = 0;
+    while (ends[bucket] <= rank)
+        bucket++;
+    return bucket;
+}
+
+static void select_sorted(const double *values, size_t count, const size_t *ranks,
+                          size_t rank_count, double *work, double *found)
+{
+    memmove(work, values, count * sizeof *work);
+    quantile_sort(work, count);
+    for (size_t i = 0; i < rank_count; i++)
+        found[i] = work[ranks[i]];
+}
+
+void quantile_select(const double *values, size_t count, const size_t *ranks, size_t rank_count,
+                     double *work, double *found)
+{
+    size_t ends[BUCKETS] = {0}, left_out[BUCKETS], gathered = 0;
+    bool wanted[BUCKETS] = {false};
+    if (count < SELECT_WORTHWHILE) {
+        select_sorted(values, count, ranks, rank_count, work, found);
+        return;
+    }
+    const struct buckets buckets = lay_buckets(values, count);
+    for (size_t i = 0; i < count; i++)
+        ends[bucket_of(&buckets, values[i])]++;
+    for (size_t bucket = 1; bucket < BUCKETS; bucket++)
+        ends[bucket] += ends[bucket - 1];
+    for (size_t i = 0; i < rank_count; i++)
+        wanted[bucket_at(ends, ranks[i])] = true;
+    for (size_t bucket = 0, before = 0; bucket < BUCKETS; bucket++) {
+        left_out[bucket] = before;
+        if (!wanted[bucket])
+            before += ends[bucket] - (bucket ? ends[bucket - 1] : 0);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (wanted[bucket_of(&buckets, values[i])])
+            work[gathered++] = values[i];
+    quantile_sort(work, gathered);
+    for (size_t i = 0; i < rank_count; i++)
+        found[i] = work[ranks[i] - left_out[bucket_at(ends, ranks[i])]];
+}
+
+double quantile_of(const double *values, size_t count, double q, double *work)
+{
+    double found;
+    if (count == 0)
+        return NAN;
+    const size_t rank = quantile_rank(count, q);
+    quantile_select(values, count, &rank, 1, work, &found);
+    return found;
+}
+
+struct quantile_interval quantile_interval_of(const double *values, size_t count, double q,
+                                              double confidence, double *work)
+{
+    size_t ranks[2];
+    double found[2];
+    if (!quantile_interval_ranks(count, q, confidence, ranks))
+        return (struct quantile_interval){false, NAN, NAN};
+    quantile_select(values, count, ranks, 2, work, found);
+    return (struct quantile_interval){true, found[0], found[1]};
 }

@@ -171,11 +171,11 @@ static double available_bytes(void)
 }
 
 // What one request takes: a sample, once more while several threads' are put together, its place in
-// the schedule, and a value to sort for the percentiles, for the method and for its gaps.
+// the schedule, and five values: of its latencies and lateness, and to find percentiles in.
 static double request_bytes(const struct load_plan *plan)
 {
     return (double)(sizeof(struct sample) * (plan->options.threads > 1 ? 2 : 1) +
-                    sizeof(struct scheduled_request) + 3 * sizeof(double));
+                    sizeof(struct scheduled_request) + 5 * sizeof(double));
 }
 
 // How many requests a closed loop may put.

@@ -24,14 +24,24 @@ static double microseconds(const struct engine_result *result, uint64_t from, ui
     return (double)(int64_t)(to - from) / result->tsc_hz * 1e6;
 }
 
+// Uses up the values.
 static void take_percentiles(double *values, size_t count, struct load_percentiles *out)
 {
-    quantile_sort(values, count);
+    size_t ranks[3 * SUMMARY_QUANTILES] = {0}; // of the quantile, and of its interval's ends
+    double found[3 * SUMMARY_QUANTILES];
     out->count = count;
+    for (unsigned i = 0; count && i < SUMMARY_QUANTILES; i++) {
+        ranks[3 * i] = quantile_rank(count, summary_quantiles[i]);
+        out->interval[i].known =
+            quantile_interval_ranks(count, summary_quantiles[i], confidence, &ranks[3 * i + 1]);
+    }
+    if (count)
+        quantile_select(values, count, ranks, 3 * SUMMARY_QUANTILES, values, found);
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
-        out->us[i] = quantile_sorted(values, count, summary_quantiles[i]);
-        out->interval[i] =
-            quantile_interval_sorted(values, count, summary_quantiles[i], confidence);
+        struct quantile_interval *interval = &out->interval[i];
+        out->us[i] = count ? found[3 * i] : NAN;
+        interval->low = interval->known ? found[3 * i + 1] : NAN;
+        interval->high = interval->known ? found[3 * i + 2] : NAN;
     }
 }
 
@@ -57,42 +67,51 @@ static void count_statuses(const struct engine_result *result, struct load_summa
     }
 }
 
-static void take_latencies(const struct engine_result *result, double *values,
+// What is taken of every request: memory is gone through once, since samples are large.
+struct columns {
+    double *latency, *uncorrected, *network, *lateness;
+    size_t latencies, sends, stamped;
+};
+
+static void fill_columns(const struct engine_result *result, struct columns *columns)
+{
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        const bool answered = sample_is_answered(sample);
+        columns->latency[columns->latencies++] =
+            answered ? microseconds(result, sample->intended_tsc, sample->reply_tsc) : INFINITY;
+        if (sample->tx_ns && sample->rx_ns)
+            columns->network[columns->stamped++] =
+                (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
+        if (!sample->sent_tsc)
+            continue;
+        columns->uncorrected[columns->sends] =
+            answered ? microseconds(result, sample->send_tsc, sample->reply_tsc) : INFINITY;
+        columns->lateness[columns->sends++] =
+            microseconds(result, sample->intended_tsc, sample->send_tsc);
+    }
+}
+
+static void take_latencies(const struct engine_result *result, double *room,
                            struct load_summary *summary)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < result->sample_count; i++) {
-        const struct sample *sample = &result->samples[i];
-        values[count++] = sample_is_answered(sample)
-                              ? microseconds(result, sample->intended_tsc, sample->reply_tsc)
-                              : INFINITY;
-    }
-    take_percentiles(values, count, &summary->latency);
-    count = 0;
-    for (size_t i = 0; i < result->sample_count; i++) {
-        const struct sample *sample = &result->samples[i];
-        if (sample->sent_tsc)
-            values[count++] = sample_is_answered(sample)
-                                  ? microseconds(result, sample->send_tsc, sample->reply_tsc)
-                                  : INFINITY;
-    }
-    take_percentiles(values, count, &summary->uncorrected);
-    count = 0;
-    for (size_t i = 0; i < result->sample_count; i++) {
-        const struct sample *sample = &result->samples[i];
-        if (sample->tx_ns && sample->rx_ns)
-            values[count++] = (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
-    }
-    take_percentiles(values, count, &summary->network);
-    count = 0;
-    for (size_t i = 0; i < result->sample_count; i++) {
-        const struct sample *sample = &result->samples[i];
-        if (sample->sent_tsc)
-            values[count++] = microseconds(result, sample->intended_tsc, sample->send_tsc);
-    }
-    quantile_sort(values, count);
-    summary->lateness_p50_us = quantile_sorted(values, count, 0.5);
-    summary->lateness_p99_us = quantile_sorted(values, count, 0.99);
+    const size_t count = result->sample_count;
+    struct columns columns = {.latency = room,
+                              .uncorrected = room + count,
+                              .network = room + 2 * count,
+                              .lateness = room + 3 * count};
+    fill_columns(result, &columns);
+    take_percentiles(columns.latency, columns.latencies, &summary->latency);
+    take_percentiles(columns.uncorrected, columns.sends, &summary->uncorrected);
+    take_percentiles(columns.network, columns.stamped, &summary->network);
+    double lateness[2] = {NAN, NAN};
+    if (columns.sends)
+        quantile_select(
+            columns.lateness, columns.sends,
+            (const size_t[]){quantile_rank(columns.sends, 0.5), quantile_rank(columns.sends, 0.99)},
+            2, columns.lateness, lateness);
+    summary->lateness_p50_us = lateness[0];
+    summary->lateness_p99_us = lateness[1];
 }
 
 static void take_rates(const struct engine_result *result, uint64_t duration_ns,
@@ -222,14 +241,14 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err)
 {
     *summary = (struct load_summary){.ok = true};
-    double *values = calloc(result->sample_count + 1, sizeof *values);
-    if (!values)
+    double *room = calloc(result->sample_count + 1, 4 * sizeof *room);
+    if (!room)
         return error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
                          result->sample_count);
     count_statuses(result, summary);
-    take_latencies(result, values, summary);
+    take_latencies(result, room, summary);
     take_rates(result, duration_ns, summary);
-    free(values);
+    free(room);
     if (summary->scheduled == 0)
         load_summary_add_reason(summary,
                                 "nothing was scheduled: the rate is too low for so short a run");

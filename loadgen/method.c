@@ -259,7 +259,7 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     if (!settings->pooled)
         status = arrivals_judge(run, &asked, &method->arrivals, err);
     if (status == 0 && !settings->pooled)
-        status = client_bias_judge(run, settings->quantile, idle, &method->client, err);
+        status = client_bias_judge(run, values, settings->quantile, idle, &method->client, err);
     if (status == 0)
         status = settings->pattern.kind == PATTERN_CONSTANT && !settings->recorded
                      ? judge_latencies(run, values, method, err)

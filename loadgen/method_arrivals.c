@@ -3,15 +3,15 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <gsl/gsl_statistics_double.h>
 
 #include "base/quantile.h"
 
 enum {
     GAPS_LEAST = 200,
-    QUEUED_LEAST = 20, // sends behind another, to know what a send costs
-    TABLE = 2000,      // quantiles that stand for a process
+    QUEUED_LEAST = 20,    // sends behind another, to know what a send costs
+    TABLE = 2000,         // quantiles that stand for a process
+    MOST_TESTED = 100000, // gaps, spread evenly over the run; the distance is then known to 0.002
 };
 
 static const double stamps_needed = 0.99;  // of the sends, for the gaps to come from stamps
@@ -115,8 +115,7 @@ static double median_send_us(const struct engine_result *run, double *work)
         if (run->samples[i].sent_tsc)
             work[count++] =
                 (double)(run->samples[i].sent_tsc - run->samples[i].send_tsc) / run->tsc_hz * 1e6;
-    quantile_sort(work, count);
-    return quantile_sorted(work, count, 0.5);
+    return quantile_of(work, count, 0.5, work);
 }
 
 // How many of the ascending values are at most (or, strictly, less than) a limit.
@@ -197,15 +196,36 @@ static double least_distance(const struct engine_result *run, double mean_us, do
     return senders > 1 ? (double)close / (double)sent : exponential_function(cost_us, &mean_us);
 }
 
-// gaps: ascending. work: room for as many.
+// Keeps every so manieth of the gaps, in ascending order. Returns how many.
+static size_t keep_tested(double *gaps, size_t count)
+{
+    const size_t every = (count + MOST_TESTED - 1) / MOST_TESTED;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i += every)
+        gaps[kept++] = gaps[i];
+    quantile_sort(gaps, kept);
+    return kept;
+}
+
+// By hand: GSL's recurrence in long double divides for each value, of which there are millions.
+static double deviation(const double *values, size_t count, double mean)
+{
+    double squares = 0;
+    for (size_t i = 0; i < count; i++)
+        squares += (values[i] - mean) * (values[i] - mean);
+    return sqrt(squares / (double)(count - 1));
+}
+
+// gaps: as they came; used up. between_us: their sum. work: room for as many.
 static void judge_gaps(const struct engine_result *run, const struct distribution *process,
-                       const double *gaps, size_t count, double mean_us, double cost, double *work,
-                       struct arrivals *result)
+                       double *gaps, size_t count, double between_us, double mean_us, double cost,
+                       double *work, struct arrivals *result)
 {
     result->gaps = count;
-    result->mean_us = gsl_stats_mean(gaps, 1, count);
-    result->variation = gsl_stats_sd(gaps, 1, count) / result->mean_us;
+    result->mean_us = between_us / (double)count;
+    result->variation = deviation(gaps, count, result->mean_us) / result->mean_us;
     result->best = distance_slack;
+    count = result->gaps_tested = keep_tested(gaps, count);
     if (!process) {
         result->distance = distance_to_intended(run, gaps, count, cost, work);
     } else if (process->kind == DISTRIBUTION_EXPONENTIAL) {
@@ -218,6 +238,20 @@ static void judge_gaps(const struct engine_result *run, const struct distributio
     result->tolerance = result->best + distance_tolerance;
     result->right = result->distance <= result->tolerance;
     result->judged = true;
+}
+
+// What it costs to send right behind another.
+static void judge_queued(const struct engine_result *run, struct send_times *times,
+                         struct arrivals *result)
+{
+    result->back_to_back = times->queued;
+    result->back_to_back_min_us = NAN;
+    for (size_t i = 0; i < times->queued; i++)
+        result->back_to_back_min_us = fmin(result->back_to_back_min_us, times->queued_us[i]);
+    result->back_to_back_us =
+        times->queued < QUEUED_LEAST
+            ? median_send_us(run, times->queued_us)
+            : quantile_of(times->queued_us, times->queued, 0.5, times->queued_us);
 }
 
 int arrivals_judge(const struct engine_result *run, const struct arrivals_asked *asked,
@@ -233,20 +267,15 @@ int arrivals_judge(const struct engine_result *run, const struct arrivals_asked 
                            run->sample_count);
     } else {
         take_times(run, result->source, asked, &times);
-        quantile_sort(times.queued_us, times.queued);
-        result->back_to_back = times.queued;
-        result->back_to_back_min_us = quantile_sorted(times.queued_us, times.queued, 0);
-        result->back_to_back_us = quantile_sorted(times.queued_us, times.queued, 0.5);
-        if (times.queued < QUEUED_LEAST)
-            result->back_to_back_us = median_send_us(run, times.queued_us);
+        judge_queued(run, &times, result);
         double stretch = into_operational_time(asked, &times);
         quantile_sort(times.us, times.count);
         size_t gaps = times.count ? times.count - 1 : 0;
+        double between_us = gaps ? times.us[gaps] - times.us[0] : 0;
         for (size_t i = 0; i < gaps; i++)
             times.us[i] = times.us[i + 1] - times.us[i];
-        quantile_sort(times.us, gaps);
-        if (gaps >= GAPS_LEAST && times.us[gaps - 1] > 0)
-            judge_gaps(run, asked->process, times.us, gaps, mean_us,
+        if (gaps >= GAPS_LEAST && between_us > 0)
+            judge_gaps(run, asked->process, times.us, gaps, between_us, mean_us,
                        result->back_to_back_us * stretch, times.queued_us, result);
     }
     free(times.us);
@@ -291,6 +320,13 @@ static double reading_us(const struct sample *sample, double per_us)
            (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
 }
 
+// The median and the 99th percentile. work: room for all, or the values themselves. count: not 0.
+static void take_p50_p99(const double *values, size_t count, double *work, double found[2])
+{
+    const size_t ranks[2] = {quantile_rank(count, 0.5), quantile_rank(count, 0.99)};
+    quantile_select(values, count, ranks, 2, work, found);
+}
+
 // Adds to late[i] by how much longer request i's reply lay unread than the median one, whose time
 // is the way through the stack.
 static void add_reading(const struct engine_result *run, double *work, double *late,
@@ -305,50 +341,46 @@ static void add_reading(const struct engine_result *run, double *work, double *l
     }
     if (count < GAPS_LEAST)
         return;
-    quantile_sort(work, count);
-    double typical = quantile_sorted(work, count, 0.5);
-    result->reading_p99_us = quantile_sorted(work, count, 0.99) - typical;
+    double found[2];
+    take_p50_p99(work, count, work, found);
+    const double typical = found[0];
+    result->reading_p99_us = found[1] - typical;
     for (size_t i = 0; i < run->sample_count; i++)
         late[i] += fmax(reading_us(&run->samples[i], per_us) - typical, 0); // of NaN: 0
 }
 
-// The percentile of the latencies less what is late[i] of each; late: NULL, as measured.
-static double target_without(const struct engine_result *run, const double *late, double q,
-                             double *values)
+// The percentile of the latencies less what is late[i] of each.
+static double target_without(const double *latencies, const double *late, size_t count, double q,
+                             double *work)
 {
-    for (size_t i = 0; i < run->sample_count; i++) {
-        const struct sample *sample = &run->samples[i];
-        values[i] =
-            sample_is_answered(sample)
-                ? (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / run->tsc_hz * 1e6 -
-                      (late ? late[i] : 0)
-                : INFINITY;
-    }
-    quantile_sort(values, run->sample_count);
-    return quantile_sorted(values, run->sample_count, q);
+    for (size_t i = 0; i < count; i++)
+        work[i] = latencies[i] - late[i]; // of those never answered: infinite
+    return quantile_of(work, count, q, work);
 }
 
-int client_bias_judge(const struct engine_result *run, double q, double idle,
-                      struct client_bias *result, struct error *err)
+int client_bias_judge(const struct engine_result *run, const double *latencies, double q,
+                      double idle, struct client_bias *result, struct error *err)
 {
     size_t count = run->sample_count;
-    double *late = calloc(count + 1, sizeof *late), *values = calloc(count + 1, sizeof *values);
+    double *late = calloc(count + 1, sizeof *late), *work = calloc(count + 1, sizeof *work);
     int status = 0;
     *result =
         (struct client_bias){.idle = idle, .out_of_cpu = idle < idle_least, .reading_p99_us = NAN};
-    if (!late || !values) {
+    if (!late || !work) {
         status =
             error_set(err, ERROR_FAILED, "out of memory for the lateness of %zu requests", count);
     } else if (count >= GAPS_LEAST) {
-        take_lateness(run, median_send_us(run, values), late);
-        memcpy(values, late, count * sizeof *late);
-        quantile_sort(values, count);
-        result->lateness_p50_us = quantile_sorted(values, count, 0.5);
-        result->lateness_p99_us = quantile_sorted(values, count, 0.99);
-        result->target_us = target_without(run, NULL, q, values);
-        result->target_sent_us = target_without(run, late, q, values);
-        add_reading(run, values, late, result);
-        result->target_without_us = target_without(run, late, q, values);
+        double lateness[2];
+        take_lateness(run, median_send_us(run, work), late);
+        take_p50_p99(late, count, work, lateness);
+        result->lateness_p50_us = lateness[0];
+        result->lateness_p99_us = lateness[1];
+        result->target_us = quantile_of(latencies, count, q, work);
+        result->target_sent_us = target_without(latencies, late, count, q, work);
+        add_reading(run, work, late, result);
+        result->target_without_us = isnan(result->reading_p99_us)
+                                        ? result->target_sent_us
+                                        : target_without(latencies, late, count, q, work);
         double own = result->target_us - result->target_without_us;
         result->judged = isfinite(own) && result->target_us > 0;
         result->share = result->judged ? own / result->target_us : NAN;
@@ -356,6 +388,6 @@ int client_bias_judge(const struct engine_result *run, double q, double idle,
                          (result->judged && own > bias_least_us && result->share > bias_tolerance);
     }
     free(late);
-    free(values);
+    free(work);
     return status;
 }

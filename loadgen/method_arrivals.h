@@ -25,7 +25,7 @@ struct arrivals {
     enum stamp_source source; // of the gaps: STAMP_SOFTWARE (or hardware), or STAMP_USER
     size_t back_to_back;      // sends that queued behind another
     double back_to_back_min_us, back_to_back_us; // the least of those gaps, and their median
-    size_t gaps;
+    size_t gaps, gaps_tested;   // of very many, only so many are held against the process
     double mean_us;             // of the gaps
     double variation;           // their coefficient of variation
     struct exponential_fit fit; // of exponential arrivals; else its count is 0
@@ -66,8 +66,9 @@ struct client_bias {
 
 // How late the client sent beyond what its queue of sends explains: an ideal client would send each
 // request when it is due, or when the sends before it are done; and how late it read the replies,
-// by the kernel's RX stamps where they came. ERROR_FAILED: out of memory.
-int client_bias_judge(const struct engine_result *run, double q, double idle,
-                      struct client_bias *result, struct error *err);
+// by the kernel's RX stamps where they came. latencies: of each request from its intended time, in
+// us; infinite when never answered. ERROR_FAILED: out of memory.
+int client_bias_judge(const struct engine_result *run, const double *latencies, double q,
+                      double idle, struct client_bias *result, struct error *err);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -19,9 +20,18 @@ struct rank_correlation {
     double p;   // two-sided, Student's t with count - 2 degrees of freedom
 };
 
-// Spearman's correlation of x[i] with y[i]. work: room for 2 * count values.
-struct rank_correlation rank_correlate(const double *x, const double *y, size_t count,
-                                       double *work);
+// Fills in twice the rank of each value, so that ties can have the mean of theirs: 2, 4, ... for
+// values that all differ. count: at most a million. False: out of memory.
+bool rank_values(const double *values, size_t count, int32_t *ranks);
+
+// Spearman's correlation of what x[i] and y[i] are the ranks of. Exact: sums of whole numbers.
+struct rank_correlation rank_correlate(const int32_t *x, const int32_t *y, size_t count);
+
+// Of values[i] with values[i + lag]. ranks: of all `count` values; from them follow those among the
+// values without the last, and without the first. work: room for 2 * count. lag: at most
+// INDEPENDENCE_LAGS.
+struct rank_correlation rank_autocorrelate(const double *values, const int32_t *ranks, size_t count,
+                                           size_t lag, int32_t *work);
 
 struct independence {
     bool judged;                                          // false: too few samples

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_fit.h>
 #include <gsl/gsl_statistics_double.h>
@@ -23,16 +22,18 @@ static const double finite_variance = 2;     // a tail index up to this has none
 static const double heavy_excess = 3;        // of p99 that is a local tail index of 1.5
 static const double still_shrinking = -0.25; // half the theory's slope
 
-double hill_tail_index(const double *sorted, size_t count, size_t beyond)
+double hill_tail_index(const double *values, size_t count, size_t beyond, double *work)
 {
+    double threshold, sum = 0;
     if (beyond == 0 || beyond >= count)
         return NAN;
-    double threshold = sorted[count - beyond - 1], sum = 0;
-    if (!(threshold > 0) || !isfinite(sorted[count - 1]))
+    const size_t rank = count - beyond - 1;
+    quantile_select(values, count, &rank, 1, work, &threshold);
+    if (!(threshold > 0))
         return NAN;
-    for (size_t i = count - beyond; i < count; i++)
-        sum += log(sorted[i] / threshold);
-    return sum > 0 ? (double)beyond / sum : NAN;
+    for (size_t i = 0; i < count; i++) // those that equal the threshold add nothing
+        sum += values[i] > threshold ? log(values[i] / threshold) : 0;
+    return sum > 0 && isfinite(sum) ? (double)beyond / sum : NAN;
 }
 
 static double width_of(const struct quantile_interval *interval)
@@ -43,16 +44,15 @@ static double width_of(const struct quantile_interval *interval)
     return interval->known ? interval->high - interval->low : NAN;
 }
 
-// The mean width over equal pieces of the values, in time order. sorted: room for a piece.
+// The mean width over equal pieces of the values, in time order. work: room for a piece.
 static double piecewise_width(const double *values, size_t count, size_t pieces, double q,
-                              double confidence, double *sorted)
+                              double confidence, double *work)
 {
     size_t size = count / pieces;
     double sum = 0;
     for (size_t i = 0; i < pieces; i++) {
-        memcpy(sorted, values + i * size, size * sizeof *sorted);
-        quantile_sort(sorted, size);
-        struct quantile_interval interval = quantile_interval_sorted(sorted, size, q, confidence);
+        struct quantile_interval interval =
+            quantile_interval_of(values + i * size, size, q, confidence, work);
         sum += width_of(&interval);
     }
     return sum / (double)pieces;
@@ -60,7 +60,7 @@ static double piecewise_width(const double *values, size_t count, size_t pieces,
 
 // The slope of log width against log samples, by least squares over eighths to the whole.
 static double shrinking(const double *values, size_t count, double q, double confidence,
-                        double whole, double *sorted)
+                        double whole, double *work)
 {
     double samples[PIECES_LOG2 + 1] = {log((double)count)}, widths[PIECES_LOG2 + 1] = {log(whole)};
     double intercept, slope, covariance[3], squares;
@@ -68,7 +68,7 @@ static double shrinking(const double *values, size_t count, double q, double con
         return NAN;
     for (unsigned i = 1; i <= PIECES_LOG2; i++) {
         samples[i] = log((double)(count >> i));
-        widths[i] = log(piecewise_width(values, count, (size_t)1 << i, q, confidence, sorted));
+        widths[i] = log(piecewise_width(values, count, (size_t)1 << i, q, confidence, work));
         if (!isfinite(widths[i]))
             return NAN;
     }
@@ -97,16 +97,14 @@ static double clustering(const double *values, size_t count, double threshold)
 // latency is skewed). NaN: blocks too short to have such a percentile, or one infinite or not
 // positive.
 static double scatter_of_blocks(const double *values, size_t count, double q, double confidence,
-                                double *sorted)
+                                double *work)
 {
     double own[BLOCKS];
     size_t size = count / BLOCKS;
     if ((double)size * fmin(q, 1 - q) < BLOCK_TAIL)
         return NAN;
     for (size_t i = 0; i < BLOCKS; i++) {
-        memcpy(sorted, values + i * size, size * sizeof *sorted);
-        quantile_sort(sorted, size);
-        own[i] = log(quantile_sorted(sorted, size, q));
+        own[i] = log(quantile_of(values + i * size, size, q, work));
         if (!isfinite(own[i]))
             return NAN;
     }
@@ -117,29 +115,46 @@ static double scatter_of_blocks(const double *values, size_t count, double q, do
     return gsl_cdf_tdist_Qinv((1 - confidence) / 2, blocks) * deviation / sqrt(blocks);
 }
 
-// The interval of ascending values that are worth only so many independent ones.
-static struct quantile_interval thinned_interval(double *sorted, size_t count, double worth,
-                                                 double q, double confidence)
+// The interval of values that are worth only so many independent ones: that of as many, which stand
+// evenly among the values in ascending order.
+static struct quantile_interval thinned_interval(const double *values, size_t count, double worth,
+                                                 double q, double confidence, double *work)
 {
-    size_t kept = (size_t)worth;
-    for (size_t i = 0; i < kept; i++)
-        sorted[i] = sorted[(size_t)(((double)i + 0.5) / (double)kept * (double)count)];
-    return quantile_interval_sorted(sorted, kept, q, confidence);
+    size_t kept = (size_t)worth, ranks[2];
+    double found[2];
+    if (!quantile_interval_ranks(kept, q, confidence, ranks))
+        return (struct quantile_interval){false, NAN, NAN};
+    for (size_t i = 0; i < 2; i++)
+        ranks[i] = (size_t)(((double)ranks[i] + 0.5) / (double)kept * (double)count);
+    quantile_select(values, count, ranks, 2, work, found);
+    return (struct quantile_interval){true, found[0], found[1]};
 }
 
-// Fills in value, interval, width, clustering and worth. sorted: of all values, ascending; it is
-// used up.
-static void judge_value(const double *values, size_t count, double q, double confidence,
-                        double *sorted, struct percentile_interval *result)
+// The percentile and its interval at once. Returns the value. count: not 0.
+static double take_value(const double *values, size_t count, double q, double confidence,
+                         double *work, struct quantile_interval *interval)
 {
-    struct quantile_interval plain = quantile_interval_sorted(sorted, count, q, confidence);
-    result->value = quantile_sorted(sorted, count, q);
+    size_t ranks[3] = {quantile_rank(count, q)};
+    double found[3] = {NAN, NAN, NAN};
+    interval->known = quantile_interval_ranks(count, q, confidence, ranks + 1);
+    quantile_select(values, count, ranks, interval->known ? 3 : 1, work, found);
+    interval->low = found[1];
+    interval->high = found[2];
+    return found[0];
+}
+
+// Fills in value, interval, width, clustering and worth. work: room for all values.
+static void judge_value(const double *values, size_t count, double q, double confidence,
+                        double *work, struct percentile_interval *result)
+{
+    struct quantile_interval plain;
+    result->value = take_value(values, count, q, confidence, work, &plain);
     result->clustering = clustering(values, count, result->value);
     result->worth = (double)count / fmax(result->clustering, 1);
     result->interval = plain;
     if (plain.known && result->clustering > 1)
-        result->interval = thinned_interval(sorted, count, result->worth, q, confidence);
-    double off = scatter_of_blocks(values, count, q, confidence, sorted);
+        result->interval = thinned_interval(values, count, result->worth, q, confidence, work);
+    double off = scatter_of_blocks(values, count, q, confidence, work);
     if (plain.known && isfinite(off)) {
         struct quantile_interval *interval = &result->interval;
         plain = interval->known ? *interval : plain;
@@ -162,16 +177,15 @@ static double width_excess(double value, double width, size_t count, double q, d
 }
 
 // From values that were thinned until they are independent, as far as that goes.
-static void judge_tail(const double *kept, size_t count, double q, double confidence,
-                       double *sorted, struct percentile_interval *result)
+static void judge_tail(const double *kept, size_t count, double q, double confidence, double *work,
+                       struct percentile_interval *result)
 {
-    memcpy(sorted, kept, count * sizeof *sorted);
-    quantile_sort(sorted, count);
-    struct quantile_interval interval = quantile_interval_sorted(sorted, count, q, confidence);
-    double value = quantile_sorted(sorted, count, q), width = width_of(&interval);
+    struct quantile_interval interval;
+    double value = take_value(kept, count, q, confidence, work, &interval);
+    double width = width_of(&interval);
     if (width > 0 && isfinite(width)) {
         result->excess = width_excess(value, width, count, q, confidence);
-        result->shrinking = shrinking(kept, count, q, confidence, width, sorted);
+        result->shrinking = shrinking(kept, count, q, confidence, width, work);
     }
 }
 
@@ -188,24 +202,21 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
                                            .excess = NAN};
     if (count == 0)
         return 0;
-    double *sorted = malloc(count * sizeof *sorted), *kept = malloc(count * sizeof *kept);
-    if (!sorted || !kept) {
-        free(sorted);
+    double *work = malloc(count * sizeof *work), *kept = malloc(count * sizeof *kept);
+    if (!work || !kept) {
+        free(work);
         free(kept);
         return error_set(err, ERROR_FAILED, "out of memory for the interval of %zu samples", count);
     }
-    memcpy(sorted, values, count * sizeof *sorted);
-    quantile_sort(sorted, count);
     size_t beyond = (size_t)((1 - q) * (double)count);
     if (beyond >= TAIL_LEAST)
-        result->tail_index = hill_tail_index(sorted, count, beyond);
+        result->tail_index = hill_tail_index(values, count, beyond, work);
     result->count = count;
-    judge_value(values, count, q, confidence, sorted, result);
-    judge_tail(kept, independence_thin(values, count, thinning, kept), q, confidence, sorted,
-               result);
+    judge_value(values, count, q, confidence, work, result);
+    judge_tail(kept, independence_thin(values, count, thinning, kept), q, confidence, work, result);
     result->heavy = result->tail_index <= finite_variance || result->shrinking > still_shrinking ||
                     result->excess > heavy_excess;
-    free(sorted);
+    free(work);
     free(kept);
     return 0;
 }

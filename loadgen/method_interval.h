@@ -42,9 +42,9 @@ double percentile_interval_needed(const struct percentile_interval *now, double 
 size_t percentile_interval_least(double q, double confidence);
 
 // Hill's estimate of the tail index alpha (P(X > x) ~ x^-alpha) from the `beyond` greatest of
-// ascending values: 2 or less means infinite variance. Hill, "A simple general approach to
+// the values, in any order: 2 or less means infinite variance. Hill, "A simple general approach to
 // inference about the tail of a distribution", Annals of Statistics 3(5), 1975. NaN where the
-// values do not allow it (not positive, infinite, or alike).
-double hill_tail_index(const double *sorted, size_t count, size_t beyond);
+// values do not allow it (not positive, infinite, or alike). work: room for all of them.
+double hill_tail_index(const double *values, size_t count, size_t beyond, double *work);
 
 #endif

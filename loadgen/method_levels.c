@@ -3,11 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/quantile.h"
 
-static int judge_level(const double *values, double q, double *sorted, struct level *level,
+static int judge_level(const double *values, double q, double *work, struct level *level,
                        struct error *err)
 {
     size_t warm_up;
@@ -15,10 +14,8 @@ static int judge_level(const double *values, double q, double *sorted, struct le
     if (status < 0)
         return status;
     size_t rest = level->count - warm_up;
-    memcpy(sorted, values + warm_up, rest * sizeof *sorted);
-    quantile_sort(sorted, rest);
-    level->median_us = quantile_sorted(sorted, rest, 0.5);
-    level->target_us = quantile_sorted(sorted, rest, q);
+    level->median_us = quantile_of(values + warm_up, rest, 0.5, work);
+    level->target_us = quantile_of(values + warm_up, rest, q, work);
     return stationarity_judge(values + warm_up, rest, q, &level->stationarity, err);
 }
 
@@ -29,8 +26,8 @@ int levels_judge(const struct engine_result *run, const double *values,
     *levels = (struct levels){0};
     if (pattern->kind != PATTERN_STEP || run->sample_count == 0)
         return 0;
-    double *sorted = malloc(run->sample_count * sizeof *sorted);
-    if (!sorted)
+    double *work = malloc(run->sample_count * sizeof *work);
+    if (!work)
         return error_set(err, ERROR_FAILED, "out of memory for the levels of %zu requests",
                          run->sample_count);
     size_t first = 0;
@@ -43,10 +40,10 @@ int levels_judge(const struct engine_result *run, const double *values,
             end++;
         struct level *level = &levels->items[levels->count++];
         *level = (struct level){.factor = pattern->values[i], .count = end - first};
-        status = judge_level(values + first, q, sorted, level, err);
+        status = judge_level(values + first, q, work, level, err);
         first = end;
     }
-    free(sorted);
+    free(work);
     return status;
 }
 

@@ -41,6 +41,7 @@ static void add_arrivals(json_t *json, const struct arrivals *arrivals)
     json_object_set_new(json, "anderson_darling", object);
     json_object_set_new(json, "send_times", json_string(source_name(arrivals->source)));
     set_count(json, "gaps", arrivals->gaps);
+    set_count(json, "gaps_tested", arrivals->gaps_tested);
     set_number(json, "mean_gap_us", judged ? arrivals->mean_us : NAN);
     set_number(json, "cv", judged ? arrivals->variation : NAN);
     set_number(json, "ks_distance", judged ? arrivals->distance : NAN);

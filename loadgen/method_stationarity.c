@@ -148,15 +148,12 @@ int window_medians(const double *values, size_t count, size_t windows, double *m
                    struct error *err)
 {
     size_t size = count / windows;
-    double *window = malloc((size + 1) * sizeof *window);
-    if (!window)
+    double *work = malloc((size + 1) * sizeof *work);
+    if (!work)
         return error_set(err, ERROR_FAILED, "out of memory for windows of %zu samples", size);
-    for (size_t i = 0; i < windows; i++) {
-        memcpy(window, values + i * size, size * sizeof *window);
-        quantile_sort(window, size);
-        medians[i] = quantile_sorted(window, size, 0.5);
-    }
-    free(window);
+    for (size_t i = 0; i < windows; i++)
+        medians[i] = quantile_of(values + i * size, size, 0.5, work);
+    free(work);
     return 0;
 }
 
@@ -175,12 +172,6 @@ static bool all_finite(const double *values, size_t count)
     return true;
 }
 
-static double median_of(double *values, size_t count)
-{
-    quantile_sort(values, count);
-    return quantile_sorted(values, count, 0.5);
-}
-
 int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, struct error *err)
 {
     double medians[WINDOWS_MOST];
@@ -196,8 +187,8 @@ int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, st
     if (length > windows / 4)
         return 0;
     // The rule always finds some best length; a start like the rest is not worth cutting.
-    double rest = median_of(medians + length, windows - length);
-    double start = length ? median_of(medians, length) : rest;
+    double rest = quantile_of(medians + length, windows - length, 0.5, medians + length);
+    double start = length ? quantile_of(medians, length, 0.5, medians) : rest;
     if (fabs(start - rest) > fmax(warm_up_tolerance * rest, least_change_us))
         *warm_up = length * (count / windows);
     return 0;
@@ -211,19 +202,12 @@ static bool matters(double one, double other, double tolerance)
     return high - low > fmax(tolerance * low, least_change_us);
 }
 
-static double quantile_of(const double *values, size_t count, double q, double *sorted)
-{
-    memcpy(sorted, values, count * sizeof *sorted);
-    quantile_sort(sorted, count);
-    return quantile_sorted(sorted, count, q);
-}
-
-static double spread_of_quarters(double *sorted, const double *values, size_t count, bool *matter)
+static double spread_of_quarters(double *work, const double *values, size_t count, bool *matter)
 {
     double least = INFINITY, greatest = 0;
     size_t quarter = count / 4;
     for (size_t i = 0; i < 4; i++) {
-        double median = quantile_of(values + i * quarter, quarter, 0.5, sorted);
+        double median = quantile_of(values + i * quarter, quarter, 0.5, work);
         least = fmin(least, median);
         greatest = fmax(greatest, median);
     }
@@ -270,10 +254,10 @@ static void find_trend(const double *medians, size_t windows, struct trend *tren
 // Of both halves, how often a batch's samples lie beyond the whole run's quantile: one stall makes
 // one batch stand out, a slower server all of a half's.
 static struct half_quantile compare_halves(const double *values, size_t count, double q,
-                                           double tolerance, double *sorted)
+                                           double tolerance, double *work)
 {
     size_t half = count / 2, size = count / BATCHES;
-    double whole = quantile_of(values, count, q, sorted), beyond[BATCHES] = {0};
+    double whole = quantile_of(values, count, q, work), beyond[BATCHES] = {0};
     double means[2], variance = 0;
     for (size_t i = 0; i < size * BATCHES; i++)
         beyond[i / size] += values[i] > whole;
@@ -284,8 +268,8 @@ static struct half_quantile compare_halves(const double *values, size_t count, d
     }
     for (size_t i = 0; i < BATCHES; i++)
         beyond[i] -= means[i / (BATCHES / 2)];
-    struct half_quantile result = {.first = quantile_of(values, half, q, sorted),
-                                   .second = quantile_of(values + half, count - half, q, sorted),
+    struct half_quantile result = {.first = quantile_of(values, half, q, work),
+                                   .second = quantile_of(values + half, count - half, q, work),
                                    .p = p_of(means[1] - means[0], sqrt(variance), BATCHES,
                                              independence_worth(beyond, BATCHES))};
     result.differs =
@@ -301,8 +285,8 @@ int stationarity_judge(const double *values, size_t count, double q, struct stat
     result->windows = count_windows(count);
     if (result->windows == 0)
         return 0;
-    double *sorted = malloc(count * sizeof *sorted);
-    if (!sorted)
+    double *work = malloc(count * sizeof *work);
+    if (!work)
         return error_set(err, ERROR_FAILED, "out of memory for the quantiles of %zu samples",
                          count);
     int status = window_medians(values, count, result->windows, medians, err);
@@ -310,16 +294,16 @@ int stationarity_judge(const double *values, size_t count, double q, struct stat
         bool quarters_differ;
         result->judged = true;
         dickey_fuller_test(medians, result->windows, &result->dickey_fuller);
-        result->quarters_spread = spread_of_quarters(sorted, values, count, &quarters_differ);
+        result->quarters_spread = spread_of_quarters(work, values, count, &quarters_differ);
         find_trend(medians, result->windows, &result->trend);
-        result->median = compare_halves(values, count, 0.5, median_tolerance, sorted);
-        result->target = compare_halves(values, count, q, target_tolerance, sorted);
+        result->median = compare_halves(values, count, 0.5, median_tolerance, work);
+        result->target = compare_halves(values, count, q, target_tolerance, work);
         bool wanders = result->dickey_fuller.known &&
                        result->dickey_fuller.statistic > result->dickey_fuller.critical[1];
         result->wanders = wanders && quarters_differ;
         result->stationary = !result->wanders && !result->trend.matters &&
                              !result->median.differs && !result->target.differs;
     }
-    free(sorted);
+    free(work);
     return status;
 }

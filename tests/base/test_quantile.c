@@ -100,6 +100,64 @@ static void sorting_is_exact(void **state)
     gsl_rng_free(random);
 }
 
+// At any ranks, in any order: what sorting finds there, to the bit; also where most values are
+// alike, infinite, or beyond the probes that the buckets are laid by.
+static void selecting_finds_what_sorting_does(void **state)
+{
+    (void)state;
+    enum { MOST = 30000, RANKS = 9 };
+    static double values[MOST], sorted[MOST], work[MOST];
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(random, 13);
+    for (int trial = 0; trial < 200; trial++) {
+        size_t count = 1 + gsl_rng_uniform_int(random, trial % 4 ? MOST : 1200);
+        size_t ranks[RANKS] = {0, count - 1};
+        double found[RANKS];
+        for (size_t i = 0; i < count; i++) {
+            double value = gsl_ran_lognormal(random, 0, trial % 3 * 10);
+            value = trial % 2 ? value : gsl_rng_uniform(random) < 0.5 ? -value : value;
+            value = trial % 5 == 4 ? floor(value) : trial % 7 == 6 ? 3 : value;
+            values[i] = gsl_rng_uniform(random) < 0.01 ? INFINITY : value;
+        }
+        for (size_t i = 2; i < RANKS; i++)
+            ranks[i] = gsl_rng_uniform_int(random, count);
+        memcpy(sorted, values, count * sizeof *values);
+        quantile_sort(sorted, count);
+        quantile_select(values, count, ranks, RANKS, work, found);
+        for (size_t i = 0; i < RANKS; i++)
+            assert_memory_equal(&found[i], &sorted[ranks[i]], sizeof *found);
+        double q = gsl_rng_uniform(random), seen = quantile_sorted(sorted, count, q);
+        double own = quantile_of(values, count, q, work);
+        assert_memory_equal(&own, &seen, sizeof own);
+        struct quantile_interval expected = quantile_interval_sorted(sorted, count, q, 0.95);
+        struct quantile_interval interval = quantile_interval_of(values, count, q, 0.95, values);
+        assert_true(interval.known == expected.known);
+        assert_true(!interval.known ||
+                    (interval.low == expected.low && interval.high == expected.high));
+    }
+    gsl_rng_free(random);
+}
+
+// A permutation that sorts, and leaves equal values as they stood.
+static void the_order_is_stable(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000 };
+    static double values[COUNT];
+    static uint32_t order[COUNT];
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(random, 17);
+    for (size_t i = 0; i < COUNT; i++)
+        values[i] = i % 100 ? floor(gsl_ran_gaussian(random, 1000)) : INFINITY;
+    assert_true(quantile_order(values, COUNT, order));
+    for (size_t i = 1; i < COUNT; i++) {
+        double before = values[order[i - 1]], here = values[order[i]];
+        assert_true(before < here || (before == here && order[i - 1] < order[i]));
+    }
+    assert_true(quantile_order(values, 0, order));
+    gsl_rng_free(random);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +165,8 @@ int main(void)
         cmocka_unit_test(median_intervals_match_the_published_table),
         cmocka_unit_test(too_few_samples_bound_nothing),
         cmocka_unit_test(sorting_is_exact),
+        cmocka_unit_test(selecting_finds_what_sorting_does),
+        cmocka_unit_test(the_order_is_stable),
         cmocka_unit_test(intervals_hold_the_truth_as_often_as_they_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
