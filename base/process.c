@@ -88,6 +88,8 @@ static void become(const char *const *argv, const struct process_place *place, p
     if (place->nice && setpriority(PRIO_PROCESS, 0, place->nice) < 0)
         fail_start(report, "take its priority");
     redirect(place, in, out, report);
+    if (place->directory && chdir(place->directory) < 0)
+        fail_start(report, "enter its directory");
     for (const char *const *variable = place->environment; variable && *variable; variable++)
         if (putenv((char *)(uintptr_t)*variable) != 0)
             fail_start(report, "set its environment");

@@ -26,8 +26,9 @@ struct process_place {
     bool pipe_output;     // take the child's stdout: process.output
     bool discard_output;  // send the child's stdout to /dev/null
     int nice;             // its priority, -20 to 19
-    bool has_children;    // it starts processes of its own: they end with it
-    bool dry;             // start nothing: there is no process, and it is said that all went well
+    const char *directory; // where it works; NULL: where we do
+    bool has_children;     // it starts processes of its own: they end with it
+    bool dry;              // start nothing: there is no process, and it is said that all went well
 };
 
 struct process {

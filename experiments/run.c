@@ -43,7 +43,8 @@ void run_warn(struct run *run, const char *format, ...)
 }
 
 int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,
-                      const char *log_path, struct process *process, struct error *err)
+                      const char *directory, const char *log_path, struct process *process,
+                      struct error *err)
 {
     char described[2000];
     struct process_place place = {.netns = NULL};
@@ -52,6 +53,7 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
     else if (host)
         place = host_place(host, &run_load_host(run)->plan->cores);
     place.log_path = log_path;
+    place.directory = directory;
     place.pipe_input = input;
     place.pipe_output = true;
     int result = host ? host_start_process(host, argv, &place, process, err)
@@ -311,7 +313,8 @@ static int start_capture(struct run *run, struct error *err)
     argv[n] = NULL;
     int result = host_program(host, "taillight", program, err);
     if (result == 0)
-        result = run_start_command(run, host, argv, true, run->capture_log, &run->capture, err);
+        result =
+            run_start_command(run, host, argv, true, NULL, run->capture_log, &run->capture, err);
     if (result == 0 && !run->log.dry)
         result = run_wait_ready(run, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)

@@ -51,7 +51,7 @@ json_t *run_far_facts(struct run *run, struct host *host, struct error *err)
     int result = host_program(host, "taillight", program, err);
     const char *const argv[] = {program, "doctor", "--json", NULL};
     if (result == 0)
-        result = run_start_command(run, host, argv, false, host->far.log_path, &process, err);
+        result = run_start_command(run, host, argv, false, NULL, host->far.log_path, &process, err);
     if (result < 0)
         return NULL;
     result = supervisor_wait(&run->supervisor, &process, &output, false,
@@ -138,6 +138,27 @@ static int choose_directory(struct run *run, struct host *host, const char *name
     return keeper_make_directory(&host->keeper, path, err);
 }
 
+// What the workload names, to every host behind ssh on which requests are drawn.
+static int send_files(struct run *run, struct error *err)
+{
+    char here[LOG_PATH_BYTES], there[LOG_PATH_BYTES];
+    const struct experiment_agent_array *agents = &run->experiment->load.agents;
+    int result = 0;
+    run_folder_path(&run->outcome->folder, "workload", here);
+    for (size_t i = 0; i < run->hosts.count && result == 0; i++) {
+        struct host *host = &run->hosts.items[i];
+        bool draws = host == run_load_host(run);
+        for (size_t j = 0; j < agents->count; j++)
+            draws |= agents->items[j].host == i;
+        if (!draws || !is_far(host))
+            continue;
+        result = choose_directory(run, host, "workload", there, err);
+        if (result == 0)
+            result = copy(run, host, false, there, here, err);
+    }
+    return result;
+}
+
 int run_choose_directories(struct run *run, struct error *err)
 {
     char here[LOG_PATH_BYTES];
@@ -145,13 +166,16 @@ int run_choose_directories(struct run *run, struct error *err)
     const struct experiment_agent_array *agents = &run->experiment->load.agents;
     for (size_t i = 0; i < agents->count; i++)
         run->load_here |= is_far(&run->hosts.items[agents->items[i].host]);
-    int result = choose_directory(run, run_server_host(run), "server", run->server_dir, err);
+    int result = is_far(load) || run->load_here ? run_gather_files(run, err) : 0;
+    if (result == 0)
+        result = choose_directory(run, run_server_host(run), "server", run->server_dir, err);
     if (result == 0)
         result = choose_directory(run, load, "client", run->client_dir, err);
     run_folder_path(&run->outcome->folder, "client", here);
     memcpy(run->load_dir, run->load_here ? here : run->client_dir, sizeof run->load_dir);
-    return result == 0 && is_far(load) ? copy(run, load, false, run->client_dir, here, err)
-                                       : result;
+    if (result == 0 && is_far(load))
+        result = copy(run, load, false, run->client_dir, here, err);
+    return result == 0 && run->files_inside ? send_files(run, err) : result;
 }
 
 static int fetch(struct run *run, struct host *host, const char *there, const char *name,
@@ -188,7 +212,7 @@ int run_start_clock(struct run *run, struct error *err)
                                 "--backend", "none",    "--quiet", NULL};
     run_folder_path(&run->outcome->folder, "logs/client-clock.log", log);
     if (result == 0)
-        result = run_start_command(run, host, argv, true, log, &run->clock, err);
+        result = run_start_command(run, host, argv, true, NULL, log, &run->clock, err);
     return result == 0 && !run->log.dry
                ? run_wait_ready(run, &run->clock, "the clock log", log, err)
                : result;

@@ -43,12 +43,22 @@ static void fill_load_words(struct run *run, const char *directory, struct load_
     snprintf(words->timeout, sizeof words->timeout, "%lluns", (unsigned long long)load->timeout_ns);
 }
 
+// Where the load works, on whichever host: where its workload's files count from.
+static const char *working_directory(const struct run *run, const struct host *host)
+{
+    return !run->files_inside                    ? NULL
+           : host && host->kind == HOST_KIND_SSH ? host->far.directory
+                                                 : run->outcome->folder.path;
+}
+
 int run_prepare(struct run *run, struct error *err)
 {
     int status;
     struct load_words words;
     struct process process;
-    fill_load_words(run, run->client_dir, &words);
+    const char *directory = working_directory(run, run_load_host(run));
+    fill_load_words(run, directory == run->outcome->folder.path ? "client" : run->client_dir,
+                    &words);
     char program[RUN_PATH_BYTES];
     const char *const argv[] = {program,      "load",         "--prepare", "--server", words.server,
                                 "--workload", words.workload, "--quiet",   NULL};
@@ -58,7 +68,8 @@ int run_prepare(struct run *run, struct error *err)
     run_folder_path(&run->outcome->folder, "logs/prepare.log", path);
     int result = host_program(run_load_host(run), "taillight", program, err);
     if (result == 0)
-        result = run_start_command(run, run_load_host(run), argv, false, path, &process, err);
+        result =
+            run_start_command(run, run_load_host(run), argv, false, directory, path, &process, err);
     if (result < 0 || run->log.dry)
         return result;
     result = supervisor_wait(&run->supervisor, &process, NULL, false,
@@ -114,7 +125,8 @@ static int start_load(struct run *run, struct error *err)
     const char *argv[40 + 2 * AGENTS_MAX];
     size_t n = 0;
     struct load_words words;
-    fill_load_words(run, run->load_dir, &words);
+    const char *directory = working_directory(run, run->load_here ? NULL : run_load_host(run));
+    fill_load_words(run, directory == run->outcome->folder.path ? "client" : run->load_dir, &words);
     char program[RUN_PATH_BYTES];
     const char *const fixed[] = {program,         "load",
                                  "--server",      words.server,
@@ -141,7 +153,7 @@ static int start_load(struct run *run, struct error *err)
     int result = run->load_here ? program_path_self(program, sizeof program, err)
                                 : host_program(run_load_host(run), "taillight", program, err);
     return result == 0 ? run_start_command(run, run->load_here ? NULL : run_load_host(run), argv,
-                                           false, run->load_log, &run->load, err)
+                                           false, directory, run->load_log, &run->load, err)
                        : result;
 }
 

@@ -45,7 +45,9 @@ struct run {
     struct process clock; // records the load host's clock, where the server's is not the same
     // Where they write, on their hosts. The load's agents may be elsewhere than their controller.
     char server_dir[LOG_PATH_BYTES], client_dir[LOG_PATH_BYTES], load_dir[LOG_PATH_BYTES];
-    bool load_here; // agents behind ssh are led from here, whatever the load's host
+    bool files_inside; // the workload names its files relative to the run's folder, or directory
+                       // there
+    bool load_here;    // agents behind ssh are led from here, whatever the load's host
     struct neighbour *neighbours;
     json_t *neighbour_loads; // what came of them: experiment.json
     char shim[RUN_PATH_BYTES];
@@ -61,9 +63,11 @@ struct host *run_load_host(struct run *run);
 void run_warn(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Starts a taillight command on a host, away from the server's cores, its stdout in a pipe. input:
-// its stdin, too. argv[0] is host_program's. host NULL: here, in nobody's place.
+// its stdin, too. argv[0] is host_program's. host NULL: here, in nobody's place. directory: where
+// it works (NULL: where we do).
 int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,
-                      const char *log_path, struct process *process, struct error *err);
+                      const char *directory, const char *log_path, struct process *process,
+                      struct error *err);
 
 // The first line of what a child has printed, as JSON; NULL: not one. The caller owns it.
 json_t *run_first_line(const struct text_buffer *output);
@@ -83,6 +87,8 @@ void run_tell_host(const struct host *host, json_t *document);
 // Where capture and load write; what they wrote there, fetched into the run's folder.
 int run_choose_directories(struct run *run, struct error *err);
 int run_fetch(struct run *run, struct error *err);
+// Copies the files that the workload names into the run's folder, and names them there.
+int run_gather_files(struct run *run, struct error *err);
 // client/clock.tlog, where client and server may have different clocks.
 int run_start_clock(struct run *run, struct error *err);
 int run_stop_clock(struct run *run, struct error *err);

@@ -17,6 +17,7 @@
 #include "base/guard.h"
 #include "base/process.h"
 #include "base/units.h"
+#include "experiments/program_path.h"
 
 enum { WORDS_MAX = 512, COMPRESS_FROM_BYTES = 512, END_GRACE_MS = 200 };
 
@@ -103,6 +104,7 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
     json_error_t where;
     const json_t *words, *variables;
     bool discard = json_is_true(json_object_get(start, "discard"));
+    char directory[4096];
     struct process_place place = {
         .pipe_input = true, .pipe_output = !discard, .discard_output = discard};
     if (json_unpack_ex((json_t *)(uintptr_t)start, &where, 0, "{s:o, s:o, s:i, s:s, s:s}", "argv",
@@ -119,6 +121,12 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
         return -ERROR_INPUT;
     if (*cores)
         place.cores = &chosen;
+    if (json_is_true(json_object_get(start, "inside"))) {
+        if (program_path_self(directory, sizeof directory, err) < 0)
+            return -ERROR_FAILED;
+        *strrchr(directory, '/') = '\0';
+        place.directory = directory;
+    }
     keep_off(server_cores);
     extend_path();
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)

@@ -181,6 +181,8 @@ static int start(const struct far_host *far, const char *direction, const char *
     }
     if (place->discard_output)
         words[n++] = "--discard";
+    if (place->directory)
+        words[n++] = "--inside";
     if (direction) {
         words[n++] = direction;
         words[n++] = folder;
@@ -197,6 +199,7 @@ static int start(const struct far_host *far, const char *direction, const char *
     here.environment = NULL;
     here.netns = NULL;
     here.nice = 0;
+    here.directory = NULL;
     int result = *argv ? error_set(err, ERROR_FAILED, "a command of more than %d words", (int)n)
                        : program_path_self(self, sizeof self, err);
     return result == 0 ? process_start(process, words, &here, err) : result;

@@ -39,8 +39,8 @@ void far_host_end(struct far_host *far);
 void far_host_pretend(struct far_host *far, const struct experiment_host *plan);
 
 // Starts a process there: as process_start, with the place's cores, environment and log; a program
-// of ours is given by its path there. What fails there (no such program) shows when the process
-// ends, as the last line of its log.
+// of ours is given by its path there; a directory to work in can only be the run's there. What
+// fails there (no such program) shows when the process ends, as the last line of its log.
 int far_host_process(const struct far_host *far, const char *const *argv,
                      const struct process_place *place, struct process *process, struct error *err);
 

@@ -31,7 +31,7 @@ enum {
 };
 
 struct link_options {
-    bool deploy, discard;
+    bool deploy, discard, inside;
     cpu_set_t cores;
     double nice;
     struct option_list set;
@@ -43,6 +43,8 @@ static const struct option_spec options[] = {
                 "copy this program there first, and be the connection that others share"),
     OPTION_FLAG("discard", 0, struct link_options, discard,
                 "what it prints on stdout is thrown away there, not sent"),
+    OPTION_FLAG("inside", 0, struct link_options, inside,
+                "it works in the run's directory there, not in the user's own"),
     OPTION_CORES("cores", 0, "LIST", struct link_options, cores, "where the program runs there"),
     OPTION_NUMBER("nice", 0, "N", struct link_options, nice, "its priority there, -20 to 19"),
     OPTION_LIST("set", 0, "NAME=VALUE", struct link_options, set, "add to its environment"),
@@ -219,11 +221,11 @@ static int tell_start(struct near *near, struct error *err)
         count++;
     if (CPU_COUNT(&o->cores))
         units_format_cores(&o->cores, cores, sizeof cores);
-    json_t *start =
-        json_pack("{s:s, s:b, s:i, s:o, s:o, s:s, s:s}", "type", "start", "discard", o->discard,
-                  "nice", (int)o->nice, "argv", words_json(near->program, count), "environment",
-                  words_json(o->set.items, o->set.count), "cores", cores, "server_cores",
-                  near->link.server_cores);
+    json_t *start = json_pack("{s:s, s:b, s:b, s:i, s:o, s:o, s:s, s:s}", "type", "start",
+                              "discard", o->discard, "inside", o->inside, "nice", (int)o->nice,
+                              "argv", words_json(near->program, count), "environment",
+                              words_json(o->set.items, o->set.count), "cores", cores,
+                              "server_cores", near->link.server_cores);
     if (!start)
         return error_set(err, ERROR_INPUT, "a word of the command is not UTF-8");
     int result = frame_write_json(near->ssh.input, start, err);

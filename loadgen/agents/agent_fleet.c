@@ -228,10 +228,10 @@ static int start_process(struct link *link, struct error *err)
     bool far = spec->link[0];
     char self[PATH_MAX] = "", cores[1024] = "";
     const char *const here[] = {self, "agent", NULL};
-    const char *const there[] = {self, "link",           spec->link, "--cores", cores,
-                                 "--", "/proc/self/exe", "agent",    NULL};
-    const char *const anywhere_there[] = {self,    "link", spec->link, "--", "/proc/self/exe",
-                                          "agent", NULL};
+    const char *const there[] = {self,  "link", spec->link,       "--inside", "--cores",
+                                 cores, "--",   "/proc/self/exe", "agent",    NULL};
+    const char *const anywhere_there[] = {self, "link",           spec->link, "--inside",
+                                          "--", "/proc/self/exe", "agent",    NULL};
     const struct process_place place = {.netns = spec->netns[0] ? spec->netns : NULL,
                                         .cores = spec->has_cores && !far ? &spec->cores : NULL,
                                         .pipe_input = true,

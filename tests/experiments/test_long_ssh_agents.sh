@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # An experiment whose load comes from agents on two hosts behind ssh and one here: they begin
 # together, by clocks related over their links; the controller pools what they measured, and all of
-# it is joined with what the server's host saw.
+# it is joined with what the server's host saw. The sizes of values stand in a file that only the
+# controller's side has.
 . "$(dirname "$0")/run_lib.sh"
 . "$(dirname "$0")/ssh_lib.sh"
 need_program jq jq
 need_capture
 ssh_hosts one two server
 ssh_host() { echo "{kind: ssh, address: $1, cores: [$2], ssh_config: $ssh_config, directory: $work/$1-files}"; }
+mkdir "$work/here"
+for host in one two; do inside $host mount -t tmpfs tmpfs "$work/here" || skip "no tmpfs can be mounted here"; done
+printf '200,9\n400,1\n' >"$work/here/sizes.csv"
 cat >"$work/agents.yaml" <<EOF
 name: agents
 hosts:
@@ -16,7 +20,7 @@ hosts:
   two: $(ssh_host two 1)
   server: $(ssh_host server 0)
 servers: {cache: {kind: memcached, threads: 1}}
-workload: {keys: {count: 500}, values: {size: {fixed: 200}}}
+workload: {keys: {count: 500}, values: {size: {empirical: $work/here/sizes.csv}}}
 load:
   from: one
   rate: 3k

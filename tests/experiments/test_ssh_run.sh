@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The experiment of test_run_noisy_neighbour.sh, with its hosts behind ssh: it finds the same
 # culprit, by name and on the application core, in the half in which it was there; what the run
-# leaves here is whole, and it leaves nothing over there.
+# leaves here is whole, and it leaves nothing over there. Its schedule is a recorded one and its sizes
+# stand in a file, both of which only this side has.
 . "$(dirname "$0")/run_lib.sh"
 . "$(dirname "$0")/ssh_lib.sh"
 need_program jq jq
@@ -11,6 +12,11 @@ ssh_host() { echo "{kind: ssh, address: $1, cores: [$2], ssh_config: $ssh_config
 sed -e 's/duration: 10s/duration: 4s/' -e 's/start: 5s, stop: 10s/start: 2s, stop: 4s/' \
     -e 's/0s-5s, 5s-10s/0s-2s, 2s-4s/' -e "s|^  client: .*|  client: $(ssh_host client 1)|" \
     -e "s|^  server: .*|  server: $(ssh_host server 0)|" experiments/quickstart-noisy-neighbour.yaml >"$work/ssh.yaml"
+mkdir "$work/here" && inside client mount -t tmpfs tmpfs "$work/here" || skip "no tmpfs can be mounted here"
+awk 'BEGIN { srand(1); while ((at -= log(1 - rand()) / 20000) < 4) printf "%.9f\n", at }' >"$work/here/times.csv"
+printf '200,9\n400,1\n' >"$work/here/sizes.csv"
+sed -i -e "s|^  values: .*|  values: {size: {empirical: $work/here/sizes.csv}}\n  arrivals: replay:$work/here/times.csv|" \
+    -e 's/arrivals: exponential, //' "$work/ssh.yaml"
 echo 'tuning: {server: [{sysctl: {net.ipv4.tcp_autocorking: 0}}]}' >>"$work/ssh.yaml"
 grep -c 'kind: ssh' "$work/ssh.yaml" | grep -qx 2 && grep -q 'start: 2s' "$work/ssh.yaml" ||
     fail "the example has changed; so must this test"
@@ -31,6 +37,10 @@ done
 for wrote in client/samples.tlog client/load.json server/events.tlog server/calls.tlog server/clock.tlog facts.json; do
     [ -s "$run/$wrote" ] || fail "no $wrote"
 done
+(cd "$run/workload" && sha256sum -- *) | awk '{ exit substr($2, 1, 16) != substr($1, 1, 16) }' ||
+    fail "$run/workload: $(ls "$run/workload")"
+[ "$(grep -o 'workload/[0-9a-f]*-[a-z]*.csv' "$run/client/workload.yaml" | wc -l)" = 2 ] || fail "the files' names"
+[ "$(jq .requests "$run/summary.json")" = "$(wc -l <"$work/here/times.csv")" ] || fail "another schedule was sent"
 jq -e '.joined >= 0.98 * .requests' "$run/summary.json" >/dev/null ||
     fail "$(jq -c '{joined, requests}' "$run/summary.json")"
 first=$(sqlite3 "$run/run.db" "select count(*) from causes where name = 'yes' and \

@@ -14,6 +14,7 @@
 #include "workloads/protocol.h"
 #include "workloads/redis.h"
 #include "workloads/workload.h"
+#include "workloads/workload_files.h"
 
 static int load_text(const char *text, size_t bytes, struct workload *workload, struct error *err)
 {
@@ -360,6 +361,37 @@ static void values_follow_from_their_index(void **state)
     assert_true(differ);
 }
 
+static void files_are_named_and_renamed(void **state)
+{
+    char path[] = "/tmp/test-workload-XXXXXX", yaml[300];
+    const char *paths[WORKLOAD_FILES_MAX];
+    const char *const others[] = {"workload/sizes", "workload/times"};
+    struct workload workload;
+    struct error err;
+    int fd = mkstemp(path);
+    (void)state;
+    assert_int_equal(write(fd, "1\n2\n", 4), 4);
+    close(fd);
+    int length = snprintf(yaml, sizeof yaml,
+                          "values: {size: {empirical: %s}}\narrivals: replay:old.csv\n", path);
+    assert_int_equal(workload_parse("test", yaml, (size_t)length, &workload, &err), 0);
+    unlink(path);
+    assert_int_equal(workload_files(&workload, paths), 2);
+    assert_string_equal(paths[0], path);
+    assert_string_equal(paths[1], "old.csv");
+    char *renamed = workload_to_yaml_with(&workload, others);
+    assert_non_null(strstr(renamed, "{\"empirical\": \"workload/sizes\"}"));
+    assert_non_null(strstr(renamed, "replay:workload/times"));
+    assert_null(strstr(renamed, path));
+    free(renamed);
+    assert_int_equal(workload_files(&workload, paths), 2); // and this one is as it was
+    assert_string_equal(paths[0], path);
+    workload_free(&workload);
+    workload_defaults(&workload);
+    assert_int_equal(workload_files(&workload, paths), 0);
+    workload_free(&workload);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +407,7 @@ int main(void)
         cmocka_unit_test(requests_follow_from_their_places),
         cmocka_unit_test(keys_differ_and_fit),
         cmocka_unit_test(values_follow_from_their_index),
+        cmocka_unit_test(files_are_named_and_renamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
