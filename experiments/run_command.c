@@ -19,7 +19,7 @@ enum { NO_STUDY = 1000 };
 struct run_options {
     const char *out, *categories;
     struct gate_report_options report;
-    bool check, dry_run, schema, json, quiet;
+    bool check, dry_run, schema, full, json, quiet;
 };
 
 static const struct option_spec options[] = {
@@ -34,6 +34,8 @@ static const struct option_spec options[] = {
     OPTION_STRING("categories", 0, "FILE", struct run_options, categories,
                   "categories of causes of your own, before the program's"),
     GATE_REPORT_OPTIONS(struct run_options, report),
+    OPTION_FLAG("full", 0, struct run_options, full,
+                "print more than a screen: queues, windows, all stages, tuning"),
     OPTION_FLAG("json", 0, struct run_options, json,
                 "print the summary as one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct run_options, quiet,
@@ -145,7 +147,7 @@ static int run(struct experiment_set *set, const struct run_options *o, bool *av
     progress_init(&progress, o->quiet);
     const struct run_settings settings = {.folder = o->out, .progress = &progress};
     const struct run_results_settings results = {
-        .json = o->json, .quiet = o->quiet, .progress = &progress, .gates = gates};
+        .json = o->json, .quiet = o->quiet, .full = o->full, .progress = &progress, .gates = gates};
     int result = set->items[0].configuration[0]
                      ? matrix_run(set, run_one, &settings, &results, available, err)
                      : run_one(&set->items[0], &settings, &results, available, err);
@@ -215,7 +217,7 @@ static int run_study(const char *path, const struct run_options *o, struct gate_
     progress_init(&progress, o->quiet);
     const struct run_settings settings = {.folder = o->out, .progress = &progress};
     const struct run_results_settings results = {
-        .json = o->json, .quiet = o->quiet, .progress = &progress, .gates = gates};
+        .json = o->json, .quiet = o->quiet, .full = o->full, .progress = &progress, .gates = gates};
     result = study_run(&study, &settings, &results, &available, err);
     if (result == 0)
         result = write_gates(gates, o, study.name, err);

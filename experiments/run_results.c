@@ -26,6 +26,7 @@ static int print(const struct run_analysis *run, const struct run_results_settin
         return print_json(run, err);
     if (!settings->quiet) {
         struct summary_style style = summary_style_for(stdout);
+        style.full = settings->full;
         summary_text_write(run, &style, stdout);
         printf("\nReport: ");
     }

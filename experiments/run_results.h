@@ -15,6 +15,7 @@
 struct run_results_settings {
     bool json;                 // summary.json's document on stdout instead of the summary in words
     bool quiet;                // only the report's path
+    bool full;                 // more than a screen of summary
     bool silent;               // nothing at all
     struct gate_report *gates; // takes what the experiment's gates come to; NULL: not judged
     struct progress *progress;

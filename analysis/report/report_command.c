@@ -20,6 +20,7 @@ struct report_options {
     const char *output;
     const char *perfetto;
     bool text;
+    bool full;
     bool json;
     bool quiet;
 };
@@ -34,6 +35,8 @@ static const struct option_spec options[] = {
                   "also write the whole run for ui.perfetto.dev"),
     OPTION_FLAG("text", 0, struct report_options, text,
                 "print the terminal summary only, write no page"),
+    OPTION_FLAG("full", 0, struct report_options, full,
+                "print more than a screen: queues, windows, all stages, tuning"),
     OPTION_FLAG("json", 0, struct report_options, json,
                 "print the summary as one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct report_options, quiet,
@@ -84,6 +87,7 @@ static int write_report(const struct run_analysis *run, const struct report_opti
         return print_json(run, err);
     if (!values->quiet || values->text) {
         struct summary_style style = summary_style_for(stdout);
+        style.full = values->full;
         summary_text_write(run, &style, stdout);
     }
     if (!values->text)

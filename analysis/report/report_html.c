@@ -32,7 +32,7 @@ static void write_plain_summary(const struct run_analysis *run, FILE *out)
     FILE *memory = open_memstream(&text, &bytes);
     if (!memory)
         return;
-    summary_text_write(run, &(struct summary_style){.unicode = true, .width = 100}, memory);
+    summary_text_write(run, &(struct summary_style){.unicode = true, .full = true, .width = 100}, memory);
     if (fclose(memory) == 0)
         page_write_escaped(text, out);
     free(text);

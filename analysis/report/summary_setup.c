@@ -38,11 +38,18 @@ static void write_tuned(const json_t *one, bool ascii, FILE *out)
 }
 
 // Those that were not applied come first.
-static void write_tuning(const json_t *tuned, bool ascii, FILE *out)
+static void write_tuning(const json_t *tuned, bool full, bool ascii, FILE *out)
 {
-    size_t count = json_array_size(tuned), shown = 0;
+    size_t count = json_array_size(tuned), shown = 0, applied_count = 0;
+    for (size_t i = 0; i < count; i++)
+        applied_count += json_is_true(json_object_get(json_array_get(tuned, i), "applied"));
     if (count == 0)
         return;
+    if (!full && applied_count == count) {
+        fprintf(out, "Tuning: %zu setting%s, all applied and undone afterwards\n", count,
+                count > 1 ? "s" : "");
+        return;
+    }
     fprintf(out, "Tuning, undone afterwards\n");
     for (int applied = 0; applied < 2; applied++)
         for (size_t i = 0; i < count && shown < TUNED_SHOWN; i++) {
@@ -70,10 +77,10 @@ static void write_neighbour(const json_t *one, bool ascii, FILE *out)
     write_line(line, ascii, out);
 }
 
-void summary_setup_write(const struct run_analysis *run, bool ascii, FILE *out)
+void summary_setup_write(const struct run_analysis *run, bool full, bool ascii, FILE *out)
 {
     const json_t *loads = json_object_get(run->experiment, "neighbour_loads");
-    write_tuning(json_object_get(run->experiment, "tuned"), ascii, out);
+    write_tuning(json_object_get(run->experiment, "tuned"), full, ascii, out);
     for (size_t i = 0; i < json_array_size(loads); i++)
         write_neighbour(json_array_get(loads, i), ascii, out);
 }

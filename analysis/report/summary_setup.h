@@ -9,7 +9,8 @@
 
 #include "analysis/run/run_analysis.h"
 
-// Writes them, nothing where there is nothing to say. ascii: no character beyond.
-void summary_setup_write(const struct run_analysis *run, bool ascii, FILE *out);
+// Writes them, nothing where there is nothing to say. full: also what was tuned as asked. ascii: no
+// character beyond.
+void summary_setup_write(const struct run_analysis *run, bool full, bool ascii, FILE *out);
 
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The terminal summary: what the report says, in about thirty lines of plain text.
+// The terminal summary: what the report says, in one screen of plain text: the verdict, the load
+// and its latency, the stages, the first causes, what was lost. The full one has more of each, and
+// the queues, the windows and the tuning.
 #ifndef ANALYSIS_REPORT_SUMMARY_TEXT_H
 #define ANALYSIS_REPORT_SUMMARY_TEXT_H
 
@@ -12,6 +14,7 @@
 struct summary_style {
     bool unicode; // bars of blocks and typographic signs; else plain ASCII
     bool colour;  // ANSI colours
+    bool full;    // more than a screen
     int width;    // columns, at least 80
 };
 

@@ -44,38 +44,51 @@ static int measure(const char *text, int *lines)
     return widest;
 }
 
+static void expect(const char *text, const char *const *needed, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strstr(text, needed[i]))
+            fail_msg("\"%s\" is missing in:\n%s", needed[i], text);
+}
+
 static void test_says_what_it_must(void **state)
 {
     (void)state;
-    char *text = summary_of(&usual, &(struct summary_style){.unicode = true, .width = 100});
-    static const char *const needed[] = {"quickstart",
+    static const char *const always[] = {"quickstart",
                                          "20000/s offered",
                                          "p99.9",
                                          "95% from",
                                          "R core              R ",
                                          "head-of-line blocking",
                                          "wake-up latency",
-                                         "explained:",
+                                         "explained",
                                          "each lifetime on the server",
                                          "no cause found",
-                                         "Windows",
                                          "nothing: every request was answered"};
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!strstr(text, needed[i]))
-            fail_msg("\"%s\" is missing in:\n%s", needed[i], text);
-    free(text);
+    static const char *const in_full[] = {"sent late by", "ahead, on average", "Windows",
+                                          "server stack        A "};
+    for (int full = 0; full < 2; full++) {
+        char *text = summary_of(
+            &usual, &(struct summary_style){.unicode = true, .full = full, .width = 100});
+        expect(text, always, sizeof always / sizeof *always);
+        if (full)
+            expect(text, in_full, sizeof in_full / sizeof *in_full);
+        else
+            assert_null(strstr(text, "Windows")); // the verdict has them in words
+        free(text);
+    }
 }
 
 static void test_fits(void **state)
 {
     (void)state;
-    static const struct summary_style styles[] = {{true, false, 100}, {false, false, 100}};
     const struct fixture_options *const runs[] = {&usual, &odd};
-    for (size_t i = 0; i < 4; i++) {
-        int lines;
-        char *text = summary_of(runs[i / 2], &styles[i % 2]);
+    for (size_t i = 0; i < 8; i++) {
+        int lines, most = i & 4 ? 66 : i & 1 ? 50 : 40;
+        struct summary_style style = {.unicode = i & 2, .full = i & 4, .width = 100};
+        char *text = summary_of(runs[i & 1], &style);
         assert_true(measure(text, &lines) <= 100);
-        assert_in_range(lines, 1, 66); // with each lifetime on the server: up to 8
+        assert_in_range(lines, 1, most);
         free(text);
     }
 }
@@ -83,7 +96,7 @@ static void test_fits(void **state)
 static void test_plain_is_ascii_without_escapes(void **state)
 {
     (void)state;
-    char *text = summary_of(&odd, &(struct summary_style){.width = 80});
+    char *text = summary_of(&odd, &(struct summary_style){.full = true, .width = 80});
     for (const char *at = text; *at; at++)
         assert_true((*at >= ' ' && *at <= '~') || *at == '\n');
     assert_non_null(strstr(text, "</script>"));

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report/summary_pieces.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+const char *summary_strong(const struct summary *s)
+{
+    return s->style->colour ? "\033[1m" : "";
+}
+
+const char *summary_faint(const struct summary *s)
+{
+    return s->style->colour ? "\033[2m" : "";
+}
+
+const char *summary_warn(const struct summary *s, bool bad)
+{
+    return s->style->colour && bad ? "\033[33m" : "";
+}
+
+const char *summary_plain(const struct summary *s)
+{
+    return s->style->colour ? "\033[0m" : "";
+}
+
+const char *summary_duration(double ns, char out[32])
+{
+    if (isnan(ns))
+        return "-";
+    return isinf(ns) ? "never" : units_format_ns(ns, out, 32);
+}
+
+const char *summary_percent(double part, double whole, char out[32])
+{
+    if (!(whole > 0) || !isfinite(part))
+        return "-";
+    double value = 100 * part / whole;
+    // Nearly all is not all, and hardly any is not none.
+    if (value > 99.99 && value < 100)
+        return ">99.99%";
+    if (value > 0 && value < 0.01)
+        return "<0.01%";
+    bool plain_number = value == 0 || (value >= 100 && value < 100.01);
+    snprintf(out, 32, "%.*f%%", plain_number ? 0 : value > 99 || value < 10 ? 2 : 1, value);
+    return out;
+}
+
+int summary_columns(const char *text)
+{
+    int count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text >> 6) != 2;
+    return count;
+}
+
+void summary_field(const struct summary *s, const char *text, int width)
+{
+    int left = width;
+    for (; *text && (left > 0 || ((unsigned char)*text >> 6) == 2); text++) {
+        left -= ((unsigned char)*text >> 6) != 2;
+        fputc(*text, s->out);
+    }
+    fprintf(s->out, "%*s", left, "");
+}
+
+void summary_bar(const struct summary *s, double part, int cells)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    int filled = isfinite(part) && part > 0 ? (int)lround(fmin(part, 1) * cells * 8) : 0;
+    int used = 0;
+    for (; used < filled / 8; used++)
+        fputs(s->style->unicode ? "█" : "#", s->out);
+    if (s->style->unicode && filled % 8) {
+        fputs(eighths[filled % 8], s->out);
+        used++;
+    } else if (!s->style->unicode && filled % 8 >= 4) {
+        fputc('#', s->out);
+        used++;
+    }
+    fprintf(s->out, "%*s", cells - used, "");
+}
+
+void summary_wrapped(const struct summary *s, const char *text, int indent)
+{
+    int at = indent;
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        char word[1024];
+        snprintf(word, sizeof word, "%.*s", (int)(length < 1000 ? length : 1000), text);
+        if (at > indent && at + 1 + summary_columns(word) > s->style->width) {
+            fprintf(s->out, "\n%*s", indent, "");
+            at = indent;
+        } else if (at > indent) {
+            fputc(' ', s->out);
+            at++;
+        }
+        fputs(word, s->out);
+        at += summary_columns(word);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', s->out);
+}
+
+void summary_heading(const struct summary *s, const char *text)
+{
+    fprintf(s->out, "\n%s%s%s\n", summary_strong(s), text, summary_plain(s));
+}
+
+void summary_heading_field(const struct summary *s, const char *text, int width)
+{
+    fprintf(s->out, "\n%s", summary_strong(s));
+    summary_field(s, text, width);
+    fprintf(s->out, "%s", summary_plain(s));
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// What the terminal summary is put together from: numbers as people read them, fields, bars and
+// broken lines, in the style that suits the stream.
+#ifndef ANALYSIS_REPORT_SUMMARY_PIECES_H
+#define ANALYSIS_REPORT_SUMMARY_PIECES_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/report/summary_text.h"
+
+struct summary {
+    const struct run_analysis *run;
+    const struct summary_style *style;
+    FILE *out;
+};
+
+// Escape sequences that begin and end a way of writing; "" without colours.
+const char *summary_strong(const struct summary *s);
+const char *summary_faint(const struct summary *s);
+const char *summary_warn(const struct summary *s, bool bad);
+const char *summary_plain(const struct summary *s);
+
+// A duration, or why there is none: "never" for an unanswered request's, "-" for an unknown one.
+const char *summary_duration(double ns, char out[32]);
+const char *summary_percent(double part, double whole, char out[32]);
+
+// How many columns the text takes.
+int summary_columns(const char *text);
+
+// The text in a field of so many columns, cut or padded; a bar in one.
+void summary_field(const struct summary *s, const char *text, int width);
+void summary_bar(const struct summary *s, double part, int cells);
+
+// Words broken into lines of the style's width, all but the first indented.
+void summary_wrapped(const struct summary *s, const char *text, int indent);
+
+// An empty line, and a title; or the title in a field, for what follows on its line.
+void summary_heading(const struct summary *s, const char *text);
+void summary_heading_field(const struct summary *s, const char *text, int width);
+
+#endif
