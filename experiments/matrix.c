@@ -3,10 +3,8 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
-static const char *const columns[] = {"p50", "p99", "p99.9", "max"};
-enum { COLUMNS = sizeof columns / sizeof *columns };
+#include "experiments/matrix_table.h"
 
 // --- one configuration ---------------------------------------------------------------------------
 
@@ -26,23 +24,71 @@ static json_t *first_causes(const json_t *summary)
     return list;
 }
 
+// The server's busy time for each answered request, over one or more of its runs; null where a run
+// does not tell it.
+struct cpu_sum {
+    double busy_ns, answered;
+    bool unknown;
+};
+
+static void add_cpu(struct cpu_sum *sum, const struct run_folder *folder, const json_t *load)
+{
+    struct error unusable;
+    json_t *experiment = run_folder_read_json(folder, "experiment.json", &unusable);
+    const json_t *busy = json_object_get(json_object_get(experiment, "server_cpu"), "busy_ns");
+    sum->unknown |= !json_is_number(busy);
+    sum->busy_ns += json_number_value(busy);
+    sum->answered += json_number_value(json_object_get(load, "answered"));
+    json_decref(experiment);
+}
+
+static json_t *cpu_json(const struct cpu_sum *sum)
+{
+    return sum->unknown || sum->answered <= 0 ? json_null()
+                                              : json_real(sum->busy_ns / sum->answered / 1000);
+}
+
 static json_t *single_row(const struct run_folder *folder, struct error *err)
 {
     json_t *load = run_folder_read_json(folder, "client/load.json", err);
     json_t *summary = load ? run_folder_read_json(folder, "summary.json", err) : NULL, *row = NULL;
+    struct cpu_sum cpu = {0};
+    if (summary)
+        add_cpu(&cpu, folder, load);
     if (summary)
         row = json_pack(
-            "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:o}", "load_verdict", json_object_get(load, "verdict"),
-            "load_reasons", json_object_get(load, "reasons"), "achieved_rate",
-            json_object_get(load, "achieved_rate"), "requests", json_object_get(load, "scheduled"),
-            "latency_us", json_object_get(load, "latency_us"), "ci_us",
-            json_object_get(load, "ci_us"), "verdict", json_object_get(summary, "verdict"),
-            "causes", first_causes(summary));
+            "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:o,s:o}", "load_verdict",
+            json_object_get(load, "verdict"), "load_reasons", json_object_get(load, "reasons"),
+            "achieved_rate", json_object_get(load, "achieved_rate"), "requests",
+            json_object_get(load, "scheduled"), "latency_us", json_object_get(load, "latency_us"),
+            "ci_us", json_object_get(load, "ci_us"), "uncorrected_latency_us",
+            json_object_get(load, "uncorrected_latency_us"), "verdict",
+            json_object_get(summary, "verdict"), "causes", first_causes(summary), "server_cpu_us",
+            cpu_json(&cpu));
     if (summary && !row)
         error_set(err, ERROR_FAILED, "%s: the load's summary lacks something", folder->path);
     json_decref(load);
     json_decref(summary);
     return row;
+}
+
+static json_t *repeated_cpu(const struct run_folder *folder, const json_t *repetitions)
+{
+    struct cpu_sum cpu = {.unknown = json_array_size(repetitions) == 0};
+    size_t i;
+    json_t *one;
+    json_array_foreach(repetitions, i, one)
+    {
+        char path[RUN_PATH_BYTES + 128];
+        struct run_folder inside;
+        struct error unusable;
+        run_folder_path(folder, json_string_value(json_object_get(one, "folder")), path);
+        snprintf(inside.path, sizeof inside.path, "%.*s", RUN_PATH_BYTES - 1, path);
+        json_t *load = run_folder_read_json(&inside, "client/load.json", &unusable);
+        add_cpu(&cpu, &inside, load);
+        json_decref(load);
+    }
+    return cpu_json(&cpu);
 }
 
 static json_t *repeated_row(const struct run_folder *folder, struct error *err)
@@ -51,60 +97,18 @@ static json_t *repeated_row(const struct run_folder *folder, struct error *err)
     json_t *pooled = json_object_get(all, "pooled");
     if (all)
         row =
-            json_pack("{s:O,s:O,s:O,s:O,s:O}", "requests", json_object_get(pooled, "requests"),
+            json_pack("{s:O,s:O,s:O,s:O,s:O,s:o}", "requests", json_object_get(pooled, "requests"),
                       "latency_us", json_object_get(pooled, "latency_us"), "ci_us",
                       json_object_get(pooled, "ci_us"), "between", json_object_get(all, "between"),
-                      "repetitions", json_object_get(all, "count"));
+                      "repetitions", json_object_get(all, "count"), "server_cpu_us",
+                      repeated_cpu(folder, json_object_get(all, "list")));
     if (all && !row)
         error_set(err, ERROR_FAILED, "%s: repetitions.json lacks something", folder->path);
     json_decref(all);
     return row;
 }
 
-// --- the table -----------------------------------------------------------------------------------
-
-static void print_row(const json_t *row, int width, FILE *out)
-{
-    const json_t *latency = json_object_get(row, "latency_us");
-    const json_t *cause = json_array_get(json_object_get(row, "causes"), 0);
-    const char *verdict = json_string_value(json_object_get(row, "load_verdict"));
-    fprintf(out, "%-*s", width, json_string_value(json_object_get(row, "configuration")));
-    for (size_t i = 0; i < COLUMNS; i++) {
-        const json_t *value = json_object_get(latency, columns[i]);
-        if (json_is_number(value))
-            fprintf(out, " %10.1f", json_number_value(value));
-        else
-            fprintf(out, " %10s", "-");
-    }
-    const char *skipped = json_string_value(json_object_get(row, "skipped"));
-    if (skipped)
-        fprintf(out, "  skipped: %s", skipped);
-    else if (verdict && strcmp(verdict, "ok") != 0)
-        fprintf(out, "  load %s: %s", verdict,
-                json_string_value(json_array_get(json_object_get(row, "load_reasons"), 0)));
-    else if (cause)
-        fprintf(out, "  %s (%s)", json_string_value(json_object_get(cause, "cause")),
-                json_string_value(json_object_get(cause, "role")));
-    fputc('\n', out);
-}
-
-static void print_table(const json_t *list, const struct run_folder *folder, FILE *out)
-{
-    int width = (int)strlen("configuration");
-    size_t i;
-    json_t *row;
-    json_array_foreach(list, i, row)
-    {
-        int length = (int)json_string_length(json_object_get(row, "configuration"));
-        width = length > width ? length : width;
-    }
-    fprintf(out, "%-*s", width, "configuration");
-    for (i = 0; i < COLUMNS; i++)
-        fprintf(out, " %7s/us", columns[i]);
-    fprintf(out, "  first cause\n");
-    json_array_foreach(list, i, row) print_row(row, width, out);
-    fprintf(out, "\nFolder: %s\n", folder->path);
-}
+// --- the document -------------------------------------------------------------------------------
 
 static int finish(const struct run_folder *folder, const char *name, json_t *list,
                   const struct run_results_settings *results, struct error *err)
@@ -119,8 +123,10 @@ static int finish(const struct run_folder *folder, const char *name, json_t *lis
         putchar('\n');
     else if (result == 0 && results->quiet)
         printf("%s/matrix.json\n", folder->path);
-    else if (result == 0)
-        print_table(list, folder, stdout);
+    else if (result == 0) {
+        matrix_table_print(list, stdout);
+        printf("\nFolder: %s\n", folder->path);
+    }
     if (result == 0 && fflush(stdout) == EOF)
         result = error_set_errno(err, ERROR_FAILED, "cannot print the table");
     json_decref(document);

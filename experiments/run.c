@@ -124,6 +124,7 @@ static int write_experiment(struct run *run, struct error *err)
     json_object_set(document, "warnings", run->outcome->warnings);
     json_object_set(document, "tuned", run->tuned);
     json_object_set(document, "neighbour_loads", run->neighbour_loads);
+    json_object_set(document, "server_cpu", run->server_cpu);
     for (size_t i = 0; i < run->hosts.count; i++) {
         json_t *host =
             json_object_get(json_object_get(document, "hosts"), run->hosts.items[i].plan->name);
@@ -443,6 +444,7 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     free(run->neighbours);
     json_decref(run->tuned);
     json_decref(run->neighbour_loads);
+    json_decref(run->server_cpu);
     free(run);
     return result;
 }

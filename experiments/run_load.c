@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/units.h"
+#include "experiments/core_times.h"
 #include "experiments/program_path.h"
 #include "experiments/run_state.h"
 
@@ -225,11 +226,26 @@ static int keep_load_summary(struct run *run, const struct text_buffer *output, 
     return result;
 }
 
+// How busy the server's cores were, for experiment.json; not of machines behind ssh.
+static void note_server_cpu(struct run *run, const struct core_times *before)
+{
+    struct core_times now;
+    const cpu_set_t *cores = &run_server_host(run)->plan->cores;
+    if (before->cores == 0 || !core_times_read(cores, &now))
+        return;
+    char text[1024];
+    json_decref(run->server_cpu);
+    run->server_cpu = json_pack(
+        "{s:s,s:I,s:f}", "cores", units_format_cores(cores, text, sizeof text), "elapsed_ns",
+        (json_int_t)(now.now_ns - before->now_ns), "busy_ns", core_times_busy_ns(before, &now));
+}
+
 int run_load(struct run *run, struct error *err)
 {
     const struct experiment_load *load = &run->experiment->load;
     struct text_buffer output = {0};
     char duration[40], last[400];
+    struct core_times cpu = {0};
     uint64_t begin_ns = 0;
     int status = 0;
     progress_phase(run->progress, "loading %s%s at %.10g requests/s",
@@ -241,8 +257,13 @@ int run_load(struct run *run, struct error *err)
         return run_tend_neighbours(run, 0, load->duration_ns, &begin_ns, err);
     if (result == 0)
         result = wait_begin(run, &output, &begin_ns, err);
+    if (result == 0 && run_server_host(run)->kind != HOST_KIND_SSH &&
+        !core_times_read(&run_server_host(run)->plan->cores, &cpu))
+        cpu.cores = 0;
     if (result == 0)
         result = follow_load(run, begin_ns, &output, &status, err);
+    if (result == 0)
+        note_server_cpu(run, &cpu);
     run_send_neighbours_away(run, result == 0);
     if (result == 0 && WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE)
         run_warn(run, "load: %s", command_log_last_line(run->load_log, last, sizeof last));

@@ -50,6 +50,7 @@ struct run {
     bool load_here;    // agents behind ssh are led from here, whatever the load's host
     struct neighbour *neighbours;
     json_t *neighbour_loads; // what came of them: experiment.json
+    json_t *server_cpu;      // how busy the server's cores were during the load: experiment.json
     char shim[RUN_PATH_BYTES];
     char shim_dir[128]; // empty: no shim
     bool capturing;

@@ -37,7 +37,9 @@ for i in 1 2; do
         fail "the folder's experiment.yaml"
 done
 [ "$(json "$work/run/configuration-2/experiment.json" '$.load.rate')" = 2000.0 ] || fail "the rate"
-grep -Eq '^rate=2k +[0-9-]' "$work/out" || fail "the table: $(cat "$work/out")"
+grep -Eq '^rate=2k +[0-9n-][^|]*\| +[0-9n]' "$work/out" || fail "the table: $(cat "$work/out")"
+jq -e 'all(.list[]; .uncorrected_latency_us | has("p99")) and all(.list[]; .server_cpu_us > 0)' \
+    "$work/run/matrix.json" >/dev/null || fail "matrix.json: $(cat "$work/run/matrix.json")"
 echo "matrix: $(sed -n 's/^rate=/rate=/p' "$work/out" | tr '\n' ';')"
 
 # What the machine cannot capture is skipped where that is allowed, with the reason, and else fails.
@@ -45,7 +47,7 @@ cat >"$work/optional.yaml" <<EOF
 extends: base/base.yaml
 name: optional
 matrix:
-  watched: {no: {}, pt: {capture: {backend: intel_pt, optional: true}}}
+  watched: {baseline: {}, pt: {capture: {backend: intel_pt, optional: true}}}
 EOF
 if "$taillight" doctor --json | jq -e '.items[] | select(.name | test("Intel PT")) | .state != "yes"' >/dev/null; then
     rm -rf "$work/run"
@@ -53,6 +55,8 @@ if "$taillight" doctor --json | jq -e '.items[] | select(.name | test("Intel PT"
     jq -e '.count == 2 and (.list[1].skipped | test("Intel PT"))' "$work/run/matrix.json" >/dev/null ||
         fail "matrix.json: $(cat "$work/run/matrix.json")"
     grep -q '^watched=pt .*skipped: .*Intel PT' "$work/out" || fail "the table: $(cat "$work/out")"
+    grep -Eq '^watched=baseline .* 1\.00 .* 1\.00 .* 1\.00 ' "$work/out" || fail "no ratios: $(cat "$work/out")"
+    grep -q 'p99/us .* CPU/us  ratio' "$work/out" || fail "the table's head: $(cat "$work/out")"
     sed -i 's/, optional: true//' "$work/optional.yaml"
     "$taillight" run "$work/optional.yaml" --out "$work/failed" >"$work/out" 2>"$work/run.err"
     [ $? = 1 ] || fail "without optional"
