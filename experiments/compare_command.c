@@ -11,7 +11,7 @@
 
 struct compare_options {
     struct slice_options slices;
-    const char *output, *gates;
+    const char *output, *gates, *categories;
     struct gate_report_options report;
     bool json, quiet;
 };
@@ -20,6 +20,8 @@ static const struct option_spec options[] = {
     SLICE_OPTIONS(struct compare_options, slices),
     OPTION_STRING("output", 'o', "FILE", struct compare_options, output,
                   "write the comparison's page there"),
+    OPTION_STRING("categories", 0, "FILE", struct compare_options, categories,
+                  "categories of causes of your own, before those of both runs"),
     OPTION_STRING("gates", 'g', "FILE", struct compare_options, gates,
                   "judge the gates of this file (those of the candidate's experiment)"),
     GATE_REPORT_OPTIONS(struct compare_options, report),
@@ -70,7 +72,7 @@ static int compare_two(char *const folders[COMPARE_SIDES], const struct compare_
     progress_init(&progress, chosen->quiet);
     int result = choose_slices(&chosen->slices, &slices, err);
     if (result == 0)
-        result = compare_runs(paths, &slices, &progress, &comparison, err);
+        result = compare_runs(paths, &slices, chosen->categories, &progress, &comparison, err);
     if (result == 0 && chosen->output)
         result = report_compare_html(&comparison, chosen->output, err);
     if (result == 0 && chosen->json)
@@ -93,6 +95,10 @@ static int check_sets_options(const struct compare_options *chosen,
         return error_set(err, ERROR_INPUT,
                          "--output: the page shows two runs; name one of each side's repetitions, "
                          "e.g. BASE/repetition-1");
+    if (chosen->categories)
+        return error_set(err, ERROR_INPUT,
+                         "--categories: two runs are compared by category, repetitions are not; "
+                         "name one of each side's, e.g. BASE/repetition-1");
     if (slices->count > 1 || chosen->slices.messages.count || chosen->slices.from_ns ||
         chosen->slices.to_ns)
         return error_set(err, ERROR_INPUT,

@@ -15,10 +15,11 @@ int compare_runs_usual_slices(struct diagnosis_slice_array *out, struct error *e
 }
 
 static int take_run(const char *folder, const struct diagnosis_slice_array *slices,
-                    struct progress *progress, struct run_profile *out, struct error *err)
+                    const char *categories, struct progress *progress, struct run_profile *out,
+                    struct error *err)
 {
     struct run_analysis run;
-    int result = run_analyze(folder, slices->items, slices->count, NULL, progress, &run, err);
+    int result = run_analyze(folder, slices->items, slices->count, categories, progress, &run, err);
     if (result < 0)
         return result;
     result = run_profile_take(&run, out, err);
@@ -27,13 +28,13 @@ static int take_run(const char *folder, const struct diagnosis_slice_array *slic
 }
 
 int compare_runs(const char *const folders[COMPARE_SIDES],
-                 const struct diagnosis_slice_array *slices, struct progress *progress,
-                 struct run_comparison *out, struct error *err)
+                 const struct diagnosis_slice_array *slices, const char *categories,
+                 struct progress *progress, struct run_comparison *out, struct error *err)
 {
     int result = 0;
     *out = (struct run_comparison){0};
     for (int side = 0; side < COMPARE_SIDES && result == 0; side++)
-        result = take_run(folders[side], slices, progress, &out->runs[side], err);
+        result = take_run(folders[side], slices, categories, progress, &out->runs[side], err);
     return result < 0 ? result : run_compare(out, err);
 }
 

@@ -52,7 +52,7 @@ static int compare_slices(const struct comparison_job *job, json_t *object, stru
     snprintf(page, sizeof page, "compare-%s.html", one->name);
     int status = read_slices(one, &slices, err);
     if (status == 0)
-        status = compare_runs(sides, &slices, job->progress, &found, err);
+        status = compare_runs(sides, &slices, NULL, job->progress, &found, err);
     if (status == 0)
         status = report_compare_html(&found, run_folder_path(job->folder, page, path), err);
     if (status == 0) {

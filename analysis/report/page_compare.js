@@ -126,7 +126,7 @@ function changeRow(change, y, x, size, choose, pressed) {
         'aria-label': `${label} ${change.change}: ${signed(change.difference_us)}`,
         pointermove: event => showTip(
             event,
-            `${label}: ${change.change}\nbase ${micros(change.base_us)} on average, ${
+            `${label}, ${change.category}: ${change.change}\nbase ${micros(change.base_us)} on average, ${
                 percent(change.base_share)} of messages longer than its median\ncandidate ${
                 micros(change.candidate_us)}, ${percent(change.candidate_share)}\nchange ${
                 signed(change.difference_us)} [${signed(change.low_us)}, ${signed(change.high_us)}]`),
@@ -175,9 +175,9 @@ function renderChanges(name, changes, none, choose) {
       ...rows.map((one, i) => changeRow(one, 24 + i * 26, x, size, choose ? () => choose(i) : null, shown.cause === i)));
   place.replaceChildren(plot);
   byId(`${name}-table`).replaceChildren(table(
-      [[changes[0].function ? 'function' : 'cause', true], ['change', true], ['base'], ['candidate'], ['difference'], ['from'], ['to'], ['messages, base'], ['candidate']],
+      [[changes[0].function ? 'function' : 'cause', true], ['category', true], ['change', true], ['base'], ['candidate'], ['difference'], ['from'], ['to'], ['messages, base'], ['candidate']],
       changes.map(
-          one => [changeLabel(one), one.change, micros(one.base_us), micros(one.candidate_us),
+          one => [changeLabel(one), one.category, one.change, micros(one.base_us), micros(one.candidate_us),
                   signed(one.difference_us), signed(one.low_us), signed(one.high_us),
                   percent(one.base_share), percent(one.candidate_share)]),
       'What changed'));

@@ -57,6 +57,25 @@ static void write_change(const struct change *change, FILE *out)
             100 * change->share[COMPARE_BASE], 100 * change->share[COMPARE_CANDIDATE]);
 }
 
+// Those that differ by more than can be told apart, the first five.
+static void write_categories(const struct slice_comparison *slice, FILE *out)
+{
+    enum { SHOWN = 5 };
+    char clean[200], difference[32];
+    double least = fmax(slice->sides[COMPARE_BASE]->granularity_ns,
+                        slice->sides[COMPARE_CANDIDATE]->granularity_ns);
+    size_t shown = 0;
+    while (shown < slice->categories.count && shown < SHOWN &&
+           fabs(slice->categories.items[shown].difference_ns) >= least)
+        shown++;
+    for (size_t i = 0; i < shown; i++) {
+        const struct category_change *one = &slice->categories.items[i];
+        report_clean_text(one->category, false, clean, sizeof clean);
+        fprintf(out, "%s %s %s%s", i ? "," : "  by category:", clean,
+                signed_duration(one->difference_ns, difference), i + 1 == shown ? "\n" : "");
+    }
+}
+
 static void write_queue(const struct slice_comparison *slice, FILE *out)
 {
     if (!slice->sides[COMPARE_BASE]->has_views || !slice->sides[COMPARE_CANDIDATE]->has_views)
@@ -107,6 +126,7 @@ static void write_slice(const struct slice_comparison *slice, FILE *out)
         fprintf(out, "  %zu of which nobody can tell: too few messages\n", unchanged);
     else if (unchanged)
         fprintf(out, "  %zu unchanged, as far as these runs can tell\n", unchanged);
+    write_categories(slice, out);
     write_functions(slice, out);
     write_queue(slice, out);
 }

@@ -156,6 +156,7 @@ static void compare_component(struct slice_comparison *slice, const struct draws
     double normal = 0;
     *change = (struct change){.role = component->role, .explains = component->explains};
     memcpy(change->name, component->name, sizeof change->name);
+    memcpy(change->category, component->category, sizeof change->category);
     for (int side = 0; side < COMPARE_SIDES; side++) {
         const struct slice_profile *profile = slice->sides[side];
         size_t count =
@@ -224,6 +225,33 @@ static int compare_components(struct slice_comparison *slice, const struct draws
     if (slice->changes.count)
         qsort(slice->changes.items, slice->changes.count, sizeof *slice->changes.items,
               compare_changes);
+    return 0;
+}
+
+static int compare_category_changes(const void *left, const void *right)
+{
+    const struct category_change *a = left, *b = right;
+    double one = fabs(a->difference_ns), other = fabs(b->difference_ns);
+    if (one < other || one > other)
+        return one > other ? -1 : 1;
+    return strcmp(a->category, b->category);
+}
+
+static int sum_categories(struct slice_comparison *slice)
+{
+    struct category_change_array *sums = &slice->categories;
+    for (size_t i = 0; i < slice->changes.count; i++) {
+        const struct change *change = &slice->changes.items[i];
+        size_t at = 0;
+        while (at < sums->count && strcmp(sums->items[at].category, change->category) != 0)
+            at++;
+        if (at == sums->count &&
+            array_push(sums, (struct category_change){.category = change->category}) < 0)
+            return -1;
+        sums->items[at].difference_ns += change->difference_ns;
+    }
+    if (sums->count)
+        qsort(sums->items, sums->count, sizeof *sums->items, compare_category_changes);
     return 0;
 }
 
@@ -318,7 +346,8 @@ static int compare_slice(struct slice_comparison *slice)
 {
     slice->available =
         slice->sides[COMPARE_BASE]->available && slice->sides[COMPARE_CANDIDATE]->available;
-    if (slice->available && (compare_sides(slice, true) < 0 || compare_functions(slice) < 0))
+    if (slice->available && (compare_sides(slice, true) < 0 || sum_categories(slice) < 0 ||
+                             compare_functions(slice) < 0))
         return -1;
     say_slice(slice);
     return 0;
@@ -343,6 +372,7 @@ int run_compare(struct run_comparison *out, struct error *err)
 void run_comparison_free(struct run_comparison *comparison)
 {
     for (size_t i = 0; i < comparison->slices.count; i++) {
+        array_free(&comparison->slices.items[i].categories);
         array_free(&comparison->slices.items[i].changes);
         array_free(&comparison->slices.items[i].functions);
     }

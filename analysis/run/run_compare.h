@@ -34,6 +34,7 @@ struct profile_message {
 
 struct profile_component {
     char name[64];
+    char category[48];
     enum core_role role;
     bool explains;
 };
@@ -94,6 +95,7 @@ const char *change_kind_name(enum change_kind kind); // "appeared", ...
 
 struct change {
     char name[64];
+    char category[48]; // the base's where both runs have it
     enum core_role role;
     bool explains;
     enum change_kind kind;
@@ -107,13 +109,21 @@ struct change {
 };
 struct change_array ARRAY_OF(struct change);
 
+// The differences of the changes that belong to one category, added up.
+struct category_change {
+    const char *category; // a change's
+    double difference_ns;
+};
+struct category_change_array ARRAY_OF(struct category_change);
+
 struct slice_comparison {
     const struct slice_profile *sides[COMPARE_SIDES];
-    bool available;                // both are
-    struct change latency;         // of the mean latency, kind and interval as for a component
-    struct change_array changes;   // largest difference first, whatever its sign
-    bool has_functions;            // both sides have some
-    struct change_array functions; // the same for the time in each function itself
+    bool available;        // both are
+    struct change latency; // of the mean latency, kind and interval as for a component
+    struct category_change_array categories; // largest difference first, whatever its sign
+    struct change_array changes;             // largest difference first, whatever its sign
+    bool has_functions;                      // both sides have some
+    struct change_array functions;           // the same for the time in each function itself
     char verdict[600];
 };
 struct slice_comparison_array ARRAY_OF(struct slice_comparison);

@@ -27,6 +27,7 @@ static json_t *change_json(const struct change *change, const char *name)
     if (name) {
         json_object_set_new(object, name, json_string(change->name));
         json_object_set_new(object, "role", json_string(role_name(change->role)));
+        json_object_set_new(object, "category", json_string(change->category));
         json_object_set_new(object, "explains", json_boolean(change->explains));
         json_object_set_new(object, "base_share", json_number_or_null(change->share[COMPARE_BASE]));
         json_object_set_new(object, "candidate_share",
@@ -107,6 +108,18 @@ static json_t *functions_json(const struct slice_comparison *slice)
     return object;
 }
 
+static json_t *categories_json(const struct slice_comparison *slice)
+{
+    json_t *categories = json_array();
+    for (size_t i = 0; i < slice->categories.count; i++) {
+        const struct category_change *one = &slice->categories.items[i];
+        json_array_append_new(categories,
+                              json_pack("{s:s, s:o}", "category", one->category, "difference_us",
+                                        json_number_or_null(one->difference_ns / 1000)));
+    }
+    return categories;
+}
+
 static json_t *slice_json(const struct slice_comparison *slice)
 {
     json_t *changes = json_array();
@@ -116,6 +129,7 @@ static json_t *slice_json(const struct slice_comparison *slice)
         "{s:s, s:s, s:b, s:o, s:o}", "slice", slice->sides[COMPARE_BASE]->words, "verdict",
         slice->verdict, "available", slice->available, "latency",
         slice->available ? change_json(&slice->latency, NULL) : json_null(), "changes", changes);
+    json_object_set_new(object, "categories", categories_json(slice));
     json_object_set_new(object, "functions", functions_json(slice));
     for (int side = 0; side < COMPARE_SIDES; side++)
         json_object_set_new(object, side_names[side], profile_json(slice->sides[side]));

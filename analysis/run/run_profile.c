@@ -87,6 +87,8 @@ static int take_components(struct slice_profile *out, const struct component_arr
         const struct component *from = &components->items[i];
         struct profile_component component = {.role = from->role, .explains = from->explains};
         memcpy(component.name, from->name, sizeof component.name);
+        snprintf(component.category, sizeof component.category, "%s",
+                 from->category ? from->category : "other");
         if (array_push(&out->components, component) < 0)
             return -1;
     }
@@ -121,7 +123,7 @@ static int take_slice(const struct run_analysis *run, const struct diagnosis *di
     if (!out->available)
         return 0;
     run_diagnosis_input(run, &in);
-    int result = component_table_init(&table, in.server, NULL);
+    int result = component_table_init(&table, in.server, in.categories);
     decomposer_init(&decomposer, &in, &table);
     if (result == 0)
         result = take_values(out, &decomposer, run, diagnosis);

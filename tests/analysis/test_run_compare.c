@@ -68,6 +68,14 @@ static const struct scenario_options quiet = {.requests = 6000,
                                               .seed = 11};
 static const struct diagnosis_slice slices[] = {{.low = 0, .high = 1}, {.low = 0.4, .high = 0.6}};
 
+static void read_categories(struct categories *out)
+{
+    static const char mine[] = "task yes,hogs";
+    struct error err = {0};
+    assert_int_equal(categories_init(out, &err), 0);
+    assert_int_equal(categories_add(out, mine, sizeof mine - 1, "mine", &err), 0);
+}
+
 static void compare(struct run_comparison *comparison, enum fault base, enum fault candidate)
 {
     const enum fault faults[COMPARE_SIDES] = {base, candidate};
@@ -79,6 +87,7 @@ static void compare(struct run_comparison *comparison, enum fault base, enum fau
         options.fault = faults[side];
         options.seed += (uint64_t)side;
         build_run(&run, &options, slices, 2);
+        read_categories(&run.categories.table);
         assert_int_equal(run_profile_take(&run, &comparison->runs[side], &err), 0);
         run_analysis_free(&run);
     }
@@ -95,6 +104,9 @@ static void compare(struct run_comparison *comparison, enum fault base, enum fau
             assert_true(change->high_ns >= change->difference_ns - 1);
         }
         assert_true(fabs(sum - slice->latency.difference_ns) < 5);
+        for (size_t i = 0; i < slice->categories.count; i++)
+            sum -= slice->categories.items[i].difference_ns;
+        assert_true(fabs(sum) < 1);
     }
 }
 
@@ -122,6 +134,8 @@ static void a_new_cause_appears_and_an_old_one_is_gone(void **state)
     assert_ptr_equal(hog, &all->changes.items[0]);
     assert_int_equal(all->latency.kind, CHANGE_GREW);
     assert_non_null(strstr(all->verdict, "yes (A) appeared: +"));
+    assert_string_equal(hog->category, "hogs");
+    assert_string_equal(all->categories.items[0].category, "hogs");
     run_comparison_free(&comparison);
     compare(&comparison, FAULT_HOG, FAULT_NONE);
     hog = find(&comparison.slices.items[0], "yes", ROLE_A);
