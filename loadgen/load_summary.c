@@ -78,8 +78,7 @@ static void fill_columns(const struct engine_result *result, struct columns *col
     for (size_t i = 0; i < result->sample_count; i++) {
         const struct sample *sample = &result->samples[i];
         const bool answered = sample_is_answered(sample);
-        columns->latency[columns->latencies++] =
-            answered ? microseconds(result, sample->intended_tsc, sample->reply_tsc) : INFINITY;
+        columns->latency[columns->latencies++] = sample_latency_us(sample, result->tsc_hz);
         if (sample->tx_ns && sample->rx_ns)
             columns->network[columns->stamped++] =
                 (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;

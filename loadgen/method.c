@@ -160,13 +160,8 @@ static void explain(struct method *method)
 static double *latencies(const struct engine_result *run)
 {
     double *values = calloc(run->sample_count + 1, sizeof *values);
-    for (size_t i = 0; values && i < run->sample_count; i++) {
-        const struct sample *sample = &run->samples[i];
-        values[i] =
-            sample_is_answered(sample)
-                ? (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / run->tsc_hz * 1e6
-                : INFINITY;
-    }
+    for (size_t i = 0; values && i < run->sample_count; i++)
+        values[i] = sample_latency_us(&run->samples[i], run->tsc_hz);
     return values;
 }
 

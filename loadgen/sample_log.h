@@ -12,6 +12,7 @@
 #ifndef LOADGEN_SAMPLE_LOG_H
 #define LOADGEN_SAMPLE_LOG_H
 
+#include <math.h>
 #include <stdint.h>
 
 enum { SAMPLE_LOG_VERSION = 1 };
@@ -68,6 +69,14 @@ _Static_assert(sizeof(struct sample) == 96, "the log format is fixed");
 static inline int sample_is_answered(const struct sample *sample)
 {
     return sample->status <= SAMPLE_ERROR_REPLY;
+}
+
+// From when it was wanted to its reply; infinite: never answered.
+static inline double sample_latency_us(const struct sample *sample, double tsc_hz)
+{
+    return sample_is_answered(sample)
+               ? (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / tsc_hz * 1e6
+               : (double)INFINITY;
 }
 
 // Which of the threads that load it was sent by, 0, 1, ..., over all agents whose samples lie

@@ -146,17 +146,3 @@ int agent_pool(const struct fleet_outcome *outcome, struct engine_result *pool, 
         engine_result_free(pool);
     return status;
 }
-
-size_t agent_disagreements(const struct agent_finding *findings, size_t count,
-                           struct agent_disagreement *pairs, size_t room)
-{
-    size_t found = 0;
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < count; j++)
-            if (findings[i].high < findings[j].low) { // false for what is not known
-                if (found < room)
-                    pairs[found] = (struct agent_disagreement){i, j};
-                found++;
-            }
-    return found;
-}

@@ -16,19 +16,4 @@
 // lost are left out; without any other this is ERROR_INCONCLUSIVE. engine_result_free frees.
 int agent_pool(const struct fleet_outcome *outcome, struct engine_result *pool, struct error *err);
 
-// The target percentile as one agent found it, with its confidence interval, in us.
-struct agent_finding {
-    const char *name;
-    double value, low, high; // NaN: not known
-};
-
-// Two agents whose intervals are disjoint: they did not measure the same thing.
-struct agent_disagreement {
-    size_t low, high; // which findings
-};
-
-// Finds all such pairs. Returns how many; at most `room` are stored.
-size_t agent_disagreements(const struct agent_finding *findings, size_t count,
-                           struct agent_disagreement *pairs, size_t room);
-
 #endif

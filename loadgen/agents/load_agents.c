@@ -7,8 +7,10 @@
 
 #include "base/json_numbers.h"
 #include "base/units.h"
+#include "loadgen/agents/agent_findings.h"
 #include "loadgen/agents/agent_fleet.h"
 #include "loadgen/agents/agent_pool.h"
+#include "loadgen/agents/agents_word.h"
 #include "loadgen/method_machine.h"
 
 enum { DISAGREEMENTS_TOLD = 8 };
@@ -26,115 +28,38 @@ static int make_specs(const struct load_plan *plan, const struct load_point *poi
 
 // --- findings ------------------------------------------------------------------------------------
 
-static const char *check_of(const json_t *report, const char *name)
-{
-    const char *found = json_string_value(
-        json_object_get(json_object_get(json_object_get(report, "method"), "checks"), name));
-    return found ? found : "unknown";
-}
-
-// How an agent sent is its own matter; what it measured is judged in the pool.
-static bool sent_wrong(const json_t *report)
-{
-    static const char *const checks[] = {"load", "client", "arrivals"};
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-        if (strcmp(check_of(report, checks[i]), "failed") == 0)
-            return true;
-    return false;
-}
-
-// What the agents say of how they sent, in one run or in the rounds of a pool.
-struct agents_word {
-    struct load_summary troubles; // reasons, of the last run that had any; ok: none had
-    enum method_finding client, arrivals;
-};
-
-static void add_reasons(const struct fleet_outcome *fleet, struct load_summary *summary)
-{
-    for (size_t i = 0; i < fleet->count; i++)
-        if (fleet->agents[i].lost[0])
-            load_summary_add_reason(summary, "agent %s was lost: %s", fleet->agents[i].spec->name,
-                                    fleet->agents[i].lost);
-    for (size_t i = 0; i < fleet->count; i++) {
-        const json_t *report = fleet->agents[i].report;
-        size_t k;
-        json_t *reason;
-        if (!report || !sent_wrong(report))
-            continue;
-        json_array_foreach(json_object_get(report, "reasons"), k, reason) load_summary_add_reason(
-            summary, "agent %s: %s", fleet->agents[i].spec->name, json_string_value(reason));
-    }
-}
-
-// All passed, or one failed, or it is unknown of one.
-static enum method_finding check_of_all(const struct fleet_outcome *fleet, const char *name)
-{
-    enum method_finding worst = METHOD_PASSED;
-    for (size_t i = 0; i < fleet->count; i++) {
-        const char *found = check_of(fleet->agents[i].report, name);
-        if (strcmp(found, "failed") == 0)
-            return METHOD_FAILED;
-        if (strcmp(found, "passed") != 0)
-            worst = METHOD_UNKNOWN;
-    }
-    return worst;
-}
-
-// Of several runs: failed in one, or passed in one; a short one may leave it unknown.
-static enum method_finding check_of_both(enum method_finding one, enum method_finding other)
-{
-    if (one == METHOD_FAILED || other == METHOD_FAILED)
-        return METHOD_FAILED;
-    return one == METHOD_PASSED || other == METHOD_PASSED ? METHOD_PASSED : METHOD_UNKNOWN;
-}
-
-// first: of the pool's first run.
-static void hear(struct agents_word *word, const struct fleet_outcome *fleet, bool first)
-{
-    struct load_summary troubles = {.ok = true};
-    enum method_finding client = check_of_all(fleet, "client");
-    enum method_finding arrivals = check_of_all(fleet, "arrivals");
-    add_reasons(fleet, &troubles);
-    if (first || !troubles.ok)
-        word->troubles = troubles;
-    word->client = first ? client : check_of_both(word->client, client);
-    word->arrivals = first ? arrivals : check_of_both(word->arrivals, arrivals);
-}
-
 static double number(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static json_t *find_disagreements(const struct fleet_outcome *fleet, const struct method *method,
-                                  struct load_summary *summary)
+// Fills in the sentences of who disagrees, which are reasons too.
+static int tell_disagreements(const struct fleet_outcome *fleet,
+                              const struct agents_measured *measured,
+                              const struct method_settings *settings, struct load_summary *summary,
+                              json_t **told, struct error *err)
 {
     struct agent_finding findings[AGENTS_MAX];
     struct agent_disagreement pairs[DISAGREEMENTS_TOLD];
     char percentile[32], text[400];
-    size_t count = 0;
-    json_t *list = json_array();
-    for (size_t i = 0; i < fleet->count; i++) {
-        const struct agent_outcome *agent = &fleet->agents[i];
-        const json_t *interval = json_object_get(json_object_get(agent->report, "method"), "ci");
-        if (agent->report && agent_kind_measures(agent->spec->kind))
-            findings[count++] =
-                (struct agent_finding){agent->spec->name, number(interval, "value"),
-                                       number(interval, "low"), number(interval, "high")};
-    }
+    size_t count;
+    int status = agents_measured_judge(measured, fleet, settings, findings, &count, err);
+    if (status < 0)
+        return status;
+    *told = json_array();
     size_t found = agent_disagreements(findings, count, pairs, DISAGREEMENTS_TOLD);
-    method_percentile_name(method->settings.quantile, percentile, sizeof percentile);
+    method_percentile_name(settings->quantile, percentile, sizeof percentile);
     for (size_t i = 0; i < found && i < DISAGREEMENTS_TOLD; i++) {
         const struct agent_finding *low = &findings[pairs[i].low], *high = &findings[pairs[i].high];
         snprintf(text, sizeof text,
                  "agents disagree: %s is %.1f us [%.1f, %.1f] to %s and %.1f us [%.1f, %.1f] to %s",
                  percentile, low->value, low->low, low->high, low->name, high->value, high->low,
                  high->high, high->name);
-        json_array_append_new(list, json_string(text));
+        json_array_append_new(*told, json_string(text));
         load_summary_add_reason(summary, "%s", text);
     }
-    return list;
+    return 0;
 }
 
 // --- the document --------------------------------------------------------------------------------
@@ -264,6 +189,8 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
     struct agent_spec specs[AGENTS_MAX];
     struct fleet_outcome fleet;
     struct agents_word word;
+    struct agents_measured measured = {0};
+    json_t *told = NULL;
     const struct machine_time began = machine_time_read();
     int status = make_specs(plan, point, specs, err);
     if (status == 0)
@@ -275,13 +202,18 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
         struct method_settings settings = pool_method(plan, specs);
         settings.duration_s = (double)point->duration_ns / 1e9;
         settings.stolen = machine_stolen_since(&began);
-        hear(&word, &fleet, true);
+        agents_hear(&word, &fleet, true);
         status = judge_pool(&outcome->result, &settings, point->duration_ns, &word,
                             &outcome->summary, &outcome->method, err);
     }
     if (status == 0)
-        outcome->agents = agents_json(
-            &fleet, point->rate, find_disagreements(&fleet, &outcome->method, &outcome->summary));
+        status = agents_measured_add(&measured, &fleet, true, err);
+    if (status == 0)
+        status = tell_disagreements(&fleet, &measured, &outcome->method.settings, &outcome->summary,
+                                    &told, err);
+    if (status == 0)
+        outcome->agents = agents_json(&fleet, point->rate, told);
+    agents_measured_free(&measured);
     fleet_outcome_free(&fleet);
     return status;
 }
@@ -294,6 +226,7 @@ struct agent_rounds {
     struct agent_spec specs[AGENTS_MAX]; // of the last round
     struct fleet_outcome last;           // that round
     struct agents_word word;
+    struct agents_measured measured; // in all rounds of the pool
     json_t *agents;
 };
 
@@ -314,15 +247,20 @@ static int judge_rounds(void *context, struct rounds *taken, struct error *err)
     struct agent_rounds *rounds = context;
     struct method_settings settings = rounds->method;
     settings.stolen = machine_stolen_since(&taken->began);
-    hear(&rounds->word, &rounds->last, taken->measured == 1);
-    int status = judge_pool(&taken->pool, &settings, taken->duration_ns, &rounds->word,
+    const bool first = taken->measured == 1;
+    json_t *told = NULL;
+    agents_hear(&rounds->word, &rounds->last, first);
+    int status = agents_measured_add(&rounds->measured, &rounds->last, first, err);
+    if (status == 0)
+        status = judge_pool(&taken->pool, &settings, taken->duration_ns, &rounds->word,
                             &taken->summary, &taken->method, err);
+    if (status == 0)
+        status = tell_disagreements(&rounds->last, &rounds->measured, &settings, &taken->summary,
+                                    &told, err);
     if (status < 0)
         return status;
     json_decref(rounds->agents);
-    rounds->agents =
-        agents_json(&rounds->last, rounds->plan->options.rate,
-                    find_disagreements(&rounds->last, &taken->method, &taken->summary));
+    rounds->agents = agents_json(&rounds->last, rounds->plan->options.rate, told);
     return 0;
 }
 
@@ -344,6 +282,7 @@ int load_agents_rounds(const struct load_plan *plan, struct rounds *rounds, json
         status = rounds_run(&settings, rounds, err);
     }
     fleet_outcome_free(&context->last);
+    agents_measured_free(&context->measured);
     *agents = context->agents;
     free(context);
     return status;
@@ -408,7 +347,10 @@ void load_agents_print(const json_t *agents, FILE *out)
         if (lost)
             fprintf(out, "lost: %s", lost);
         else if (strcmp(json_string_value(json_object_get(agent, "kind")), "throughput") == 0)
-            fprintf(out, "%lld answered", json_integer_value(json_object_get(report, "answered")));
+            fprintf(out, "%lld answered, p99 of its own lateness %.1f us",
+                    json_integer_value(json_object_get(report, "answered")),
+                    number(json_object_get(json_object_get(report, "method"), "own_lateness_us"),
+                           "p99"));
         else
             fprintf(out, "p50 %.1f us, p99 %.1f us", number(latency, "p50"),
                     number(latency, "p99"));

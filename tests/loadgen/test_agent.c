@@ -12,12 +12,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/quantile.h"
 #include "loadgen/agents/agent_message.h"
 #include "loadgen/agents/agent_pool.h"
 #include "loadgen/agents/load_agents.h"
 #include "loadgen/load_summary.h"
-#include "tests/loadgen/method_series.h"
 
 // --- settings ------------------------------------------------------------------------------------
 
@@ -374,40 +372,6 @@ static void pools_are_not_averages(void **state)
     free(fleet);
 }
 
-// The 95 % interval of the median of 2000 uniform values in [0, 100) + shift.
-static struct agent_finding find(const char *name, double shift, uint64_t seed)
-{
-    double values[2000];
-    series_fill(values, 2000, seed);
-    for (size_t i = 0; i < 2000; i++)
-        values[i] = values[i] * 100 + shift;
-    quantile_sort(values, 2000);
-    struct quantile_interval interval = quantile_interval_sorted(values, 2000, 0.5, 0.95);
-    return (struct agent_finding){name, quantile_sorted(values, 2000, 0.5), interval.low,
-                                  interval.high};
-}
-
-static void disagreement_is_found_where_there_is_one(void **state)
-{
-    (void)state;
-    struct agent_disagreement pairs[4];
-    // Medians of the same distribution: two 95 % intervals are disjoint in well under 2 % of cases.
-    unsigned alarms = 0;
-    for (uint64_t seed = 1; seed <= 500; seed++) {
-        const struct agent_finding same[] = {find("a", 0, seed * 7919),
-                                             find("b", 0, seed * 104729)};
-        alarms += agent_disagreements(same, 2, pairs, 4) > 0;
-    }
-    assert_true(alarms <= 10);
-    // Of three, one measures 12 us more: half-widths are about 2.2 us.
-    const struct agent_finding three[] = {find("a", 0, 1), find("b", 12, 2), find("c", 0, 3)};
-    assert_int_equal(agent_disagreements(three, 3, pairs, 4), 2);
-    assert_true(pairs[0].low == 0 && pairs[0].high == 1 && pairs[1].low == 2 && pairs[1].high == 1);
-    // Who does not know cannot disagree; a bound at infinity is one.
-    const struct agent_finding odd[] = {{"a", 1, NAN, NAN}, {"b", 9, 8, INFINITY}, {"c", 5, 4, 6}};
-    assert_int_equal(agent_disagreements(odd, 3, pairs, 4), 1);
-}
-
 // --- points of a curve ---------------------------------------------------------------------------
 
 static json_t *finding(const char *name, enum saturation who, const char *why)
@@ -454,7 +418,6 @@ int main(void)
         cmocka_unit_test(results_come_back),
         cmocka_unit_test(wrong_results_are_refused),
         cmocka_unit_test(pools_are_not_averages),
-        cmocka_unit_test(disagreement_is_found_where_there_is_one),
         cmocka_unit_test(anybody_tells_of_saturation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
