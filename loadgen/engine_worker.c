@@ -358,35 +358,37 @@ static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadlin
     return true;
 }
 
+uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
+{
+    uint64_t due = next_due(worker), empty = worker->empty_poll_tsc;
+    worker->context.progress = false;
+    if (due <= now) {
+        send_while_due(worker, now, CALLS_AT_ONCE);
+        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+    } else if (due - now <= ticks(worker, NEAR_NS)) {
+        _mm_pause();
+        empty = worker->empty_pause_tsc;
+    } else if (worker->shared->settings->sleeps) {
+        sleep_until(worker, now, due);
+        worker->context.progress = true; // has noted what was idle of it
+    } else {
+        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        if (!worker->context.progress && due - now > ticks(worker, QUIET_NS))
+            take_stamps_in_turn(worker, now, false);
+    }
+    uint64_t after = tsc_now();
+    if (!worker->context.progress)
+        note_idle(worker, after - now, empty);
+    return after;
+}
+
 static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
 {
     const struct engine_settings *settings = worker->shared->settings;
-    uint64_t near = ticks(worker, NEAR_NS), quiet = ticks(worker, QUIET_NS);
     uint64_t deadline =
         start_tsc + ticks(worker, settings->duration_ns) + ticks(worker, settings->timeout_ns);
-    uint64_t now = tsc_now();
-    while (!is_over(worker, now, deadline)) {
-        uint64_t due = next_due(worker), empty = worker->empty_poll_tsc;
-        worker->context.progress = false;
-        if (due <= now) {
-            send_while_due(worker, now, CALLS_AT_ONCE);
-            event_base_loop(worker->base, EVLOOP_NONBLOCK);
-        } else if (due - now <= near) {
-            _mm_pause();
-            empty = worker->empty_pause_tsc;
-        } else if (settings->sleeps) {
-            sleep_until(worker, now, due);
-            worker->context.progress = true; // has noted what was idle of it
-        } else {
-            event_base_loop(worker->base, EVLOOP_NONBLOCK);
-            if (!worker->context.progress && due - now > quiet)
-                take_stamps_in_turn(worker, now, false);
-        }
-        uint64_t after = tsc_now();
-        if (!worker->context.progress)
-            note_idle(worker, after - now, empty);
-        now = after;
-    }
+    for (uint64_t now = tsc_now(); !is_over(worker, now, deadline);)
+        now = engine_worker_turn(worker, now);
 }
 
 static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)

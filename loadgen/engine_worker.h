@@ -89,6 +89,10 @@ static inline uint64_t engine_ticks(const struct engine_shared *shared, uint64_t
 // The answer to an event of a connection.
 void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *connection);
 
+// One turn of an open loop at `now`: sends what is due, then reads; or, with nothing due, looks for
+// replies and takes stamps. Returns when it ended.
+uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now);
+
 // Puts a request once more, before any that is not yet put; its sample is as new.
 void engine_worker_put_again(struct engine_worker *worker, uint32_t sample);
 
