@@ -157,6 +157,15 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
                          (uint32_t)(connection->sent - first), after);
 }
 
+// A server that closes resets what comes after (RFC 9112, 9.6), and then a send call fails while
+// replies, and its word that it closes, still wait to be read: how the connection ended is in them.
+static void end_by_send(struct client_connection *connection, int number)
+{
+    connection_receive(connection);
+    if (connection_is_open(connection))
+        connection_end(connection, connection_loss_of(number), strerror(number));
+}
+
 void connection_flush(struct client_connection *connection)
 {
     connection->dirty = false;
@@ -176,7 +185,7 @@ void connection_flush(struct client_connection *connection)
         return;
     }
     if (taken < 0) {
-        connection_end(connection, connection_loss_of(errno), strerror(errno));
+        end_by_send(connection, errno);
         return;
     }
     connection->out_begin += (size_t)taken;
