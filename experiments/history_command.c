@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "analysis/compare/history_output.h"
+#include "analysis/compare/history_page.h"
 #include "analysis/report/summary_text.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "experiments/compare_sets.h"
 
 struct history_options {
-    const char *db, *experiment, *series, *label;
+    const char *db, *experiment, *series, *label, *html;
     bool json, quiet;
 };
 
@@ -25,6 +26,8 @@ static const struct option_spec options[] = {
                   "only runs of this experiment (all)"),
     OPTION_STRING("series", 0, "NAME", struct history_options, series,
                   "a percentile or cause, such as p99 (list: all; plot: p99)"),
+    OPTION_STRING("html", 0, "FILE", struct history_options, html,
+                  "of plot: write a page with all series there"),
     OPTION_FLAG("json", 0, struct history_options, json,
                 "print the series and their changes as one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct history_options, quiet, "no progress on stderr"),
@@ -36,7 +39,8 @@ static const struct command_usage usage = {
     .arguments = "[add RUN... | list | plot] [options]",
     .summary = "Runs over time, and where their latency changed its level.",
     .details = "add: takes up a run folder, or a folder of repetitions as one. list: each "
-               "percentile and cause, with the\nchanges of its level. plot: drawn, a bar a run.",
+               "percentile and cause, with the\nchanges of its level. plot: drawn, a bar a run, or "
+               "as a page\n(--html).",
     .options = options,
 };
 
@@ -80,14 +84,19 @@ static int show(struct history *history, bool plot, const struct history_options
                 struct error *err)
 {
     struct history_series_array all;
-    const char *name = chosen->series ? chosen->series : plot && !chosen->json ? "p99" : NULL;
+    bool all_of_them = chosen->json || chosen->html || !plot;
+    const char *name = chosen->series ? chosen->series : all_of_them ? NULL : "p99";
     int result = history_read(history, chosen->experiment, name, &all, err);
     if (result == 0 && all.count == 0)
         result = error_set(err, ERROR_INPUT, "%s: nothing of %s is in there", chosen->db,
                            name ? name : "any run");
     struct summary_style style = summary_style_for(stdout);
+    if (result == 0 && chosen->html)
+        result = history_page_write(&all, chosen->html, err);
     if (result == 0 && chosen->json)
         result = print_json(&all, err);
+    else if (result == 0 && chosen->html)
+        printf("%s%s\n", chosen->quiet ? "" : "Report: ", chosen->html);
     else if (result == 0 && !plot)
         history_list(&all, stdout);
     else
@@ -106,6 +115,9 @@ static int run(char *const *words, int count, const struct history_options *chos
     if (!add && !plot && strcmp(what, "list") != 0)
         return error_set(err, ERROR_INPUT, "history does not know `%s`; it may be: add, list, plot",
                          what);
+    if (chosen->html && !plot)
+        return error_set(err, ERROR_INPUT, "--html is of plot: taillight history plot --html %s",
+                         chosen->html);
     if (add ? count < 2 : count > 1)
         return error_set(err, ERROR_INPUT, "%s; see taillight history --help",
                          add ? "add takes the folders of runs"

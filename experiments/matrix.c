@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "analysis/report/report_set.h"
 #include "experiments/matrix_table.h"
 
 // --- one configuration ---------------------------------------------------------------------------
@@ -117,15 +118,19 @@ static int finish(const struct run_folder *folder, const char *name, json_t *lis
                                  (json_int_t)json_array_size(list), "list", list);
     int result = document ? run_folder_write_json(folder, "matrix.json", document, err)
                           : error_set(err, ERROR_FAILED, "out of memory");
+    if (result == 0 && results->gates)
+        result = gate_report_write_json(&results->gates->results, folder, err);
+    if (result == 0)
+        result = report_set_write(folder->path, NULL, err);
     if (result == 0 && results->json)
         json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     if (result == 0 && results->json)
         putchar('\n');
     else if (result == 0 && results->quiet)
-        printf("%s/matrix.json\n", folder->path);
+        printf("%s/report.html\n", folder->path);
     else if (result == 0) {
         matrix_table_print(list, stdout);
-        printf("\nFolder: %s\n", folder->path);
+        printf("\nReport: %s/report.html\n", folder->path);
     }
     if (result == 0 && fflush(stdout) == EOF)
         result = error_set_errno(err, ERROR_FAILED, "cannot print the table");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/report/report_set.h"
 #include "base/array.h"
 #include "base/json_numbers.h"
 #include "base/quantile.h"
@@ -52,10 +53,18 @@ static int take_load(struct series *series, const char *name, const struct run_f
         .value = number(interval, "value"),
         .interval = {.low = number(interval, "low"), .high = number(interval, "high")}};
     one.interval.known = isfinite(one.interval.low) && isfinite(one.interval.high);
-    json_t *object = json_pack("{s:s,s:I,s:O,s:O,s:O,s:O}", "folder", name, "seed",
-                               (json_int_t)seed, "load_verdict", json_object_get(load, "verdict"),
-                               "load_reasons", json_object_get(load, "reasons"), "latency_us",
-                               json_object_get(load, "latency_us"), "ci", interval);
+    json_t *summary = run_folder_read_json(folder, "summary.json", err);
+    if (!summary) {
+        json_decref(load);
+        return -ERROR_FAILED;
+    }
+    json_t *object = json_pack(
+        "{s:s,s:I,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "folder", name, "seed", (json_int_t)seed,
+        "requests", json_object_get(load, "scheduled"), "load_verdict",
+        json_object_get(load, "verdict"), "load_reasons", json_object_get(load, "reasons"),
+        "latency_us", json_object_get(load, "latency_us"), "ci_us", json_object_get(load, "ci_us"),
+        "ci", interval, "verdict", json_object_get(summary, "verdict"));
+    json_decref(summary);
     int result = 0;
     if (!object || json_array_append_new(series->list, object) < 0 ||
         array_push(&series->repetitions, one) < 0)
@@ -106,10 +115,7 @@ static json_t *pooled_json(struct series *series)
                             json_number_or_null(quantile_sorted(all->items, all->count, q)));
         if (q < 1)
             json_object_set_new(intervals, summary_quantile_names[i],
-                                interval.known
-                                    ? json_pack("[o,o]", json_number_or_null(interval.low),
-                                                json_number_or_null(interval.high))
-                                    : json_null());
+                                json_interval_or_null(&interval));
     }
     return json_pack("{s:I,s:o,s:o}", "requests", (json_int_t)all->count, "latency_us", latency,
                      "ci_us", intervals);
@@ -127,36 +133,60 @@ static void print_words(const struct series *series, const struct between_runs *
     putchar('\n');
     between_runs_print(found, series->repetitions.items, series->repetitions.count,
                        series->percentile, stdout);
-    for (size_t i = 0; i < series->repetitions.count; i++)
-        printf("Report: %s/repetition-%zu/report.html\n", series->folder.path, i + 1);
 }
 
+// repetitions.json; the caller owns it.
+static json_t *write_document(struct series *series, const struct between_runs *found,
+                              const struct experiment *experiment, struct error *err)
+{
+    json_t *document = json_pack(
+        "{s:s,s:I,s:b,s:o,s:o,s:O}", "name", experiment->name, "count",
+        (json_int_t)series->repetitions.count, "restart", true, "pooled", pooled_json(series),
+        "between", between_runs_json(found, series->percentile), "list", series->list);
+    if (!document)
+        error_set(err, ERROR_FAILED, "out of memory for the repetitions");
+    else if (run_folder_write_json(&series->folder, "repetitions.json", document, err) < 0) {
+        json_decref(document);
+        document = NULL;
+    }
+    return document;
+}
+
+static int print(const struct series *series, const json_t *document,
+                 const struct between_runs *found, const struct run_results_settings *results,
+                 struct error *err)
+{
+    if (results->silent)
+        return 0;
+    if (results->json) {
+        json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        putchar('\n');
+    } else {
+        if (!results->quiet)
+            print_words(series, found);
+        printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);
+    }
+    return fflush(stdout) == EOF
+               ? error_set_errno(err, ERROR_FAILED, "cannot print the repetitions")
+               : 0;
+}
+
+// What the repetitions came to: their document, their gates, their page.
 static int finish(struct series *series, const struct experiment *experiment,
-                  const struct run_results_settings *results, struct error *err)
+                  const struct run_settings *settings, const struct run_results_settings *results,
+                  struct error *err)
 {
     struct between_runs found;
     between_runs_judge(series->repetitions.items, series->repetitions.count, confidence, &found);
-    json_t *pooled = pooled_json(series);
-    json_t *document =
-        json_pack("{s:s,s:I,s:b,s:O,s:o,s:O}", "name", experiment->name, "count",
-                  (json_int_t)series->repetitions.count, "restart", true, "pooled", pooled,
-                  "between", between_runs_json(&found, series->percentile), "list", series->list);
-    int result = document
-                     ? run_folder_write_json(&series->folder, "repetitions.json", document, err)
-                     : error_set(err, ERROR_FAILED, "out of memory");
-    if (result < 0 || results->silent) {
-        json_decref(document);
-        return result;
-    }
-    if (results->json) {
-        int written = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-        if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
-            result = error_set_errno(err, ERROR_FAILED, "cannot print the repetitions");
-    } else if (results->quiet) {
-        printf("%s/repetitions.json\n", series->folder.path);
-    } else {
-        print_words(series, &found);
-    }
+    json_t *document = write_document(series, &found, experiment, err);
+    int result = document ? gate_report_run(results->gates, experiment, &series->folder,
+                                            experiment->configuration, settings->progress, err)
+                          : -(int)err->kind;
+    progress_end(settings->progress);
+    if (result == 0)
+        result = report_set_write(series->folder.path, NULL, err);
+    if (result == 0)
+        result = print(series, document, &found, results, err);
     json_decref(document);
     return result;
 }
@@ -173,10 +203,7 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
         result = run_one(&series, experiment, i ? hash64(seed + i) & 0xffffffff : seed, settings,
                          results, err);
     if (result == 0)
-        result = finish(&series, experiment, results, err);
-    if (result == 0)
-        result = gate_report_run(results->gates, experiment, &series.folder,
-                                 experiment->configuration, settings->progress, err);
+        result = finish(&series, experiment, settings, results, err);
     *available = series.available;
     array_free(&series.repetitions);
     array_free(&series.latencies);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/report/report_cdf.h"
+#include "analysis/report/report_set.h"
 #include "analysis/report/report_text.h"
 #include "base/json_numbers.h"
 #include "base/quantile.h"
@@ -216,25 +217,32 @@ void study_results_print(const struct study_results *results, FILE *out)
     write_comparisons(results, out);
     for (size_t i = 0; i < results->steps.count; i++)
         if (results->steps.items[i].step->study)
-            fprintf(out,
-                    "\n%s is a study of its own: [results](%s/results.md), [page](%s/study.html)\n",
-                    results->steps.items[i].step->name, results->steps.items[i].folder,
-                    results->steps.items[i].folder);
+            fprintf(
+                out,
+                "\n%s is a study of its own: [results](%s/results.md), [page](%s/report.html)\n",
+                results->steps.items[i].step->name, results->steps.items[i].folder,
+                results->steps.items[i].folder);
 }
 
 // --- as JSON -------------------------------------------------------------------------------------
 
 static json_t *latency_json(const struct study_result *result)
 {
+    const struct latency_array *pooled = &result->latencies; // sorted by now
     json_t *latency = json_object();
     for (int q = 0; q < STUDY_QUANTILES; q++) {
         json_t *all = json_array();
         for (size_t i = 0; i < result->runs.count; i++)
             json_array_append_new(all, json_number_or_null(result->runs.items[i].latency_us[q]));
-        json_object_set_new(latency, study_quantile_names[q],
-                            json_pack("{s:o,s:o}", "median",
-                                      json_number_or_null(spread_of(result, q).median), "runs",
-                                      all));
+        const struct quantile_interval interval =
+            quantile_interval_sorted(pooled->items, pooled->count, study_quantiles[q], 0.95);
+        json_object_set_new(
+            latency, study_quantile_names[q],
+            json_pack("{s:o,s:o,s:o,s:o}", "median",
+                      json_number_or_null(spread_of(result, q).median), "runs", all, "pooled",
+                      json_number_or_null(
+                          quantile_sorted(pooled->items, pooled->count, study_quantiles[q])),
+                      "pooled_ci", json_interval_or_null(&interval)));
     }
     return latency;
 }
@@ -282,42 +290,6 @@ static void draw(struct study_results *results, FILE *out)
     report_cdf_svg(series, count, out);
 }
 
-// The text as it is, and the picture: readable without anything else.
-static void write_page(struct study_results *results, FILE *out)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (memory) {
-        study_results_print(results, memory);
-        fclose(memory);
-    }
-    fprintf(out,
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-            "<title>%s</title>\n<style>body{font:15px sans-serif;max-width:70em;margin:2em auto;"
-            "padding:0 1em}pre{white-space:pre-wrap}svg{max-width:100%%}</style></head><body>\n"
-            "<h1>%s</h1>\n",
-            results->study->name, results->study->name);
-    draw(results, out);
-    fputs("<ul>\n", out);
-    for (size_t i = 0; i < results->steps.count; i++) {
-        const struct study_result *one = &results->steps.items[i];
-        fprintf(out, "<li><a href=\"%s/%s.html\">%s</a></li>\n", one->folder,
-                one->step->study ? "study" : "report", one->step->name);
-    }
-    for (size_t i = 0; i < json_array_size(results->comparisons); i++) {
-        const json_t *one = json_array_get(results->comparisons, i);
-        fprintf(out, "<li><a href=\"%s\">%s</a></li>\n",
-                json_string_value(json_object_get(one, "page")),
-                json_string_value(json_object_get(one, "name")));
-    }
-    fputs("</ul>\n<pre>", out);
-    for (const char *at = text ? text : ""; *at; at++)
-        fputs(*at == '<' ? "&lt;" : *at == '&' ? "&amp;" : (const char[]){*at, '\0'}, out);
-    fputs("</pre>\n</body></html>\n", out);
-    free(text);
-}
-
 static void write_picture(struct study_results *results, FILE *out)
 {
     draw(results, out);
@@ -354,6 +326,6 @@ int study_results_write(struct study_results *results, const struct run_folder *
     if (status == 0)
         status = write_file(results, folder, "results.md", write_text, err);
     if (status == 0)
-        status = write_file(results, folder, "study.html", write_page, err);
-    return status < 0 ? status : write_json(results, folder, err);
+        status = write_json(results, folder, err);
+    return status < 0 ? status : report_set_write(folder->path, NULL, err);
 }

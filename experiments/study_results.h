@@ -2,7 +2,7 @@
 //
 // What a study came to: for each step the latency percentiles of its runs, their median and how far
 // they are apart; what explains the slow ones; what the comparisons found. As study.json for
-// scripts, results.md for a README and the terminal, cdf.svg and study.html to look at.
+// scripts, results.md for a README and the terminal, cdf.svg and report.html to look at.
 #ifndef EXPERIMENTS_STUDY_RESULTS_H
 #define EXPERIMENTS_STUDY_RESULTS_H
 

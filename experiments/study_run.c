@@ -161,7 +161,7 @@ static int print(const struct series *series, const struct run_results_settings 
     } else {
         if (!results->quiet)
             study_results_print(&series->results, stdout);
-        printf("%s%s/study.html\n", results->quiet ? "" : "Report: ", series->folder.path);
+        printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);
     }
     return fflush(stdout) == EOF ? error_set_errno(err, ERROR_FAILED, "cannot print the results")
                                  : 0;

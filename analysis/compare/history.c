@@ -149,6 +149,12 @@ static void copy_column(sqlite3_stmt *statement, int column, char *out, size_t o
     snprintf(out, out_bytes, "%s", text ? text : "");
 }
 
+static double real_column(sqlite3_stmt *statement, int column)
+{
+    bool known = sqlite3_column_type(statement, column) != SQLITE_NULL;
+    return known ? sqlite3_column_double(statement, column) : (double)NAN;
+}
+
 static struct history_series *series_of(sqlite3_stmt *statement, struct history_series_array *all)
 {
     struct history_series series = {.unknown = 0};
@@ -166,7 +172,9 @@ static int take_row(sqlite3_stmt *statement, struct history_series_array *all)
 {
     struct history_series *series = series_of(statement, all);
     struct history_point point = {.run = sqlite3_column_int64(statement, 3),
-                                  .us = sqlite3_column_double(statement, 5)};
+                                  .us = sqlite3_column_double(statement, 5),
+                                  .low_us = real_column(statement, 6),
+                                  .high_us = real_column(statement, 7)};
     if (!series)
         return -1;
     copy_column(statement, 4, point.label, sizeof point.label);
@@ -194,7 +202,8 @@ static int find_changes(struct history_series *series)
 static const char select_text[] =
     "SELECT n.experiment, n.kind, n.name, r.id, r.label,"
     " CASE WHEN m.run IS NULL AND n.kind = 'cause' AND EXISTS"
-    "  (SELECT 1 FROM measures WHERE run = r.id AND kind = 'cause') THEN 0 ELSE m.us END"
+    "  (SELECT 1 FROM measures WHERE run = r.id AND kind = 'cause') THEN 0 ELSE m.us END,"
+    " m.low_us, m.high_us"
     " FROM (SELECT DISTINCT experiment, kind, name FROM runs JOIN measures ON run = id) n"
     " JOIN runs r ON r.experiment = n.experiment"
     " LEFT JOIN measures m ON m.run = r.id AND m.kind = n.kind AND m.name = n.name"

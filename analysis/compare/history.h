@@ -29,6 +29,7 @@ struct history_point {
     int64_t run;
     char label[64]; // the one given, else the folder's name
     double us;
+    double low_us, high_us; // its 99 % interval; NaN: not known
 };
 struct history_point_array ARRAY_OF(struct history_point);
 

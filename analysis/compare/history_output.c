@@ -6,6 +6,7 @@
 
 #include "analysis/words.h"
 #include "analysis/report/report_text.h"
+#include "base/json_numbers.h"
 #include "base/units.h"
 
 enum { BAR_COLUMNS = 40 };
@@ -81,14 +82,26 @@ void history_plot(const struct history_series *series, bool unicode, FILE *out)
         fprintf(out, "  not known in %llu runs\n", (unsigned long long)series->unknown);
 }
 
+// Labels, names of experiments and of causes are whatever somebody called them.
+static json_t *text_json(const char *text)
+{
+    char clean[400];
+    return json_string(report_clean_text(text, false, clean, sizeof clean));
+}
+
+static json_t *point_json(const struct history_point *point)
+{
+    return json_pack("{s:I, s:o, s:o, s:o, s:o}", "run", (json_int_t)point->run, "label",
+                     text_json(point->label), "us", json_number_or_null(point->us), "low_us",
+                     json_number_or_null(point->low_us), "high_us",
+                     json_number_or_null(point->high_us));
+}
+
 static json_t *series_json(const struct history_series *series)
 {
     json_t *points = json_array(), *changes = json_array();
     for (size_t i = 0; i < series->points.count; i++)
-        json_array_append_new(points, json_pack("{s:I, s:s, s:f}", "run",
-                                                (json_int_t)series->points.items[i].run, "label",
-                                                series->points.items[i].label, "us",
-                                                series->points.items[i].us));
+        json_array_append_new(points, point_json(&series->points.items[i]));
     for (size_t i = 0; i < series->changes.count; i++) {
         const struct change_point *change = &series->changes.items[i];
         json_array_append_new(
@@ -96,9 +109,9 @@ static json_t *series_json(const struct history_series *series)
                                (json_int_t)series->points.items[change->first].run, "before_us",
                                change->before, "after_us", change->after, "p", change->p));
     }
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "experiment", series->experiment, "kind",
-                     series->kind, "name", series->name, "unknown", (json_int_t)series->unknown,
-                     "points", points, "changes", changes);
+    return json_pack("{s:o, s:o, s:o, s:I, s:o, s:o}", "experiment", text_json(series->experiment),
+                     "kind", text_json(series->kind), "name", text_json(series->name), "unknown",
+                     (json_int_t)series->unknown, "points", points, "changes", changes);
 }
 
 json_t *history_json(const struct history_series_array *all)

@@ -30,6 +30,11 @@ ASSET(page_lifetimes_js, "page_lifetimes.js")
 ASSET(page_setup_js, "page_setup.js")
 ASSET(page_compare_html, "page_compare.html")
 ASSET(page_compare_js, "page_compare.js")
+ASSET(page_runs_js, "page_runs.js")
+ASSET(page_history_html, "page_history.html")
+ASSET(page_history_js, "page_history.js")
+ASSET(page_set_html, "page_set.html")
+ASSET(page_set_js, "page_set.js")
 ASSET(page_load_html, "page_load.html")
 ASSET(page_load_js, "page_load.js")
 ASSET(page_trace_html, "page_trace.html")
@@ -55,6 +60,11 @@ const struct page_asset page_assets[] = {
     {"page_setup.js", page_setup_js_begin, page_setup_js_end},
     {"page_compare.html", page_compare_html_begin, page_compare_html_end},
     {"page_compare.js", page_compare_js_begin, page_compare_js_end},
+    {"page_runs.js", page_runs_js_begin, page_runs_js_end},
+    {"page_history.html", page_history_html_begin, page_history_html_end},
+    {"page_history.js", page_history_js_begin, page_history_js_end},
+    {"page_set.html", page_set_html_begin, page_set_html_end},
+    {"page_set.js", page_set_js_begin, page_set_js_end},
     {"page_load.html", page_load_html_begin, page_load_html_end},
     {"page_load.js", page_load_js_begin, page_load_js_end},
     {"page_trace.html", page_trace_html_begin, page_trace_html_end},

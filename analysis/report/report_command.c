@@ -6,6 +6,7 @@
 
 #include "analysis/report/report_html.h"
 #include "analysis/report/report_load.h"
+#include "analysis/report/report_set.h"
 #include "analysis/report/report_text.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
@@ -97,18 +98,24 @@ static int write_report(const struct run_analysis *run, const struct report_opti
     return 0;
 }
 
-// The folder of a sweep or a search.
-static int report_load(const char *directory, const struct report_options *values,
-                       struct error *err)
+// The folder of a sweep or a search, or one of several runs: its document is all there is to it.
+static int report_document(const char *directory, const struct report_options *values,
+                           struct error *err)
 {
+    bool is_load = report_is_load(directory);
     char in_folder[4200], verdict[600];
     snprintf(in_folder, sizeof in_folder, "%s/report.html", directory);
     const char *path = values->output ? values->output : in_folder;
-    json_t *document = report_load_read(directory, err);
+    json_t *document = is_load ? report_load_read(directory, err) : report_set_read(directory, err);
     if (!document)
         return -ERROR_INPUT;
-    report_load_verdict(document, verdict, sizeof verdict);
-    int status = values->text ? 0 : report_load_write(document, path, err);
+    if (is_load)
+        report_load_verdict(document, verdict, sizeof verdict);
+    else
+        report_set_verdict(document, verdict, sizeof verdict);
+    int status = values->text ? 0
+                 : is_load    ? report_load_write(document, path, err)
+                              : report_set_write(directory, path, err);
     if (status == 0 && values->json)
         status = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 ||
                          putchar('\n') == EOF
@@ -155,8 +162,8 @@ int report_command(int argc, char **argv)
         result = error_set(&err, ERROR_INPUT,
                            "report takes one run folder, not %d; see taillight report --help",
                            positional);
-    else if (result == 0 && !help && report_is_load(argv[1]))
-        result = report_load(argv[1], &values, &err);
+    else if (result == 0 && !help && (report_is_load(argv[1]) || report_is_set(argv[1])))
+        result = report_document(argv[1], &values, &err);
     else if (result == 0 && !help)
         result = report_run(argv[1], &values, &err);
     slice_options_free(&values.slices);

@@ -11,6 +11,7 @@ fail() {
     [ -s "$folder/stderr" ] && grep CONSOLE "$folder/stderr"
     exit 1
 }
+. "$(dirname "$0")/browser_lib.sh"
 point() { # rate, p50, who, verdict
     cat <<JSON
 {"rate": $1, "duration_s": 1, "seed": 1, "offered_rate": $1, "achieved_rate": $1, "scheduled": 1, "answered": 1,
@@ -42,23 +43,14 @@ grep -q '^p99<=500us is met up to 2000 requests/s$' "$folder/out" || fail 'searc
 [ "$(cat "$folder/out")" = "$folder/curve.html" ] || fail 'sweep: --quiet'
 grep -q 'From 3000 requests/s on the server is saturated: so it is' "$folder/curve.html" || fail 'sweep: the verdict'
 
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-[ -n "$browser" ] || { echo "no Chromium to open the page with (apt-get install chromium)"; exit 77; }
-open_page() {
-    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
-        --disable-background-networking --disable-component-update --disable-sync \
-        --disable-dev-shm-usage --window-size=1300,1100 --virtual-time-budget=3000 \
-        --user-data-dir="$folder/profile" --enable-logging=stderr --dump-dom "file://$1" \
-        >"$folder/dom" 2>"$folder/stderr" || fail "$1: the browser failed"
-    grep -E 'CONSOLE.*(rror|iolat|efused)' "$folder/stderr" && fail "$1: the page has problems"
-    grep -q 'data-ready="yes"' "$folder/dom" || fail "$1: not ready"
-    [ "$(grep -o 'class="point"' "$folder/dom" | wc -l)" -eq 9 ] || fail "$1: not three points of three percentiles"
+need_browser
+look_at() {
+    open_page "$1"
+    [ "$(in_page 'class="point"')" -eq 9 ] || fail "$1: not three points of three percentiles"
     grep -q 'id="saturation"' "$folder/dom" || fail "$1: saturation is not marked"
-    grep -qE '<(b|i)>hostile' <(sed '/id="data"/d' "$folder/dom") && fail "$1: text became markup"
-    return 0
 }
-open_page "$folder/search/report.html"
+look_at "$folder/search/report.html"
 grep -q 'id="slo"' "$folder/dom" || fail 'search: no line for the SLO'
-open_page "$folder/curve.html"
+look_at "$folder/curve.html"
 grep -q 'id="slo"' "$folder/dom" && fail 'sweep: a line for an SLO'
 exit 0

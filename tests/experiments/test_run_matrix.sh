@@ -25,6 +25,7 @@ status=$?
 jq -e '[.list[] | .folder, .configuration] ==
     ["configuration-1", "rate=500", "configuration-2", "rate=2k"]' "$work/run/matrix.json" \
     >/dev/null || fail "matrix.json: $(cat "$work/run/matrix.json")"
+grep -q "2 configurations of both" "$work/run/report.html" || fail "no page of all"
 for i in 1 2; do
     folder=$work/run/configuration-$i
     [ -s "$folder/report.html" ] || fail "configuration-$i has no report"

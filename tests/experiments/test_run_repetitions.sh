@@ -26,6 +26,7 @@ for i in 1 2; do
     [ "$(json "$work/run/repetition-$i/client/load.json" '$.seed')" = "$(jq ".list[$i - 1].seed" "$work/out")" ] ||
         fail "repetition $i was loaded with another seed"
 done
+grep -q "2 repetitions of test" "$work/run/report.html" || fail "no page of the two"
 sum=$(jq -s 'map(.scheduled) | add' "$work"/run/repetition-*/client/load.json)
 [ "$(jq .pooled.requests "$work/out")" = "$sum" ] || fail "the pool is not their $sum requests"
 jq -e '(.pooled.latency_us.p50 // 1e12) as $p | [.list[].latency_us.p50 // 1e12] | $p >= min * 0.9999 and $p <= max * 1.0001' \

@@ -33,7 +33,7 @@ status=$?
 for folder in one two long/{one,two}/repetition-{1,2}; do
     [ -s "$run/$folder/report.html" ] || fail "no report in $folder"
 done
-for file in study.html study.json results.md cdf.svg compare-middle.html long/study.html long/cdf.svg; do
+for file in report.html study.json results.md cdf.svg compare-middle.html long/report.html long/cdf.svg; do
     [ -s "$run/$file" ] || fail "no $file"
 done
 jq -e '[.list[] | [.step, .folder, .study]] == [["one", "one", false], ["two", "two", false], ["long", "long", true]]

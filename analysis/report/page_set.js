@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//
+// The page of a folder of runs: repetitions, the configurations of a matrix, or the steps of a
+// study. What each came to beside the others, with links to the pages of each.
+
+const {document: whole, gates = [], picture} = data;
+const DRAWN = ['p50', 'p99', 'p99.9'];
+const KIND = whole.pooled ? 'repetitions' : whole.rounds ? 'study' : 'matrix';
+const link = (path, text) => element(
+    'a', {href: './' + path.split('/').map(encodeURIComponent).join('/') + '/report.html'}, text);
+const of = (values, name) => values?.[name];
+
+// A row each: name, page, requests, us and ends (of an interval) by percentile, runs (their pages).
+const rowOf = {
+  repetitions: one => ({...one, name: one.folder, us: one.latency_us, ends: one.ci_us}),
+  matrix: one => ({...one, name: one.configuration, us: one.latency_us, ends: one.ci_us}),
+  study: one => ({
+    ...one,
+    name: one.step,
+    us: mapped(one.latency_us, found => found.median),
+    ends: mapped(one.latency_us, found => ends(found.runs)),
+    pooled: whole.rounds > 1 ? mapped(one.latency_us, found => found.pooled) : null,
+    pooledEnds: mapped(one.latency_us, found => found.pooled_ci),
+    pages: whole.rounds > 1 && !one.study ?
+        Array.from({length: one.runs}, (_, i) => `${one.step}/repetition-${i + 1}`) :
+        null
+  })
+};
+const mapped = (values, change) =>
+    Object.fromEntries(Object.entries(values ?? {}).map(([name, value]) => [name, change(value)]));
+// From the fastest to the slowest of a step's runs; one that was never answered is the slowest.
+function ends(runs) {
+  if (runs.length < 2) return null;
+  const sorted = [...runs].sort((a, b) => (a ?? Infinity) - (b ?? Infinity));
+  return [sorted[0], sorted.at(-1)];
+}
+const rows = whole.list.map(rowOf[KIND]);
+const percentiles = ['p25', 'p50', 'p90', 'p99', 'p99.9', 'p99.99'].filter(
+    name => rows.some(row => row.us && name in row.us));
+
+const bracket = range => range ? `[${microseconds(range[0])}, ${microseconds(range[1])}]` : '';
+function cell(row, name) {
+  if (!row.us || !(name in row.us)) return '–';
+  const more = [bracket(of(row.ends, name))];
+  if (row.pooled)
+    more.push(`pooled ${microseconds(row.pooled[name])}`, bracket(of(row.pooledEnds, name)));
+  return element(
+      'span', {}, microseconds(row.us[name]),
+      ...more.filter(Boolean).flatMap(text => [element('br'), element('small', {}, text)]));
+}
+
+function drawLatency() {
+  const measured = rows.filter(row => row.us && percentiles.length);
+  byId('latency-lead').textContent =
+      `Of each, at the client, from the intended instant; whiskers and brackets are ${
+          KIND === 'study' ? 'the fastest and the slowest round, marks their median' :
+                             'the 95 % interval'}.` +
+      (whole.rounds > 1 ? ' Pooled are all requests of all rounds, with their 95 % interval.' : '') +
+      (whole.pooled ? ' Lines are the percentiles of all requests pooled.' : '');
+  const drawn = DRAWN.filter(name => percentiles.includes(name));
+  const series = drawn.map((name, rank) => ({
+    name,
+    rank,
+    shift: (rank - (drawn.length - 1) / 2) * .2,
+    points: measured.map((row, at) => ({
+      at, us: row.us[name], low: of(row.ends, name)?.[0], high: of(row.ends, name)?.[1]
+    })),
+    levels: known(of(whole.pooled?.latency_us, name)) ?
+        [{from: 0, to: measured.length - 1, us: whole.pooled.latency_us[name]}] :
+        []
+  }));
+  if (measured.length)
+    byId('latency-plot').replaceChildren(runsPlot(
+        measured.map(row => ({label: row.name})), series,
+        {label: 'Latency percentiles of each; the table has the figures', logarithmic: true, height: 300}));
+  byId('latency-legend').replaceChildren(...drawn.map(
+      (name, rank) => element('span', {}, swatch(rank), name)));
+}
+
+function drawTable() {
+  const pages = row => row.pages ?
+      element('span', {}, row.name, ...row.pages.flatMap((page, i) => [' ', link(page, `${i + 1}`)])) :
+      element('span', {class: 'nowrap'}, link(row.folder, row.name));
+  const body = rows.map(row => [
+    pages(row), known(row.requests) ? count(row.requests) : '–',
+    ...percentiles.map(name => cell(row, name)), note(row)
+  ]);
+  if (whole.pooled) {
+    const pooled = {us: whole.pooled.latency_us, ends: whole.pooled.ci_us};
+    body.push([
+      'all, pooled', count(whole.pooled.requests), ...percentiles.map(name => cell(pooled, name)), ''
+    ]);
+  }
+  byId('latency-table').replaceChildren(table(
+      [['', true], ['requests'], ...percentiles.map(name => [name]), ['', true]], body,
+      'What each came to'));
+}
+
+// What a reader must know of a row.
+function note(row) {
+  if (row.study) return 'a study of its own';
+  if (row.skipped) return `skipped: ${row.skipped}`;
+  if (row.load_verdict && row.load_verdict !== 'ok')
+    return `load ${row.load_verdict}: ${row.load_reasons?.[0] ?? ''}`;
+  return row.between?.exceeds_within ? 'its repetitions differ by more than chance' : '';
+}
+
+function drawGates() {
+  byId('gates').hidden = gates.length === 0;
+  const order = {failed: 0, inconclusive: 1, passed: 2};
+  const parts = gates.some(gate => gate.part);
+  byId('gates-table').replaceChildren(table(
+      [['', true], ['gate', true], ...(parts ? [['of', true]] : []), ['what was found', true]],
+      [...gates].sort((a, b) => order[a.outcome] - order[b.outcome]).map(gate => [
+        element('span', {class: gate.outcome === 'passed' ? null : 'bad'}, gate.outcome), gate.gate,
+        ...(parts ? [gate.part ?? ''] : []), gate.words
+      ]),
+      'Gates'));
+}
+
+function drawComparisons() {
+  const all = whole.compare ?? [];
+  byId('comparisons').hidden = all.length === 0;
+  byId('comparisons-list').replaceChildren(...all.flatMap(one => [
+    element('h3', {}, element('a', {href: './' + encodeURIComponent(one.page)}, one.name),
+        `: ${one.candidate} against ${one.base}`),
+    element('ul', {},
+        ...(one.slices ?? []).map(slice => element('li', {}, slice.verdict)),
+        ...(one.percentiles ?? []).map(
+            percentile => element('li', {}, `all rounds: ${percentile.verdict}`)))
+  ]));
+}
+
+function drawVerdicts() {
+  const told = rows.filter(row => row.verdict);
+  const causes = row => (row.causes ?? []).filter(cause => cause.explains !== false).slice(0, 3)
+      .map(cause => `${cause.cause} (${cause.role})`).join(', ');
+  byId('verdicts').hidden = told.length === 0;
+  byId('verdicts-lead').hidden = !(whole.rounds > 1);
+  byId('verdicts-table').replaceChildren(table(
+      [['', true], ['verdict', true], ['first causes', true]],
+      told.map(row => [
+        element('span', {class: 'nowrap'}, link(row.folder, row.name)), row.verdict, causes(row)
+      ]),
+      'Verdicts'));
+}
+
+function drawFacts() {
+  const facts = [], between = whole.between;
+  if (between && known(between.exceeds_within))
+    facts.push([
+      'Between runs',
+      `${between.percentile} from ${microseconds(between.range_us[0])} to ${
+          microseconds(between.range_us[1])}: ${
+          between.exceeds_within ? 'more than' : 'no more than'} what chance within the repetitions ` +
+          `explains (p ${between.p.toPrecision(2)}; standard deviation ${
+              microseconds(between.between_us)} between them, ${
+              microseconds(between.within_us)} within)`
+    ]);
+  else if (between)
+    facts.push(['Between runs', `too few have a known ${between.percentile} to compare them`]);
+  if (whole.rounds > 1) facts.push(['Rounds', `all steps in turn, ${count(whole.rounds)} times`]);
+  byId('facts').replaceChildren(...facts.flatMap(
+      ([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
+}
+
+function draw() {
+  drawLatency();
+  drawTable();
+}
+
+drawFacts();
+drawGates();
+draw();
+if (picture)  // as an image it can run nothing
+  byId('picture').replaceChildren(element('img', {
+    src: 'data:image/svg+xml,' + encodeURIComponent(picture),
+    alt: 'Distributions of latency',
+    style: 'max-width: 100%'
+  }));
+drawComparisons();
+drawVerdicts();
+byId('footer').textContent = `Taillight ${data.taillight_version}`;
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
+document.documentElement.dataset.ready = 'yes';

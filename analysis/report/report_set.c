@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report/report_set.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/report/page_write.h"
+#include "analysis/report/report_text.h"
+#include "analysis/words.h"
+#include "base/units.h"
+
+enum { PATH_BYTES = 4300, PICTURE_BYTES = 4 << 20 };
+
+static const char *const scripts[] = {"page_plot.js", "page_runs.js", "page_set.js"};
+static const char *const documents[] = {"repetitions.json", "matrix.json", "study.json"};
+
+// The path of the folder's document; NULL: it has none.
+static const char *document_path(const char *directory, char path[PATH_BYTES])
+{
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+        snprintf(path, PATH_BYTES, "%s/%s", directory, documents[i]);
+        if (access(path, F_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
+bool report_is_set(const char *directory)
+{
+    char path[PATH_BYTES];
+    return document_path(directory, path) != NULL;
+}
+
+// What the page goes through must be there; the rest may be missing.
+static bool is_whole(const json_t *document)
+{
+    const json_t *list = json_object_get(document, "list"), *one;
+    size_t i;
+    if (!json_is_array(list) || !json_is_string(json_object_get(document, "name")))
+        return false;
+    json_array_foreach(list, i, one) if (!json_is_object(one)) return false;
+    return true;
+}
+
+json_t *report_set_read(const char *directory, struct error *err)
+{
+    char path[PATH_BYTES];
+    json_error_t problem = {.line = 0};
+    const char *found = document_path(directory, path);
+    json_t *document = found ? json_load_file(path, 0, &problem) : NULL;
+    if (!found)
+        error_set(err, ERROR_INPUT, "%s has no repetitions.json, matrix.json or study.json",
+                  directory);
+    else if (!document)
+        error_set(err, ERROR_INPUT, "%s:%d: %s", path, problem.line, problem.text);
+    else if (!is_whole(document)) {
+        error_set(err, ERROR_INPUT, "%s is not what taillight run writes", path);
+        json_decref(document);
+        document = NULL;
+    }
+    return document;
+}
+
+// --- in words ------------------------------------------------------------------------------------
+
+static const char *duration(const json_t *us, char out[32])
+{
+    return json_is_number(us) ? units_format_ns(json_number_value(us) * 1000, out, 32) : "never";
+}
+
+static void say_pooled(const json_t *document, char *out, size_t bytes)
+{
+    char requests[32], value[32], low[32], high[32];
+    const json_t *pooled = json_object_get(document, "pooled");
+    const json_t *interval = json_object_get(json_object_get(pooled, "ci_us"), "p99");
+    const json_t *exceeds = json_object_get(json_object_get(document, "between"), "exceeds_within");
+    words_add(
+        out, bytes, "%s requests in all: p99 %s",
+        report_count((uint64_t)json_integer_value(json_object_get(pooled, "requests")), requests),
+        duration(json_object_get(json_object_get(pooled, "latency_us"), "p99"), value));
+    if (json_array_size(interval) == 2)
+        words_add(out, bytes, " [%s, %s]", duration(json_array_get(interval, 0), low),
+                  duration(json_array_get(interval, 1), high));
+    if (json_is_boolean(exceeds))
+        words_add(out, bytes, "; the repetitions differ by %s chance within them explains",
+                  json_is_true(exceeds) ? "more than" : "no more than");
+}
+
+void report_set_verdict(const json_t *document, char *out, size_t out_bytes)
+{
+    size_t count = json_array_size(json_object_get(document, "list"));
+    const json_t *rounds = json_object_get(document, "rounds");
+    bool pooled = json_object_get(document, "pooled") != NULL;
+    snprintf(out, out_bytes, "%zu %s%s of %s", count,
+             pooled   ? "repetition"
+             : rounds ? "step"
+                      : "configuration",
+             count == 1 ? "" : "s", json_string_value(json_object_get(document, "name")));
+    if (json_integer_value(rounds) > 1)
+        words_add(out, out_bytes, ", %lld rounds", (long long)json_integer_value(rounds));
+    if (pooled) {
+        words_add(out, out_bytes, "; ");
+        say_pooled(document, out, out_bytes);
+    }
+}
+
+static void say_gates(const json_t *gates, char *out, size_t bytes)
+{
+    static const char *const outcomes[] = {"failed", "inconclusive", "passed"};
+    size_t counts[3] = {0}, i;
+    const json_t *gate;
+    json_array_foreach(gates, i, gate) for (int k = 0; k < 3; k++)
+    {
+        const char *outcome = json_string_value(json_object_get(gate, "outcome"));
+        counts[k] += outcome && strcmp(outcome, outcomes[k]) == 0;
+    }
+    bool first = true;
+    for (int k = 0; k < 3; k++)
+        if (counts[k]) {
+            words_add(out, bytes, "%s%zu gate%s %s", first ? ". " : ", ", counts[k],
+                      counts[k] == 1 ? "" : "s", outcomes[k]);
+            first = false;
+        }
+}
+
+// --- the page ------------------------------------------------------------------------------------
+
+struct page {
+    json_t *document;
+    json_t *data; // of the scripts: document, gates, picture
+};
+
+// The whole file as text; NULL: it is not there, or larger than any picture of ours.
+static json_t *read_picture(const char *directory)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/cdf.svg", directory);
+    FILE *file = fopen(path, "re");
+    char *text = file ? malloc(PICTURE_BYTES) : NULL;
+    size_t bytes = text ? fread(text, 1, PICTURE_BYTES, file) : 0;
+    json_t *picture = bytes && bytes < PICTURE_BYTES ? json_stringn(text, bytes) : NULL;
+    free(text);
+    if (file)
+        fclose(file);
+    return picture;
+}
+
+static int gather(const char *directory, struct page *page, struct error *err)
+{
+    char path[PATH_BYTES];
+    page->document = report_set_read(directory, err);
+    if (!page->document)
+        return -(int)err->kind;
+    snprintf(path, sizeof path, "%s/gates.json", directory);
+    json_t *judged = json_load_file(path, 0, NULL);
+    page->data = json_pack("{s:s, s:O, s:O*, s:o*}", "taillight_version", TAILLIGHT_VERSION,
+                           "document", page->document, "gates", json_object_get(judged, "gates"),
+                           "picture", read_picture(directory));
+    json_decref(judged);
+    return page->data ? 0 : error_set(err, ERROR_FAILED, "no memory for the page of %s", directory);
+}
+
+static int write_part(const char *name, void *context, FILE *out, struct error *err)
+{
+    const struct page *page = context;
+    char verdict[800];
+    if (strcmp(name, "title") == 0) {
+        page_write_clean(json_string_value(json_object_get(page->document, "name")), out);
+    } else if (strcmp(name, "verdict") == 0) {
+        report_set_verdict(page->document, verdict, sizeof verdict);
+        say_gates(json_object_get(page->data, "gates"), verdict, sizeof verdict);
+        page_write_clean(verdict, out);
+    } else if (strcmp(name, "data") == 0) {
+        return page_write_json(page->data, out, err);
+    } else {
+        for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+            page_write_asset(scripts[i], out);
+    }
+    return 0;
+}
+
+int report_set_write(const char *directory, const char *path, struct error *err)
+{
+    char in_folder[PATH_BYTES];
+    struct page page = {.document = NULL};
+    snprintf(in_folder, sizeof in_folder, "%s/report.html", directory);
+    int result = gather(directory, &page, err);
+    if (result == 0)
+        result = page_write(path ? path : in_folder, "page_set.html", write_part, &page, err);
+    json_decref(page.data);
+    json_decref(page.document);
+    return result;
+}
