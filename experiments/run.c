@@ -236,6 +236,7 @@ int run_wait_ready(struct run *run, struct process *capture, const char *what, c
 {
     struct text_buffer output = {0};
     int status = 0;
+    bool far = run_server_host(run)->kind == HOST_KIND_SSH;
     int result = supervisor_wait(&run->supervisor, capture, &output, true,
                                  supervisor_now_ns() + ARM_TIMEOUT_S * SECOND_NS, &status, err);
     json_t *line = run_first_line(&output);
@@ -243,7 +244,8 @@ int run_wait_ready(struct run *run, struct process *capture, const char *what, c
         size_t i;
         json_t *text;
         json_array_foreach(json_object_get(line, "warnings"), i, text)
-            run_warn(run, "capture: %s", json_string_value(text));
+            run_warn(run, "capture%s%s: %s", far ? " on host " : "",
+                     far ? run_server_host(run)->plan->name : "", json_string_value(text));
         result = 0;
     } else if (result > 0 && !capture->pid) {
         result = supervisor_end_error(err, what, status, log_path);

@@ -179,18 +179,25 @@ static int take_frame(struct far_end *end, const struct frame *frame, struct err
     return 0;
 }
 
-static int listen_to_link(struct far_end *end, struct error *err)
+// All that have been read.
+static int take_frames(struct far_end *end, struct error *err)
 {
     struct frame frame;
-    int result = frame_reader_fill(&end->reader, STDIN_FILENO, &end->link_ended, err);
-    alarm(FAR_SILENCE_S + 1); // silence from now on is death
-    while (result > 0 && (result = frame_reader_next(&end->reader, &frame, err)) == 1) {
+    int result;
+    while ((result = frame_reader_next(&end->reader, &frame, err)) == 1) {
         int taken = take_frame(end, &frame, err);
         json_decref(frame.json);
         if (taken < 0)
             return taken;
     }
-    return result < 0 ? result : 0;
+    return result;
+}
+
+static int listen_to_link(struct far_end *end, struct error *err)
+{
+    int result = frame_reader_fill(&end->reader, STDIN_FILENO, &end->link_ended, err);
+    alarm(FAR_SILENCE_S + 1); // silence from now on is death
+    return result > 0 ? take_frames(end, err) : result;
 }
 
 // Passes on what there is. Returns 1 while there may be more, 0 at the end.
@@ -246,7 +253,7 @@ static int pass_ready(struct far_end *end, struct pollfd *ready, struct error *e
 static int relay(struct far_end *end, struct error *err)
 {
     int64_t beat_ms = now_ms(), until_ms = INT64_MAX;
-    int result = 0;
+    int result = take_frames(end, err); // what came with the first one
     while (result == 0 && !end->link_ended) {
         struct pollfd ready[] = {
             {.fd = end->process.output, .events = POLLIN},

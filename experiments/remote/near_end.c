@@ -33,9 +33,8 @@ enum {
 struct link_options {
     bool deploy, discard, inside;
     cpu_set_t cores;
-    double nice;
     struct option_list set;
-    const char *into, *from;
+    const char *into, *from, *nice;
 };
 
 static const struct option_spec options[] = {
@@ -46,7 +45,7 @@ static const struct option_spec options[] = {
     OPTION_FLAG("inside", 0, struct link_options, inside,
                 "it works in the run's directory there, not in the user's own"),
     OPTION_CORES("cores", 0, "LIST", struct link_options, cores, "where the program runs there"),
-    OPTION_NUMBER("nice", 0, "N", struct link_options, nice, "its priority there, -20 to 19"),
+    OPTION_STRING("nice", 0, "N", struct link_options, nice, "its priority there, -20 to 19"),
     OPTION_LIST("set", 0, "NAME=VALUE", struct link_options, set, "add to its environment"),
     OPTION_STRING("into", 0, "DIR", struct link_options, into,
                   "unpack the archive that it prints into this folder"),
@@ -136,12 +135,22 @@ static void take_complaints(struct near *near)
         return; // nobody reads it; the words are kept
 }
 
+// What a directory makes a program's copying or start fail with.
+static bool is_of_a_place(const char *complaint)
+{
+    static const int numbers[] = {EACCES, EROFS, ENOSPC, ENOENT, EDQUOT};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strstr(complaint, strerror(numbers[i])))
+            return true;
+    return false;
+}
+
 // Why the link ended without the program's end: ssh's own last words, else the first complaint of
 // the bootstrap.
 static int ended_error(struct near *near, struct error *err)
 {
     int status = 0;
-    char why[500];
+    char why[700];
     struct error ignored;
     struct pollfd more = {.fd = near->complaints, .events = POLLIN};
     while (near->complaints >= 0 && poll(&more, 1, LAST_WORDS_MS) > 0)
@@ -151,8 +160,10 @@ static int ended_error(struct near *near, struct error *err)
     bool by_ssh = ended && WIFEXITED(status) && WEXITSTATUS(status) == 255;
     bool was_up = near->spoken || !near->options.deploy;
     const char *words = by_ssh || was_up ? near->last_complaint : near->first_complaint;
-    snprintf(why, sizeof why, "%s%s%s", was_up ? "broke" : "could not be set up",
-             *words ? ": " : "", words);
+    bool by_place = !by_ssh && !was_up && is_of_a_place(words);
+    snprintf(why, sizeof why, "%s%s%s%s%s%s", was_up ? "broke" : "could not be set up",
+             *words ? ": " : "", words, by_place ? " (in " : "", by_place ? near->link.base : "",
+             by_place ? " there; `directory` can be another place)" : "");
     return link_error(near, err, why);
 }
 
@@ -217,13 +228,14 @@ static int tell_start(struct near *near, struct error *err)
     char cores[1024] = "";
     size_t count = 0;
     const struct link_options *o = &near->options;
+    int nice = o->nice ? atoi(o->nice) : 0; // far_host.c's
     while (near->program[count])
         count++;
     if (CPU_COUNT(&o->cores))
         units_format_cores(&o->cores, cores, sizeof cores);
     json_t *start = json_pack("{s:s, s:b, s:b, s:i, s:o, s:o, s:s, s:s}", "type", "start",
-                              "discard", o->discard, "inside", o->inside, "nice", (int)o->nice,
-                              "argv", words_json(near->program, count), "environment",
+                              "discard", o->discard, "inside", o->inside, "nice", nice, "argv",
+                              words_json(near->program, count), "environment",
                               words_json(o->set.items, o->set.count), "cores", cores,
                               "server_cores", near->link.server_cores);
     if (!start)

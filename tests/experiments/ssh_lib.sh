@@ -109,14 +109,14 @@ ssh_nothing_left() { # NAME SECONDS
     done
 }
 
-# Those that tidy up over there get a moment for it.
+# Where a test did not see to it, those that tidy up over there get a moment for it.
 ssh_cleanup() {
-    local name
+    local status=$? name
     for name in $(jobs -p); do
         kill -9 "$name"
         wait "$name"
     done 2>/dev/null
-    sleep 0.5
+    [ $status -eq 0 ] || sleep 0.5
     for name in $(ip netns list | sed -n "s/^\(ssh$$-[^ ]*\).*/\1/p"); do
         ip netns pids "$name" | xargs -r kill -9 2>/dev/null
         ip netns delete "$name"

@@ -7,14 +7,17 @@ need_program jq jq
 ssh_hosts there
 doctor() { near "$taillight" doctor --ssh-config "$ssh_config" --directory "$work/there-files" "$@"; }
 refused() { # EXIT PATTERN ARGUMENTS...
-    local wanted=$1 pattern=$2 status
+    local wanted=$1 pattern=$2 said="$work/refused-$BASHPID.err" status
     shift 2
-    doctor "$@" >"$work/out" 2>"$work/refused.err"
+    doctor "$@" >"$said.out" 2>"$said"
     status=$?
     [ $status -eq "$wanted" ] || fail "doctor $*: exit $status instead of $wanted"
-    grep -Eq "$pattern" "$work/refused.err" || fail "doctor $*: does not say \"$pattern\""
-    echo "doctor $*: $(tail -n 1 "$work/refused.err")"
+    grep -Eq "$pattern" "$said" || fail "doctor $*: does not say \"$pattern\""
+    echo "doctor $*: $(tail -n 1 "$said")"
 }
+# This one waits, for a second; the others meanwhile.
+refused 1 'the link to host 10.246.0.99 could not be set up: .*(timed out|No route)' 10.246.0.99 --ssh-option ConnectTimeout=1 &
+waiting=$!
 
 doctor there --json >"$work/far.json" 2>"$work/doctor.err" || fail "doctor there: exit $?"
 far there "$taillight" doctor --json >"$work/itself.json" || fail "doctor on the host"
@@ -24,12 +27,11 @@ for what in .host.boot_id .host.kernel .host.cores '[.items[].name]'; do
 done
 ssh_nothing_left there 10
 
-refused 1 'the link to host 10.246.0.99 could not be set up: .*(timed out|No route)' 10.246.0.99 --ssh-option ConnectTimeout=1
 refused 1 'Permission denied \(publickey\)' there --ssh-option PubkeyAuthentication=no
 refused 1 'Connection refused' there --ssh-option Port=2
 refused 1 'Host key verification failed' there --ssh-option UserKnownHostsFile=/dev/null
 refused 2 'is not a \[user@\]host' 'there;id'
-refused 1 'mktemp: .*No such file or directory' there --directory "$work/none"
+refused 1 'mktemp: .*No such file or directory .*`directory` can be another place' there --directory "$work/none"
 refused 2 'is not an absolute path' there --directory '/tmp/$(id)'
 # A disk too small for the program, and one that may not run any.
 mkdir "$work/small"
@@ -37,6 +39,9 @@ inside there mount -t tmpfs -o size=1m tmpfs "$work/small" || skip "no tmpfs can
 refused 1 'could not be set up: .*No space left on device' there --directory "$work/small"
 [ -z "$(inside there ls "$work/small")" ] || fail "left on the small disk: $(inside there ls "$work/small")"
 inside there mount -o remount,size=200m,noexec "$work/small"
-refused 1 'could not be set up: .*Permission denied' there --directory "$work/small"
+refused 1 'could not be set up: .*Permission denied \(in .*/small there; `directory` can be' there --directory "$work/small"
 [ -z "$(inside there ls "$work/small")" ] || fail "left on the disk without programs"
+inside there mount -o remount,ro,exec "$work/small"
+refused 1 'Read-only file system \(in .*/small there; `directory` can be' there --directory "$work/small"
 ssh_nothing_left there 10
+wait $waiting || exit 1

@@ -9,16 +9,16 @@ need_program jq jq
 need_capture
 ssh_hosts client server
 ssh_host() { echo "{kind: ssh, address: $1, cores: [$2], ssh_config: $ssh_config, directory: $work/$1-files}"; }
-sed -e 's/duration: 10s/duration: 4s/' -e 's/start: 5s, stop: 10s/start: 2s, stop: 4s/' \
-    -e 's/0s-5s, 5s-10s/0s-2s, 2s-4s/' -e "s|^  client: .*|  client: $(ssh_host client 1)|" \
+sed -e 's/duration: 10s/duration: 2s/' -e 's/start: 5s, stop: 10s/start: 1s, stop: 2s/' \
+    -e 's/0s-5s, 5s-10s/0s-1s, 1s-2s/' -e "s|^  client: .*|  client: $(ssh_host client 1)|" \
     -e "s|^  server: .*|  server: $(ssh_host server 0)|" experiments/quickstart-noisy-neighbour.yaml >"$work/ssh.yaml"
 mkdir "$work/here" && inside client mount -t tmpfs tmpfs "$work/here" || skip "no tmpfs can be mounted here"
-awk 'BEGIN { srand(1); while ((at -= log(1 - rand()) / 20000) < 4) printf "%.9f\n", at }' >"$work/here/times.csv"
+awk 'BEGIN { srand(1); while ((at -= log(1 - rand()) / 20000) < 2) printf "%.9f\n", at }' >"$work/here/times.csv"
 printf '200,9\n400,1\n' >"$work/here/sizes.csv"
 sed -i -e "s|^  values: .*|  values: {size: {empirical: $work/here/sizes.csv}}\n  arrivals: replay:$work/here/times.csv|" \
     -e 's/arrivals: exponential, //' "$work/ssh.yaml"
 echo 'tuning: {server: [{sysctl: {net.ipv4.tcp_autocorking: 0}}]}' >>"$work/ssh.yaml"
-grep -c 'kind: ssh' "$work/ssh.yaml" | grep -qx 2 && grep -q 'start: 2s' "$work/ssh.yaml" ||
+grep -c 'kind: ssh' "$work/ssh.yaml" | grep -qx 2 && grep -q 'start: 1s' "$work/ssh.yaml" ||
     fail "the example has changed; so must this test"
 taillight_here=$taillight
 taillight="$work/near" # conclusive_run's program: the same one, where the controller is
@@ -31,7 +31,7 @@ for attempt in 1 2 3; do
     half=$(sqlite3 "$run/run.db" "select id from diagnoses order by id limit 1 offset 2")
     top=$(sqlite3 "$run/run.db" "select name || ' (' || role || ')' from causes where diagnosis = $half order by total_ns desc limit 1")
     hit=$(sqlite3 "$run/run.db" "select max(messages) from causes where diagnosis = $half and name = 'yes' and role = 'A'")
-    [ "${hit:-0}" -lt 40 ] || break
+    [ "${hit:-0}" -lt 20 ] || break
     echo "attempt $attempt: the second half blames $top"
 done
 for wrote in client/samples.tlog client/load.json server/events.tlog server/calls.tlog server/clock.tlog facts.json; do
@@ -40,7 +40,8 @@ done
 (cd "$run/workload" && sha256sum -- *) | awk '{ exit substr($2, 1, 16) != substr($1, 1, 16) }' ||
     fail "$run/workload: $(ls "$run/workload")"
 [ "$(grep -o 'workload/[0-9a-f]*-[a-z]*.csv' "$run/client/workload.yaml" | wc -l)" = 2 ] || fail "the files' names"
-[ "$(jq .requests "$run/summary.json")" = "$(wc -l <"$work/here/times.csv")" ] || fail "another schedule was sent"
+jq -e --argjson recorded "$(wc -l <"$work/here/times.csv")" '(.requests - $recorded | fabs) <= 0.01 * $recorded' \
+    "$run/summary.json" >/dev/null || fail "$(jq .requests "$run/summary.json") requests, not the recorded"
 jq -e '.joined >= 0.98 * .requests' "$run/summary.json" >/dev/null ||
     fail "$(jq -c '{joined, requests}' "$run/summary.json")"
 first=$(sqlite3 "$run/run.db" "select count(*) from causes where name = 'yes' and \
@@ -49,7 +50,7 @@ echo "$(jq .joined "$run/summary.json") of $(jq .requests "$run/summary.json") j
     "${hit:-none} met yes (A), and its top cause is $top"
 [ "$first" = 0 ] || fail "the first half blames yes, which was not there"
 # A tenth of them at least.
-[ "${hit:-0}" -ge 40 ] || fail "the second half blames $top, and not yes (A)"
+[ "${hit:-0}" -ge 20 ] || fail "the second half blames $top, and not yes (A)"
 [ "$(jq -c '[.tuned[] | [.host, .applied]]' "$run/experiment.json")" = '[["server",true]]' ] || fail "what was tuned"
 ssh_nothing_left server 10
 ssh_nothing_left client 10
