@@ -323,15 +323,25 @@ out:
     return result;
 }
 
+// What does not fit is cut.
+static void add(char *out, size_t out_bytes, size_t *used, const char *text)
+{
+    for (; *text && *used + 1 < out_bytes; text++)
+        out[(*used)++] = *text;
+    out[*used] = '\0';
+}
+
 char *process_describe(const char *const *argv, char *out, size_t out_bytes)
 {
     size_t used = 0;
     out[0] = '\0';
-    for (; *argv && used + 1 < out_bytes; argv++) {
+    for (; *argv; argv++) {
         bool quote = !**argv || strpbrk(*argv, " \t\n\"'\\$`;&|<>()*?[]{}!#~") != NULL;
-        int n = snprintf(out + used, out_bytes - used, "%s%s%s%s", used ? " " : "",
-                         quote ? "'" : "", *argv, quote ? "'" : "");
-        used += n > 0 ? (size_t)n : 0;
+        add(out, out_bytes, &used, used ? " " : "");
+        add(out, out_bytes, &used, quote ? "'" : "");
+        for (const char *at = *argv; *at; at++) // a quote ends the quotes, and stands for itself
+            add(out, out_bytes, &used, quote && *at == '\'' ? "'\\''" : (char[]){*at, '\0'});
+        add(out, out_bytes, &used, quote ? "'" : "");
     }
     return out;
 }

@@ -171,10 +171,11 @@ static int start_far(struct host *host, const struct run_folder *folder, struct 
 
 static void tell_start(const struct host *host, struct command_log *log)
 {
+    char ssh[2000];
     if (host->kind == HOST_KIND_SSH && log->dry)
         command_log_write(log, host->plan->name,
-                          "copy this program there through ssh %s, into %s, and start a keeper",
-                          host->plan->address, host->far.directory);
+                          "copy this program there, into %s, and start a keeper, through: %s",
+                          host->far.directory, far_host_describe(host->plan, ssh, sizeof ssh));
     else if (log->dry)
         command_log_write(log, host->plan->name, "start a keeper%s, address %s",
                           host->kind == HOST_KIND_NETNS ? " in a network namespace of its own" : "",

@@ -52,6 +52,7 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
         place = host_place(host, &host->far.helpers);
     else if (host)
         place = host_place(host, &run_load_host(run)->plan->cores);
+    place.dry = run->log.dry;
     place.log_path = log_path;
     place.directory = directory;
     place.pipe_input = input;
@@ -138,6 +139,19 @@ static int write_experiment(struct run *run, struct error *err)
 }
 
 // --- phases, in their order ----------------------------------------------------------------------
+
+// What a dry run can say of that: the question to hosts behind ssh, which has no answer yet.
+static int ask_around(struct run *run, struct error *err)
+{
+    for (size_t i = 0; i < run->hosts.count; i++)
+        if (run->hosts.items[i].kind == HOST_KIND_SSH) {
+            struct process none;
+            int result = run_ask_facts(run, &run->hosts.items[i], &none, err);
+            if (result < 0)
+                return result;
+        }
+    return 0;
+}
 
 // facts.json: what the server's machine is and can measure.
 static int look_around(struct run *run, struct error *err)
@@ -276,6 +290,19 @@ static uint64_t buffer_bytes(struct run *run)
     return wanted > most ? (uint64_t)most : wanted < 32 << 20 ? 32 << 20 : (uint64_t)wanted;
 }
 
+// Where our own work for the server's host runs.
+static char *helper_cores(struct run *run, char *out, size_t out_bytes)
+{
+    const struct host *host = run_server_host(run);
+    if (host->kind == HOST_KIND_SSH && run->log.dry) {
+        snprintf(out, out_bytes, "CORES"); // its machine tells which it has
+        return out;
+    }
+    return units_format_cores(host->kind == HOST_KIND_SSH ? &host->far.helpers
+                                                          : &run_load_host(run)->plan->cores,
+                              out, out_bytes);
+}
+
 static int start_capture(struct run *run, struct error *err)
 {
     struct host *host = run_server_host(run);
@@ -288,22 +315,14 @@ static int start_capture(struct run *run, struct error *err)
     for (size_t i = 0, used = 0; i < run->experiment->servers.count; i++)
         used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%u", i ? "," : "",
                                  run->experiment->servers.items[i].port);
-    const char *const fixed[] = {program,
-                                 "capture",
-                                 "--out",
-                                 run->server_dir,
-                                 "--port",
-                                 ports,
-                                 "--cores",
-                                 units_format_cores(&host->plan->cores, cores, sizeof cores),
-                                 "--helper-cores",
-                                 units_format_cores(host->kind == HOST_KIND_SSH
-                                                        ? &host->far.helpers
-                                                        : &run_load_host(run)->plan->cores,
-                                                    helpers, sizeof helpers),
-                                 "--backend",
-                                 capture_backend_name(run->experiment->backend),
-                                 "--quiet"};
+    const char *const fixed[] = {
+        program,          "capture",
+        "--out",          run->server_dir,
+        "--port",         ports,
+        "--cores",        units_format_cores(&host->plan->cores, cores, sizeof cores),
+        "--helper-cores", helper_cores(run, helpers, sizeof helpers),
+        "--backend",      capture_backend_name(run->experiment->backend),
+        "--quiet"};
     for (; n < sizeof fixed / sizeof *fixed; n++)
         argv[n] = fixed[n];
     if (run->shim_dir[0]) {
@@ -378,9 +397,17 @@ static int tear_down(struct run *run, struct error *err)
 static int run_dry(struct run *run, FILE *out, struct error *err)
 {
     struct error ignored;
-    int (*const phases[])(struct run *, struct error *) = {
-        start_hosts, tune,          run_choose_directories, start_servers, run_start_neighbours,
-        run_prepare, start_capture, run_start_clock,        run_load};
+    int (*const phases[])(struct run *, struct error *) = {start_hosts,
+                                                           ask_around,
+                                                           tune,
+                                                           run_choose_directories,
+                                                           start_servers,
+                                                           run_start_neighbours,
+                                                           run_prepare,
+                                                           start_capture,
+                                                           run_start_clock,
+                                                           run_load,
+                                                           run_fetch};
     run->log = (struct command_log){.file = out, .dry = true};
     int result = 0;
     for (size_t i = 0; i < sizeof phases / sizeof *phases && result == 0; i++)

@@ -42,16 +42,22 @@ void run_unwatch_links(struct run *run)
 
 // --- facts ---------------------------------------------------------------------------------------
 
-json_t *run_far_facts(struct run *run, struct host *host, struct error *err)
+int run_ask_facts(struct run *run, struct host *host, struct process *process, struct error *err)
 {
     char program[RUN_PATH_BYTES];
+    int result = host_program(host, "taillight", program, err);
+    const char *const argv[] = {program, "doctor", "--json", NULL};
+    return result == 0
+               ? run_start_command(run, host, argv, false, NULL, host->far.log_path, process, err)
+               : result;
+}
+
+json_t *run_far_facts(struct run *run, struct host *host, struct error *err)
+{
     struct process process;
     struct text_buffer output = {0};
     int status = 0;
-    int result = host_program(host, "taillight", program, err);
-    const char *const argv[] = {program, "doctor", "--json", NULL};
-    if (result == 0)
-        result = run_start_command(run, host, argv, false, NULL, host->far.log_path, &process, err);
+    int result = run_ask_facts(run, host, &process, err);
     if (result < 0)
         return NULL;
     result = supervisor_wait(&run->supervisor, &process, &output, false,

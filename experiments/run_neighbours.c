@@ -157,7 +157,7 @@ int run_start_neighbours(struct run *run, struct error *err)
         bool is_nginx = plan->kind == NEIGHBOUR_KIND_NGINX;
         const struct host *host = &run->hosts.items[is_nginx ? plan->load.from : plan->host];
         int result = is_nginx ? start_nginx(run, neighbour, err) : 0;
-        neighbour->held = host->kind == HOST_KIND_SSH && !run->log.dry;
+        neighbour->held = host->kind == HOST_KIND_SSH;
         if (result == 0 && neighbour->held)
             result = start_visitor(run, neighbour, err);
         if (result < 0)
@@ -169,11 +169,14 @@ int run_start_neighbours(struct run *run, struct error *err)
 static int welcome(struct run *run, struct neighbour *neighbour, struct error *err)
 {
     neighbour->started = true;
-    if (neighbour->held && neighbour->process.pid <= 0)
+    bool visits = neighbour->plan->kind == NEIGHBOUR_KIND_COMMAND || neighbour->plan->load.rate > 0;
+    if (neighbour->held && (!visits || (neighbour->process.pid <= 0 && !run->log.dry)))
         return 0; // no load is wanted, or it is gone
     if (neighbour->held)
         command_log_write(&run->log, neighbour->plan->name, "told to begin");
-    int result = neighbour->held ? let_go(neighbour, err) : start_visitor(run, neighbour, err);
+    int result = neighbour->held && run->log.dry ? 0
+                 : neighbour->held               ? let_go(neighbour, err)
+                                                 : start_visitor(run, neighbour, err);
     return result < 0 ? error_prefix(err, "the neighbour `%s`", neighbour->plan->name) : 0;
 }
 

@@ -83,6 +83,7 @@ void run_unwatch_links(struct run *run);
 // What `taillight doctor` says there; of all but the server's host, into facts-<host>.json; what
 // experiment.json says of it.
 json_t *run_far_facts(struct run *run, struct host *host, struct error *err);
+int run_ask_facts(struct run *run, struct host *host, struct process *process, struct error *err);
 int run_look_at_others(struct run *run, struct error *err);
 void run_tell_host(const struct host *host, json_t *document);
 // Where capture and load write; what they wrote there, fetched into the run's folder.

@@ -145,10 +145,21 @@ int far_host_start(struct far_host *far, struct keeper *keeper, const struct exp
 
 void far_host_pretend(struct far_host *far, const struct experiment_host *plan)
 {
-    *far = (struct far_host){
-        .here.channel = -1, .cores = plan->cores, .helpers = plan->cores, .is_root = true};
+    *far = (struct far_host){.here.channel = -1, .cores = plan->cores, .is_root = true};
     snprintf(far->directory, sizeof far->directory, "%.200s/taillight-HASH", plan->directory);
     snprintf(far->link_file, sizeof far->link_file, "LINK");
+}
+
+char *far_host_describe(const struct experiment_host *plan, char *out, size_t out_bytes)
+{
+    struct link_file link = {.document = link_file_make(plan, "SOCKET"), .address = plan->address};
+    const char *words[LINK_WORDS_MAX];
+    struct error ignored;
+    out[0] = '\0';
+    if (link.document && link_file_words(&link, true, NULL, words, &ignored) == 0)
+        process_describe(words, out, out_bytes);
+    link_file_free(&link);
+    return out;
 }
 
 void far_host_end(struct far_host *far)

@@ -35,8 +35,12 @@ int far_host_start(struct far_host *far, struct keeper *keeper, const struct exp
                    const char *log_path, struct error *err);
 void far_host_end(struct far_host *far);
 
-// Fills in what can be said of one without connecting, for commands that are only shown.
+// Fills in what can be said of one without connecting, for commands that are only shown: not
+// where helpers would run.
 void far_host_pretend(struct far_host *far, const struct experiment_host *plan);
+
+// The command line of ssh that leads there, but for what it runs. Returns out.
+char *far_host_describe(const struct experiment_host *plan, char *out, size_t out_bytes);
 
 // Starts a process there: as process_start, with the place's cores, environment and log; a program
 // of ours is given by its path there; a directory to work in can only be the run's there. What

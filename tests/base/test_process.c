@@ -138,6 +138,8 @@ static void commands_are_described_as_a_shell_would_read_them(void **state)
     char text[100];
     assert_string_equal(process_describe(argv, text, sizeof text), "sh -c 'a b' '' plain");
     assert_string_equal(process_describe(argv, text, 6), "sh -c");
+    const char *const quoted[] = {"echo", "it's", NULL};
+    assert_string_equal(process_describe(quoted, text, sizeof text), "echo 'it'\\''s'");
 }
 
 int main(void)

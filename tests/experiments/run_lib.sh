@@ -82,6 +82,22 @@ wait_for() {
     done
 }
 
+# What a dry run says is what commands.log tells of the run: without times, process ids, old values,
+# what only the run knew of a host behind ssh, and what only ends things. Neighbours that begin
+# together are in no order. Leaves what was said in $work/said.
+said_is_done() { # DRY COMMANDS.LOG
+    local file
+    for file in "$1" "$2"; do
+        sed -E -e 's/^[0-9T:.Z-]+ //' -e 's/ \(was .*\)$//' -e 's/netns [0-9]+$/netns PID/' \
+            -e 's/taillight-[0-9]+-[0-9a-f]+/taillight-X/g' \
+            -e 's/taillight-([0-9a-f]{16}-[[:alnum:]]{6}|HASH)/taillight-HASH/g' \
+            -e 's/10\.246\.0\.[0-9]+|ADDRESS/ADDRESS/g' -e 's/--helper-cores [0-9,-]+|--helper-cores CORES/--helper-cores CORES/' "$file" |
+            grep -Ev '^#|: (stopped|start a keeper.*|copy this program there.*|ssh .*: Linux .*|keeper is process.*|everything undone|undo everything|warning.*)$' |
+            sort >"$work/$([ "$file" = "$1" ] && echo said || echo done)"
+    done
+    diff "$work/said" "$work/done" || fail "what is said (<) is not what is done (>)"
+}
+
 # The network namespaces a run made, by its commands.log. Asked while it runs.
 namespaces_of() {
     sed -n 's/.*keeper is process \([0-9]*\),.*/\1/p' "$1/commands.log" | while read -r pid; do

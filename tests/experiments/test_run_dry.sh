@@ -22,16 +22,7 @@ grep -q "^server: sleep '0.1 '$" "$work/dry" || fail "not quoted: $(grep sleep "
 status=$?
 [ $status = 0 ] || [ $status = 4 ] || fail "exit $status"
 
-# Without times, process ids, old values, and what only ends things. Neighbours that begin together
-# are in no order.
-plain() {
-    sed -E -e 's/^[0-9T:.Z-]+ //' -e 's/ \(was .*\)$//' -e 's/netns [0-9]+$/netns PID/' \
-        -e 's/taillight-[0-9]+-[0-9a-f]+/taillight-X/g' "$1" |
-        grep -Ev '^#|: (stopped|start a keeper.*|keeper is process.*|everything undone|undo everything|warning.*)$' | sort
-}
-plain "$work/dry" >"$work/said"
-plain "$work/run/commands.log" >"$work/done"
-diff "$work/said" "$work/done" || fail "what is said (<) is not what is done (>)"
+said_is_done "$work/dry" "$work/run/commands.log"
 [ "$(wc -l <"$work/said")" -ge 20 ] || fail "only $(wc -l <"$work/said") lines"
 "$taillight" run --dry-run experiments/memcached-case-study/all.yaml >"$work/dry" 2>"$work/cmd.err" || fail "a study"
 [ "$(grep -c '^# case-study' "$work/dry")" = 6 ] || fail "a study has $(grep '^#' "$work/dry")"

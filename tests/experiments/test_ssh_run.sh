@@ -34,6 +34,11 @@ for attempt in 1 2 3; do
     [ "${hit:-0}" -lt 20 ] || break
     echo "attempt $attempt: the second half blames $top"
 done
+# What a dry run says is what was done.
+"$taillight" run --dry-run "$work/ssh.yaml" --out "$run" >"$work/dry" 2>"$work/cmd.err" || fail "--dry-run"
+grep -q "^server: copy this program there, into $work/server-files/taillight-HASH, and start a keeper, through: ssh -F $ssh_config .* -- server\$" \
+    "$work/dry" || fail "how the host is reached: $(grep copy "$work/dry")"
+said_is_done "$work/dry" "$run/commands.log"
 for wrote in client/samples.tlog client/load.json server/events.tlog server/calls.tlog server/clock.tlog facts.json; do
     [ -s "$run/$wrote" ] || fail "no $wrote"
 done
