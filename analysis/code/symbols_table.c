@@ -106,6 +106,8 @@ void symbol_table_sort(struct symbol_table *table)
     for (size_t i = 0; i < symbols->count; i++) {
         struct symbol *last = kept ? &symbols->items[kept - 1] : NULL;
         const struct symbol *one = &symbols->items[i];
+        if (one->address == UINT64_MAX) // what a number too large is read as; it would have no end
+            continue;
         if (!last || last->address != one->address)
             symbols->items[kept++] = *one;
         else if (last->end < one->end)

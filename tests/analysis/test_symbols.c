@@ -100,6 +100,7 @@ static void kallsyms_are_read(void **state)
                "ffffffff81000140 D some_data\n"
                "ffffffff81000200 W weak_one\n"
                "not a line\n"
+               "7ffffffff81000000 T too_large\n"
                "ffffffffc0000000 t module_function\t[module]\n",
                path, sizeof path);
     struct symbol_table table = {0};
@@ -113,6 +114,8 @@ static void kallsyms_are_read(void **state)
     assert_string_equal(name_at(&table, pool, 0xffffffff81000200), "weak_one");
     assert_string_equal(name_at(&table, pool, 0xffffffffc0000010), "module_function");
     assert_string_equal(name_at(&table, pool, 0xffffffff80ffffff), "-");
+    assert_string_equal(name_at(&table, pool, UINT64_MAX), "-");
+    assert_int_equal(table.symbols.items[table.symbols.count - 1].address, 0xffffffffc0000000);
     assert_string_equal(name_at(&table, pool, 0xffffffffc0002000), "-");
     assert_int_equal(table.symbols.count, 4);
     symbol_table_free(&table);
