@@ -10,7 +10,8 @@
 #include "analysis/pt/pt_map.h"
 #include "analysis/pt/pt_result.h"
 
-enum path { PATH_NEW, PATH_OTHER, PATH_ARRIVES, PATH_DELIVERS }; // what a function is to a message
+// What a function is to a message.
+enum path { PATH_NEW, PATH_OTHER, PATH_ARRIVES, PATH_DELIVERS, PATH_WAKES, PATH_SLEEPS };
 
 // Names are asked by one thread at a time.
 struct naming {
@@ -21,6 +22,12 @@ struct naming {
 struct traced_delivery {
     uint64_t delivered, arrived; // TSC; 0: not known (yet)
     bool lost;                   // nothing is known from `delivered` to `arrived`
+    bool wakes;                  // a thread that slept until then
+};
+
+struct traced_sleep {
+    uint64_t tsc;
+    uint32_t task;
 };
 
 // One stream's deliveries, as they end.
@@ -28,6 +35,8 @@ struct core_deliveries {
     struct naming *naming;
     struct pt_map paths; // enum path of each function
     struct traced_deliveries ARRAY_OF(struct traced_delivery) items;
+    struct traced_sleeps ARRAY_OF(struct traced_sleep) sleeps; // in wait calls
+    uint64_t woke;                                             // when a thread was woken last
 };
 
 static enum path path_of(const char *name)
@@ -37,7 +46,13 @@ static enum path path_of(const char *name)
         enum path path;
     } known[] = {{"tcp_v4_rcv", PATH_ARRIVES},
                  {"tcp_v6_rcv", PATH_ARRIVES},
-                 {"sock_def_readable", PATH_DELIVERS}};
+                 {"sock_def_readable", PATH_DELIVERS},
+                 // What a socket's or an epoll's queue of sleepers calls; of each kernel some.
+                 {"default_wake_function", PATH_WAKES},
+                 {"autoremove_wake_function", PATH_WAKES},
+                 {"ep_autoremove_wake_function", PATH_WAKES},
+                 {"try_to_wake_up", PATH_WAKES},
+                 {"schedule_hrtimeout_range", PATH_SLEEPS}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, name) == 0)
             return known[i].path;
@@ -56,7 +71,10 @@ static int take_span(void *context, const struct pt_span *span, struct error *er
 {
     struct core_deliveries *to = context;
     if (span->kind == PT_SPAN_LOST)
-        return add_delivery(to, (struct traced_delivery){span->begin, span->end, true}, err);
+        return add_delivery(
+            to,
+            (struct traced_delivery){.delivered = span->begin, .arrived = span->end, .lost = true},
+            err);
     if (span->kind != PT_SPAN_FUNCTION)
         return 0;
     uint32_t *path = pt_map_at(&to->paths, pt_map_key_of(span, 0));
@@ -71,8 +89,18 @@ static int take_span(void *context, const struct pt_span *span, struct error *er
     }
     if (span->cut_begin || *path == PATH_OTHER)
         return 0;
-    if (*path == PATH_DELIVERS)
-        return add_delivery(to, (struct traced_delivery){.delivered = span->begin}, err);
+    if (*path == PATH_WAKES)
+        to->woke = span->begin;
+    if (*path == PATH_SLEEPS && span->task != PT_NO_TASK &&
+        array_push(&to->sleeps, (struct traced_sleep){span->begin, span->task}) < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the trace's sleeps");
+    if (*path == PATH_DELIVERS) {
+        struct traced_delivery delivery = {.delivered = span->begin,
+                                           .wakes = to->woke >= span->begin};
+        return add_delivery(to, delivery, err);
+    }
+    if (*path != PATH_ARRIVES)
+        return 0;
     for (size_t i = to->items.count; i > 0 && to->items.items[i - 1].delivered >= span->begin; i--)
         if (!to->items.items[i - 1].arrived)
             to->items.items[i - 1].arrived = span->begin;
@@ -115,6 +143,7 @@ static int gather(const struct pt_trace *trace, const struct core_deliveries *co
                 .arrived_ns = time_source_to_host(clock, HOST_CLOCK_TSC, found->arrived),
                 .core = (uint16_t)stream->cpu,
                 .arrival_known = found->arrived != 0,
+                .wakes = found->wakes,
                 .lost = found->lost};
             if (array_push(out, delivery) < 0)
                 return -1;
@@ -122,6 +151,35 @@ static int gather(const struct pt_trace *trace, const struct core_deliveries *co
     }
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, by_delivery);
+    return 0;
+}
+
+static int by_thread_and_time(const void *left, const void *right)
+{
+    const struct thread_sleep *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread > b->thread ? 1 : -1;
+    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+// None where no delivery woke anyone: this kernel calls what wakes by another name.
+static int gather_sleeps(const struct pt_trace *trace, const struct core_deliveries *cores,
+                         const struct time_source *clock, const struct delivery_array *deliveries,
+                         struct thread_sleeps *out)
+{
+    bool any = false;
+    for (size_t i = 0; i < deliveries->count && !any; i++)
+        any = deliveries->items[i].wakes;
+    for (size_t c = 0; c < trace->streams.count && any; c++)
+        for (size_t i = 0; trace->streams.items[c]->timed && i < cores[c].sleeps.count; i++) {
+            const struct traced_sleep *found = &cores[c].sleeps.items[i];
+            struct thread_sleep sleep = {time_source_to_host(clock, HOST_CLOCK_TSC, found->tsc),
+                                         found->task};
+            if (array_push(out, sleep) < 0)
+                return -1;
+        }
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, by_thread_and_time);
     return 0;
 }
 
@@ -179,9 +237,12 @@ static int make_events(const struct pt_trace *trace, const struct core_deliverie
 {
     struct delivery_array deliveries = {0};
     struct delivered_calls matched = {0};
+    struct thread_sleeps sleeps = {0};
     int result = gather(trace, cores, clock, &deliveries);
     if (result == 0)
-        result = deliveries_match(&deliveries, calls, &matched, &counts->handoffs_unknown);
+        result = gather_sleeps(trace, cores, clock, &deliveries, &sleeps);
+    if (result == 0)
+        result = deliveries_match(&deliveries, &sleeps, calls, &matched, &counts->handoffs_unknown);
     if (result == 0)
         result = add_switches(trace, clock, out);
     if (result == 0)
@@ -189,6 +250,7 @@ static int make_events(const struct pt_trace *trace, const struct core_deliverie
     counts->handoffs = matched.count;
     array_free(&deliveries);
     array_free(&matched);
+    array_free(&sleeps);
     return result < 0 ? error_set(err, ERROR_FAILED, "no memory for events from the trace") : 0;
 }
 
@@ -217,6 +279,7 @@ static int decode(struct pt_trace *trace, const struct time_source *clock,
     for (size_t i = 0; cores && i < count; i++) {
         pt_map_free(&cores[i].paths);
         array_free(&cores[i].items);
+        array_free(&cores[i].sleeps);
     }
     free(cores);
     free(contexts);

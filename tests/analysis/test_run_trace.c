@@ -28,9 +28,16 @@
 
 // --- the program: every function is the same seven bytes ----------------------------------------
 
-enum { MAIN_LOOP, RECEIVE, WORK, INNER, SEND_REPLY, RX, DELIVER, TRACED_FUNCTIONS };
-static const char *const function_names[] = {
-    "main_loop", "receive", "work", "inner", "send_reply", "tcp_v4_rcv", "sock_def_readable"};
+enum { MAIN_LOOP, RECEIVE, WORK, INNER, SEND_REPLY, RX, DELIVER, SLEEP, WAKE, TRACED_FUNCTIONS };
+static const char *const function_names[] = {"main_loop",
+                                             "receive",
+                                             "work",
+                                             "inner",
+                                             "send_reply",
+                                             "tcp_v4_rcv",
+                                             "sock_def_readable",
+                                             "schedule_hrtimeout_range",
+                                             "ep_autoremove_wake_function"};
 enum { ARRIVES_BEFORE_NS = 900, DELIVERED_BEFORE_NS = 600 }; // a hand-off's end
 enum { FUNCTION_BYTES = 8, BEHIND_CALL = 4, RX_THREAD = 77, OPERATIONS_PER_PSB = 8 };
 
@@ -68,11 +75,17 @@ struct traced_run {
     uint64_t trace_bytes;
 };
 
-static void call_during(struct traced_run *run, uint16_t core, int function, int64_t begin,
-                        int64_t end)
+static void add_call(struct traced_run *run, uint16_t core, int function, int64_t begin,
+                     int64_t end)
 {
     SCENARIO_PUSH(&run->operations[core], (struct operation){begin, function});
     SCENARIO_PUSH(&run->operations[core], (struct operation){end, -1});
+}
+
+static void call_during(struct traced_run *run, uint16_t core, int function, int64_t begin,
+                        int64_t end)
+{
+    add_call(run, core, function, begin, end);
     SCENARIO_PUSH(&run->truth, (struct true_call){begin, end, function, core});
 }
 
@@ -82,9 +95,40 @@ static int by_time(const void *left, const void *right)
     return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
+static int by_value(const void *left, const void *right)
+{
+    const int64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+// Where nothing is ready the thread sleeps in its wait call, until the first delivery wakes it. It
+// does not run meanwhile: the timeline has this call in two pieces.
+static void make_sleep(struct traced_run *run, const struct time_array *handoffs, int64_t entry,
+                       int64_t exit)
+{
+    enum { LOOKS_NS = 300, RETURNS_NS = 500 }; // for what is ready, and then
+    size_t low = 0, high = handoffs->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (handoffs->items[middle] <= entry + LOOKS_NS)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == handoffs->count || exit <= entry + LOOKS_NS + RETURNS_NS)
+        return;
+    int64_t first = handoffs->items[low];
+    add_call(run, 0, SLEEP, entry + LOOKS_NS / 2, exit - RETURNS_NS);
+    call_during(run, 1, WAKE, first - DELIVERED_BEFORE_NS + 10, first - DELIVERED_BEFORE_NS + 30);
+}
+
 static void make_truth(struct traced_run *run)
 {
     const struct scenario *s = &run->scenario;
+    struct time_array handoffs = {0};
+    for (size_t i = 0; i < s->requests.count; i++)
+        SCENARIO_PUSH(&handoffs, s->requests.items[i].handoff);
+    qsort(handoffs.items, handoffs.count, sizeof *handoffs.items, by_value);
     for (size_t i = 0; i < s->calls.count; i++) {
         const struct call *call = &s->calls.items[i];
         int64_t entry = (int64_t)(call->entry_tsc / CYCLES_PER_NS),
@@ -92,6 +136,8 @@ static void make_truth(struct traced_run *run)
         if (call->kind == CALL_RECEIVE || call->kind == CALL_SEND)
             call_during(run, 0, call->kind == CALL_SEND ? SEND_REPLY : RECEIVE, entry + 20,
                         exit - 20);
+        else if (call->kind == CALL_WAIT)
+            make_sleep(run, &handoffs, entry, exit);
     }
     for (size_t i = 0; i < s->requests.count; i++) {
         const struct scenario_request *r = &s->requests.items[i];
@@ -100,6 +146,7 @@ static void make_truth(struct traced_run *run)
         call_during(run, 1, RX, r->handoff - ARRIVES_BEFORE_NS, r->handoff + 50);
         call_during(run, 1, DELIVER, r->handoff - DELIVERED_BEFORE_NS, r->handoff - 100);
     }
+    array_free(&handoffs);
     for (int core = 0; core < 2; core++)
         qsort(run->operations[core].items, run->operations[core].count,
               sizeof *run->operations[core].items, by_time);
@@ -129,7 +176,7 @@ static uint8_t *write_trace(const struct operations *operations, uint64_t *bytes
                             .timing = TIMING_TSC_OFTEN,
                             .ratio = NOMINAL_RATIO};
     struct pt_config config;
-    int stack[8] = {MAIN_LOOP}, depth = 1;
+    int stack[32] = {MAIN_LOOP}, depth = 1;
     writer.data = malloc(writer.capacity);
     pt_config_init(&config);
     config.begin = writer.data;
@@ -371,7 +418,8 @@ static size_t check_functions(const struct traced_run *run, const struct run_ana
         const struct core_timeline *core = &found->server.cores.items[c];
         for (size_t i = 0; i < core->spans.count; i++) {
             const struct span *span = &core->spans.items[i];
-            if (span->kind != SPAN_FUNCTION || span->id & SPAN_ID_CUT)
+            if (span->kind != SPAN_FUNCTION || span->id & SPAN_ID_CUT ||
+                strcmp(found->server.names.items[span->name], function_names[SLEEP]) == 0)
                 continue;
             bool true_one = false;
             for (size_t k = 0; k < run->truth.count && !true_one; k++)
@@ -448,7 +496,7 @@ static void a_trace_alone_has_the_stamps_of_the_kernel(void **state)
     size_t requests = run->scenario.requests.count;
     assert_int_equal(found.trace.handoffs + found.trace.handoffs_unknown, requests);
     assert_int_equal(check_stamps(run, &found), found.trace.handoffs);
-    assert_true(found.trace.handoffs_unknown < requests / 10);
+    assert_true(found.trace.handoffs_unknown < requests / 100);
     assert_true(found.verdict_available);
     assert_non_null(strstr(found.verdict, "inner slower (A)"));
     assert_non_null(strstr(found.verdict, "M(n) and M(h) are from the processor's trace"));
