@@ -26,15 +26,20 @@ for (const diagnosis of data.diagnoses)
       causeRanks.set(causeKey(cause), causeRanks.size);
 const causeRank = cause => causeRanks.get(causeKey(cause)) ?? 99;
 
-// Messages of a diagnosis in order of time, and where each stands in it; made once.
+// Messages of a diagnosis in order of time, and where each stands in it; made once, with what every
+// drawing of many thousands needs: their times and their latencies' logarithms in that order.
 function timeOrder(diagnosis) {
   if (!diagnosis.byTime) {
-    const at = diagnosis.messages.at_ns;
-    diagnosis.byTime = at.map((_, i) => i).sort((a, b) => at[a] - at[b]);
-    diagnosis.place = [];
+    const {at_ns: at, latency_ns: latency} = diagnosis.messages, latencies = latency.filter(known);
+    diagnosis.byTime = Int32Array.from(at.keys()).sort((a, b) => at[a] - at[b]);
+    diagnosis.place = new Int32Array(at.length);
     diagnosis.byTime.forEach((index, place) => {
       diagnosis.place[index] = place;
     });
+    diagnosis.times = Float64Array.from(diagnosis.byTime, index => at[index]);
+    diagnosis.logs = Float64Array.from(
+        diagnosis.byTime, index => known(latency[index]) ? Math.log(latency[index]) : NaN);
+    diagnosis.extremes = [latencies[latencies.length - 1], latencies[0]];
   }
   return diagnosis.byTime;
 }
@@ -117,60 +122,77 @@ class BalloonPlot {
   }
 
   // Balloons shrink where there are many, so that they can be told apart; zooming in blows them up.
-  largestRadius() {
-    const {from, to, low, high} = this.viewport, {messages} = current();
-    const seen = view.spread === 'time' ?
-        messages.at_ns.reduce((sum, at) => sum + (at >= from && at <= to ? 1 : 0), 0) :
-        messages.id.length * (to - from) / (high - low);
-    return Math.min(Math.max(240 / Math.sqrt(Math.max(seen, 1)), 7), 18);
+  largestRadius([first, after]) {
+    return Math.min(Math.max(240 / Math.sqrt(Math.max(after - first, 1)), 7), 18);
   }
 
-  // The messages on show and a little beyond, in order of time: a part of many is quickly drawn.
+  // Which messages, in order of time, are on show or a little beyond: from, and up to before.
   visible() {
-    const order = timeOrder(current()), {from, to} = this.viewport,
+    const {times} = current(), {from, to} = this.viewport,
           margin = 20 * (to - from) / Math.max(this.size.right - this.size.left, 1);
     const firstAt = value => {
-      let low = 0, high = order.length;
+      if (view.spread !== 'time')
+        return Math.min(Math.max(Math.ceil(value - 0.5), 0), times.length);
+      let low = 0, high = times.length;
       while (low < high) {
         const middle = (low + high) >> 1;
-        if (this.position(order[middle]) < value)
+        if (times[middle] < value)
           low = middle + 1;
         else
           high = middle;
       }
       return low;
     };
-    return order.slice(firstAt(from - margin), firstAt(to + margin));
+    return [firstAt(from - margin), firstAt(to + margin)];
   }
 
-  // The largest balloon of each cause in every cell of two by two pixels: more would not be seen.
-  balloons(x, y) {
-    const {messages, attributions, causes} = current(), cells = new Map();
-    const most = this.largestRadius();
-    for (const i of this.visible()) {
-      const at = x(this.position(i));
-      if (!known(messages.latency_ns[i])) continue;
-      for (let j = messages.first[i]; j < messages.first[i + 1]; j++) {
-        const index = attributions.cause[j], ns = attributions.ns[j] || 0;
-        if (!causes[index] || !causeShown(causes[index])) continue;
-        const radius = Math.max(3, Math.round(2 * most * Math.sqrt(ns / this.largest))) / 2;
-        const up = y(messages.latency_ns[i]),
-              key = ((at | 0) >> 1) * 1e6 + ((up | 0) >> 1) * 100 + Math.min(index, 99),
-              seen = cells.get(key);
-        if (!seen || seen.radius < radius)
-          cells.set(key, {x: at, y: up, radius, rank: causeRank(causes[index])});
-      }
+  // Calls each(place, x, y) for the messages on show that have a latency.
+  eachVisible([first, after], each) {
+    const {times, logs} = current(), byTime = view.spread === 'time',
+          [low, high] = this.y.logarithms, {bottom, top} = this.size;
+    for (let place = first; place < after; place++) {
+      if (Number.isNaN(logs[place])) continue;
+      each(
+          place, this.x(byTime ? times[place] : place + 0.5),
+          bottom + (logs[place] - low) / (high - low || 1) * (top - bottom));
     }
-    return [...cells.values()].sort((a, b) => b.radius - a.radius);
+  }
+
+  // The largest balloon of each colour in every cell: more would not be seen. Cells are two pixels
+  // wide, or four where there are very many. Returns lists of {x, y, rank} by twice the radius.
+  balloons() {
+    const {messages, attributions, causes, byTime} = current(), range = this.visible(),
+          most = this.largestRadius(range), others = SHAPES.length, kinds = others + 1,
+          cell = range[1] - range[0] > 20000 ? 4 : 2, beyond = 24,
+          columns = Math.ceil((this.size.right - this.size.left + 2 * beyond) / cell) + 1,
+          rows = Math.ceil(this.height / cell) + 1,
+          kindOf = causes.map(
+              cause => causeShown(cause) ? Math.min(causeRank(cause), others) : -1),
+          largest = new Array(columns * rows * kinds), found = [];
+    this.eachVisible(range, (place, x, y) => {
+      const index = byTime[place], column = (x - this.size.left + beyond) / cell | 0;
+      if (column < 0 || column >= columns) return;
+      for (let j = messages.first[index]; j < messages.first[index + 1]; j++) {
+        const kind = kindOf[attributions.cause[j]] ?? -1;
+        if (kind < 0) continue;
+        const size =
+            Math.max(3, Math.round(2 * most * Math.sqrt((attributions.ns[j] || 0) / this.largest)));
+        const slot = (column * rows + (y / cell | 0)) * kinds + kind, seen = largest[slot];
+        if (!seen)
+          found.push(largest[slot] = {x, y, size, rank: kind < others ? kind : 99});
+        else if (seen.size < size)
+          Object.assign(seen, {x, y, size});
+      }
+    });
+    const bySize = [];
+    for (const balloon of found) (bySize[balloon.size] ??= []).push(balloon);
+    return bySize;
   }
 
   scales() {
-    const diagnosis = current(), latencies = diagnosis.messages.latency_ns.filter(known);
-    const low =
-        Math.min(
-            diagnosis.reference_latency_ns ?? Infinity, latencies[latencies.length - 1] ?? 1000) *
-        0.8;
-    const high = Math.max(latencies[0] ?? low * 2, low * 2) * 1.3;
+    const diagnosis = current(), [least, most] = diagnosis.extremes;
+    const low = Math.min(diagnosis.reference_latency_ns ?? Infinity, least ?? 1000) * 0.8;
+    const high = Math.max(most ?? low * 2, low * 2) * 1.3;
     return {
       x: linearScale(this.viewport.from, this.viewport.to, this.size.left, this.size.right),
       y: logScale(low, high, this.size.bottom, this.size.top),
@@ -224,10 +246,12 @@ class BalloonPlot {
     context.save();
     this.clip(context);
     this.dots(context, colours);
-    for (const balloon of this.balloons(this.x, this.y)) {
-      const {canvas, side} = this.sprite(balloon.rank, balloon.radius, colours);
-      context.drawImage(canvas, balloon.x - side / 2, balloon.y - side / 2, side, side);
-    }
+    const bySize = this.balloons();
+    for (let size = bySize.length - 1; size >= 0; size--)
+      for (const {x, y, rank} of bySize[size] ?? []) {
+        const {canvas, side} = this.sprite(rank, size / 2, colours);
+        context.drawImage(canvas, x - side / 2, y - side / 2, side, side);
+      }
     context.restore();
   }
 
@@ -276,10 +300,10 @@ class BalloonPlot {
       line(this.size.left, at, this.size.right, at);
       context.fillText(`an ordinary message: ${duration(reference)}`, this.size.left + 6, at - 9);
     }
-    const {messages} = current(), order = timeOrder(current());
+    const {times} = current();
     for (const {from_ns: from} of data.diagnoses) {
       if (!known(from)) continue;
-      const first = order.findIndex(index => messages.at_ns[index] >= from);
+      const first = times.findIndex(at => at >= from);
       const position = view.spread === 'time' ? from : first;
       if (position > this.viewport.from && position < this.viewport.to)
         line(this.x(position), this.size.top, this.x(position), this.size.bottom);
@@ -287,15 +311,27 @@ class BalloonPlot {
     context.setLineDash([]);
   }
 
-  // A dot for each message, so that those without a (shown) cause are seen as well.
+  // A dot for each message, so that those without a (shown) cause are seen as well: set in a picture
+  // of their own, which takes a tenth of as many small rectangles.
   dots(context, colours) {
-    const {messages} = current();
-    context.fillStyle = colours.faint;
-    for (const i of this.visible()) {
-      const at = this.x(this.position(i));
-      if (at >= this.size.left && at <= this.size.right && known(messages.latency_ns[i]))
-        context.fillRect(at - 0.75, this.y(messages.latency_ns[i]) - 0.75, 1.5, 1.5);
-    }
+    const ratio = window.devicePixelRatio || 1, side = Math.round(1.5 * ratio),
+          layer = document.createElement('canvas'), pen = layer.getContext('2d');
+    layer.width = this.canvas.width;
+    layer.height = this.canvas.height;
+    pen.fillStyle = colours.faint;
+    pen.fillRect(0, 0, 1, 1);
+    const colour = new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0],
+          image = pen.createImageData(layer.width, layer.height),
+          pixels = new Uint32Array(image.data.buffer);
+    this.eachVisible(this.visible(), (place, x, y) => {
+      if (x < this.size.left || x > this.size.right) return;
+      const corner = Math.round((y - 0.75) * ratio) * layer.width + Math.round((x - 0.75) * ratio);
+      for (let down = 0; down < side; down++)
+        for (let right = 0; right < side; right++)
+          pixels[corner + down * layer.width + right] = colour;
+    });
+    pen.putImageData(image, 0, 0);
+    context.drawImage(layer, 0, 0, layer.width / ratio, layer.height / ratio);
   }
 
   chosen(context, colours) {

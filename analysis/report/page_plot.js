@@ -69,6 +69,7 @@ function logScale(low, high, from, to) {
   const scale = value =>
       from + (Math.log(Math.max(value, 1e-300)) - a) / (b - a || 1) * (to - from);
   scale.invert = at => Math.exp(a + (at - from) / (to - from) * (b - a));
+  scale.logarithms = [a, b];
   return scale;
 }
 
