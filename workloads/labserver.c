@@ -31,14 +31,12 @@
 #include "workloads/distribution_text.h"
 #include "workloads/hash.h"
 #include "workloads/item_store.h"
-#include "workloads/lab.h"
 #include "workloads/lab_fault.h"
+#include "workloads/server_request.h"
 #include "workloads/workload.h"
 
 enum {
-    INPUT_BYTES = WORKLOAD_VALUE_BYTES_MAX + 4096, // a whole set, its line and its value
     OUTPUT_BYTES = WORKLOAD_VALUE_BYTES_MAX + 4096,
-    LINE_BYTES = 32 << 10, // a get of a hundred long keys
     EVENTS = 64,
     SEND_PATIENCE_MS = 5000, // for a client that does not read
     OWN_WORK_NS = 200000,    // more than it takes to wake up, receive and send
@@ -61,7 +59,7 @@ struct settings {
 struct client {
     int socket_fd;
     size_t used; // of input
-    char input[INPUT_BYTES];
+    char input[SERVER_REQUEST_BYTES_MAX];
 };
 
 struct worker {
@@ -69,11 +67,10 @@ struct worker {
     pthread_t thread;
     int listener, epoll;
     gsl_rng *random;
-    struct client *client; // whose command is being answered
+    struct client *client; // whose request is being answered
     uint64_t arrived_tsc;  // when the kernel received it (exact)
     uint64_t free_tsc;     // when the service before it was to end (exact)
     bool closing;          // it quit, or cannot be answered
-    char line[LINE_BYTES];
     char output[OUTPUT_BYTES];
 };
 
@@ -126,121 +123,99 @@ static void answer_text(struct worker *worker, const char *text)
     answer(worker, text, strlen(text));
 }
 
-// The next word of a command line, or NULL.
-static char *next_word(char **at)
+// "VALUE <key> <flags> <bytes>\r\n", in front of the value that stands there. Returns where it
+// begins.
+static char *write_head(char *value, const struct text_span *key, unsigned flags, long bytes)
 {
-    char *word = *at + strspn(*at, " ");
-    if (!*word)
-        return NULL;
-    *at = word + strcspn(word, " ");
-    if (**at)
-        *(*at)++ = '\0';
-    return word;
+    static const char word[] = "VALUE ";
+    char numbers[48];
+    const int count = snprintf(numbers, sizeof numbers, " %u %ld\r\n", flags, bytes);
+    char *head = value - count - key->count - (sizeof word - 1);
+    memcpy(head, word, sizeof word - 1);
+    memcpy(head + sizeof word - 1, key->bytes, key->count);
+    memcpy(value - count, numbers, (size_t)count);
+    return head;
 }
 
 // One service time a command, whatever the number of keys.
-static void answer_get(struct worker *worker, char *rest)
+static void answer_get(struct worker *worker, struct text_span keys)
 {
+    char *value = worker->output + WORKLOAD_KEY_BYTES_MAX + 64;
+    struct text_span key;
     serve(worker);
-    for (char *key = next_word(&rest); key; key = next_word(&rest)) {
+    for (bool more = server_request_next_key(&keys, &key); more;) {
+        const struct text_span found = key;
         unsigned flags = 0;
-        long bytes = item_store_get(worker->settings->store, key, strlen(key),
-                                    worker->output + WORKLOAD_KEY_BYTES_MAX + 64,
+        long bytes = item_store_get(worker->settings->store, key.bytes, key.count, value,
                                     WORKLOAD_VALUE_BYTES_MAX, &flags);
+        more = server_request_next_key(&keys, &key);
         if (bytes < 0)
             continue;
-        char head[WORKLOAD_KEY_BYTES_MAX + 64];
-        int head_bytes = snprintf(head, sizeof head, "VALUE %.*s %u %ld\r\n",
-                                  WORKLOAD_KEY_BYTES_MAX, key, flags, bytes);
-        char *value = worker->output + WORKLOAD_KEY_BYTES_MAX + 64;
-        bool last = !rest[strspn(rest, " ")];
-        memcpy(value - head_bytes, head, (size_t)head_bytes);
-        memcpy(value + bytes, last ? "\r\nEND\r\n" : "\r\n", last ? 7 : 2);
-        answer(worker, value - head_bytes, (size_t)head_bytes + (size_t)bytes + (last ? 7 : 2));
-        if (last)
+        char *head = write_head(value, &found, flags, bytes);
+        memcpy(value + bytes, more ? "\r\n" : "\r\nEND\r\n", more ? 2 : 7);
+        answer(worker, head, (size_t)(value - head) + (size_t)bytes + (more ? 2 : 7));
+        if (!more)
             return;
     }
     answer_text(worker, "END\r\n");
 }
 
-// "set <key> <flags> <exptime> <bytes> [noreply]" and its value. Returns how many bytes the value
-// takes, or 0 when it is not whole yet.
-static size_t answer_set(struct worker *worker, char *rest, const char *value, size_t available)
+static void answer_set(struct worker *worker, const struct server_request *request)
 {
-    char *key = next_word(&rest), *flags = next_word(&rest), *expiry = next_word(&rest);
-    char *bytes_text = next_word(&rest), *noreply = next_word(&rest), *end;
-    uint64_t bytes = bytes_text ? strtoull(bytes_text, &end, 10) : 0;
-    if (!expiry || !bytes_text || *end || strlen(key) > WORKLOAD_KEY_BYTES_MAX ||
-        bytes > WORKLOAD_VALUE_BYTES_MAX) {
-        answer_text(worker, "CLIENT_ERROR bad command line format\r\n");
-        worker->closing = true; // where the next command begins is anyone's guess
-        return available;
-    }
-    if (available < bytes + 2)
-        return 0;
     serve(worker);
-    bool whole = memcmp(value + bytes, "\r\n", 2) == 0;
-    bool stored = whole && item_store_set(worker->settings->store, key, strlen(key), value,
-                                          (size_t)bytes, (unsigned)strtoul(flags, NULL, 10));
-    if (!noreply || strcmp(noreply, "noreply") != 0)
+    bool whole = request->kind == SERVER_SET;
+    bool stored =
+        whole && item_store_set(worker->settings->store, request->key.bytes, request->key.count,
+                                request->value.bytes, request->value.count, request->flags);
+    if (!request->no_reply)
         answer_text(worker, stored  ? "STORED\r\n"
                             : whole ? "SERVER_ERROR out of memory storing object\r\n"
                                     : "CLIENT_ERROR bad data chunk\r\n");
-    return (size_t)bytes + 2;
 }
 
-// Answers the first request of the laboratory protocol.
-static size_t answer_lab(struct worker *worker, const char *input, size_t available)
+static void answer_call(struct worker *worker, const struct lab_request *call)
 {
-    struct lab_request request;
-    if (available < LAB_REQUEST_BYTES)
-        return 0;
-    if (!lab_request_read(input, &request)) {
-        worker->closing = true; // where the next request begins is anyone's guess
-        return available;
-    }
-    if (request.service_ns == request_service_from_server)
+    if (call->service_ns == request_service_from_server)
         serve(worker);
     else
-        serve_for(worker, request.service_ns < lab_service_ns_max ? (double)request.service_ns
-                                                                  : (double)lab_service_ns_max);
-    lab_reply_write(worker->output, request.id, request.payload_bytes);
-    answer(worker, worker->output, LAB_REPLY_BYTES + request.payload_bytes);
-    return LAB_REQUEST_BYTES;
+        serve_for(worker, call->service_ns < lab_service_ns_max ? (double)call->service_ns
+                                                                : (double)lab_service_ns_max);
+    lab_reply_write(worker->output, call->id, call->payload_bytes);
+    answer(worker, worker->output, LAB_REPLY_BYTES + call->payload_bytes);
 }
 
-// Answers the first command of the input. Returns how many bytes it took; 0: it is not whole.
-static size_t answer_command(struct worker *worker, const char *input, size_t available)
+static void answer_request(struct worker *worker, const struct server_request *request)
 {
-    if (worker->settings->lab)
-        return answer_lab(worker, input, available);
-    char *line = worker->line;
-    const char *newline = memchr(input, '\n', available);
-    size_t taken = newline ? (size_t)(newline - input) + 1 : available;
-    if (taken >= LINE_BYTES) {
+    switch (request->kind) {
+    case SERVER_GET:
+        answer_get(worker, request->keys);
+        break;
+    case SERVER_SET:
+    case SERVER_BAD_DATA:
+        answer_set(worker, request);
+        break;
+    case SERVER_CALL:
+        answer_call(worker, &request->call);
+        break;
+    case SERVER_VERSION:
+        answer_text(worker, "VERSION 1.0.0 labserver\r\n"); // clients parse three numbers
+        break;
+    case SERVER_UNKNOWN:
+        answer_text(worker, "ERROR\r\n");
+        break;
+    case SERVER_BAD_SET:
+        answer_text(worker, "CLIENT_ERROR bad command line format\r\n");
+        worker->closing = true;
+        break;
+    case SERVER_LONG_LINE:
         answer_text(worker, "ERROR line too long\r\n");
         worker->closing = true;
-        return available;
-    }
-    if (!newline)
-        return 0;
-    memcpy(line, input, taken);
-    line[taken] = '\0';
-    line[strcspn(line, "\r\n")] = '\0';
-    char *rest = line, *word = next_word(&rest);
-    if (word && (strcmp(word, "get") == 0 || strcmp(word, "gets") == 0)) {
-        answer_get(worker, rest);
-    } else if (word && strcmp(word, "set") == 0) {
-        size_t value_bytes = answer_set(worker, rest, input + taken, available - taken);
-        return value_bytes ? taken + value_bytes : worker->closing ? available : 0;
-    } else if (word && strcmp(word, "version") == 0) {
-        answer_text(worker, "VERSION 1.0.0 labserver\r\n"); // clients parse three numbers
-    } else if (word && strcmp(word, "quit") == 0) {
+        break;
+    case SERVER_QUIT:
+    case SERVER_BAD_CALL:
         worker->closing = true;
-    } else {
-        answer_text(worker, "ERROR\r\n");
+        break;
     }
-    return taken;
 }
 
 // --- connections ---------------------------------------------------------------------------------
@@ -299,7 +274,11 @@ static void read_client(struct worker *worker, struct client *client)
     worker->closing = false;
     size_t at = 0, taken = 1;
     while (at < client->used && taken && !worker->closing) {
-        taken = answer_command(worker, client->input + at, client->used - at);
+        struct server_request request;
+        taken = server_request_read(worker->settings->lab, client->input + at, client->used - at,
+                                    &request);
+        if (taken)
+            answer_request(worker, &request);
         at += taken;
     }
     if (worker->closing) {
