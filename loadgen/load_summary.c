@@ -18,6 +18,7 @@ static const double rate_tolerance = 0.01;
 static const double rate_allowance_s = 0.05;
 static const double share_tolerance = 0.01; // of requests that waited for a connection, or failed
 static const double busy_spin_fraction = 0.02; // a client that idles less has no CPU to spare
+static const double core_share_least = 0.7;    // one that has less shares its core with others
 
 static double microseconds(const struct engine_result *result, uint64_t from, uint64_t to)
 {
@@ -133,6 +134,8 @@ static void take_rates(const struct engine_result *result, uint64_t duration_ns,
     summary->spin_fraction =
         run_s > 0 ? (double)result->spin_tsc / (run_s * result->tsc_hz * result->thread_count)
                   : NAN;
+    summary->core_share =
+        run_s > 0 ? (double)result->cpu_ns / (run_s * 1e9 * result->thread_count) : NAN;
     double busy_us = (double)result->cpu_ns / 1e3 - (double)result->spin_tsc / result->tsc_hz * 1e6;
     summary->cpu_us_per_request =
         summary->answered ? fmax(busy_us, 0) / (double)summary->answered : NAN;
@@ -214,8 +217,12 @@ static bool rate_is_reached(const struct load_summary *summary)
 
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
-    const char *whose = summary->spin_fraction < busy_spin_fraction ? "this client ran out of CPU"
-                                                                    : "the server did not keep up";
+    char whose[80] = "the server did not keep up";
+    if (summary->core_share < core_share_least)
+        snprintf(whose, sizeof whose, "this client had its core for only %.0f %% of the time",
+                 summary->core_share * 100);
+    else if (summary->spin_fraction < busy_spin_fraction)
+        snprintf(whose, sizeof whose, "this client ran out of CPU");
     if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
         !rate_is_reached(summary))
         load_summary_add_reason(summary,

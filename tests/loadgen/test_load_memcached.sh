@@ -31,7 +31,7 @@ start_server() {
 }
 # load EXIT ARGUMENTS...: runs it, bounded, and checks the exit code. EXIT "0|4": a busy machine may
 # starve the server for a while, which rightly makes the figures inconclusive; nothing else may.
-busy='did not keep up|out of CPU|client biased|arrivals wrong|not stationary|not independent'
+busy='did not keep up|had its core for only|out of CPU|client biased|arrivals wrong|not stationary|not independent'
 load() {
     local expected=$1 status
     shift

@@ -132,11 +132,17 @@ static void a_slow_server_is_no_result(void **state)
     for (uint64_t i = 0; i < REQUESTS; i++) // replies 2 ms apart: half the rate
         run.samples[i].reply_tsc = 1000000 + (i + 1) * 2000000;
     run.result.end_tsc = 2001000000;
+    run.result.cpu_ns = 2000000000;
     summarise(&run, &summary);
     assert_false(summary.ok);
     assert_true(near(summary.achieved_rate, 500));
     assert_non_null(strstr(summary.reasons[0], "rate not reached: 500 of 1000"));
     assert_non_null(strstr(summary.reasons[0], "server did not keep up"));
+    // It found nothing to do for much of the time by the clock; for most of that it did not run.
+    run.result.cpu_ns = 500000000;
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "this client had its core for only 25 % of the"));
+    run.result.cpu_ns = 2000000000;
     run.result.spin_tsc = 1000;
     for (uint64_t i = 0; i < REQUESTS; i++) // a stall of 30 ms at the end is no lower rate
         run.samples[i].reply_tsc = run.samples[i].send_tsc + (i < 990 ? 1000 : 30000000);
