@@ -221,6 +221,9 @@ static int keep_load_summary(struct run *run, const struct text_buffer *output, 
     if (!document)
         return error_set(err, ERROR_FAILED, "the load's summary cannot be read: %s; see %s",
                          second ? where.text : "there is none", run->load_log);
+    const char *lack = json_string_value(json_object_get(document, "no_kernel_stamps"));
+    if (lack)
+        run_warn(run, "load: no kernel stamps: %s", lack);
     int result = run_folder_write_json(&run->outcome->folder, "client/load.json", document, err);
     json_decref(document);
     return result;

@@ -413,6 +413,8 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
                         json_pack("{s:I,s:I,s:I}", "hw", (json_int_t)summary->stamps_hardware, "sw",
                                   (json_int_t)summary->stamps_software, "user",
                                   (json_int_t)summary->stamps_user));
+    if (!result->kernel_stamps && result->stamps_why.kind)
+        json_object_set_new(json, "no_kernel_stamps", json_string(result->stamps_why.text));
     json_object_set_new(
         json, "hardware_stamps",
         json_pack("{s:b,s:o,s:s*}", "on", result->hardware_stamps, "error_us",

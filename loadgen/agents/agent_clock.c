@@ -66,6 +66,10 @@ void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double
     result->late_tsc = (uint64_t)llround((double)result->late_tsc * axis.scale);
     rebase(&result->start_tsc, &axis);
     rebase(&result->end_tsc, &axis);
+    if (result->kernel_stamps)
+        error_set(&result->stamps_why, ERROR_INPUT,
+                  "of agents on other machines the kernel's stamps are in clocks of their own, and "
+                  "left out");
     result->kernel_stamps = result->hardware_stamps = false;
     result->spin_tsc = (uint64_t)llround((double)result->spin_tsc * axis.scale);
     result->tsc_hz = tsc_hz;

@@ -33,8 +33,9 @@ void agent_clock_answered(struct agent_clock *clock, int64_t at_ns);
 uint64_t agent_clock_bound_ns(const struct agent_clock *clock);
 
 // Gives what an agent of another clock measured the TSC axis of this host, on which the agreed
-// instant is begin_tsc and the rate tsc_hz. Stamps of its kernel are in a clock of its own: they
-// are taken out, and counted as missing.
+// instant is begin_tsc and the rate tsc_hz. Stamps of its kernel are in its CLOCK_REALTIME, which
+// may be slewed while it runs and whose course nobody has noted: they are taken out, counted as
+// missing, and stamps_why says so.
 void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double tsc_hz);
 
 #endif

@@ -68,6 +68,7 @@ static void measurements_move_to_this_axis(void **state)
     assert_int_equal(samples[0].rx_source, STAMP_NONE);
     assert_int_equal(result.stamps_missing, 1);
     assert_false(result.kernel_stamps);
+    assert_non_null(strstr(result.stamps_why.text, "on other machines"));
 }
 
 int main(void)
