@@ -252,11 +252,12 @@ static json_t *step_json(const struct study_result *result)
     if (result->step->study)
         return json_pack("{s:s,s:s,s:b}", "step", result->step->name, "folder", result->folder,
                          "study", 1);
-    return json_pack("{s:s,s:s,s:b,s:I,s:I,s:o,s:O?,s:O?,s:O?}", "step", result->step->name,
+    return json_pack("{s:s,s:s,s:b,s:I,s:I,s:o,s:O?,s:O?,s:O?,s:O?}", "step", result->step->name,
                      "folder", result->folder, "study", 0, "runs", (json_int_t)result->runs.count,
                      "requests", (json_int_t)result->latencies.count, "latency_us",
                      latency_json(result), "load_verdict", json_object_get(result->load, "verdict"),
-                     "verdict", json_object_get(result->summary, "verdict"), "causes",
+                     "load_reasons", json_object_get(result->load, "reasons"), "verdict",
+                     json_object_get(result->summary, "verdict"), "causes",
                      json_object_get(result->summary, "causes"));
 }
 

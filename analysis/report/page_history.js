@@ -120,7 +120,6 @@ choice(byId('kinds'), 'Show', KINDS, shown.kind, kind => {
   draw();
 });
 drawFacts();
-draw();
+keepDrawn(draw);
 byId('footer').textContent = `Taillight ${data.taillight_version}`;
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 document.documentElement.dataset.ready = 'yes';

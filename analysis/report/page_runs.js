@@ -121,3 +121,15 @@ function runsPlot(items, series, {label, logarithmic = false, height = 200}) {
   }
   return plot;
 }
+
+// Draws now, and whenever the colours change; for printing with all tables open.
+function keepDrawn(draw) {
+  draw();
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
+  for (const [event, on] of [['beforeprint', true], ['afterprint', false]])
+    addEventListener(event, () => {
+      document.documentElement.classList.toggle('printing', on);
+      draw();
+      for (const details of document.querySelectorAll('details')) details.open = on;
+    });
+}

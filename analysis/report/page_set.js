@@ -42,6 +42,8 @@ const bracket = range => range ? `[${microseconds(range[0])}, ${microseconds(ran
 function cell(row, name) {
   if (!row.us || !(name in row.us)) return '–';
   const more = [bracket(of(row.ends, name))];
+  if (known(of(row.uncorrected_latency_us, name)))
+    more.push(`from the send ${microseconds(row.uncorrected_latency_us[name])}`);
   if (row.pooled)
     more.push(`pooled ${microseconds(row.pooled[name])}`, bracket(of(row.pooledEnds, name)));
   return element(
@@ -81,9 +83,11 @@ function drawTable() {
   const pages = row => row.pages ?
       element('span', {}, row.name, ...row.pages.flatMap((page, i) => [' ', link(page, `${i + 1}`)])) :
       element('span', {class: 'nowrap'}, link(row.folder, row.name));
+  const cpu = rows.some(row => known(row.server_cpu_us));
   const body = rows.map(row => [
     pages(row), known(row.requests) ? count(row.requests) : '–',
-    ...percentiles.map(name => cell(row, name)), note(row)
+    ...percentiles.map(name => cell(row, name)),
+    ...(cpu ? [known(row.server_cpu_us) ? microseconds(row.server_cpu_us) : '–'] : []), note(row)
   ]);
   if (whole.pooled) {
     const pooled = {us: whole.pooled.latency_us, ends: whole.pooled.ci_us};
@@ -92,7 +96,11 @@ function drawTable() {
     ]);
   }
   byId('latency-table').replaceChildren(table(
-      [['', true], ['requests'], ...percentiles.map(name => [name]), ['', true]], body,
+      [
+        ['', true], ['requests'], ...percentiles.map(name => [name]),
+        ...(cpu ? [['CPU a request']] : []), ['', true]
+      ],
+      body,
       'What each came to'));
 }
 
@@ -101,7 +109,8 @@ function note(row) {
   if (row.study) return 'a study of its own';
   if (row.skipped) return `skipped: ${row.skipped}`;
   if (row.load_verdict && row.load_verdict !== 'ok')
-    return `load ${row.load_verdict}: ${row.load_reasons?.[0] ?? ''}`;
+    return `${row.pages ? 'first round: ' : ''}load ${row.load_verdict}: ${
+        row.load_reasons?.[0] ?? 'no reason is given'}`;
   return row.between?.exceeds_within ? 'its repetitions differ by more than chance' : '';
 }
 
@@ -171,7 +180,7 @@ function draw() {
 
 drawFacts();
 drawGates();
-draw();
+keepDrawn(draw);
 if (picture)  // as an image it can run nothing
   byId('picture').replaceChildren(element('img', {
     src: 'data:image/svg+xml,' + encodeURIComponent(picture),
@@ -181,5 +190,4 @@ if (picture)  // as an image it can run nothing
 drawComparisons();
 drawVerdicts();
 byId('footer').textContent = `Taillight ${data.taillight_version}`;
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 document.documentElement.dataset.ready = 'yes';

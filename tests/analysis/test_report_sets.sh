@@ -65,7 +65,8 @@ echo "{\"name\": \"<b>hostile</b>\", \"count\": 2, \"pooled\": {\"requests\": 20
   \"list\": [{\"folder\": \"repetition-1\", $row, $latencies}, {\"folder\": \"javascript:alert(1)\", $row, $latencies}]}" \
     >"$folder/repetitions/repetitions.json"
 echo "{\"gates\": $gates}" >"$folder/repetitions/gates.json"
-echo "{\"name\": \"m\", \"count\": 2, \"list\": [{\"configuration\": \"a=1\", \"folder\": \"configuration-1\", $latencies},
+echo "{\"name\": \"m\", \"count\": 2, \"list\": [{\"configuration\": \"a=1\", \"folder\": \"configuration-1\", $latencies,
+  \"server_cpu_us\": 7.5, \"uncorrected_latency_us\": {\"p99\": 55}},
   {\"configuration\": \"a=2\", \"folder\": \"configuration-2\", \"skipped\": \"<b>hostile</b>\"}]}" >"$folder/matrix/matrix.json"
 step='"study": false, "runs": 2, "requests": 20, "latency_us": {"p50": {"median": 10, "runs": [9, 11], "pooled": 10, "pooled_ci": [9, 11]},
   "p99": {"median": 10, "runs": [9, null], "pooled": null, "pooled_ci": null}}'
@@ -98,5 +99,7 @@ done
 grep -q 'href="./inner/report.html"' "$folder/dom" && grep -q 'href="./compare-c.html"' "$folder/dom" || fail "study: the links"
 [ "$(in_page 'src="data:image/svg+xml,')" = 1 ] && [ "$(in_page 'pooled 10.0 µs')" = 2 ] || fail "study: picture, pooled percentiles"
 "$taillight" report "$folder/matrix" -q -o "$folder/m.html" >"$folder/out" || fail "matrix: no page"
-grep -q 'u003cb>hostile' "$folder/m.html" || fail "matrix: what was skipped"
+open_page "$folder/m.html"
+grep -q 'skipped: &lt;b&gt;hostile' "$folder/dom" && grep -q '7.50 µs' "$folder/dom" && grep -q 'from the send 55.0 µs' "$folder/dom" ||
+    fail "matrix: what was skipped, the cost, latency from the send"
 echo "pages of several runs: history, repetitions, study"
