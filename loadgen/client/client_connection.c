@@ -157,13 +157,17 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
                          (uint32_t)(connection->sent - first), after);
 }
 
+// send_error: what a send call failed with before this, or 0; a stream that ends then has not been
+// closed in order.
+static bool receive(struct client_connection *connection, int send_error);
+
 // A server that closes resets what comes after (RFC 9112, 9.6), and then a send call fails while
-// replies, and its word that it closes, still wait to be read: how the connection ended is in them.
-static void end_by_send(struct client_connection *connection, int number)
+// replies, and its word that it closes, still wait to be read.
+static void end_by_send(struct client_connection *connection, int send_error)
 {
-    connection_receive(connection);
+    receive(connection, send_error);
     if (connection_is_open(connection))
-        connection_end(connection, connection_loss_of(number), strerror(number));
+        connection_end(connection, connection_loss_of(send_error), strerror(send_error));
 }
 
 void connection_flush(struct client_connection *connection)
@@ -272,13 +276,11 @@ static bool take_bytes(struct client_connection *connection, size_t count,
     return true;
 }
 
-bool connection_receive(struct client_connection *connection)
+static bool receive(struct client_connection *connection, int send_error)
 {
     struct connection_context *context = connection->context;
     char control[STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
     bool any = false;
-    if (context->datagrams)
-        return datagram_receive(connection);
     for (unsigned i = 0; connection_is_open(connection); i++) {
         struct iovec buffer = {context->receive_buffer, context->receive_bytes};
         struct msghdr message = {.msg_iov = &buffer,
@@ -290,8 +292,9 @@ bool connection_receive(struct client_connection *connection)
         if (count < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (count <= 0) {
-            connection_end(connection, count == 0 ? LOSS_CLOSED : connection_loss_of(errno),
-                           count == 0 ? "the server closed it" : strerror(errno));
+            const int error = count < 0 ? errno : send_error;
+            connection_end(connection, error ? connection_loss_of(error) : LOSS_CLOSED,
+                           error ? strerror(error) : "the server closed it");
             return true;
         }
         any = true;
@@ -315,6 +318,11 @@ bool connection_receive(struct client_connection *connection)
         }
     }
     return any;
+}
+
+bool connection_receive(struct client_connection *connection)
+{
+    return connection->context->datagrams ? datagram_receive(connection) : receive(connection, 0);
 }
 
 // Whether the NIC's stamp may still follow the kernel's of the same bytes. A NIC that accepts every

@@ -135,33 +135,57 @@ static void what_becomes_due_waits_for_one_reply(void **state)
     free_lab(lab, 2);
 }
 
-// The server answers, says that it closes, and is gone. Its reset, which the next send call meets,
-// does not make the reply unread, nor the end one that was not announced.
+// The server is gone, by a reset that the next send call meets.
+static void reset_before_a_send(struct lab *lab)
+{
+    struct engine_worker *worker = &lab->worker;
+    struct request request;
+    const struct linger at_once = {.l_onoff = 1};
+    setsockopt(lab->accepted[0], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(lab->accepted[0]);
+    workload_request(&lab->workload, WORKLOAD_GET, 0, worker->next, 0, worker->key, worker->value,
+                     &request);
+    connection_put(&worker->connections[0], (uint32_t)worker->next++, &request);
+    connection_flush(&worker->connections[0]);
+    assert_int_equal(worker->counts.ended, 1);
+    assert_int_equal(worker->counts.in_flight, 0);
+    assert_int_equal(worker->counts.moved, 1); // what was not sent goes to another connection
+    assert_int_equal(worker->again_count, 1);
+}
+
+// It answered, and said that it closes: then the end is an orderly one, with nothing lost.
 static void a_reply_counts_though_the_next_send_fails(void **state)
 {
     (void)state;
     struct lab *lab = new_lab("http", 1, 2);
-    struct engine_worker *worker = &lab->worker;
-    struct client_connection *connection = &worker->connections[0];
-    struct request request;
     send_one(lab, 0);
     reply(lab, 0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
-    const struct linger reset = {.l_onoff = 1};
-    setsockopt(lab->accepted[0], SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    close(lab->accepted[0]);
-    workload_request(&lab->workload, WORKLOAD_GET, 0, 1, 1, worker->key, worker->value, &request);
-    connection_put(connection, 1, &request);
-    worker->next = 2;
-    connection_flush(connection);
-    assert_int_equal(worker->samples[0].status, SAMPLE_ANSWERED);
-    assert_int_equal(worker->counts.ended, 1);
-    assert_int_equal(worker->counts.broken, 0);
-    assert_int_equal(worker->counts.moved, 1); // the second goes to another connection
-    assert_int_equal(worker->counts.in_flight, 0);
+    reset_before_a_send(lab);
+    assert_int_equal(lab->worker.samples[0].status, SAMPLE_ANSWERED);
+    assert_int_equal(lab->worker.counts.broken, 0);
     for (unsigned reason = 0; reason < LOSS_REASONS; reason++)
-        assert_int_equal(worker->counts.lost[reason], 0);
-    assert_int_equal(worker->again_count, 1);
+        assert_int_equal(lab->worker.counts.lost[reason], 0);
     free_lab(lab, 0);
+}
+
+// It said nothing of an end, whether or not it answered one of two: the others are lost by the
+// reset.
+static void a_reset_that_a_send_meets_is_one(void **state)
+{
+    (void)state;
+    for (unsigned answers = 0; answers < 2; answers++) {
+        struct lab *lab = new_lab("memcached", 1, 3);
+        send_one(lab, 0);
+        send_one(lab, 0);
+        if (answers)
+            reply(lab, 0, "END\r\n");
+        reset_before_a_send(lab);
+        assert_int_equal(lab->worker.samples[0].status, answers ? SAMPLE_MISS : SAMPLE_LOST);
+        assert_int_equal(lab->worker.samples[1].status, SAMPLE_LOST);
+        assert_int_equal(lab->worker.counts.broken, 1);
+        assert_int_equal(lab->worker.counts.lost[LOSS_RESET], 2 - answers);
+        free_lab(lab, 0);
+    }
 }
 
 int main(void)
@@ -170,6 +194,7 @@ int main(void)
         cmocka_unit_test(what_is_due_is_sent_before_replies_are_read),
         cmocka_unit_test(what_becomes_due_waits_for_one_reply),
         cmocka_unit_test(a_reply_counts_though_the_next_send_fails),
+        cmocka_unit_test(a_reset_that_a_send_meets_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
