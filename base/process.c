@@ -49,6 +49,17 @@ static void enter_namespace(const struct process_place *place, int report)
         fail_start(report, "mount /sys of its network namespace");
 }
 
+// Written by itself, before there is anything of it elsewhere. "0" is the writer.
+static void join_group(const char *cgroup, int report)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%.4000s/cgroup.procs", cgroup);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "0", 1) != 1)
+        fail_start(report, "join its control group");
+    close(fd);
+}
+
 static void redirect(const struct process_place *place, const int in[2], const int out[2],
                      int report)
 {
@@ -81,6 +92,8 @@ static void become(const char *const *argv, const struct process_place *place, p
         if (number != SIGKILL && number != SIGSTOP)
             signal(number, SIG_DFL);
     setpgid(0, 0); // Ctrl-C goes to the program, which decides in what order things end
+    if (place->cgroup)
+        join_group(place->cgroup, report);
     if (place->netns)
         enter_namespace(place, report);
     if (place->cores && sched_setaffinity(0, sizeof *place->cores, place->cores) < 0)

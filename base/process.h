@@ -19,6 +19,7 @@ struct process_place {
     const char *netns;      // path of a network namespace (/proc/PID/ns/net), NULL: this one
     bool mount_sysfs;       // give the child a /sys that shows that namespace's devices
     const cpu_set_t *cores; // NULL: wherever
+    const char *cgroup;     // folder of the control group it is to be in; NULL: ours
     const char *const *environment; // "NAME=value" to add, NULL-terminated, or NULL
     const char *log_path; // where stderr (and stdout, unless piped) goes, appended; NULL: inherited
     int log_fd;           // the same, open already; 0: none

@@ -88,6 +88,7 @@ enum tuning_kind {
     TUNING_COALESCING,
     TUNING_GOVERNOR,
     TUNING_CSTATES,
+    TUNING_CPUSET,
 };
 enum { TUNING_VALUE_BYTES = 512 };
 
@@ -97,6 +98,7 @@ struct experiment_setting {
     const char *name;               // the sysctl, the IRQ's number, or NULL
     const char *nic;                // the card's name, "to*" for a netns host's cables, or NULL
     char value[TUNING_VALUE_BYTES]; // as the kernel takes it
+    cpu_set_t cores;                // of a cpuset
 };
 
 struct experiment_agent {

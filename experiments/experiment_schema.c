@@ -144,6 +144,11 @@ static const cyaml_schema_field_t coalescing_fields[] = {
     TEXT("tx_frames", struct coalescing_spec, tx_frames),
     CYAML_FIELD_END};
 
+static const cyaml_schema_field_t cpuset_fields[] = {
+    TEXTS("cores", struct cpuset_spec, cores),          // [the host's]
+    SWITCH("exclusive", struct cpuset_spec, exclusive), // nobody else runs on them [true]
+    CYAML_FIELD_END};
+
 static const cyaml_schema_field_t tuning_step_fields[] = {
     // Kernel parameters by name, restored when the run ends, however it ends; as all of these.
     ENTRIES("sysctl", struct tuning_step_spec, sysctl, setting_value),
@@ -154,7 +159,8 @@ static const cyaml_schema_field_t tuning_step_fields[] = {
     SWITCH("numa_balancing", struct tuning_step_spec, numa_balancing),
     TEXT("governor", struct tuning_step_spec, governor), // of the host's cores: performance
     TEXT("cstates", struct tuning_step_spec, cstates),   // none that wakes slower: 0us
-    CYAML_FIELD_END};
+    // A control group (cgroup v2) for the host's servers and neighbours.
+    INSIDE("cpuset", struct tuning_step_spec, cpuset, cpuset_fields), CYAML_FIELD_END};
 static const cyaml_schema_value_t tuning_step_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct tuning_step_spec, tuning_step_fields)};
 

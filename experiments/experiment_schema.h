@@ -120,6 +120,12 @@ struct coalescing_spec {
     char *rx_usecs, *rx_frames, *tx_usecs, *tx_frames;
 };
 
+struct cpuset_spec {
+    char **cores;
+    unsigned cores_count;
+    bool exclusive;
+};
+
 // One of these is given.
 struct tuning_step_spec {
     struct setting_entry *sysctl;
@@ -131,6 +137,7 @@ struct tuning_step_spec {
     bool numa_balancing;
     char *governor;
     char *cstates;
+    struct cpuset_spec cpuset;
 };
 
 struct host_entry {

@@ -192,11 +192,38 @@ static int resolve_cstates(struct resolver *r, int step, const char *text,
 
 // --- steps ---------------------------------------------------------------------------------------
 
+// What runs on a host runs on its cores, so the set must have these.
+static int resolve_cpuset(struct resolver *r, int node, const struct cpuset_spec *spec,
+                          struct experiment_setting *setting)
+{
+    const struct experiment_host *host = &r->experiment->hosts.items[setting->host];
+    cpu_set_t cores, both;
+    char text[TUNING_VALUE_BYTES - 16];
+    int result = resolve_step_cores(r, node, spec->cores, spec->cores_count, setting, &cores);
+    if (result < 0)
+        return result;
+    CPU_AND(&both, &cores, &host->cores);
+    if (!CPU_EQUAL(&both, &host->cores))
+        return yaml_error(r->source, yaml_child(r->source, node, "cores"), r->err,
+                          "cpuset: all cores of the host `%s` must be in it (%s)", host->name,
+                          units_format_cores(&host->cores, text, sizeof text));
+    for (size_t i = 0; i < r->experiment->settings.count; i++)
+        if (r->experiment->settings.items[i].kind == TUNING_CPUSET &&
+            r->experiment->settings.items[i].host == setting->host)
+            return yaml_error(r->source, node, r->err, "cpuset: a host has one");
+    bool exclusive = yaml_key(r->source, node, "exclusive") ? spec->exclusive : true;
+    snprintf(setting->value, sizeof setting->value, "%s%s",
+             units_format_cores(&cores, text, sizeof text), exclusive ? " exclusive" : "");
+    setting->cores = cores;
+    return add(r, setting);
+}
+
 // What a step is about; -1 when it is about nothing or about several things.
 static int kind_of(const struct resolver *r, int step)
 {
-    static const char *const keys[] = {"sysctl",     "irq_affinity", "rps",     "rss",
-                                       "coalescing", "governor",     "cstates", "numa_balancing"};
+    static const char *const keys[] = {"sysctl",  "irq_affinity", "rps",
+                                       "rss",     "coalescing",   "governor",
+                                       "cstates", "cpuset",       "numa_balancing"};
     int kind = -1;
     if (yaml_count(r->source, step) != 1)
         return -1;
@@ -226,7 +253,9 @@ static int resolve_step(struct resolver *r, int step, size_t host,
         return resolve_governor(r, node, spec->governor ? spec->governor : "", &setting);
     case TUNING_CSTATES:
         return resolve_cstates(r, step, spec->cstates, &setting);
-    case TUNING_CSTATES + 1: // is a kernel parameter like others
+    case TUNING_CPUSET:
+        return resolve_cpuset(r, node, &spec->cpuset, &setting);
+    case TUNING_CPUSET + 1: // is a kernel parameter like others
         setting.kind = TUNING_SYSCTL;
         setting.name = "kernel.numa_balancing";
         snprintf(setting.value, sizeof setting.value, "%d", spec->numa_balancing);

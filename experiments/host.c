@@ -13,9 +13,25 @@ enum { COMMAND_TIMEOUT_MS = 10000 };
 
 struct process_place host_place(const struct host *host, const cpu_set_t *cores)
 {
-    return (struct process_place){.netns = host->netns[0] ? host->netns : NULL,
-                                  .cores = cores ? cores : &host->plan->cores,
-                                  .dry = host->keeper.dry};
+    cpu_set_t both;
+    cores = cores ? cores : &host->plan->cores;
+    CPU_AND(&both, cores, &host->cgroup_cores);
+    return (struct process_place){
+        .netns = host->netns[0] ? host->netns : NULL,
+        .cgroup = host->cgroup[0] && CPU_EQUAL(&both, cores) ? host->cgroup : NULL,
+        .cores = cores,
+        .dry = host->keeper.dry};
+}
+
+struct keeper *host_machine_keeper(struct host *host, struct error *err)
+{
+    if (!host->keeper.isolated)
+        return &host->keeper;
+    if (host->keeper.dry)
+        host->outside = (struct keeper){.channel = -1, .dry = true};
+    else if (host->outside.pid == 0 && keeper_start(&host->outside, false, err) < 0)
+        return NULL;
+    return &host->outside;
 }
 
 int host_start_process(const struct host *host, const char *const *argv,
@@ -238,8 +254,10 @@ int hosts_end(struct host_array *hosts, struct command_log *log, struct error *e
 {
     int result = 0;
     for (size_t i = hosts->count; i-- > 0;) {
-        struct error one;
-        int ended = keeper_end(&hosts->items[i].keeper, &one);
+        struct error one, other;
+        int ended = keeper_end(&hosts->items[i].outside, &one);
+        int last = keeper_end(&hosts->items[i].keeper, ended < 0 ? &other : &one);
+        ended = ended < 0 ? ended : last;
         if (hosts->items[i].kind == HOST_KIND_SSH)
             far_host_end(&hosts->items[i].far);
         command_log_write(log, hosts->items[i].plan->name, "%s",

@@ -21,9 +21,12 @@
 struct host {
     const struct experiment_host *plan;
     struct keeper keeper;
-    enum host_kind kind; // what it became: a netns host is local where namespaces cannot be made
-    char address[16];    // IPv4, as every host of the run reaches it
-    char netns[32];      // path of its namespace; empty: the machine's
+    enum host_kind kind;   // what it became: a netns host is local where namespaces cannot be made
+    char address[16];      // IPv4, as every host of the run reaches it
+    char netns[32];        // path of its namespace; empty: the machine's
+    struct keeper outside; // of a netns host that changes what is the whole machine's
+    char cgroup[KEEPER_TEXT_BYTES]; // folder of its control group; empty: none
+    cpu_set_t cgroup_cores;
     struct far_host far; // of kind ssh
 };
 struct host_array ARRAY_OF(struct host);
@@ -53,7 +56,12 @@ int host_program(const struct host *host, const char *name, char path[RUN_PATH_B
 bool host_is_root(const struct host *host);
 
 // The place of a process on the host, on these cores (kept by reference; NULL: the host's own).
+// Where the host has a control group and its cores are among that one's, the process is in it.
 struct process_place host_place(const struct host *host, const cpu_set_t *cores);
+
+// The keeper to ask for what is the whole machine's and not a network namespace's; NULL: it cannot
+// be had.
+struct keeper *host_machine_keeper(struct host *host, struct error *err);
 
 // Runs a short command there, to its end.
 int host_run(const struct host *host, const char *const *argv, struct command_log *log,

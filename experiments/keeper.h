@@ -64,6 +64,7 @@ enum keeper_knob {
     KEEPER_COALESCING, // of the card `name`: "adaptive_rx=0 rx_usecs=0"
     KEEPER_RSS,        // of the card `name`: over how many queues, "2"
     KEEPER_LATENCY,    // of the file `name` (/dev/cpu_dma_latency): us, held open until the end
+    KEEPER_CPUSET,     // of the control group's folder `name`, made for it: "0-1 exclusive"
 };
 
 // Changes one and notes what it was. What that host refuses is *number, an errno (0: it is done),

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "experiments/keeper_cpuset.h"
+
 enum { MOST_QUEUES = 4096 };
 
 // --- settings ------------------------------------------------------------------------------------
@@ -54,6 +56,8 @@ int keeper_change_read(struct keeper_change *change, const char *text)
     case KEEPER_LATENCY:
         change->fd = open(change->path, O_WRONLY | O_CLOEXEC);
         return change->fd < 0 ? errno : 0;
+    case KEEPER_CPUSET:
+        return keeper_cpuset_read(change->path, change->old, sizeof change->old);
     }
     return EINVAL;
 }
@@ -87,6 +91,8 @@ int keeper_change_do(const struct keeper_change *change, const char *text)
     case KEEPER_LATENCY: // binary, for as long as the file is open (kernel: power/qos.c)
         us = (int32_t)strtol(text, NULL, 10);
         return write(change->fd, &us, sizeof us) == sizeof us ? 0 : errno;
+    case KEEPER_CPUSET:
+        return keeper_cpuset_make(change->path, text, change->old);
     }
     return EINVAL;
 }
@@ -145,6 +151,8 @@ int keeper_change_undo(const struct keeper_change *change)
         return nic_coalescing_set(change->path, change->old);
     if (change->knob == KEEPER_RSS)
         return nic_rss_set(change->path, &change->rss);
+    if (change->knob == KEEPER_CPUSET)
+        return keeper_cpuset_remove(change->path, change->old);
     return change->knob == KEEPER_FILE ? write_text(change->path, change->old) : 0;
 }
 
@@ -192,12 +200,11 @@ int keeper_change_from_json(const json_t *json, struct keeper_change *change, st
     const char *name = directory ? directory : path;
     *change = (struct keeper_change){.is_directory = directory != NULL, .fd = -1};
     // Only directories of our own making, or inside one, are ever removed.
-    bool ours = directory && directory[0] == '/' && strstr(directory, "/taillight-") &&
-                !strstr(directory, "..");
-    if (!name || strlen(name) >= KEEPER_TEXT_BYTES ||
-        (directory ? !ours
-                   : !old || strlen(old) >= KEEPER_TEXT_BYTES || knob < KEEPER_FILE ||
-                         knob > KEEPER_LATENCY))
+    bool removed = directory || knob == KEEPER_CPUSET;
+    bool ours = name && name[0] == '/' && strstr(name, "/taillight-") && !strstr(name, "..");
+    if (!name || strlen(name) >= KEEPER_TEXT_BYTES || (removed && !ours) ||
+        (!directory &&
+         (!old || strlen(old) >= KEEPER_TEXT_BYTES || knob < KEEPER_FILE || knob > KEEPER_CPUSET)))
         return error_set(err, ERROR_INPUT, "a change that cannot be");
     snprintf(change->path, sizeof change->path, "%s", name);
     if (directory)

@@ -4,22 +4,25 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/units.h"
 
 struct application {
     struct host *host;
+    struct keeper *keeper; // who is asked
     const struct experiment_setting *setting;
     const char *root;
     struct command_log *log;
     json_t *report;
-    unsigned targets; // found so far
+    unsigned targets, applied; // found so far; and set
 };
 
 const char *tuning_kind_name(enum tuning_kind kind)
 {
-    static const char *const names[] = {"sysctl",     "irq_affinity", "rps",    "rss",
-                                        "coalescing", "governor",     "cstates"};
+    static const char *const names[] = {"sysctl",     "irq_affinity", "rps",     "rss",
+                                        "coalescing", "governor",     "cstates", "cpuset"};
     return names[kind];
 }
 
@@ -36,33 +39,46 @@ static int append(struct application *a, const char *path, const char *old, cons
                : 0;
 }
 
+// Why a cpuset cannot be, where the errno alone would not tell.
+static const char no_cpuset[] = "there is no cgroup v2 with a cpuset controller";
+static const char cores_taken[] =
+    "the cores cannot be had alone: another partition has them, or nobody else would have any";
+
+static const char *reason_of(enum keeper_knob knob, int number)
+{
+    if (knob == KEEPER_CPUSET && number == EOPNOTSUPP)
+        return no_cpuset;
+    return knob == KEEPER_CPUSET && number == EBUSY ? cores_taken : strerror(number);
+}
+
 // A machine that has no such setting, or does not let us change it.
-static bool is_lacking(int number)
+static bool is_lacking(enum keeper_knob knob, int number)
 {
     static const int lacking[] = {ENOENT, EACCES, EPERM, EROFS, EOPNOTSUPP,
                                   ENODEV, ENXIO,  EIO /* an interrupt that cannot be moved */};
     for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
         if (number == lacking[i])
             return true;
-    return false;
+    return knob == KEEPER_CPUSET && number == EBUSY;
 }
 
 static int apply(struct application *a, enum keeper_knob knob, const char *name, struct error *err)
 {
     char old[KEEPER_TEXT_BYTES];
     const char *value = a->setting->value;
-    int number, result = keeper_tune(&a->host->keeper, knob, name, value, old, &number, err);
+    int number, result = keeper_tune(a->keeper, knob, name, value, old, &number, err);
     if (result < 0)
         return result;
     a->targets++;
+    a->applied += number == 0;
     if (number == 0) {
         command_log_write(a->log, a->host->plan->name, "set %s to %s (was %s)", name, value, old);
         return append(a, name, old, NULL, err);
     }
     command_log_write(a->log, a->host->plan->name, "cannot set %s to %s: %s", name, value,
-                      strerror(number));
-    if (is_lacking(number))
-        return append(a, name, NULL, strerror(number), err);
+                      reason_of(knob, number));
+    if (is_lacking(knob, number))
+        return append(a, name, NULL, reason_of(knob, number), err);
     return error_set(err, ERROR_FAILED, "tuning host %s, %s: cannot set %s to \"%s\": %s",
                      a->host->plan->name, tuning_kind_name(a->setting->kind), name, value,
                      strerror(number));
@@ -100,7 +116,7 @@ static int each_path(struct application *a, const char *inside,
     char pattern[2 * KEEPER_TEXT_BYTES], path[KEEPER_TEXT_BYTES];
     snprintf(pattern, sizeof pattern, "%s/sys/class/net/%s%s", a->root, a->setting->nic, inside);
     for (unsigned i = 0;; i++) {
-        int result = keeper_find(&a->host->keeper, pattern, i, path, err);
+        int result = keeper_find(a->keeper, pattern, i, path, err);
         if (result > 0)
             result = use(a, path, err);
         else if (result == 0)
@@ -158,6 +174,32 @@ static int apply_governor(struct application *a, struct error *err)
     return result;
 }
 
+// Where the machine has its control groups: alone, or beside those of version 1.
+static int apply_cpuset(struct application *a, struct error *err)
+{
+    static const char *const places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    char pattern[2 * KEEPER_TEXT_BYTES], found[KEEPER_TEXT_BYTES], name[2 * KEEPER_TEXT_BYTES];
+    int result = 0;
+    a->keeper = host_machine_keeper(a->host, err);
+    if (!a->keeper)
+        return -ERROR_FAILED;
+    for (size_t i = 0; result == 0 && i < sizeof places / sizeof *places; i++) {
+        snprintf(pattern, sizeof pattern, "%s%s/cgroup.controllers", a->root, places[i]);
+        snprintf(name, sizeof name, "%s%s/taillight-%d-%lx-%s", a->root, places[i], (int)getpid(),
+                 (unsigned long)time(NULL), a->host->plan->name);
+        result = keeper_find(a->keeper, pattern, 0, found, err);
+    }
+    a->targets++;
+    if (result <= 0)
+        return result < 0 ? result : append(a, "/sys/fs/cgroup", NULL, no_cpuset, err);
+    result = apply(a, KEEPER_CPUSET, name, err);
+    if (result < 0 || a->applied == 0)
+        return result;
+    snprintf(a->host->cgroup, sizeof a->host->cgroup, "%.511s", name);
+    a->host->cgroup_cores = a->setting->cores;
+    return 0;
+}
+
 static int apply_setting(struct application *a, struct error *err)
 {
     switch (a->setting->kind) {
@@ -174,6 +216,8 @@ static int apply_setting(struct application *a, struct error *err)
         return apply_governor(a, err);
     case TUNING_CSTATES:
         return apply_file(a, KEEPER_LATENCY, "/dev/cpu_dma_latency", "", err);
+    case TUNING_CPUSET:
+        return apply_cpuset(a, err);
     }
     return 0;
 }
@@ -185,6 +229,7 @@ int tuning_apply(struct host_array *hosts, const struct experiment *experiment, 
     for (size_t i = 0; i < experiment->settings.count && result == 0; i++) {
         const struct experiment_setting *setting = &experiment->settings.items[i];
         struct application a = {.host = &hosts->items[setting->host],
+                                .keeper = &hosts->items[setting->host].keeper,
                                 .setting = setting,
                                 .root = root,
                                 .log = log,

@@ -105,8 +105,10 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
     const json_t *words, *variables;
     bool discard = json_is_true(json_object_get(start, "discard"));
     char directory[4096];
-    struct process_place place = {
-        .pipe_input = true, .pipe_output = !discard, .discard_output = discard};
+    struct process_place place = {.pipe_input = true,
+                                  .pipe_output = !discard,
+                                  .discard_output = discard,
+                                  .cgroup = json_string_value(json_object_get(start, "cgroup"))};
     if (json_unpack_ex((json_t *)(uintptr_t)start, &where, 0, "{s:o, s:o, s:i, s:s, s:s}", "argv",
                        &words, "environment", &variables, "nice", &place.nice, "cores", &cores,
                        "server_cores", &server_cores) < 0)

@@ -7,9 +7,9 @@
 // too.
 //
 //   near -> far  {"type": "start", "argv": [...], "environment": ["NAME=value", ...],
-//                 "cores": "0-1" or "", "server_cores": "0-1", "nice": -20 to 19,
-//                 "inside": whether it works in this program's directory, not the user's own,
-//                 "discard": whether its stdout is thrown away}   once, first
+//                 "cores": "0-1" or "", "server_cores": "0-1", "nice": -20 to 19, "cgroup": a
+//                 folder (or not there), "inside": whether it works in this program's directory,
+//                 not the user's own, "discard": whether its stdout is thrown away}   once, first
 //                bytes: the program's stdin;  {"type": "eof"}: its end
 //                {"type": "signal", "number": 15}
 //   far -> near  bytes: one of FAR_STDOUT, FAR_STDERR, with FAR_COMPRESSED when the rest is a zstd

@@ -190,6 +190,10 @@ static int start(const struct far_host *far, const char *direction, const char *
         words[n++] = "--nice";
         words[n++] = nice;
     }
+    if (place->cgroup) {
+        words[n++] = "--cgroup";
+        words[n++] = place->cgroup;
+    }
     if (place->discard_output)
         words[n++] = "--discard";
     if (place->directory)
@@ -207,6 +211,7 @@ static int start(const struct far_host *far, const char *direction, const char *
         words[n++] = *argv;
     words[n] = NULL;
     here.cores = NULL; // those are cores of the other machine
+    here.cgroup = NULL;
     here.environment = NULL;
     here.netns = NULL;
     here.nice = 0;

@@ -34,7 +34,7 @@ struct link_options {
     bool deploy, discard, inside;
     cpu_set_t cores;
     struct option_list set;
-    const char *into, *from, *nice;
+    const char *into, *from, *nice, *cgroup;
 };
 
 static const struct option_spec options[] = {
@@ -46,6 +46,7 @@ static const struct option_spec options[] = {
                 "it works in the run's directory there, not in the user's own"),
     OPTION_CORES("cores", 0, "LIST", struct link_options, cores, "where the program runs there"),
     OPTION_STRING("nice", 0, "N", struct link_options, nice, "its priority there, -20 to 19"),
+    OPTION_STRING("cgroup", 0, "DIR", struct link_options, cgroup, "its control group there"),
     OPTION_LIST("set", 0, "NAME=VALUE", struct link_options, set, "add to its environment"),
     OPTION_STRING("into", 0, "DIR", struct link_options, into,
                   "unpack the archive that it prints into this folder"),
@@ -240,6 +241,8 @@ static int tell_start(struct near *near, struct error *err)
                               "server_cores", near->link.server_cores);
     if (!start)
         return error_set(err, ERROR_INPUT, "a word of the command is not UTF-8");
+    if (o->cgroup)
+        json_object_set_new(start, "cgroup", json_string(o->cgroup));
     int result = frame_write_json(near->ssh.input, start, err);
     json_decref(start);
     near->heard_ms = near->beat_ms = now_ms();

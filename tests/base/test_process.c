@@ -78,6 +78,18 @@ static void lines_are_read_as_they_come(void **state)
     process_close_pipes(&process);
 }
 
+static void a_control_group_that_is_not_there_is_told(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"true", NULL};
+    const struct process_place place = {.cgroup = "/nowhere"};
+    struct process process;
+    struct error err = {0};
+    assert_int_equal(process_start(&process, argv, &place, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "join its control group"));
+    assert_int_equal(process.pid, 0);
+}
+
 static void stopping_takes_the_stubborn_too(void **state)
 {
     (void)state;
@@ -150,6 +162,7 @@ int main(void)
         cmocka_unit_test(a_missing_program_is_reported_at_start),
         cmocka_unit_test(a_command_that_hangs_is_ended),
         cmocka_unit_test(lines_are_read_as_they_come),
+        cmocka_unit_test(a_control_group_that_is_not_there_is_told),
         cmocka_unit_test(stopping_takes_the_stubborn_too),
         cmocka_unit_test(children_die_with_a_killed_parent),
         cmocka_unit_test(commands_are_described_as_a_shell_would_read_them),

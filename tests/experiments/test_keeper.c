@@ -241,6 +241,12 @@ static void journals_are_not_believed(void **state)
          "line 2: a change that cannot be", 0},
         {"{\"boot_id\":\"b\",\"network\":\"n\"}\n{\"knob\":9,\"path\":\"/p\",\"old\":\"1\"}\n",
          "line 2: a change that cannot be", 0},
+        {"{\"boot_id\":\"b\",\"network\":\"n\"}\n"
+         "{\"knob\":4,\"path\":\"/sys/fs/cgroup/taillight-1\",\"old\":\"on\"}\n",
+         NULL, 1}, // a group that was made
+        {"{\"boot_id\":\"b\",\"network\":\"n\"}\n"
+         "{\"knob\":4,\"path\":\"/sys/fs/cgroup/system.slice\",\"old\":\"on\"}\n",
+         "line 2: a change that cannot be", 0},
         {"{}\n", "line 1 is none of a journal", 0},
     };
     (void)state;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <errno.h>
 #include <ftw.h>
+#include <glob.h>
 #include <linux/ethtool.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -266,6 +267,43 @@ static void what_is_lacking_is_told(void **state)
     end(&m);
 }
 
+static const char *cpuset_reason(struct machine *m)
+{
+    struct error err = {0};
+    json_array_clear(m->report);
+    assert_int_equal(apply(m, &err), 0);
+    assert_int_equal(json_array_size(m->report), 1);
+    assert_string_equal(m->hosts.items[1].cgroup, "");
+    return json_string_value(json_object_get(json_array_get(m->report, 0), "reason"));
+}
+
+// What works is tried where there is such a thing: tests/guest/test_long_cpuset.sh.
+static void a_cpuset_that_cannot_be_leaves_nothing(void **state)
+{
+    (void)state;
+    struct machine m;
+    char path[200];
+    glob_t found;
+    static const char none[] = "there is no cgroup v2 with a cpuset controller";
+    begin(&m, STEPS("    - cpuset: {}\n"));
+    assert_string_equal(m.set.items[0].settings.items[0].value, "0 exclusive");
+    assert_string_equal(cpuset_reason(&m), none);
+    put(&m, "/sys/fs/cgroup/unified/cgroup.controllers", "io cpusets memory\n");
+    put(&m, "/sys/fs/cgroup/unified/cgroup.subtree_control", "\n");
+    assert_string_equal(cpuset_reason(&m), none);
+    // The group can be made there, but has no files of its own.
+    put(&m, "/sys/fs/cgroup/unified/cgroup.controllers", "io cpuset memory\n");
+    assert_string_equal(cpuset_reason(&m), "No such file or directory");
+    check(&m, "/sys/fs/cgroup/unified/cgroup.subtree_control", "-cpuset");
+    snprintf(path, sizeof path, "%s/sys/fs/cgroup/unified/taillight-*", m.root);
+    assert_int_equal(glob(path, 0, NULL, &found), GLOB_NOMATCH);
+    globfree(&found);
+    end(&m);
+    begin(&m, STEPS("    - cpuset: {cores: [0, 1], exclusive: no}\n"));
+    assert_string_equal(m.set.items[0].settings.items[0].value, "0-1");
+    end(&m);
+}
+
 static void what_a_card_refuses_is_an_error(void **state)
 {
     (void)state;
@@ -306,6 +344,9 @@ static void impossible_steps_are_placed(void **state)
     refuse(STEPS("    - governor: ../x\n"), "x.yaml:7:17: governor: `../x` is not a governor");
     refuse(STEPS("    - cstates: 5\n"), "x.yaml:7:16: cstates: \"5\" is not a duration");
     refuse(STEPS("    - rss: {nic: a, queues: 0}\n"), "x.yaml:7:29: queues: 0 is outside");
+    refuse(STEPS("    - cpuset: {cores: [1]}\n"),
+           "x.yaml:7:23: cpuset: all cores of the host `server` must be in it (0)");
+    refuse(STEPS("    - cpuset: {}\n    - cpuset: {}\n"), "x.yaml:8:15: cpuset: a host has one");
 }
 
 int main(void)
@@ -314,6 +355,7 @@ int main(void)
         cmocka_unit_test(all_is_set_and_put_back),
         cmocka_unit_test(a_run_that_vanishes_changes_nothing),
         cmocka_unit_test(what_is_lacking_is_told),
+        cmocka_unit_test(a_cpuset_that_cannot_be_leaves_nothing),
         cmocka_unit_test(what_a_card_refuses_is_an_error),
         cmocka_unit_test(impossible_steps_are_placed),
     };
