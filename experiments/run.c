@@ -141,16 +141,20 @@ static int write_experiment(struct run *run, struct error *err)
 // --- phases, in their order ----------------------------------------------------------------------
 
 // What a dry run can say of that: the question to hosts behind ssh, which has no answer yet.
+static int ask_host(struct run *run, struct host *host, struct error *err)
+{
+    struct process none;
+    return host->kind == HOST_KIND_SSH ? run_ask_facts(run, host, &none, err) : 0;
+}
+
 static int ask_around(struct run *run, struct error *err)
 {
-    for (size_t i = 0; i < run->hosts.count; i++)
-        if (run->hosts.items[i].kind == HOST_KIND_SSH) {
-            struct process none;
-            int result = run_ask_facts(run, &run->hosts.items[i], &none, err);
-            if (result < 0)
-                return result;
-        }
-    return 0;
+    struct host *first = run_server_host(run);
+    int result = ask_host(run, first, err);
+    for (size_t i = 0; i < run->hosts.count && result == 0; i++)
+        if (&run->hosts.items[i] != first)
+            result = ask_host(run, &run->hosts.items[i], err);
+    return result;
 }
 
 // facts.json: what the server's machine is and can measure.

@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: MIT
 #
-# Opens pages in a headless browser, from file://. Sourced; expects $folder, and fail().
+# Opens pages in a headless browser, from file://. Sourced. $folder is the test's, and goes with it;
+# fail WHAT ends it, with what $folder/out and the browser said.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() {
+    echo "FAIL: $*"
+    [ -s "$folder/out" ] && head -n 20 "$folder/out"
+    [ -s "$folder/stderr" ] && grep CONSOLE "$folder/stderr"
+    exit 1
+}
 need_browser() {
     browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
     [ -n "$browser" ] || { echo "no Chromium to open the page with (apt-get install chromium)"; exit 77; }

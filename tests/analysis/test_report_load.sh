@@ -3,14 +3,6 @@
 # The page of a sweep or a search, opened in a headless browser from file://: all points, the SLO
 # and the saturation are drawn, hostile text stays text; and folders that are not whole are refused.
 set -u
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-fail() {
-    echo "FAIL: $*"
-    [ -s "$folder/out" ] && head -n 20 "$folder/out"
-    [ -s "$folder/stderr" ] && grep CONSOLE "$folder/stderr"
-    exit 1
-}
 . "$(dirname "$0")/browser_lib.sh"
 point() { # rate, p50, who, verdict
     cat <<JSON

@@ -4,16 +4,8 @@
 # repetitions, of a matrix and of a study. All marks, levels, gates and links are there, hostile text
 # stays text, and folders that are not whole are refused.
 set -u
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-fail() {
-    echo "FAIL: $*"
-    [ -s "$folder/out" ] && head -n 20 "$folder/out"
-    [ -s "$folder/stderr" ] && grep CONSOLE "$folder/stderr"
-    exit 1
-}
-command -v sqlite3 >/dev/null || { echo "there is no sqlite3; install it: apt-get install sqlite3"; exit 77; }
 . "$(dirname "$0")/browser_lib.sh"
+command -v sqlite3 >/dev/null || { echo "there is no sqlite3; install it: apt-get install sqlite3"; exit 77; }
 need_browser
 taillight=$BUILD/taillight
 # A copy of a page that a few lines of script use.
