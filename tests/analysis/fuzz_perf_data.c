@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/code/symbols_made.h"
 #include "analysis/perf_data.h"
 #include "analysis/perf_data_maps.h"
 #include "tests/analysis/perf_data_maker.h"
@@ -131,6 +132,23 @@ static void use_maps(const struct perf_data *data)
     perf_maps_free(&maps);
 }
 
+static void use_made_symbols(const struct perf_data *data)
+{
+    struct made_symbols made = {0};
+    struct name_pool *pool = name_pool_alloc();
+    if (pool && made_symbols_read(data, pool, &made) == 0)
+        for (size_t i = 0; i < made.count; i++) {
+            const struct symbol *one = &made.items[i].symbol;
+            if (one->end < one->address || (i && made.items[i - 1].symbol.address > one->address))
+                abort();
+            const struct symbol *found = made_symbols_find(&made, one->address, made.items[i].from);
+            if (found && (found->address > one->address || found->end <= one->address))
+                abort();
+        }
+    array_free(&made);
+    name_pool_free(pool);
+}
+
 static void use(const struct perf_data *data)
 {
     for (size_t i = 0; i < data->events.count; i++) {
@@ -154,6 +172,7 @@ static void use(const struct perf_data *data)
     if (data->time.valid)
         used += perf_tsc_of_time(&data->time, perf_time_of_tsc(&data->time, used));
     use_maps(data);
+    use_made_symbols(data);
 }
 
 static void parse_and_use(const struct perf_input *inputs, size_t count)
