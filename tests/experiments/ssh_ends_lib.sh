@@ -60,9 +60,13 @@ ssh_ended() { # NAME EXIT PATTERN BROKEN-AT
     echo "$1: $left s, $(tail -n 1 "$work/$1.err" | cut -c1-200)"
 }
 
-far_kill() { # PATTERN: SIGKILLs the far host's processes whose command line matches
+# SIGKILLs the far host's processes whose command line matches. Not the guards (base/guard.h), which
+# have their parents': to end what these leave is what they are for, and who kills both within a
+# millisecond leaves the grandchildren.
+far_kill() { # PATTERN
     local one found=
     for one in $(ip netns pids "ssh$$-server"); do
+        [ "$(cat "/proc/$one/comm" 2>/dev/null)" != guard ] || continue
         if { tr '\0' ' ' <"/proc/$one/cmdline"; } 2>/dev/null | grep -Eq -- "$1"; then
             kill -9 "$one" && found=yes
         fi

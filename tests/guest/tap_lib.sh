@@ -11,15 +11,10 @@ if [ "${1:-}" != inside ]; then
     kernel=$(tests/guest/fetch_kernel.sh "$BUILD") || { tail -n 1 <<<"$kernel"; exit 77; }
     exec unshare -n "$0" inside
 fi
-work=$(mktemp -d /tmp/taillight-guest-test-XXXXXX)
+. tests/guest/guest_lib.sh
 guest=
 ours=() # other processes
 trap 'kill $guest "${ours[@]}" 2>/dev/null; wait; rm -rf "$work"' EXIT
-fail() {
-    echo "FAIL: $*"
-    cat "$work/said"
-    exit 1
-}
 ip link set lo up
 ip tuntap add tap0 mode tap || { echo "no tap device can be made here"; exit 77; }
 ip addr add 10.78.0.1/24 dev tap0
