@@ -4,7 +4,6 @@
 // drawn on hosts behind ssh. Then they are copied into the run's folder, named by their contents,
 // and the workload names them relative to it: workload/<sum>-<name>. So the same text holds in the
 // run's folder and in the run's directory on each such host, which gets a copy.
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,8 @@ static int choose_name(const char *path, char name[NAME_BYTES], struct error *er
 {
     char sums[5000];
     const char *const argv[] = {"sha256sum", "--", path, NULL};
+    if (access(path, R_OK) < 0)
+        return error_set_errno(err, ERROR_INPUT, "cannot read the workload's file %s", path);
     int result = process_run(argv, NULL, SUM_TIMEOUT_MS, sums, sizeof sums, err);
     if (result < 0)
         return error_prefix(err, "the workload's file %s", path);
@@ -50,7 +51,7 @@ static int copy_file(const char *from, const char *to, struct error *err)
 {
     int source = open(from, O_RDONLY | O_CLOEXEC), result = 0;
     if (source < 0)
-        return error_set_errno(err, ERROR_INPUT, "cannot read the workload's file %s", from);
+        return error_set_errno(err, ERROR_FAILED, "cannot read %s", from);
     int copy = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (copy < 0 || copy_bytes(source, copy) < 0)
         result = error_set_errno(err, ERROR_FAILED, "cannot copy %s to %s", from, to);

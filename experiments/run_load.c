@@ -44,12 +44,14 @@ static void fill_load_words(struct run *run, const char *directory, struct load_
     snprintf(words->timeout, sizeof words->timeout, "%lluns", (unsigned long long)load->timeout_ns);
 }
 
-// Where the load works, on whichever host: where its workload's files count from.
-static const char *working_directory(const struct run *run, const struct host *host)
+// Fills in the words for a load on that host (NULL: here), which writes into `directory`. Returns
+// where it works, so that its workload finds its files; NULL: where we do.
+static const char *place_load(struct run *run, const struct host *host, const char *directory,
+                              struct load_words *words)
 {
-    return !run->files_inside                    ? NULL
-           : host && host->kind == HOST_KIND_SSH ? host->far.directory
-                                                 : run->outcome->folder.path;
+    bool there = host && host->kind == HOST_KIND_SSH;
+    fill_load_words(run, run->files_inside && !there ? "client" : directory, words);
+    return !run->files_inside ? NULL : there ? host->far.directory : run->outcome->folder.path;
 }
 
 int run_prepare(struct run *run, struct error *err)
@@ -57,9 +59,7 @@ int run_prepare(struct run *run, struct error *err)
     int status;
     struct load_words words;
     struct process process;
-    const char *directory = working_directory(run, run_load_host(run));
-    fill_load_words(run, directory == run->outcome->folder.path ? "client" : run->client_dir,
-                    &words);
+    const char *directory = place_load(run, run_load_host(run), run->client_dir, &words);
     char program[RUN_PATH_BYTES];
     const char *const argv[] = {program,      "load",         "--prepare", "--server", words.server,
                                 "--workload", words.workload, "--quiet",   NULL};
@@ -126,8 +126,8 @@ static int start_load(struct run *run, struct error *err)
     const char *argv[40 + 2 * AGENTS_MAX];
     size_t n = 0;
     struct load_words words;
-    const char *directory = working_directory(run, run->load_here ? NULL : run_load_host(run));
-    fill_load_words(run, directory == run->outcome->folder.path ? "client" : run->load_dir, &words);
+    struct host *host = run->load_here ? NULL : run_load_host(run);
+    const char *directory = place_load(run, host, run->load_dir, &words);
     char program[RUN_PATH_BYTES];
     const char *const fixed[] = {program,         "load",
                                  "--server",      words.server,
@@ -151,10 +151,10 @@ static int start_load(struct run *run, struct error *err)
     }
     argv[n] = NULL;
     run_folder_path(&run->outcome->folder, "logs/load.log", run->load_log);
-    int result = run->load_here ? program_path_self(program, sizeof program, err)
-                                : host_program(run_load_host(run), "taillight", program, err);
-    return result == 0 ? run_start_command(run, run->load_here ? NULL : run_load_host(run), argv,
-                                           false, directory, run->load_log, &run->load, err)
+    int result = host ? host_program(host, "taillight", program, err)
+                      : program_path_self(program, sizeof program, err);
+    return result == 0 ? run_start_command(run, host, argv, false, directory, run->load_log,
+                                           &run->load, err)
                        : result;
 }
 
