@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+//
+// Interrupts, softirqs, system vectors and page faults. Part of events.bpf.c.
+#ifndef PROFILER_BPF_INTERRUPTS_BPF_H
+#define PROFILER_BPF_INTERRUPTS_BPF_H
+
+#include "profiler/bpf/record.bpf.h"
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    if (!ring)
+        return 0;
+    char name[16] = {};
+    bpf_probe_read_kernel_str(name, sizeof name, action->name);
+    const uint64_t *words = (const uint64_t *)name;
+    return record(ring, core, EVENT_IRQ_ENTRY, 0, (uint32_t)irq, words[0], words[1]);
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(irq_handler_exit, int irq)
+{
+    return record_here(EVENT_IRQ_EXIT, (uint32_t)irq);
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(softirq_entry, unsigned int vector)
+{
+    return record_here(EVENT_SOFTIRQ_ENTRY, vector);
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(softirq_exit, unsigned int vector)
+{
+    return record_here(EVENT_SOFTIRQ_EXIT, vector);
+}
+
+#define VECTOR_PROGRAMS(name, id)                                                                  \
+    SEC("tp_btf/" #name "_entry")                                                                  \
+    int BPF_PROG(name##_entry)                                                                     \
+    {                                                                                              \
+        return record_here(EVENT_VECTOR_ENTRY, id);                                                \
+    }                                                                                              \
+    SEC("tp_btf/" #name "_exit")                                                                   \
+    int BPF_PROG(name##_exit)                                                                      \
+    {                                                                                              \
+        return record_here(EVENT_VECTOR_EXIT, id);                                                 \
+    }
+
+VECTOR_PROGRAMS(local_timer, VECTOR_LOCAL_TIMER)
+VECTOR_PROGRAMS(reschedule, VECTOR_RESCHEDULE)
+VECTOR_PROGRAMS(call_function, VECTOR_CALL_FUNCTION)
+VECTOR_PROGRAMS(call_function_single, VECTOR_CALL_FUNCTION_SINGLE)
+VECTOR_PROGRAMS(irq_work, VECTOR_IRQ_WORK)
+
+static __always_inline int record_fault(uint8_t user, unsigned long address, struct pt_regs *regs)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    if (!ring)
+        return 0;
+    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
+    ring->faulting = thread;
+    return record(ring, core, EVENT_PAGE_FAULT, user, thread, address, regs->ip);
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(page_fault_user, unsigned long address, struct pt_regs *regs)
+{
+    return record_fault(1, address, regs);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs)
+{
+    return record_fault(0, address, regs);
+}
+
+// A fault that brings a page counts it, when all but the return is done.
+SEC("tp_btf/rss_stat")
+int BPF_PROG(rss_stat)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    if (!ring || !ring->faulting)
+        return 0;
+    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
+    if (ring->faulting != thread)
+        return 0;
+    ring->faulting = 0;
+    return record(ring, core, EVENT_FAULT_END, 0, thread, 0, 0);
+}
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+//
+// Messages by socket and byte offset: arrivals, hand-offs, replies, and what stands in for those
+// that came unseen. Part of events.bpf.c.
+#ifndef PROFILER_BPF_MESSAGES_BPF_H
+#define PROFILER_BPF_MESSAGES_BPF_H
+
+#include "profiler/bpf/record.bpf.h"
+
+// tcp_sock.bytes_received and bytes_acked count from the connection's start. On an accepted
+// connection both begin at 0 (rcv_nxt and snd_una are set past the SYNs when the child is made); on
+// a connecting one bytes_acked begins at 1, which does not concern a server. Each counts a FIN
+// as 1.
+
+static __always_inline bool port_watched(const struct sock *sk)
+{
+    return port_in_set(sk->__sk_common.skc_num);
+}
+
+static __always_inline uint32_t socket_id(struct sock *sk)
+{
+    uint64_t cookie = (uint64_t)sk->__sk_common.skc_cookie.counter;
+    if (!cookie) // nobody asked before: the helper makes one
+        cookie = bpf_get_socket_cookie(sk);
+    return (uint32_t)cookie;
+}
+
+static __always_inline int record_message(uint8_t kind, uint8_t flags, uint32_t id, uint64_t a,
+                                          uint64_t b)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = ring_of(core);
+    return ring ? record(ring, core, kind, flags, id, a, b) : 0;
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
+{
+    if (!port_watched(sk))
+        return 0;
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+    if (!tcp)
+        return 0;
+    struct tcp_skb_cb *control = (struct tcp_skb_cb *)skb->cb;
+    uint32_t begin = *(uint32_t *)((char *)control + bpf_core_field_offset(control->seq));
+    uint32_t end = *(uint32_t *)((char *)control + bpf_core_field_offset(control->end_seq));
+    // skb->len still counts the TCP header, a multiple of 4: what is left over is the FIN.
+    if ((end - begin - skb->len) & 1)
+        end--;
+    if (end == begin)
+        return 0;
+    uint64_t offset = tcp->bytes_received + (uint64_t)(int64_t)(int32_t)(end - tcp->rcv_nxt);
+    return record_message(EVENT_SEGMENT, 0, socket_id(sk), offset, (uint64_t)skb->tstamp);
+}
+
+static __always_inline int record_handoff(struct sock *sk)
+{
+    if (!port_watched(sk) || sk->__sk_common.skc_state == STATE_LISTEN)
+        return 0;
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+    if (!tcp)
+        return 0;
+    uint64_t ready = tcp->bytes_received;
+    uint64_t taken = ready - (tcp->rcv_nxt - tcp->copied_seq);
+    if (sk->__sk_common.skc_flags >> bpf_core_enum_value(enum sock_flags, SOCK_DONE) & 1)
+        ready--; // the FIN
+    if (taken > ready)
+        taken = ready;
+    return record_message(EVENT_HANDOFF, 0, socket_id(sk), ready, taken);
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(sk_data_ready, struct sock *sk)
+{
+    return record_handoff(sk);
+}
+
+// The function in which that tracepoint lies since Linux 6.3, for kernels before.
+SEC("fentry/sock_def_readable")
+int BPF_PROG(sock_def_readable, struct sock *sk)
+{
+    return record_handoff(sk);
+}
+
+// The offset of a sequence number the server sends. The socket's lock is not held when a queueing
+// discipline delayed the packet: an acknowledgement processed on another core between the loads
+// would shift the offset, so snd_una is looked at twice.
+static __always_inline uint64_t sent_offset(const struct sock *sk, uint32_t sequence)
+{
+    uint32_t unacknowledged = 0, again = 0;
+    uint64_t acknowledged = 0;
+    for (int tries = 0; tries < 2; tries++) {
+        if (can_cast) {
+            const struct tcp_sock *tcp =
+                bpf_rdonly_cast((void *)sk, bpf_core_type_id_kernel(struct tcp_sock));
+            unacknowledged = *(volatile uint32_t *)&tcp->snd_una;
+            acknowledged = *(volatile uint64_t *)&tcp->bytes_acked;
+            again = *(volatile uint32_t *)&tcp->snd_una;
+        } else {
+            const struct tcp_sock *tcp = (const struct tcp_sock *)sk;
+            bpf_core_read(&unacknowledged, sizeof unacknowledged, &tcp->snd_una);
+            bpf_core_read(&acknowledged, sizeof acknowledged, &tcp->bytes_acked);
+            bpf_core_read(&again, sizeof again, &tcp->snd_una);
+        }
+        if (again == unacknowledged)
+            break;
+    }
+    return acknowledged + (uint64_t)(int64_t)(int32_t)(sequence - unacknowledged);
+}
+
+// The first sequence number that TCP has not yet counted as sent.
+static __always_inline uint32_t sent_next(const struct sock *sk)
+{
+    uint32_t next = 0;
+    if (can_cast) {
+        const struct tcp_sock *tcp =
+            bpf_rdonly_cast((void *)sk, bpf_core_type_id_kernel(struct tcp_sock));
+        return tcp->snd_nxt;
+    }
+    bpf_core_read(&next, sizeof next, &((const struct tcp_sock *)sk)->snd_nxt);
+    return next;
+}
+
+// A reply's bytes on their way to the device. Below TCP the control block is IP's, so the sequence
+// number comes from the header. skb->sk may be a request or a time-wait socket, which are smaller.
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
+{
+    struct sock *sk = skb->sk;
+    if (!sk || !port_watched(sk))
+        return 0;
+    unsigned char state = sk->__sk_common.skc_state;
+    if (state == STATE_NEW_SYN_RECEIVED || state == STATE_TIME_WAIT ||
+        sk->sk_protocol != PROTOCOL_TCP)
+        return 0;
+    uint32_t words[4]; // TCP header: ports, sequence, acknowledgement, data offset and flags
+    unsigned char *header = skb->head + skb->transport_header;
+    if (bpf_probe_read_kernel(words, sizeof words, header) < 0)
+        return 0;
+    uint32_t before = (uint32_t)(header - skb->data);
+    uint32_t payload = skb->len - before - (words[3] >> 4 & 0xf) * 4;
+    if (payload == 0 || payload > skb->len)
+        return 0;
+    uint32_t end = bpf_ntohl(words[1]) + payload;
+    uint64_t offset = sent_offset(sk, end);
+    // TCP moves snd_nxt past new bytes only after it has handed them down.
+    uint8_t flags = (int32_t)(end - sent_next(sk)) <= 0 ? TRANSMIT_AGAIN : 0;
+    // A socket that has received a request has its cookie.
+    uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
+    return record_message(EVENT_TRANSMIT, flags, id, offset, payload);
+}
+
+// --- what stands in for messages that came unseen
+// -------------------------------------------------
+
+// veth and loopback hand a segment over in its sender's context, stamp included. The Ethernet
+// header is off already.
+SEC("tp_btf/netif_rx")
+int BPF_PROG(netif_rx, struct sk_buff *skb)
+{
+    uint8_t bytes[40]; // as a rule, both headers
+    if (bpf_probe_read_kernel(bytes, 40, skb->data) < 0)
+        return 0;
+    uint32_t tcp[4]; // ports, sequence, acknowledgement, data offset and flags
+    uint32_t header, whole;
+    if (bytes[0] == 0x45 && bytes[9] == PROTOCOL_TCP) {
+        header = 20;
+        whole = (uint32_t)bytes[2] << 8 | bytes[3];
+        __builtin_memcpy(tcp, bytes + 20, sizeof tcp);
+    } else if (bytes[0] >> 4 == 4 && bytes[9] == PROTOCOL_TCP) {
+        header = (uint32_t)(bytes[0] & 0xf) * 4;
+        whole = (uint32_t)bytes[2] << 8 | bytes[3];
+        if (bpf_probe_read_kernel(tcp, sizeof tcp, skb->data + header) < 0)
+            return 0;
+    } else if (bytes[0] >> 4 == 6 && bytes[6] == PROTOCOL_TCP) {
+        header = 40;
+        whole = header + ((uint32_t)bytes[4] << 8 | bytes[5]);
+        if (bpf_probe_read_kernel(tcp, sizeof tcp, skb->data + header) < 0)
+            return 0;
+    } else {
+        return 0;
+    }
+    uint32_t ports = bpf_ntohl(tcp[0]); // source, destination
+    uint16_t local = (uint16_t)ports;
+    uint32_t payload = whole - header - (tcp[3] >> 4 & 0xf) * 4;
+    if (!port_in_set(local) || payload == 0 || payload > whole)
+        return 0;
+    struct stream *stream = bpf_map_lookup_elem(&streams, &ports);
+    if (!stream)
+        return 0;
+    uint32_t end = bpf_ntohl(tcp[1]) + payload - stream->first;
+    stream->reached += (uint64_t)(int64_t)(int32_t)(end - (uint32_t)stream->reached);
+    return record_message(EVENT_ARRIVAL, 0, stream->id, stream->reached, 0);
+}
+
+// TCP itself notes when it last processed a segment of a socket. That is asked for only when the
+// thread that takes the bytes was not seen to come, or shortly after such a time.
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
+{
+    if (bytes <= 0 || (flags & MSG_PEEK) || !port_watched(sk))
+        return 0;
+    struct core_ring *ring = watched_ring(bpf_get_smp_processor_id());
+    if (!ring || (ring->current == (uint32_t)bpf_get_current_pid_tgid() &&
+                  bpf_ktime_get_ns() > ring->unseen_until))
+        return 0;
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+    if (!tcp || !bpf_core_field_exists(tcp->tcp_clock_cache))
+        return 0;
+    uint64_t taken = tcp->bytes_received - (tcp->rcv_nxt - tcp->copied_seq);
+    return record_message(EVENT_TAKEN, 0, socket_id(sk), taken, tcp->tcp_clock_cache);
+}
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+//
+// The rings, and how a program of events.bpf.c writes a record: what is common to all of them. Part
+// of that file.
+#ifndef PROFILER_BPF_RECORD_BPF_H
+#define PROFILER_BPF_RECORD_BPF_H
+
+#include "profiler/bpf/kernel.h"
+
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "base/connection.h"
+#include "profiler/bpf/events.h"
+
+enum { UNSEEN_WAIT_NS = 10000000 }; // a request waits no longer for its turn, as a rule
+
+// The loader sets the number of records and fills in the rings before it loads.
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, uint32_t);
+    __type(value, struct event);
+} events SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, uint64_t);
+    __type(value, struct connection);
+} sockets SEC(".maps");
+
+// Where a watched connection's stream begins, by its ports: for segments met below TCP.
+struct stream {
+    uint32_t first; // sequence number of offset 0
+    uint32_t id;
+    uint64_t reached; // the offset seen last
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, uint32_t); // peer's port << 16 | local port
+    __type(value, struct stream);
+} streams SEC(".maps");
+
+struct core_ring rings[EVENTS_MAX_CORES];
+uint32_t told[EVENTS_TOLD]; // by the low bits of their number: threads whose process is recorded
+uint64_t sockets_dropped;
+const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
+const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)
+// Where a core's steal_time lies from its run queue, which BPF can find; 0: not known.
+const volatile int64_t steal_from_run_queue;
+
+// Free where the kernel has it; three calls to read a field each where not.
+extern void *bpf_rdonly_cast(void *object, __u32 type_id) __ksym __weak;
+
+// The number, in a register the compiler knows nothing of: what is computed from it stays behind
+// the comparison before, where older verifiers (6.1) still know its bounds.
+static __always_inline uint64_t bounded(uint64_t number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
+static __always_inline struct core_ring *ring_of(uint32_t core)
+{
+    uint64_t index = bounded(core);
+    return index < EVENTS_MAX_CORES ? &rings[bounded(index)] : NULL;
+}
+
+static __always_inline bool port_in_set(uint16_t port)
+{
+    uint64_t word = bounded(port / 64);
+    if (word >= sizeof watched_ports / sizeof *watched_ports)
+        return false;
+    return watched_ports[bounded(word)] >> (port % 64) & 1;
+}
+
+// This core's ring if its scheduler and interrupt events are wanted.
+static __always_inline struct core_ring *watched_ring(uint32_t core)
+{
+    struct core_ring *ring = ring_of(core);
+    return ring && ring->watched ? ring : NULL;
+}
+
+// The slot for a new record, NULL (and counted) when the ring is full.
+static __always_inline struct event *slot_take(struct core_ring *ring)
+{
+    uint64_t tail = *(volatile uint64_t *)&ring->tail;
+    if (*(volatile uint64_t *)&ring->head - tail + EVENTS_SLACK > ring->mask)
+        goto full;
+    uint64_t position = __sync_fetch_and_add(&ring->head, 1);
+    if (position - tail > ring->mask)
+        goto full; // the slack was not enough: this position stays empty
+    uint32_t slot = ring->base + ((uint32_t)position & ring->mask);
+    return bpf_map_lookup_elem(&events, &slot);
+full:
+    __sync_fetch_and_add(&ring->dropped, 1);
+    return NULL;
+}
+
+// Makes a record whole: kind, flags, core and id in one store, after all others.
+static __always_inline void slot_finish(struct event *event, uint8_t kind, uint8_t flags,
+                                        uint32_t core, uint32_t id)
+{
+    barrier();
+    *(volatile uint64_t *)&event->kind =
+        (uint64_t)kind | (uint64_t)flags << 8 | (uint64_t)core << 16 | (uint64_t)id << 32;
+}
+
+static __always_inline void put(struct core_ring *ring, uint32_t core, uint8_t kind, uint8_t flags,
+                                uint32_t id, uint64_t now, uint64_t a, uint64_t b)
+{
+    struct event *event = slot_take(ring);
+    if (!event)
+        return;
+    event->time = now;
+    event->payload.a = a;
+    event->payload.b = b;
+    slot_finish(event, kind, flags, core, id);
+}
+
+// For how long the host of this virtual machine had the core for others, by its own account at
+// that address.
+static __always_inline uint64_t stolen_by(uint64_t steal_time)
+{
+    const struct kvm_steal_time *account =
+        bpf_rdonly_cast((void *)steal_time, bpf_core_type_id_kernel(struct kvm_steal_time));
+    return *(volatile uint64_t *)&account->steal;
+}
+
+static __always_inline bool can_tell_stolen(void)
+{
+    return can_cast && steal_from_run_queue && bpf_core_type_exists(struct kvm_steal_time);
+}
+
+// Finds the account of this core, by a thread of its.
+static __always_inline void find_steal_time(struct core_ring *ring, struct task_struct *task)
+{
+    if (!can_tell_stolen() || ring->steal_time || !bpf_core_field_exists(task->se.cfs_rq))
+        return;
+    uint64_t steal_time = (uint64_t)task->se.cfs_rq->rq + (uint64_t)steal_from_run_queue;
+    ring->stolen = stolen_by(steal_time);
+    ring->steal_time = steal_time;
+}
+
+// Tells what was taken since the record before: of programs that interrupt one another, one does.
+static __always_inline void record_stolen(struct core_ring *ring, uint32_t core, uint64_t now)
+{
+    if (!can_tell_stolen() || !ring->steal_time)
+        return;
+    uint64_t before = ring->stolen, stolen = stolen_by(ring->steal_time);
+    if (stolen != before && __sync_val_compare_and_swap(&ring->stolen, before, stolen) == before)
+        put(ring, core, EVENT_STOLEN, 0, 0, now, stolen - before, 0);
+}
+
+static __always_inline int record(struct core_ring *ring, uint32_t core, uint8_t kind,
+                                  uint8_t flags, uint32_t id, uint64_t a, uint64_t b)
+{
+    uint64_t now = bpf_ktime_get_ns();
+    record_stolen(ring, core, now);
+    put(ring, core, kind, flags, id, now, a, b);
+    return 0;
+}
+
+// For events that are wanted on watched cores only and carry nothing but an id.
+static __always_inline int record_here(uint8_t kind, uint32_t id)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    return ring ? record(ring, core, kind, 0, id, 0, 0) : 0;
+}
+
+#endif

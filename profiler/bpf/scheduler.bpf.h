@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+//
+// Who runs where, who was woken or moved, what a thread sleeps in. Part of events.bpf.c.
+#ifndef PROFILER_BPF_SCHEDULER_BPF_H
+#define PROFILER_BPF_SCHEDULER_BPF_H
+
+#include "profiler/bpf/record.bpf.h"
+
+static __always_inline uint64_t task_state(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->__state))
+        return task->__state;
+    return (uint64_t)((struct task_struct___before_5_14 *)task)->state;
+}
+
+static __always_inline uint32_t task_core(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->thread_info.cpu))
+        return task->thread_info.cpu;
+    return ((struct task_struct___before_5_16 *)task)->cpu;
+}
+
+// Waiting for sockets to become ready is what servers do all day, and the shim records it.
+static __always_inline bool waits_for_readiness(uint64_t call)
+{
+    enum { POLL = 7, SELECT = 23, EPOLL_WAIT = 232, PSELECT6 = 270, PPOLL = 271 };
+    enum { EPOLL_PWAIT = 281, EPOLL_PWAIT2 = 441 }; // arch/x86/entry/syscalls/syscall_64.tbl
+    return call == EPOLL_WAIT || call == EPOLL_PWAIT || call == EPOLL_PWAIT2 || call == POLL ||
+           call == PPOLL || call == SELECT || call == PSELECT6;
+}
+
+// Notes what a user thread goes to sleep in.
+static __always_inline void record_blocked(struct core_ring *ring, uint32_t core,
+                                           struct task_struct *task, uint64_t state)
+{
+    struct pt_regs *regs = NULL;
+    if (!bpf_core_field_exists(regs->orig_ax) ||
+        !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+        return;
+    regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    uint64_t call = regs->orig_ax;
+    if (!(state & BLOCKED_STOPPED) && waits_for_readiness(call))
+        return;
+    record(ring, core, EVENT_BLOCKED, 0, (uint32_t)task->pid, call, state);
+}
+
+// Says once, more or less, whose a thread is that comes: its own name need not tell.
+static __always_inline void record_process(struct core_ring *ring, uint32_t core,
+                                           struct task_struct *task)
+{
+    uint32_t thread = (uint32_t)task->pid;
+    uint64_t slot = bounded(thread & (EVENTS_TOLD - 1));
+    if (slot >= EVENTS_TOLD || told[bounded(slot)] == thread)
+        return;
+    told[bounded(slot)] = thread;
+    const uint64_t *name = (const uint64_t *)task->group_leader->comm;
+    record(ring, core, EVENT_PROCESS, 0, thread, name[0], name[1]);
+}
+
+// A thread's number may be another's later.
+static __always_inline void forget_process(struct task_struct *task)
+{
+    uint64_t slot = bounded((uint32_t)task->pid & (EVENTS_TOLD - 1));
+    if (slot < EVENTS_TOLD)
+        told[bounded(slot)] = 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    if (!ring)
+        return 0;
+    find_steal_time(ring, next);
+    uint64_t state = task_state(previous);
+    uint8_t flags =
+        (preempt || state == 0 ? SWITCH_PREEMPTED : 0) | (state & TASK_DEAD ? SWITCH_EXITED : 0);
+    if (ring->current != (uint32_t)previous->pid && ring->current != EVENTS_NO_THREAD)
+        flags |= SWITCH_UNSEEN;
+    if (flags & SWITCH_UNSEEN) {
+        const uint64_t *unseen = (const uint64_t *)previous->comm;
+        ring->unseen_until = bpf_ktime_get_ns() + UNSEEN_WAIT_NS;
+        record(ring, core, EVENT_UNSEEN, 0, (uint32_t)previous->pid, unseen[0], unseen[1]);
+    }
+    if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))
+        record_blocked(ring, core, previous, state);
+    if (state & TASK_DEAD)
+        forget_process(previous);
+    if (next->pid != next->tgid)
+        record_process(ring, core, next);
+    uint64_t dropped = ring->dropped;
+    const uint64_t *name = (const uint64_t *)next->comm;
+    record(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
+    if (ring->dropped == dropped) // else the next switch tells that this one is missing
+        ring->current = (uint32_t)next->pid;
+    return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *task)
+{
+    // A wake-up matters to the core that runs the waker and to the one the thread waits for.
+    uint32_t core = bpf_get_smp_processor_id();
+    uint32_t target = task_core(task);
+    if (!watched_ring(core) && !watched_ring(target))
+        return 0;
+    struct core_ring *ring = ring_of(core);
+    if (!ring)
+        return 0;
+    uint32_t waker = (uint32_t)bpf_get_current_pid_tgid();
+    return record(ring, core, EVENT_WAKING, 0, (uint32_t)task->pid, target, waker);
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(sched_migrate_task, struct task_struct *task, int target)
+{
+    uint32_t from = task_core(task), to = (uint32_t)target;
+    barrier_var(to); // keeps its bound where the verifier looks for it
+    if (!watched_ring(from) && !watched_ring(to))
+        return 0;
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = ring_of(core);
+    return ring ? record(ring, core, EVENT_MIGRATE, 0, (uint32_t)task->pid, from, to) : 0;
+}
+
+#endif
