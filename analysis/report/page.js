@@ -490,6 +490,7 @@ function start() {
   renderMessageControls();
   chooseDiagnosis(0);
   renderLosses();
+  renderSamples();
   renderSetup();
   renderHow();
   chooseFromAddress();

@@ -28,6 +28,7 @@ ASSET(page_compare_plots_js, "page_compare_plots.js")
 ASSET(page_categories_js, "page_categories.js")
 ASSET(page_lifetimes_js, "page_lifetimes.js")
 ASSET(page_setup_js, "page_setup.js")
+ASSET(page_samples_js, "page_samples.js")
 ASSET(page_compare_html, "page_compare.html")
 ASSET(page_compare_js, "page_compare.js")
 ASSET(page_runs_js, "page_runs.js")
@@ -58,6 +59,7 @@ const struct page_asset page_assets[] = {
     {"page_categories.js", page_categories_js_begin, page_categories_js_end},
     {"page_lifetimes.js", page_lifetimes_js_begin, page_lifetimes_js_end},
     {"page_setup.js", page_setup_js_begin, page_setup_js_end},
+    {"page_samples.js", page_samples_js_begin, page_samples_js_end},
     {"page_compare.html", page_compare_html_begin, page_compare_html_end},
     {"page_compare.js", page_compare_js_begin, page_compare_js_end},
     {"page_runs.js", page_runs_js_begin, page_runs_js_end},

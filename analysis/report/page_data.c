@@ -179,6 +179,7 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "names", json_incref(builder->names));
     page_put(builder, page, "documents", documents_build(builder));
     page_put(builder, page, "categories", categories_build(builder));
+    page_put(builder, page, "samples", page_samples_build(builder));
     return page;
 }
 

@@ -37,5 +37,6 @@ json_t *page_diagnosis_build(struct page_builder *builder, size_t number); // of
 json_t *page_views_build(struct page_builder *builder, const struct diagnosis *diagnosis,
                          size_t detailed);                  // page_views.c
 json_t *page_timelines_build(struct page_builder *builder); // page_timeline.c
+json_t *page_samples_build(struct page_builder *builder);   // page_samples.c; null: none
 
 #endif

@@ -12,7 +12,7 @@
 static const char *const scripts[] = {"page_plot.js",       "page_latency.js", "page_causes.js",
                                       "page_categories.js", "page_boxes.js",   "page_lifetimes.js",
                                       "page_timeline.js",   "page_views.js",   "page_blocking.js",
-                                      "page_setup.js",      "page.js"};
+                                      "page_setup.js",      "page_samples.js", "page.js"};
 
 static int write_data(const struct run_analysis *run, FILE *out, struct error *err)
 {
@@ -32,7 +32,8 @@ static void write_plain_summary(const struct run_analysis *run, FILE *out)
     FILE *memory = open_memstream(&text, &bytes);
     if (!memory)
         return;
-    summary_text_write(run, &(struct summary_style){.unicode = true, .full = true, .width = 100}, memory);
+    summary_text_write(run, &(struct summary_style){.unicode = true, .full = true, .width = 100},
+                       memory);
     if (fclose(memory) == 0)
         page_write_escaped(text, out);
     free(text);

@@ -86,11 +86,14 @@ static int add_sample(struct tree *tree, struct sample_names *names,
             continue;
         // A caller's frame is where its call returns to: the instruction behind the call.
         bool innermost = at == 0 || (at == 1 && frame_at(sample, 0) >= PERF_CONTEXT_FIRST);
-        if (sample_names_function(names, sample, innermost ? frame : frame - 1, &name, &known) <
-                0 ||
-            !(node = node_below(tree, node, name)))
+        if (sample_names_function(names, sample, innermost ? frame : frame - 1, &name, &known) < 0)
             return -1;
         caller = true;
+        // Through code without frame pointers nobody knows how deep: once is enough.
+        if (!known && profile->nodes.items[node].name == name)
+            continue;
+        if (!(node = node_below(tree, node, name)))
+            return -1;
     }
     if (!caller) {
         profile->without_chain++;

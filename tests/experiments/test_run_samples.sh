@@ -83,4 +83,5 @@ jq -e '.samples.hints[] | select(.cause == "application time")' "$summary" >/dev
     fail "no hint for the application's own time"
 jq -e '[.samples.functions[].function] | index("slow_function") != null' "$summary" >/dev/null ||
     fail "slow_function is not among the first: $(jq -c .samples.functions "$summary")"
+grep -q '"slow_function"' "$work/run/report.html" || fail "the page has no samples"
 grep -q '^Hints: where samples were' "$work/out" || fail "the terminal says nothing of samples"
