@@ -22,7 +22,7 @@ function valueExtent(series, logarithmic) {
                        {low: Math.max(0, begin - room * .12), high: end + room * .12};
 }
 
-function runsAxes(plot, items, x, y, extent, {logarithmic, left, right, top, bottom}) {
+function runsAxes(plot, items, x, y, extent, {logarithmic, left, right, bottom}) {
   const ticks = logarithmic ? logTicks(extent.low, extent.high, 10) :
                               linearTicks(extent.low, extent.high, 4);
   for (const tick of ticks)
@@ -40,7 +40,8 @@ function runsAxes(plot, items, x, y, extent, {logarithmic, left, right, top, bot
   plot.append(svg('line', {class: 'axis', x1: left, x2: right, y1: bottom, y2: bottom}));
 }
 
-// A level: [first item, last item, value]; a change: the item it begins with, in words.
+// Levels: {from, to, us}, from the first to the last item of each; changes: {at, text}, the item each
+// begins with.
 function drawLevels(plot, one, x, y, colour, {top, bottom}) {
   for (const {from, to, us} of one.levels ?? [])
     plot.append(svg('line', {
