@@ -27,6 +27,7 @@ enum {
     DEPLOY_GRACE_MS = 30000, // from the last byte of the program to its first word
     SSH_GRACE_MS = 1000,
     LAST_WORDS_MS = 500,
+    SILENT_BEATS = 3,   // so many missed are no accident
     INPUT_BYTES = 4000, // with a frame's head, what a pipe that is ready takes without waiting
 };
 
@@ -153,6 +154,7 @@ static int ended_error(struct near *near, struct error *err)
     int status = 0;
     char why[700];
     struct error ignored;
+    int64_t silent_ms = now_ms() - near->heard_ms;
     struct pollfd more = {.fd = near->complaints, .events = POLLIN};
     while (near->complaints >= 0 && poll(&more, 1, LAST_WORDS_MS) > 0)
         take_complaints(near);
@@ -161,6 +163,12 @@ static int ended_error(struct near *near, struct error *err)
     bool by_ssh = ended && WIFEXITED(status) && WEXITSTATUS(status) == 255;
     bool was_up = near->spoken || !near->options.deploy;
     const char *words = by_ssh || was_up ? near->last_complaint : near->first_complaint;
+    // The shared connection found the silence out first, and ended this one with it.
+    if (was_up && silent_ms >= SILENT_BEATS * FAR_HEARTBEAT_MS) {
+        snprintf(why, sizeof why, "is down: nothing has come over it for %lld s",
+                 (long long)(silent_ms + 500) / 1000);
+        return link_error(near, err, why);
+    }
     bool by_place = !by_ssh && !was_up && is_of_a_place(words);
     snprintf(why, sizeof why, "%s%s%s%s%s%s", was_up ? "broke" : "could not be set up",
              *words ? ": " : "", words, by_place ? " (in " : "", by_place ? near->link.base : "",
@@ -323,7 +331,8 @@ static int listen_to_link(struct near *near, struct error *err)
     struct frame frame;
     bool ended;
     int result = frame_reader_fill(&near->reader, near->ssh.output, &ended, err);
-    near->heard_ms = now_ms();
+    if (result > 0)
+        near->heard_ms = now_ms();
     near->spoken |= result > 0;
     while (result > 0 && (result = frame_reader_next(&near->reader, &frame, err)) == 1) {
         int taken = frame.kind == FRAME_BYTES ? take_bytes(near, &frame, err)

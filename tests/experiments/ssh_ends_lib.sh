@@ -102,7 +102,7 @@ break_link() {
     ssh_start_run link 30s
     since=$(date +%s)
     near ip link set to-server down
-    ssh_ended link 1 'the link to host server.*is down: nothing has come over it for 5 s' "$since"
+    ssh_ended link 1 'the link to host server.*is down: nothing has come over it for [3-6] s' "$since"
     near ip link set to-server up
     until near bash -c '</dev/tcp/10.246.0.2/22' 2>/dev/null; do # the bridge takes a moment
         tries=$((tries - 1))
