@@ -19,6 +19,7 @@
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
 #include "loadgen/client/client_datagram.h"
+#include "loadgen/engine_merge.h"
 #include "loadgen/engine_worker.h"
 #include "loadgen/client/nic_clock.h"
 #include "loadgen/client/nic_stamps.h"
@@ -330,90 +331,6 @@ static uint64_t choose_start(const struct engine *engine)
     return tsc_now() + (uint64_t)(int64_t)((double)ahead_ns * engine->shared.ticks_per_ns);
 }
 
-// --- merging -------------------------------------------------------------------------------------
-
-// The thread whose turn it is: of a schedule they were dealt in turn, of a closed loop the first
-// put goes first.
-static uint32_t next_thread(const struct engine *engine, size_t merged, const size_t *taken)
-{
-    uint32_t threads = engine->shared.thread_count, first = threads;
-    if (!engine->shared.settings->closed_loop)
-        return (uint32_t)(merged % threads);
-    for (uint32_t i = 0; i < threads; i++) {
-        const struct engine_worker *worker = engine->workers[i];
-        if (taken[i] < worker->sample_count &&
-            (first == threads || worker->samples[taken[i]].intended_tsc <
-                                     engine->workers[first]->samples[taken[first]].intended_tsc))
-            first = i;
-    }
-    return first;
-}
-
-// Puts the threads' samples into the order of their intended times. A single thread's are in it.
-static int merge_samples(struct engine *engine, struct error *err)
-{
-    struct engine_result *result = engine->result;
-    struct engine_worker *first = engine->workers[0];
-    uint32_t threads = engine->shared.thread_count;
-    for (uint32_t i = 0; i < threads; i++)
-        result->sample_count += engine->workers[i]->sample_count;
-    if (threads == 1) {
-        result->samples = first->samples;
-        result->sample_bytes = first->sample_bytes;
-        first->samples = NULL;
-        return 0;
-    }
-    result->sample_bytes = (result->sample_count + 1) * sizeof *result->samples;
-    void *memory = mmap(NULL, result->sample_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    size_t *taken = calloc(threads, sizeof *taken);
-    if (memory == MAP_FAILED || !taken) {
-        free(taken);
-        return error_set(err, ERROR_FAILED, "cannot take %zu MiB for all threads' samples",
-                         result->sample_bytes >> 20);
-    }
-    result->samples = memory;
-    for (size_t i = 0; i < result->sample_count; i++) {
-        uint32_t thread = next_thread(engine, i, taken);
-        result->samples[i] = engine->workers[thread]->samples[taken[thread]++];
-    }
-    free(taken);
-    return 0;
-}
-
-// How the run as a whole ended: the first of these that any thread met.
-static void merge_end(struct engine_result *result, const struct engine_worker *worker)
-{
-    static const enum engine_end order[] = {ENGINE_INTERRUPTED, ENGINE_BROKEN, ENGINE_TIMED_OUT,
-                                            ENGINE_COMPLETE};
-    for (unsigned i = 0; i < sizeof order / sizeof *order; i++) {
-        if (result->end == order[i])
-            return;
-        if (worker->end == order[i]) {
-            result->end = order[i];
-            return;
-        }
-    }
-}
-
-// Puts the threads' logs into the order of the ids: 1, 2, ... without gap.
-static int merge_connections(struct engine *engine, struct error *err)
-{
-    struct engine_result *result = engine->result;
-    for (uint32_t i = 0; i < engine->shared.thread_count; i++)
-        result->connection_count += (uint32_t)engine->workers[i]->context.log.count;
-    result->connections = calloc(result->connection_count, sizeof *result->connections);
-    if (!result->connections)
-        return error_set(err, ERROR_FAILED, "out of memory for %u connections",
-                         result->connection_count);
-    for (uint32_t i = 0; i < engine->shared.thread_count; i++) {
-        const struct connection_log *log = &engine->workers[i]->context.log;
-        for (size_t c = 0; c < log->count; c++)
-            result->connections[log->items[c].id - 1] = log->items[c];
-    }
-    return 0;
-}
-
 // From here on the stamps of the NIC are in CLOCK_REALTIME, as the others are.
 static void convert_hardware_stamps(struct engine *engine)
 {
@@ -427,42 +344,6 @@ static void convert_hardware_stamps(struct engine *engine)
         if (sample->rx_source == STAMP_HARDWARE)
             sample->rx_ns = nic_clock_real_ns(clock, sample->rx_ns);
     }
-}
-
-static int merge(struct engine *engine, struct error *err)
-{
-    struct engine_result *result = engine->result;
-    int status = merge_samples(engine, err);
-    if (status == 0)
-        status = merge_connections(engine, err);
-    if (status < 0)
-        return status;
-    result->end = ENGINE_COMPLETE;
-    for (uint32_t i = 0; i < engine->shared.thread_count; i++) {
-        const struct engine_worker *worker = engine->workers[i];
-        merge_end(result, worker);
-        result->end_tsc = worker->end_tsc > result->end_tsc ? worker->end_tsc : result->end_tsc;
-        result->late_tsc =
-            worker->late_tsc > result->late_tsc ? worker->late_tsc : result->late_tsc;
-        result->cpu_ns += worker->cpu_ns;
-        result->spin_tsc += worker->spin_tsc;
-        result->delayed_by_depth += worker->delayed_by_depth;
-        result->requests_spent |= worker->requests_spent;
-        result->stamps_unknown += worker->stamps_unknown;
-        connection_counts_add(&result->counts, &worker->counts);
-        result->counts.in_flight_max += worker->counts.in_flight_max;
-        if (worker->context.busy_poll_why.kind)
-            result->busy_poll_why = worker->context.busy_poll_why;
-    }
-    // What was not yet due when a person ended the run was never offered.
-    while (result->end == ENGINE_INTERRUPTED && result->sample_count &&
-           result->samples[result->sample_count - 1].intended_tsc > result->end_tsc)
-        result->sample_count--;
-    if (result->hardware_stamps)
-        convert_hardware_stamps(engine);
-    for (size_t i = 0; result->kernel_stamps && i < result->sample_count; i++)
-        result->stamps_missing += result->samples[i].sent_tsc && !result->samples[i].tx_ns;
-    return 0;
 }
 
 // --- the whole -----------------------------------------------------------------------------------
@@ -490,7 +371,10 @@ static int run(struct engine *engine, struct error *err)
     struct tsc_pair second = tsc_take_pair();
     result->tsc_hz = tsc_rate_between(&first, &second);
     result->start_tsc = start;
-    return merge(engine, err);
+    status = engine_merge(&engine->shared, engine->workers, result, err);
+    if (status == 0 && result->hardware_stamps)
+        convert_hardware_stamps(engine);
+    return status;
 }
 
 static void engine_close(struct engine *engine)

@@ -20,6 +20,8 @@
 enum { SUMMARY_QUANTILES = 6, SUMMARY_REASONS = 12 };
 extern const double summary_quantiles[SUMMARY_QUANTILES];           // 0.5 ... 0.9999, 1
 extern const char *const summary_quantile_names[SUMMARY_QUANTILES]; // "p50" ... "p99.99", "max"
+extern const double summary_confidence;                             // of the intervals
+extern const double summary_rate_tolerance; // how much less than offered may be achieved
 
 struct load_percentiles {
     size_t count;                                         // of the values behind them
