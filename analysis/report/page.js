@@ -464,6 +464,7 @@ function redraw() {
     balloons.picture = null;
     balloons.draw();
     renderBoxes();
+    renderLifetimes();
     renderViews();
   }
   renderMessage();

@@ -3,6 +3,8 @@
 // One diagnosis as the page gets it: its causes with their box plots, and its messages in columns,
 // slowest first. Large slices are cut, and the cut is stated: `total` messages were diagnosed,
 // `shown` have their latency and causes here, `detailed` also their stages and places.
+#include <math.h>
+
 #include "analysis/report/page_json.h"
 #include "base/json_numbers.h"
 
@@ -155,6 +157,17 @@ static void put_slice(struct page_builder *builder, const struct diagnosis *diag
     page_put(builder, object, "slice_high_ns", page_ns(diagnosis->slice_high_ns));
 }
 
+// How much longer the messages took than an ordinary one, in all.
+static double extra_ns(const struct diagnosis *diagnosis)
+{
+    double sum = 0;
+    for (size_t i = 0; i < diagnosis->messages.count; i++) {
+        double deviation = diagnosis->messages.items[i].deviation_ns;
+        sum += isfinite(deviation) && deviation > 0 ? deviation : 0;
+    }
+    return sum;
+}
+
 // What made the receive, service and send lifetimes slow, each on its own.
 static json_t *lifetimes_build(struct page_builder *builder, size_t number)
 {
@@ -172,6 +185,7 @@ static json_t *lifetimes_build(struct page_builder *builder, size_t number)
         page_put(builder, one, "without_stamp", page_count(of->without_part));
         page_put(builder, one, "slice_low_ns", page_ns(of->slice_low_ns));
         page_put(builder, one, "reference_ns", page_ns(of->reference_latency_ns));
+        page_put(builder, one, "extra_ns", page_ns(extra_ns(of)));
         page_put(builder, one, "coverage_total", json_number_or_null(of->coverage_total));
         page_put(builder, one, "not_available", json_boolean(of->not_available));
         page_put(builder, one, "reason", page_text(of->reason));

@@ -27,9 +27,40 @@ function lifetimeRow(lifetime) {
   ];
 }
 
+// What the causes added to a lifetime, of all that it took longer: coloured as everywhere, what is
+// only located, or not known at all, as what it is.
+function lifetimeBar({causes, extra_ns: extra}) {
+  const colours = theme(), width = byId('lifetime-plot').clientWidth - 170,
+        rest = extra - causes.reduce((sum, cause) => sum + (cause.total_ns || 0), 0),
+        pieces = causes.map(cause => [causeLabel(cause), cause.total_ns, causeColour(colours, causeRank(cause)) + '73']);
+  if (rest > 0) pieces.push(['below what can be told apart', rest, 'var(--idle)']);
+  return element('div', {class: 'bar'}, ...pieces.filter(([, ns]) => ns > 0).map(([name, ns, colour]) => {
+    const pixels = ns / extra * width,
+          label = pixels > name.length * 7.4 + 66 ? `${name} ${duration(ns)}` : pixels > 58 ? duration(ns) : '';
+    return element(
+        'div', {
+          class: 'piece',
+          style: `flex:${ns} 1 0;background:${colour};color:var(--ink)`,
+          pointermove: event => showTip(event, `${name}\n${duration(ns)}, ${percent(ns, extra)} of ${duration(extra)}`),
+          pointerleave: hideTip
+        },
+        label);
+  }));
+}
+
+function renderLifetimeBars(lifetimes) {
+  byId('lifetime-plot').replaceChildren(element(
+      'div', {class: 'stages', 'aria-hidden': 'true'},
+      ...lifetimes.filter(one => !one.not_available && one.extra_ns > 0).flatMap(one => [
+        element('div', {class: 'name'}, one.name), lifetimeBar(one),
+        element('div', {class: 'total'}, '+' + duration(one.extra_ns))
+      ])));
+}
+
 function renderLifetimes() {
   const {lifetimes} = current();
   byId('lifetimes').hidden = !lifetimes.length;
+  renderLifetimeBars(lifetimes);
   byId('lifetime-table')
       .replaceChildren(table(
           [

@@ -170,8 +170,10 @@ static inline void fixture_free(struct fixture *f)
         array_free(&run->diagnoses.items[i].views.worst);
     }
     array_free(&run->diagnoses);
-    for (size_t i = 0; i < run->part_diagnoses.count; i++)
+    for (size_t i = 0; i < run->part_diagnoses.count; i++) {
+        array_free(&run->part_diagnoses.items[i].messages);
         array_free(&run->part_diagnoses.items[i].causes);
+    }
     array_free(&run->part_diagnoses);
     array_free(&run->lifetimes);
     host_timeline_free(&run->server);

@@ -224,6 +224,9 @@ static void fixture_parts(struct run_analysis *run, const struct diagnosis *whol
                                 .slice_low_ns = whole->slice_low_ns / 2,
                                 .reference_latency_ns = whole->reference_latency_ns / 2,
                                 .coverage_total = 0.9};
+        for (size_t i = 0; part != PART_SEND && i < whole->messages.count; i++)
+            if (array_push(&one.messages, whole->messages.items[i]) < 0)
+                abort();
         for (size_t i = 0; part == PART_RECEIVE && i < whole->causes.count && i < 2; i++)
             if (array_push(&one.causes, whole->causes.items[i]) < 0)
                 abort();
