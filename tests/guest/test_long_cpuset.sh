@@ -4,14 +4,7 @@
 # The cpuset knob where there is cgroup v2, in a guest: the server has its core to itself while the
 # run lasts, and nothing is left of it after the run's end, after a kill -9 of the run, and, once a
 # journal was replayed, after one of the keeper, too.
-set -u
-work=$(mktemp -d /tmp/taillight-guest-test-XXXXXX)
-trap 'rm -rf "$work"' EXIT
-fail() {
-    echo "FAIL: $*"
-    cat "$work/said"
-    exit 1
-}
+. tests/guest/guest_lib.sh
 cat >"$work/cpuset.yaml" <<'YAML'
 name: cpuset
 hosts: {client: {kind: netns, cores: [1]}, server: {kind: netns, cores: [0]}}
@@ -59,16 +52,13 @@ state 'keepers killed'
 ./taillight doctor --restore >/tmp/restored 2>&1 || cat /tmp/restored
 state restored
 INSIDE
-tests/guest/run_guest.sh -t 300 -f "$work/cpuset.yaml" -f "$work/inside.sh" '. ./inside.sh' >"$work/said" 2>&1
-status=$?
-[ $status -ne 77 ] || { tail -n 1 "$work/said"; exit 77; }
-[ $status -eq 0 ] || fail "exit $status"
-expect() { grep -qxF -- "$1" "$work/said" || fail "not said: $1"; }
-expect "before: groups=0 given='' other=0-1"
-expect 'server: 0, partition root'
-expect "during: groups=1 given='cpuset' other=1"
-expect '["cpuset","0 exclusive",true]'
-expect "after: groups=0 given='' other=0-1"
-expect "run killed: groups=0 given='' other=0-1"
-expect "keepers killed: groups=1 given='cpuset' other=1"
-expect "restored: groups=0 given='' other=0-1"
+said() { grep -qxF -- "$1" "$work/said" || fail "not said: $1"; }
+guest_run -t 300 -f "$work/cpuset.yaml" -f "$work/inside.sh" '. ./inside.sh'
+said "before: groups=0 given='' other=0-1"
+said 'server: 0, partition root'
+said "during: groups=1 given='cpuset' other=1"
+said '["cpuset","0 exclusive",true]'
+said "after: groups=0 given='' other=0-1"
+said "run killed: groups=0 given='' other=0-1"
+said "keepers killed: groups=1 given='cpuset' other=1"
+said "restored: groups=0 given='' other=0-1"
