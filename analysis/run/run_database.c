@@ -10,6 +10,7 @@
 
 #include "analysis/database_row.h"
 #include "analysis/run/run_internal.h"
+#include "analysis/streams.h"
 
 static const char schema[] =
     "PRAGMA journal_mode = OFF;" // the file gets its name only when it is whole
@@ -68,7 +69,10 @@ static void put_request(struct row *row, const struct run_analysis *run,
                         const struct lifetime *life)
 {
     row_put_integer(row, (int64_t)life->request);
-    row_put_integer(row, life->connection);
+    if (life->connection == NO_CONNECTION)
+        row_put_null(row); // never sent
+    else
+        row_put_integer(row, life->connection);
     row_put_integer(row, life->operation);
     row_put_text(row, life->status <= SAMPLE_LOST ? status_names[life->status] : "?");
     row_put_text(row, lifetime_state_name((enum lifetime_state)life->state));

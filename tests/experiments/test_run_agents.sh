@@ -41,7 +41,7 @@ EOF
     [ "$(records "$work/run/client/samples.tlog")" = "$(jq .scheduled "$load")" ] || fail "samples.tlog"
     [ "$(records "$work/run/client/connections.tlog")" = 11 ] || fail "connections.tlog"
     measured=$(jq .answered "$load")
-    requests=$(sqlite3 "$work/run/run.db" 'select count(*) from requests')
+    requests=$(sqlite3 "$work/run/run.db" 'select count(*) from requests where state = "whole"')
     [ "$requests" -ge "$((measured * 98 / 100))" ] || fail "$requests of $measured requests are joined"
     connections=$(sqlite3 "$work/run/run.db" 'select count(distinct connection) from requests')
     [ "$connections" = 7 ] || fail "requests of $connections connections are joined, not of the 7 that measure"
