@@ -95,13 +95,17 @@ static void explain_independence(struct method *method, const char *percentile)
     for (unsigned i = 1; i < INDEPENDENCE_LAGS; i++)
         if (fabs(found->thinned[i].rho) > fabs(found->thinned[worst].rho))
             worst = i;
-    add_reason(
-        method,
-        "not independent: of every %zu samples one was kept, and these %zu still depend on "
-        "one another (Spearman's rho %.2f at lag %u): all are worth %.0f, and %s is known only "
-        "to lie between %.1f and %.1f us; a longer run brings more",
-        found->thinning, found->kept, found->thinned[worst].rho, worst + 1, method->interval.worth,
-        percentile, method->interval.interval.low, method->interval.interval.high);
+    const struct quantile_interval *interval = &method->interval.interval;
+    char known[80] = "has no interval";
+    if (isfinite(interval->low) && isfinite(interval->high))
+        snprintf(known, sizeof known, "is known only to lie between %.1f and %.1f us",
+                 interval->low, interval->high);
+    add_reason(method,
+               "not independent: of every %zu samples one was kept, and these %zu still depend on "
+               "one another (Spearman's rho %.2f at lag %u): all are worth %.0f, and %s %s; a "
+               "longer run brings more",
+               found->thinning, found->kept, found->thinned[worst].rho, worst + 1,
+               method->interval.worth, percentile, known);
 }
 
 static void explain_interval(struct method *method, const char *percentile)
