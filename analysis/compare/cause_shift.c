@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/compare/cause_shift.h"
 
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,9 +51,11 @@ static double granularity(const struct slice_profile_list sides[COMPARE_SIDES])
 }
 
 struct scratch {
-    double *ns;     // [run][block]
-    double *values; // of the messages that have some of it
+    double *ns;      // [run][block]
+    double *medians; // [run], over its messages that have some of it
+    double *values;  // of all these messages
     size_t count;
+    bool typical; // at least half of every run's messages have some of it
 };
 
 static void select_values(const struct slice_profile_list *side, const struct cause_shift *cause,
@@ -60,9 +63,11 @@ static void select_values(const struct slice_profile_list *side, const struct ca
 {
     memset(scratch->ns, 0, side->count * RESAMPLE_BLOCKS * sizeof *scratch->ns);
     scratch->count = 0;
+    scratch->typical = true;
     for (size_t r = 0; r < side->count; r++) {
         const struct slice_profile *profile = side->items[r];
         int64_t wanted = find_component(profile, cause);
+        double *begin = scratch->values + scratch->count;
         for (size_t i = 0; wanted >= 0 && i < profile->values.count; i++) {
             const struct profile_value *value = &profile->values.items[i];
             if (value->component != (uint32_t)wanted)
@@ -71,13 +76,37 @@ static void select_values(const struct slice_profile_list *side, const struct ca
             if ((double)value->ns > least_ns)
                 scratch->values[scratch->count++] = (double)value->ns;
         }
+        size_t of_run = (size_t)(scratch->values + scratch->count - begin);
+        scratch->typical &= of_run > 0 && 2 * of_run >= profile->messages;
+        quantile_sort(begin, of_run);
+        scratch->medians[r] = of_run ? quantile_sorted(begin, of_run, 0.5) : (double)NAN;
     }
 }
 
+// What a side's runs say a cause takes of a message that has it.
+struct typical {
+    bool known;
+    double ns;
+    struct resample_spread spread;
+};
+
+static struct typical typical_of(const struct scratch *scratch, size_t runs)
+{
+    if (!scratch->typical || runs < 2)
+        return (struct typical){.known = false};
+    return (struct typical){
+        .known = true,
+        .ns = gsl_stats_mean(scratch->medians, 1, runs),
+        .spread = {.error = gsl_stats_sd(scratch->medians, 1, runs) / sqrt((double)runs),
+                   .runs = runs}};
+}
+
 static int take_side(const struct slice_profile_list *side, int which, double least_ns,
-                     uint64_t messages, struct scratch *scratch, struct cause_shift *cause)
+                     uint64_t messages, struct scratch *scratch, struct cause_shift *cause,
+                     struct typical *typical)
 {
     select_values(side, cause, least_ns, scratch);
+    *typical = typical_of(scratch, side->count);
     const struct figure figure = {side, scratch->ns};
     double sum = 0;
     for (size_t i = 0; i < side->count * RESAMPLE_BLOCKS; i++)
@@ -128,6 +157,19 @@ static int by_difference(const void *left, const void *right)
     return order ? order : (int)a->role - (int)b->role;
 }
 
+static void take_medians(const struct typical typical[COMPARE_SIDES], double confidence,
+                         struct cause_shift *cause)
+{
+    const struct typical *base = &typical[COMPARE_BASE], *candidate = &typical[COMPARE_CANDIDATE];
+    cause->median_difference_ns = NAN;
+    cause->median_interval = (struct resample_interval){.low = -INFINITY, .high = INFINITY};
+    if (!base->known || !candidate->known)
+        return;
+    cause->median_difference_ns = candidate->ns - base->ns;
+    cause->median_interval = resample_difference(cause->median_difference_ns, &base->spread,
+                                                 &candidate->spread, confidence);
+}
+
 static int take_causes(const struct slice_profile_list sides[COMPARE_SIDES], double confidence,
                        struct scratch *scratch, struct slice_shift *out)
 {
@@ -139,9 +181,10 @@ static int take_causes(const struct slice_profile_list sides[COMPARE_SIDES], dou
     size_t kept = 0;
     for (size_t i = 0; i < causes->count; i++) {
         struct cause_shift cause = causes->items[i];
+        struct typical typical[COMPARE_SIDES] = {{0}, {0}};
         for (int side = alone; side < COMPARE_SIDES; side++)
             if (take_side(&sides[side], side, granularity(sides), out->messages[side], scratch,
-                          &cause) < 0)
+                          &cause, &typical[side]) < 0)
                 return -1;
         if (alone)
             cause.mean_ns[COMPARE_BASE] = cause.share[COMPARE_BASE] =
@@ -150,6 +193,7 @@ static int take_causes(const struct slice_profile_list sides[COMPARE_SIDES], dou
         if (!alone)
             cause.interval = resample_difference(cause.difference_ns, &cause.spread[COMPARE_BASE],
                                                  &cause.spread[COMPARE_CANDIDATE], confidence);
+        take_medians(typical, confidence, &cause);
         if (cause.mean_ns[COMPARE_BASE] > 0 || cause.mean_ns[COMPARE_CANDIDATE] > 0)
             causes->items[kept++] = cause;
     }
@@ -200,12 +244,14 @@ int slice_shift(const struct slice_profile_list sides[COMPARE_SIDES], double con
         runs += usable[side].count;
     }
     struct scratch scratch = {.ns = malloc(runs * RESAMPLE_BLOCKS * sizeof *scratch.ns),
+                              .medians = malloc(runs * sizeof *scratch.medians),
                               .values = malloc(values * sizeof *scratch.values)};
-    if (result == 0 && !(scratch.ns && scratch.values))
+    if (result == 0 && !(scratch.ns && scratch.medians && scratch.values))
         result = -1;
     if (result == 0 && out->available && usable[COMPARE_CANDIDATE].count)
         result = take_causes(usable, confidence, &scratch, out);
     free(scratch.ns);
+    free(scratch.medians);
     free(scratch.values);
     for (int side = 0; side < COMPARE_SIDES; side++)
         array_free(&usable[side]);
@@ -215,6 +261,28 @@ int slice_shift(const struct slice_profile_list sides[COMPARE_SIDES], double con
 void slice_shift_free(struct slice_shift *shift)
 {
     array_free(&shift->causes);
+}
+
+static bool surely(const struct resample_interval *interval, bool up)
+{
+    return up ? interval->low > 0 : interval->high < 0;
+}
+
+size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_cause *out,
+                         size_t most)
+{
+    double least = fabs(shift->mean_ns[COMPARE_CANDIDATE] - shift->mean_ns[COMPARE_BASE]) / 20;
+    size_t count = 0;
+    for (int by_median = 0; by_median < 2; by_median++)
+        for (size_t i = 0; i < shift->causes.count && count < most; i++) {
+            const struct cause_shift *cause = &shift->causes.items[i];
+            bool by_mean = surely(&cause->interval, up) && fabs(cause->difference_ns) >= least;
+            if (by_median ? !by_mean && surely(&cause->median_interval, up) &&
+                                fabs(cause->median_difference_ns) >= least
+                          : by_mean)
+                out[count++] = (struct named_cause){cause, by_median};
+        }
+    return count;
 }
 
 char *cause_shift_name(const struct cause_shift *cause, char *out, size_t out_bytes)

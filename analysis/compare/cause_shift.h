@@ -3,6 +3,12 @@
 // How much the components of the latency of a slice differ between two sets of runs: what each
 // takes of a message on average (these add up to the latency, so their differences add up to its
 // difference), on what share of the messages it takes any, and how long there.
+//
+// Two questions of every cause. Did its mean surely move? Means add up, but where a slice mixes
+// kinds of messages (slow by themselves, or behind such a one) they move with the mixture of the
+// day. So also: does it surely take another time of a message than it did? Then the medians of the
+// runs differ by more than they scatter, which the mixture leaves alone; asked where the cause is
+// on at least half of every run's messages.
 #ifndef ANALYSIS_COMPARE_CAUSE_SHIFT_H
 #define ANALYSIS_COMPARE_CAUSE_SHIFT_H
 
@@ -21,6 +27,8 @@ struct cause_shift {
     struct resample_spread spread[COMPARE_SIDES]; // of the means
     double difference_ns;                         // of the means
     struct resample_interval interval;
+    double median_difference_ns; // of the means over the runs' medians; NaN: not asked
+    struct resample_interval median_interval;
 };
 struct cause_shift_array ARRAY_OF(struct cause_shift);
 
@@ -41,6 +49,16 @@ struct slice_shift {
 int slice_shift(const struct slice_profile_list sides[COMPARE_SIDES], double confidence,
                 struct slice_shift *out, struct error *err);
 void slice_shift_free(struct slice_shift *shift);
+
+struct named_cause {
+    const struct cause_shift *cause;
+    bool by_median; // its mean did not surely move, its median did
+};
+
+// What is to be named: the causes that surely moved up (or down), by at least a twentieth of what
+// the latency moved, means first. At most `most`; returns how many.
+size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_cause *out,
+                         size_t most);
 
 // "nginx (A)".
 char *cause_shift_name(const struct cause_shift *cause, char *out, size_t out_bytes);

@@ -76,26 +76,33 @@ static void say_cause(const struct cause_shift *cause, char *text, size_t bytes)
                   100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
 }
 
+// "application time (A) usually +198 us (median ...)".
+static void say_usual(const struct cause_shift *cause, char *text, size_t bytes)
+{
+    char name[100], difference[WORDS_NUMBER_BYTES], before[32], after[32];
+    words_add(text, bytes, "%s usually %s (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
+              cause_shift_name(cause, name, sizeof name),
+              words_signed_ns(cause->median_difference_ns, difference),
+              units_format_ns(cause->median_ns[COMPARE_BASE], before, sizeof before),
+              units_format_ns(cause->median_ns[COMPARE_CANDIDATE], after, sizeof after),
+              100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
+}
+
 // The causes that surely moved the way the percentile did.
 static void say_causes(const struct set_percentile *percentile, char *text, size_t bytes)
 {
     const struct slice_shift *around = &percentile->around;
-    int named = 0;
+    struct named_cause named[NAMED_CAUSES];
     if (!around->available) {
         words_add(text, bytes, "; why is not known: %s", around->reason);
         return;
     }
-    bool up = percentile->shift.shift > 0;
-    double whole = fabs(around->mean_ns[COMPARE_CANDIDATE] - around->mean_ns[COMPARE_BASE]);
-    for (size_t i = 0; i < around->causes.count && named < NAMED_CAUSES; i++) {
-        const struct cause_shift *cause = &around->causes.items[i];
-        bool sure = up ? cause->interval.low > 0 : cause->interval.high < 0;
-        if (sure && fabs(cause->difference_ns) >= whole / 20) {
-            words_add(text, bytes, "%s", named++ ? "; " : ": ");
-            say_cause(cause, text, bytes);
-        }
+    size_t count = slice_shift_named(around, percentile->shift.shift > 0, named, NAMED_CAUSES);
+    for (size_t i = 0; i < count; i++) {
+        words_add(text, bytes, "%s", i ? "; " : ": ");
+        (named[i].by_median ? say_usual : say_cause)(named[i].cause, text, bytes);
     }
-    if (named == 0)
+    if (count == 0)
         words_add(text, bytes, "; no cause changed by more than the runs' own scatter");
 }
 

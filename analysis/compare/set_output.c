@@ -89,6 +89,10 @@ static json_t *cause_json(const struct cause_shift *cause, bool has_base)
         json_object_set_new(object, "difference_us",
                             json_number_or_null(cause->difference_ns / 1000));
         json_object_set_new(object, "difference_ci_us", interval_json(&cause->interval, 1000));
+        json_object_set_new(object, "median_difference_us",
+                            json_number_or_null(cause->median_difference_ns / 1000));
+        json_object_set_new(object, "median_difference_ci_us",
+                            interval_json(&cause->median_interval, 1000));
     }
     return object;
 }

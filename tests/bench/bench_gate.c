@@ -205,12 +205,10 @@ static void judge(const struct pool *const pools[COMPARE_SIDES],
     if (shift.known)
         out->outcome =
             gate_judge_increase(shift.shift, shift.interval.low, shift.interval.high, limit);
-    for (size_t i = 0; i < causes.causes.count && !out->named; i++) {
-        const struct cause_shift *cause = &causes.causes.items[i];
-        out->named = cause->interval.low > 0;
-        if (out->named)
-            cause_shift_name(cause, out->cause, sizeof out->cause);
-    }
+    struct named_cause first;
+    out->named = slice_shift_named(&causes, true, &first, 1) > 0;
+    if (out->named)
+        cause_shift_name(first.cause, out->cause, sizeof out->cause);
     slice_shift_free(&causes);
     for (int side = 0; side < COMPARE_SIDES; side++) {
         latency_set_free(sets[side]);
