@@ -8,7 +8,7 @@
 #include "analysis/analyze_command.h"
 #include "analysis/report/report_command.h"
 #include "base/error.h"
-#include "experiments/capture_command.h"
+#include "experiments/capture/capture_command.h"
 #include "experiments/compare_command.h"
 #include "experiments/doctor_command.h"
 #include "experiments/history_command.h"

@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "experiments/experiment.h"
+#include "experiments/spec/experiment.h"
 #include "experiments/gates.h"
-#include "experiments/tuning.h"
+#include "experiments/hosts/tuning.h"
 
 static json_t *cores_json(const cpu_set_t *cores)
 {

@@ -4,7 +4,7 @@
 #ifndef EXPERIMENTS_EXPERIMENT_SET_H
 #define EXPERIMENTS_EXPERIMENT_SET_H
 
-#include "experiments/experiment.h"
+#include "experiments/spec/experiment.h"
 
 struct experiment_set ARRAY_OF(struct experiment);
 

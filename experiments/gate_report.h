@@ -8,7 +8,7 @@
 #include "analysis/compare/gate_output.h"
 #include "base/options.h"
 #include "base/progress.h"
-#include "experiments/experiment.h"
+#include "experiments/spec/experiment.h"
 #include "experiments/run_folder.h"
 
 struct gate_report {

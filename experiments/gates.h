@@ -14,7 +14,7 @@
 
 #include "analysis/compare/gate.h"
 #include "base/error.h"
-#include "experiments/yaml_position.h"
+#include "experiments/spec/yaml_position.h"
 
 // Appends the gates of a list's node; node 0 has none. What is wrong is ERROR_INPUT with file,
 // line, column and the mend. The caller frees the array either way.

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "experiments/program_path.h"
+#include "experiments/hosts/program_path.h"
 
 const char *nginx_program(void)
 {

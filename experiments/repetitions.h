@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "experiments/experiment.h"
+#include "experiments/spec/experiment.h"
 #include "experiments/run.h"
 #include "experiments/run_results.h"
 

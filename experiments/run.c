@@ -10,10 +10,10 @@
 
 #include "base/units.h"
 #include "experiments/nginx.h"
-#include "experiments/program_path.h"
+#include "experiments/hosts/program_path.h"
 #include "experiments/run_state.h"
 #include "experiments/server_command.h"
-#include "experiments/tuning.h"
+#include "experiments/hosts/tuning.h"
 #include "profiler/doctor.h"
 
 enum { ARM_TIMEOUT_S = 60, CAPTURE_GRACE_S = 240 }; // to load its programs; to write its logs

@@ -5,8 +5,8 @@
 
 #include "base/options.h"
 #include "base/progress.h"
-#include "experiments/experiment_categories.h"
-#include "experiments/experiment_json_schema.h"
+#include "experiments/spec/experiment_categories.h"
+#include "experiments/spec/experiment_json_schema.h"
 #include "experiments/experiment_set.h"
 #include "experiments/matrix.h"
 #include "experiments/repetitions.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/program_path.h"
+#include "experiments/hosts/program_path.h"
 #include "experiments/run_state.h"
 
 enum { COPY_TIMEOUT_S = 600, FACTS_TIMEOUT_S = 60, CLOCK_TIMEOUT_S = 30 };

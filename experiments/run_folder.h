@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "experiments/experiment.h"
+#include "experiments/spec/experiment.h"
 
 enum { RUN_PATH_BYTES = 4096 };
 

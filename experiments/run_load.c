@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 
 #include "base/units.h"
-#include "experiments/core_times.h"
-#include "experiments/program_path.h"
+#include "experiments/hosts/core_times.h"
+#include "experiments/hosts/program_path.h"
 #include "experiments/run_state.h"
 
 enum {

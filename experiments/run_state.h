@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "experiments/command_log.h"
-#include "experiments/host.h"
+#include "experiments/hosts/command_log.h"
+#include "experiments/hosts/host.h"
 #include "experiments/run.h"
 #include "experiments/server.h"
-#include "experiments/supervisor.h"
+#include "experiments/hosts/supervisor.h"
 
 #define SECOND_NS 1000000000ull
 

@@ -6,11 +6,11 @@
 #define EXPERIMENTS_SERVER_H
 
 #include "base/process.h"
-#include "experiments/command_log.h"
-#include "experiments/experiment.h"
-#include "experiments/host.h"
+#include "experiments/hosts/command_log.h"
+#include "experiments/spec/experiment.h"
+#include "experiments/hosts/host.h"
 #include "experiments/run_folder.h"
-#include "experiments/supervisor.h"
+#include "experiments/hosts/supervisor.h"
 
 struct server {
     const struct experiment_server *plan;

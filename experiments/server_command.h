@@ -4,8 +4,8 @@
 #ifndef EXPERIMENTS_SERVER_COMMAND_H
 #define EXPERIMENTS_SERVER_COMMAND_H
 
-#include "experiments/experiment.h"
-#include "experiments/host.h"
+#include "experiments/spec/experiment.h"
+#include "experiments/hosts/host.h"
 
 // The words of a command line, and the memory of those that had to be made.
 struct command_line {

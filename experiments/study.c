@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "analysis/diagnosis.h"
-#include "experiments/experiment_values.h"
+#include "experiments/spec/experiment_values.h"
 #include "experiments/gates.h"
-#include "experiments/suggestion.h"
-#include "experiments/yaml_merge.h"
+#include "experiments/spec/suggestion.h"
+#include "experiments/spec/yaml_merge.h"
 
 enum { DEEPEST = 2 }; // studies in one another
 

@@ -6,7 +6,7 @@
 #ifndef EXPERIMENTS_STUDY_H
 #define EXPERIMENTS_STUDY_H
 
-#include "experiments/experiment.h"
+#include "experiments/spec/experiment.h"
 
 enum { STUDY_SLICES_MAX = 8 };
 

@@ -13,7 +13,7 @@
 #ifndef ANALYSIS_CODE_IMAGE_H
 #define ANALYSIS_CODE_IMAGE_H
 
-#include "analysis/perf_data_maps.h"
+#include "analysis/perf/perf_data_maps.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -46,7 +46,7 @@ struct code_section {
 };
 struct code_section_array ARRAY_OF(struct code_section);
 
-// The code of one address space (analysis/perf_data_maps.h).
+// The code of one address space (analysis/perf/perf_data_maps.h).
 struct code_space {
     uint32_t pid;      // PERF_NO_PID: the kernel, or everything where no process is known
     uint64_t from, to; // perf clock, [from, to)

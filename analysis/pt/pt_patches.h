@@ -11,7 +11,7 @@
 #ifndef ANALYSIS_PT_PT_PATCHES_H
 #define ANALYSIS_PT_PT_PATCHES_H
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "analysis/pt/pt_image.h"
 #include "base/array.h"
 #include "base/error.h"

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 
 // {"layout", "hostname", "os_release", "arch", "cpu", "cpuid", "perf_version", "command",
 //  "cpus_online", "records": {TYPE: count}, "switches": {CPU: records}, "lost_records",

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "analysis/pt/pt_blocks.h"
 #include "analysis/pt/pt_calls.h"
 #include "analysis/pt/pt_code.h"

@@ -10,7 +10,7 @@
 #include "analysis/code/code_image.h"
 #include "analysis/code/symbols.h"
 #include "analysis/names.h"
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 
 // That a thread was called so from some instant on.
 struct thread_name {

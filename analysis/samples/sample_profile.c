@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/names.h"
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "analysis/samples/sample_names.h"
 
 // A recording of an hour on eight cores has 115 million; they cost 16 bytes here, 48 while read.

@@ -10,8 +10,8 @@
 #include <sched.h>
 
 #include "base/process.h"
-#include "experiments/experiment.h"
-#include "experiments/keeper.h"
+#include "experiments/spec/experiment.h"
+#include "experiments/hosts/keeper.h"
 
 enum { FAR_PATH_BYTES = 400 };
 

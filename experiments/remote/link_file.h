@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "experiments/experiment.h"
+#include "experiments/spec/experiment.h"
 
 enum { LINK_WORDS_MAX = 96 };
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "analysis/code/symbols_made.h"
-#include "analysis/perf_data.h"
-#include "analysis/perf_data_maps.h"
+#include "analysis/perf/perf_data.h"
+#include "analysis/perf/perf_data_maps.h"
 #include "tests/analysis/perf_data_maker.h"
 
 static uint64_t used; // so that nothing read is optimised away

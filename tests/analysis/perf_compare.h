@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "base/array.h"
 
 struct line_array ARRAY_OF(char *);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/perf_data_format.h"
+#include "analysis/perf/perf_data_format.h"
 
 struct maker {
     uint8_t *bytes;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf_data_maker.h"
 
 static int parse(const struct maker *maker, struct perf_data *data, struct error *err)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf_data_maker.h"
 
 static struct perf_limits lean_limits(void)

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "analysis/perf_data_maps.h"
+#include "analysis/perf/perf_data_maps.h"
 #include "tests/analysis/perf_data_maker.h"
 
 enum { EXECUTABLE = PROT_READ | PROT_EXEC };

@@ -11,7 +11,7 @@
 #include <zstd.h>
 #include <cmocka.h>
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf_data_maker.h"
 
 static void parse_well(struct maker *maker, struct perf_data *data)

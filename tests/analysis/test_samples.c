@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "analysis/join.h"
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "analysis/samples/sample_hints.h"
 #include "analysis/samples/sample_instants.h"
 #include "analysis/timeline.h"

@@ -27,8 +27,8 @@
 #include "base/log_file.h"
 #include "base/process.h"
 #include "base/quantile.h"
-#include "experiments/host.h"
-#include "experiments/tuning.h"
+#include "experiments/hosts/host.h"
+#include "experiments/hosts/tuning.h"
 #include "loadgen/sample_log.h"
 
 enum {

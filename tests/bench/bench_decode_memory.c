@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf_data_maker.h"
 #include "tests/analysis/pt_round_trip.h"
 #include "tests/bench/bench_json.h"

@@ -21,8 +21,8 @@
 #include <cmocka.h>
 
 #include "experiments/experiment_set.h"
-#include "experiments/nic_tuning.h"
-#include "experiments/tuning.h"
+#include "experiments/hosts/nic_tuning.h"
+#include "experiments/hosts/tuning.h"
 
 // --- the card "eth7", in memory that the keeper shares -------------------------------------------
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "experiments/yaml_position.h"
+#include "experiments/spec/yaml_position.h"
 
 static struct yaml_source *parse(const char *text)
 {

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/perf_data.h"
+#include "analysis/perf/perf_data.h"
 #include "profiler/perf_recorder.h"
 
 static char folder[] = "/tmp/taillight-recorder-XXXXXX";

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// COMPRESSED and COMPRESSED2 records: each holds a piece of one zstd stream per input (perf record
+// -z), whose contents are records again, which may begin in one piece and end in the next.
+#include "analysis/perf/perf_data_private.h"
+
+#include <inttypes.h>
+#include <zstd.h>
+
+struct perf_inflater {
+    ZSTD_DStream *stream;
+    size_t held;                // bytes of a record that is not whole yet
+    bool broken;                // until the next frame begins
+    uint8_t buffer[256 * 1024]; // more than the largest record (64 KiB)
+};
+
+static struct perf_inflater *inflater_of(struct perf_reader *reader)
+{
+    if (reader->inflater)
+        return reader->inflater;
+    struct perf_inflater *inflater = malloc(sizeof *inflater);
+    if (inflater) {
+        inflater->stream = ZSTD_createDStream();
+        inflater->held = 0;
+        inflater->broken = false;
+    }
+    if (!inflater || !inflater->stream) {
+        free(inflater);
+        reader->out_of_memory = true;
+        return NULL;
+    }
+    reader->inflater = inflater;
+    return inflater;
+}
+
+static void give_up(struct perf_inflater *inflater)
+{
+    inflater->broken = true;
+    inflater->held = 0;
+    ZSTD_DCtx_reset(inflater->stream, ZSTD_reset_session_only);
+}
+
+// Hands the whole records in the buffer on and keeps the rest.
+static void read_inflated(struct perf_reader *reader, struct perf_inflater *inflater, size_t filled)
+{
+    bool stopped = false;
+    reader->compressed = true;
+    size_t used = perf_walk(reader, inflater->buffer, filled, 0, &stopped);
+    reader->compressed = false;
+    if (stopped || reader->out_of_memory) {
+        give_up(inflater);
+        return;
+    }
+    inflater->held = filled - used;
+    memmove(inflater->buffer, inflater->buffer + used, inflater->held);
+}
+
+static bool begins_frame(const uint8_t *bytes, size_t count)
+{
+    return count >= 4 && perf_u32(bytes) == ZSTD_MAGICNUMBER;
+}
+
+void perf_inflate(struct perf_reader *reader, const uint8_t *bytes, size_t count)
+{
+    struct perf_data *data = reader->data;
+    struct perf_inflater *inflater = inflater_of(reader);
+    data->compressed_bytes += count;
+    if (!inflater)
+        return;
+    if (inflater->broken && !begins_frame(bytes, count)) {
+        perf_complain(reader, "%zu compressed bytes that follow damaged ones are left out", count);
+        return;
+    }
+    inflater->broken = false;
+    ZSTD_inBuffer in = {bytes, count, 0};
+    // perf pads a record to 8 bytes with zeros, which are no frame.
+    while (!inflater->broken) {
+        ZSTD_outBuffer out = {inflater->buffer, sizeof inflater->buffer, inflater->held};
+        size_t before = in.pos;
+        size_t result = ZSTD_decompressStream(inflater->stream, &out, &in);
+        if (ZSTD_isError(result)) {
+            perf_complain(reader, "compressed records cannot be read: %s",
+                          ZSTD_getErrorName(result));
+            give_up(inflater);
+            return;
+        }
+        size_t produced = out.pos - inflater->held;
+        data->decompressed_bytes += produced;
+        if (data->decompressed_bytes > reader->limits.decompressed_bytes) {
+            perf_complain(reader, "compressed records hold more than %" PRIu64 " bytes",
+                          reader->limits.decompressed_bytes);
+            give_up(inflater);
+            return;
+        }
+        if (produced)
+            read_inflated(reader, inflater, out.pos);
+        // Done when the input is used up and nothing was held back for want of room.
+        if (in.pos == in.size && out.pos < sizeof inflater->buffer)
+            return;
+        if (in.pos == before && !produced) {
+            perf_complain(reader, "compressed records make no progress");
+            give_up(inflater);
+        }
+    }
+}
+
+void perf_inflater_end(struct perf_reader *reader)
+{
+    struct perf_inflater *inflater = reader->inflater;
+    if (!inflater)
+        return;
+    if (inflater->held)
+        perf_complain(reader, "truncated: the compressed records end with %zu bytes of half a one",
+                      inflater->held);
+    ZSTD_freeDStream(inflater->stream);
+    free(inflater);
+    reader->inflater = NULL;
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+//
+// Replays mapping events into address spaces; see perf_data_maps.h.
+#include "analysis/perf/perf_data_maps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAPPINGS_MOST_IN_SPACE = 1 << 16 }; // Linux allows 65,530 unless told otherwise
+static const uint64_t default_limit = 16 * 1000 * 1000;
+
+struct current { // the latest space of a process
+    uint32_t pid;
+    size_t space; // index + 1; 0: an empty slot
+};
+
+// A hash table by pid, never more than half full.
+struct current_table {
+    struct current *slots;
+    size_t count, capacity; // capacity: a power of two
+};
+
+struct named_id { // a build-id of the header, found by path
+    const char *path;
+    const struct perf_build_id *id;
+};
+
+struct builder {
+    struct perf_maps *maps;
+    struct current_table current;
+    struct named_id *named;
+    size_t named_count;
+    uint64_t mappings, limit;
+    bool out_of_memory;
+};
+
+// --- build-ids of the header -------------------------------------------------------------------
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct named_id *)a)->path, ((const struct named_id *)b)->path);
+}
+
+static int index_build_ids(struct builder *builder, const struct perf_data *data)
+{
+    size_t count = data->build_ids.count;
+    if (!count)
+        return 0;
+    builder->named = calloc(count, sizeof *builder->named);
+    if (!builder->named)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        builder->named[i] =
+            (struct named_id){data->build_ids.items[i].path, &data->build_ids.items[i]};
+    builder->named_count = count;
+    qsort(builder->named, count, sizeof *builder->named, by_path);
+    return 0;
+}
+
+static const struct perf_build_id *build_id_of(const struct builder *builder, const char *path)
+{
+    // "[kernel.kallsyms]_text" is recorded with the build-id of "[kernel.kallsyms]".
+    char kernel[64] = "";
+    const char *bracket = path[0] == '[' ? strchr(path, ']') : NULL;
+    if (bracket && bracket[1] && (size_t)(bracket - path) + 2 <= sizeof kernel) {
+        memcpy(kernel, path, (size_t)(bracket - path) + 1);
+        path = kernel;
+    }
+    struct named_id wanted = {.path = path};
+    const struct named_id *found = NULL;
+    if (builder->named_count)
+        found =
+            bsearch(&wanted, builder->named, builder->named_count, sizeof *builder->named, by_path);
+    return found ? found->id : NULL;
+}
+
+// --- spaces ----------------------------------------------------------------------------------
+
+// The slot of a process, or the empty one where it belongs.
+static struct current *current_slot(const struct current_table *table, uint32_t pid)
+{
+    size_t mask = table->capacity - 1;
+    size_t at = (size_t)((pid * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+    while (table->slots[at].space && table->slots[at].pid != pid)
+        at = (at + 1) & mask;
+    return &table->slots[at];
+}
+
+static int current_grow(struct current_table *table)
+{
+    struct current_table grown = {.count = table->count,
+                                  .capacity = table->capacity ? table->capacity * 2 : 256};
+    grown.slots = calloc(grown.capacity, sizeof *grown.slots);
+    if (!grown.slots)
+        return -1;
+    for (size_t i = 0; i < table->capacity; i++)
+        if (table->slots[i].space)
+            *current_slot(&grown, table->slots[i].pid) = table->slots[i];
+    free(table->slots);
+    *table = grown;
+    return 0;
+}
+
+static int current_set(struct current_table *table, uint32_t pid, size_t space)
+{
+    if (table->count >= table->capacity / 2 && current_grow(table) < 0)
+        return -1;
+    struct current *slot = current_slot(table, pid);
+    table->count += slot->space == 0;
+    *slot = (struct current){pid, space + 1};
+    return 0;
+}
+
+static struct perf_address_space *current_space(struct builder *builder, uint32_t pid)
+{
+    if (!builder->current.capacity)
+        return NULL;
+    const struct current *slot = current_slot(&builder->current, pid);
+    return slot->space ? &builder->maps->spaces.items[slot->space - 1] : NULL;
+}
+
+// Ends the process's space at `from` and begins another, with copies of the given mappings.
+static struct perf_address_space *begin_space(struct builder *builder, uint32_t pid, uint64_t from,
+                                              const struct perf_mapping_array *copied)
+{
+    struct perf_address_space fresh = {.pid = pid, .from = from, .to = UINT64_MAX};
+    size_t count = copied ? copied->count : 0;
+    if (builder->mappings + count > builder->limit) {
+        builder->maps->over_limit += count;
+        count = 0;
+    }
+    if (count) {
+        if (array_reserve(&fresh.mappings, count) < 0)
+            goto no_memory;
+        memcpy(fresh.mappings.items, copied->items, count * sizeof *copied->items);
+        fresh.mappings.count = count;
+        builder->mappings += count;
+    }
+    struct perf_address_space *before = current_space(builder, pid);
+    if (before && before->from == from) { // nothing happened in it
+        builder->mappings -= before->mappings.count;
+        array_free(&before->mappings);
+        before->mappings = fresh.mappings;
+        return before;
+    }
+    if (before)
+        before->to = from;
+    size_t space = builder->maps->spaces.count;
+    if (array_push(&builder->maps->spaces, fresh) < 0)
+        goto no_memory;
+    if (current_set(&builder->current, pid, space) < 0) {
+        builder->out_of_memory = true;
+        return NULL;
+    }
+    return &builder->maps->spaces.items[space];
+
+no_memory:
+    array_free(&fresh.mappings);
+    builder->out_of_memory = true;
+    return NULL;
+}
+
+// --- mappings ----------------------------------------------------------------------------------
+
+// The first mapping that ends after the address.
+static size_t first_ending_after(const struct perf_mapping_array *mappings, uint64_t address)
+{
+    size_t low = 0, high = mappings->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (mappings->items[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// The same bytes wherever both are.
+static bool same_contents(const struct perf_mapping *a, const struct perf_mapping *b)
+{
+    return a->begin - a->file_offset == b->begin - b->file_offset &&
+           strcmp(a->path, b->path) == 0 && a->inode == b->inode &&
+           a->build_id_size == b->build_id_size &&
+           (a->build_id_size == 0 || memcmp(a->build_id, b->build_id, a->build_id_size) == 0);
+}
+
+static bool changes_meaning(const struct perf_mapping_array *mappings,
+                            const struct perf_mapping *mapping, bool executable)
+{
+    for (size_t i = first_ending_after(mappings, mapping->begin);
+         i < mappings->count && mappings->items[i].begin < mapping->end; i++)
+        if (!executable || !same_contents(&mappings->items[i], mapping))
+            return true;
+    return false;
+}
+
+static void insert_mapping(struct builder *builder, struct perf_mapping_array *mappings,
+                           size_t place, struct perf_mapping mapping)
+{
+    if (builder->mappings >= builder->limit || mappings->count >= MAPPINGS_MOST_IN_SPACE) {
+        builder->maps->over_limit++;
+        return;
+    }
+    if (array_push(mappings, mapping) < 0) {
+        builder->out_of_memory = true;
+        return;
+    }
+    builder->mappings++;
+    struct perf_mapping *at = &mappings->items[place];
+    memmove(at + 1, at, (mappings->count - 1 - place) * sizeof *at);
+    *at = mapping;
+}
+
+static void remove_mappings(struct builder *builder, struct perf_mapping_array *mappings,
+                            size_t from, size_t count)
+{
+    struct perf_mapping *at = &mappings->items[from];
+    memmove(at, at + count, (mappings->count - from - count) * sizeof *at);
+    mappings->count -= count;
+    builder->mappings -= count;
+}
+
+// Takes [begin, end) away from what is mapped.
+static void clear_range(struct builder *builder, struct perf_mapping_array *mappings,
+                        uint64_t begin, uint64_t end)
+{
+    size_t first = first_ending_after(mappings, begin);
+    if (first < mappings->count && mappings->items[first].begin < begin) {
+        struct perf_mapping rest = mappings->items[first];
+        mappings->items[first++].end = begin;
+        if (rest.end > end) { // it goes on behind the range
+            rest.file_offset += end - rest.begin;
+            rest.begin = end;
+            insert_mapping(builder, mappings, first, rest);
+            return;
+        }
+    }
+    size_t covered = 0;
+    while (first + covered < mappings->count && mappings->items[first + covered].end <= end)
+        covered++;
+    if (covered)
+        remove_mappings(builder, mappings, first, covered);
+    if (first < mappings->count && mappings->items[first].begin < end) {
+        mappings->items[first].file_offset += end - mappings->items[first].begin;
+        mappings->items[first].begin = end;
+    }
+}
+
+static void add_mapping(struct builder *builder, uint32_t pid, uint64_t time,
+                        const struct perf_mapping *mapping, bool executable)
+{
+    struct perf_address_space *space = current_space(builder, pid);
+    if (!space && !executable)
+        return;
+    if (!space)
+        space = begin_space(builder, pid, 0, NULL);
+    if (!space)
+        return;
+    if (time > space->from && changes_meaning(&space->mappings, mapping, executable)) {
+        // A copy of the array's struct: begin_space may move the spaces.
+        struct perf_mapping_array mappings = space->mappings;
+        space = begin_space(builder, pid, time, &mappings);
+        if (!space)
+            return;
+    }
+    clear_range(builder, &space->mappings, mapping->begin, mapping->end);
+    if (executable)
+        insert_mapping(builder, &space->mappings,
+                       first_ending_after(&space->mappings, mapping->begin), *mapping);
+}
+
+static void replay_mmap(struct builder *builder, const struct perf_event *event)
+{
+    struct perf_mmap mmap;
+    perf_event_mmap(event, &mmap);
+    uint64_t end;
+    if (__builtin_add_overflow(mmap.address, mmap.bytes, &end))
+        end = UINT64_MAX;
+    if (end <= mmap.address)
+        return;
+    struct perf_mapping mapping = {.begin = mmap.address,
+                                   .end = end,
+                                   .file_offset = mmap.file_offset,
+                                   .path = mmap.path,
+                                   .inode = mmap.inode};
+    if (mmap.build_id_size) {
+        mapping.build_id = event->record + 44;
+        mapping.build_id_size = mmap.build_id_size;
+    } else {
+        const struct perf_build_id *id = build_id_of(builder, mmap.path);
+        mapping.build_id = id ? id->bytes : NULL;
+        mapping.build_id_size = id ? id->size : 0;
+    }
+    bool kernel = mmap.kernel || mmap.pid == PERF_NO_PID;
+    add_mapping(builder, kernel ? PERF_NO_PID : mmap.pid, event->time, &mapping, mmap.executable);
+}
+
+static void replay_fork(struct builder *builder, const struct perf_event *event)
+{
+    struct perf_task task;
+    perf_event_task(event, &task);
+    if (task.pid == task.parent_pid) // a thread
+        return;
+    if (event->time == 0 || event->misc & PERF_MISC_FORK_EXEC) // synthesized
+        return;
+    const struct perf_address_space *parent = current_space(builder, task.parent_pid);
+    struct perf_mapping_array mappings = parent ? parent->mappings : (struct perf_mapping_array){0};
+    begin_space(builder, task.pid, event->time, &mappings);
+}
+
+static void replay_exec(struct builder *builder, const struct perf_event *event)
+{
+    struct perf_comm comm;
+    perf_event_comm(event, &comm);
+    if (!comm.exec || event->time == 0)
+        return;
+    struct perf_address_space *space = current_space(builder, comm.pid);
+    if (!space || !space->mappings.count)
+        return; // what it maps from now on was never anything else
+    if (space->from < event->time) {
+        begin_space(builder, comm.pid, event->time, NULL);
+    } else {
+        builder->mappings -= space->mappings.count;
+        space->mappings.count = 0;
+    }
+}
+
+static int by_pid_and_time(const void *a, const void *b)
+{
+    const struct perf_address_space *left = a, *right = b;
+    if (left->pid != right->pid)
+        return left->pid < right->pid ? -1 : 1;
+    return (left->from > right->from) - (left->from < right->from);
+}
+
+int perf_maps_build(const struct perf_data *data, uint64_t mapping_limit, struct perf_maps *out,
+                    struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    struct builder builder = {.maps = out, .limit = mapping_limit ? mapping_limit : default_limit};
+    builder.out_of_memory = index_build_ids(&builder, data) < 0;
+    for (size_t i = 0; i < data->events.count && !builder.out_of_memory; i++) {
+        const struct perf_event *event = &data->events.items[i];
+        if (event->type == PERF_MMAP || event->type == PERF_MMAP2)
+            replay_mmap(&builder, event);
+        else if (event->type == PERF_FORK)
+            replay_fork(&builder, event);
+        else if (event->type == PERF_COMM)
+            replay_exec(&builder, event);
+    }
+    if (out->spaces.count)
+        qsort(out->spaces.items, out->spaces.count, sizeof *out->spaces.items, by_pid_and_time);
+    free(builder.current.slots);
+    free(builder.named);
+    if (!builder.out_of_memory)
+        return 0;
+    perf_maps_free(out);
+    return error_set(err, ERROR_FAILED, "out of memory for the mappings of %s",
+                     data->input_count ? data->inputs[0].name : "the recording");
+}
+
+void perf_maps_free(struct perf_maps *maps)
+{
+    for (size_t i = 0; i < maps->spaces.count; i++)
+        array_free(&maps->spaces.items[i].mappings);
+    array_free(&maps->spaces);
+}
+
+const struct perf_address_space *perf_maps_at(const struct perf_maps *maps, uint32_t pid,
+                                              uint64_t time)
+{
+    size_t low = 0, high = maps->spaces.count; // the first behind (pid, time)
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct perf_address_space *space = &maps->spaces.items[middle];
+        if (space->pid < pid || (space->pid == pid && space->from <= time))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return NULL;
+    const struct perf_address_space *space = &maps->spaces.items[low - 1];
+    return space->pid == pid && time < space->to ? space : NULL;
+}
+
+const struct perf_mapping *perf_address_space_find(const struct perf_address_space *space,
+                                                   uint64_t address)
+{
+    size_t place = first_ending_after(&space->mappings, address);
+    if (place < space->mappings.count && space->mappings.items[place].begin <= address)
+        return &space->mappings.items[place];
+    return NULL;
+}

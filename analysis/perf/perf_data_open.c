@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//
+// Maps what the parser reads: a file, a directory's files, or a pipe's output saved to a temporary
+// file without a name.
+#include "analysis/perf/perf_data_private.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct input_array ARRAY_OF(struct perf_input);
+
+static void unmap_all(struct input_array *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++) {
+        if (inputs->items[i].bytes)
+            munmap((void *)(uintptr_t)inputs->items[i].data, inputs->items[i].bytes);
+        free((void *)(uintptr_t)inputs->items[i].name);
+    }
+    array_free(inputs);
+}
+
+static int map_descriptor(struct input_array *inputs, int descriptor, const char *path,
+                          struct error *err)
+{
+    struct stat status;
+    if (fstat(descriptor, &status) < 0)
+        return error_set_errno(err, ERROR_INPUT, "%s", path);
+    struct perf_input input = {.name = strdup(path), .bytes = (size_t)status.st_size};
+    if (!input.name)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    if (input.bytes) {
+        void *mapped = mmap(NULL, input.bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (mapped == MAP_FAILED) {
+            error_set_errno(err, ERROR_INPUT, "%s: cannot be mapped", path);
+            free((void *)(uintptr_t)input.name);
+            return -ERROR_INPUT;
+        }
+        input.data = mapped;
+    }
+    if (array_push(inputs, input) < 0) {
+        if (input.bytes)
+            munmap((void *)(uintptr_t)input.data, input.bytes);
+        free((void *)(uintptr_t)input.name);
+        return error_set(err, ERROR_FAILED, "out of memory");
+    }
+    return 0;
+}
+
+static int copy_all(int from, int to)
+{
+    char buffer[65536];
+    ssize_t got;
+    while ((got = read(from, buffer, sizeof buffer)) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        for (ssize_t put = 0; put < got;) {
+            ssize_t now = write(to, buffer + put, (size_t)(got - put));
+            if (now < 0 && errno != EINTR)
+                return -1;
+            put += now > 0 ? now : 0;
+        }
+    }
+    return 0;
+}
+
+// What can be read only once is copied to where it can be mapped.
+static int map_pipe(struct input_array *inputs, int descriptor, const char *path, struct error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    char temporary[4096];
+    snprintf(temporary, sizeof temporary, "%s/taillight-XXXXXX",
+             folder && *folder ? folder : "/var/tmp");
+    int copy = mkstemp(temporary);
+    if (copy < 0)
+        return error_set_errno(err, ERROR_FAILED, "%s: no room for a copy of %s", temporary, path);
+    unlink(temporary);
+    int result = copy_all(descriptor, copy);
+    if (result < 0)
+        error_set_errno(err, ERROR_FAILED, "copying %s to a temporary file in %s", path, temporary);
+    else
+        result = map_descriptor(inputs, copy, path, err);
+    close(copy);
+    return result < 0 ? -(int)err->kind : 0;
+}
+
+static int map_path(struct input_array *inputs, const char *path, struct error *err)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return error_set_errno(err, ERROR_INPUT, "%s: cannot be opened", path);
+    struct stat status;
+    int result;
+    if (fstat(descriptor, &status) < 0)
+        result = error_set_errno(err, ERROR_INPUT, "%s", path);
+    else if (S_ISREG(status.st_mode))
+        result = map_descriptor(inputs, descriptor, path, err);
+    else if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))
+        result = map_pipe(inputs, descriptor, path, err);
+    else
+        result = error_set(err, ERROR_INPUT, "%s: neither a file, a directory nor a pipe", path);
+    close(descriptor);
+    return result;
+}
+
+static bool is_data_file(const char *name)
+{
+    if (strncmp(name, "data.", 5) != 0 || !isdigit((unsigned char)name[5]))
+        return false;
+    for (const char *at = name + 5; *at; at++)
+        if (!isdigit((unsigned char)*at))
+            return false;
+    return true;
+}
+
+static int by_number(const struct dirent **a, const struct dirent **b)
+{
+    unsigned long long left = strtoull((*a)->d_name + 5, NULL, 10);
+    unsigned long long right = strtoull((*b)->d_name + 5, NULL, 10);
+    return (left > right) - (left < right);
+}
+
+static int only_data_files(const struct dirent *entry)
+{
+    return is_data_file(entry->d_name);
+}
+
+static int map_directory(struct input_array *inputs, const char *folder, struct error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/data", folder);
+    if (map_path(inputs, path, err) < 0)
+        return error_prefix(err, "%s is a directory, but not one of perf record", folder);
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, only_data_files, by_number);
+    if (count < 0)
+        return error_set_errno(err, ERROR_INPUT, "%s: cannot be listed", folder);
+    int result = 0;
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (result == 0)
+            result = map_path(inputs, path, err);
+        free(entries[i]);
+    }
+    free(entries);
+    return result;
+}
+
+int perf_data_open(const char *path, const struct perf_limits *limits, struct perf_data *out,
+                   struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    struct input_array inputs = {0};
+    struct stat status;
+    bool pipe = strcmp(path, "-") == 0;
+    bool directory = !pipe && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    struct perf_limits mapped = limits ? *limits : perf_default_limits;
+    mapped.mapped = true;
+    int result;
+    if (pipe)
+        result = map_pipe(&inputs, STDIN_FILENO, "standard input", err);
+    else if (directory)
+        result = map_directory(&inputs, path, err);
+    else
+        result = map_path(&inputs, path, err);
+    if (result == 0)
+        result = perf_data_parse(inputs.items, inputs.count, &mapped, out, err);
+    if (result < 0) {
+        unmap_all(&inputs);
+        return result;
+    }
+    out->private->mapped = inputs.items;
+    out->private->mapped_count = inputs.count;
+    if (directory)
+        out->layout = PERF_LAYOUT_DIRECTORY;
+    return 0;
+}

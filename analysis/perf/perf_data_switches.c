@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+//
+// Context switches come with every few kilobytes of trace, so they would be most of what a long
+// recording holds in memory. A lean reading keeps of each who was switched in, when, by CPU: 16
+// bytes.
+#include "analysis/perf/perf_data_private.h"
+
+enum { LISTS_MOST = 1 << 14 }; // Linux has 8,192 CPUs at most
+
+// The first list at or behind (cpu, thread).
+static size_t list_place(const struct perf_switches_array *lists, uint32_t cpu, uint32_t thread)
+{
+    size_t low = 0, high = lists->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct perf_switches *list = &lists->items[middle];
+        if (list->cpu < cpu || (list->cpu == cpu && list->thread < thread))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct perf_switches *perf_switches_of(const struct perf_data *data, uint32_t cpu, uint32_t thread)
+{
+    if (cpu != PERF_NO_CPU)
+        thread = PERF_NO_PID;
+    size_t place = list_place(&data->switches, cpu, thread);
+    if (place == data->switches.count)
+        return NULL;
+    struct perf_switches *list = &data->switches.items[place];
+    return list->cpu == cpu && list->thread == thread ? list : NULL;
+}
+
+static struct perf_switches *list_for(struct perf_reader *reader, uint32_t cpu, uint32_t thread)
+{
+    struct perf_switches_array *lists = &reader->data->switches;
+    struct perf_switches *found = perf_switches_of(reader->data, cpu, thread);
+    if (found)
+        return found;
+    if (lists->count >= LISTS_MOST) {
+        perf_complain(reader, "context switches of more than %d CPUs or threads", LISTS_MOST);
+        return NULL;
+    }
+    if (cpu != PERF_NO_CPU)
+        thread = PERF_NO_PID;
+    size_t place = list_place(lists, cpu, thread);
+    if (array_push(lists, (struct perf_switches){0}) < 0) {
+        reader->out_of_memory = true;
+        return NULL;
+    }
+    struct perf_switches *at = &lists->items[place];
+    memmove(at + 1, at, (lists->count - 1 - place) * sizeof *at);
+    *at = (struct perf_switches){.cpu = cpu, .thread = thread};
+    return at;
+}
+
+void perf_take_switch(struct perf_reader *reader, const struct perf_event *event)
+{
+    const struct perf_intel_pt *pt = &reader->data->intel_pt;
+    uint32_t cpu = pt->present && !pt->per_cpu ? PERF_NO_CPU : event->cpu;
+    struct perf_switches *list = list_for(reader, cpu, event->tid);
+    struct perf_run run = {event->time, event->pid, event->tid};
+    if (!list)
+        return;
+    list->records++;
+    if (event->misc & PERF_MISC_SWITCH_OUT) {
+        if (!list->has_before || run.time < list->before.time)
+            list->before = run;
+        list->has_before = true;
+        return; // the matching "in" says when the next one really runs
+    }
+    if (reader->switches++ >= reader->limits.events) {
+        if (reader->data->events_over_limit++ == 0)
+            perf_complain(reader, "more context switches than may be kept");
+        return;
+    }
+    struct perf_run_array *runs = &list->runs;
+    list->disordered |= runs->count && runs->items[runs->count - 1].time > run.time;
+    if (array_push(runs, run) < 0)
+        reader->out_of_memory = true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct perf_run *left = a, *right = b;
+    if (left->time != right->time)
+        return left->time < right->time ? -1 : 1;
+    return (left->tid > right->tid) - (left->tid < right->tid);
+}
+
+void perf_finish_switches(struct perf_data *data)
+{
+    for (size_t i = 0; i < data->switches.count; i++) {
+        struct perf_switches *list = &data->switches.items[i];
+        if (list->disordered)
+            qsort(list->runs.items, list->runs.count, sizeof *list->runs.items, by_time);
+        list->disordered = false;
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/capture/capture_trace.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/perf/perf_data.h"
+#include "profiler/processor_trace.h"
+
+static const uint64_t default_buffer = 32 << 20, least_buffer = 8 << 10;
+static const char perf_data_name[] = "perf.data";
+
+int capture_trace_check(const struct capture_trace_options *options, struct error *err)
+{
+    enum processor_trace_detail detail;
+    uint64_t bytes = options->buffer_bytes;
+    if (options->detail && !processor_trace_parse_detail(options->detail, &detail))
+        return error_set(err, ERROR_INPUT, "--pt-detail: \"%s\" is not light, normal or fine",
+                         options->detail);
+    if (options->detail && options->event)
+        return error_set(err, ERROR_INPUT, "--pt-detail and --pt-event exclude each other");
+    if (bytes && (bytes < least_buffer || bytes & (bytes - 1)))
+        return error_set(err, ERROR_INPUT,
+                         "--pt-buffer: not a power of two from 8KiB on, such as 64MiB");
+    if (options->pids && options->pids[strspn(options->pids, "0123456789,")])
+        return error_set(err, ERROR_INPUT, "--pid: \"%s\" is not a list of process numbers",
+                         options->pids);
+    if (options->per_thread && !options->pids)
+        return error_set(err, ERROR_INPUT, "--per-thread needs --pid");
+    return 0;
+}
+
+// The event to record and the program to do it with; refuses where the processor's trace is asked
+// for and cannot be had.
+static int choose_event(struct capture_trace *trace, const struct capture_trace_options *options,
+                        struct processor_trace *found, struct error *err)
+{
+    enum processor_trace_detail detail = PROCESSOR_TRACE_NORMAL;
+    bool other = options->event && strncmp(options->event, "intel_pt", 8) != 0;
+    processor_trace_find("", options->perf, found);
+    trace->absent = found->obstacle == PROCESSOR_TRACE_NO_CPU;
+    if (found->obstacle != PROCESSOR_TRACE_READY && !other)
+        return error_set(err, ERROR_FAILED, "cannot record Intel PT: %s; needed: %s", found->reason,
+                         found->how);
+    if (options->detail)
+        processor_trace_parse_detail(options->detail, &detail);
+    if (options->event)
+        snprintf(trace->event, sizeof trace->event, "%s", options->event);
+    else
+        processor_trace_event(found, detail, trace->event, sizeof trace->event);
+    return 0;
+}
+
+int capture_trace_start(struct capture_trace *trace, const struct capture_trace_options *options,
+                        const char *out_dir, struct error *err)
+{
+    struct processor_trace found;
+    char log[sizeof trace->path];
+    *trace = (struct capture_trace){.recorder.process = {.input = -1, .output = -1}};
+    if (strlen(out_dir) + sizeof perf_data_name + 1 > sizeof trace->path)
+        return error_set(err, ERROR_INPUT, "--out: the path is too long");
+    int result = choose_event(trace, options, &found, err);
+    if (result < 0)
+        return result;
+    snprintf(trace->path, sizeof trace->path, "%s/%s", out_dir, perf_data_name);
+    snprintf(log, sizeof log, "%s/perf.log", out_dir);
+    trace->kcore = access("/proc/kcore", R_OK) == 0;
+    bool has_aux = strncmp(trace->event, "intel_pt", 8) == 0 || options->buffer_bytes;
+    struct perf_recorder_settings settings = {
+        .perf = found.perf[0] ? found.perf : NULL,
+        .event = trace->event,
+        .output = trace->path,
+        .log = log,
+        .cores = options->cores,
+        .pids = options->pids,
+        .per_thread = options->per_thread,
+        .kcore = trace->kcore,
+        .switches = true,
+        .snapshot = options->snapshot,
+        .aux_bytes = !has_aux                ? 0
+                     : options->buffer_bytes ? options->buffer_bytes
+                                             : default_buffer,
+    };
+    result = perf_recorder_start(&trace->recorder, &settings, err);
+    if (result == 0)
+        result = perf_recorder_enable(&trace->recorder, err);
+    return result;
+}
+
+int capture_trace_stop(struct capture_trace *trace, json_t **document, struct error *err)
+{
+    struct perf_data data;
+    struct perf_limits counts_only = perf_default_limits;
+    counts_only.events = 0;
+    int result = perf_recorder_stop(&trace->recorder, err);
+    if (result == 0)
+        result = perf_data_open(trace->path, &counts_only, &data, err);
+    if (result < 0)
+        return result;
+    *document =
+        json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:I, s:I}", "perf_data", perf_data_name,
+                  "event", trace->event, "command", trace->recorder.command, "kcore", trace->kcore,
+                  "snapshots", (int)trace->recorder.snapshots, "streams",
+                  (json_int_t)data.streams.count, "bytes", (json_int_t)data.aux_bytes, "truncated",
+                  (json_int_t)data.aux_truncated, "lost_records", (json_int_t)data.lost_records,
+                  "complaints", (json_int_t)(data.complaint_count - (data.events_over_limit > 0)));
+    perf_data_free(&data);
+    return *document ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/hosts/keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "experiments/hosts/command_log.h"
+#include "experiments/hosts/keeper_request.h"
+
+enum { ANSWER_TIMEOUT_MS = 10000, END_TIMEOUT_MS = 2000, CLOCK_ROUND_TRIPS = 16 };
+
+// --- the run's side ------------------------------------------------------------------------------
+
+// The link's own last words say more than that it is gone.
+static int gone_error(struct keeper *keeper, struct error *err)
+{
+    char last[400] = "";
+    int status;
+    struct error ignored;
+    if (!keeper->link_log)
+        return error_set(err, ERROR_FAILED, "the keeper of a host (process %d) is gone",
+                         keeper->pid);
+    if (keeper->link.pid > 0)
+        process_wait(&keeper->link, END_TIMEOUT_MS, &status, &ignored);
+    command_log_last_line(keeper->link_log, last, sizeof last);
+    return error_set(err, ERROR_FAILED, "%s",
+                     strncmp(last, "taillight: ", 11) == 0 ? last + 11
+                     : last[0]                             ? last
+                                                           : "the link to a host is gone");
+}
+
+static bool is_interrupted(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+           sigismember(&pending, SIGHUP) == 1;
+}
+
+// An answer comes whole from a socket, in pieces from a stream.
+static int receive(struct keeper *keeper, struct answer *answer, int timeout_ms, struct error *err)
+{
+    enum { LOOK_UP_MS = 200 };
+    int fd = keeper->link_log ? keeper->link.output : keeper->channel;
+    size_t have = 0;
+    for (int waited_ms = 0; have < sizeof *answer;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        int polled = poll(&ready, 1, LOOK_UP_MS);
+        if (polled < 0 && errno == EINTR)
+            continue;
+        if (polled == 0 && keeper->link_log && is_interrupted())
+            return error_set(err, ERROR_FAILED, "interrupted");
+        if (polled == 0 && (waited_ms += LOOK_UP_MS) < timeout_ms)
+            continue;
+        if (polled == 0)
+            return error_set(err, ERROR_FAILED, "the keeper of a host (process %d) does not answer",
+                             keeper->link_log ? keeper->link.pid : keeper->pid);
+        ssize_t got = read(fd, (char *)answer + have, sizeof *answer - have);
+        if (got <= 0)
+            return gone_error(keeper, err);
+        have += (size_t)got;
+    }
+    return 0;
+}
+
+// A request is smaller than what a pipe takes at once (PIPE_BUF).
+_Static_assert(sizeof(struct request) <= 4096, "a request is written whole");
+
+int keeper_ask(struct keeper *keeper, const struct request *request, struct answer *answer,
+               struct error *err)
+{
+    *answer = (struct answer){.number = 0, .text = "?"};
+    if (keeper->dry)
+        return 0;
+    ssize_t sent = keeper->link_log ? write(keeper->link.input, request, sizeof *request)
+                                    : send(keeper->channel, request, sizeof *request, MSG_NOSIGNAL);
+    return sent == sizeof *request ? receive(keeper, answer, ANSWER_TIMEOUT_MS, err)
+                                   : gone_error(keeper, err);
+}
+
+// Waits for its end; it must come by itself once the channel is closed.
+static void reap(struct keeper *keeper)
+{
+    if (keeper->link_log)
+        process_stop(&keeper->link, END_TIMEOUT_MS);
+    if (keeper->channel >= 0)
+        close(keeper->channel);
+    for (int waited_ms = 0; keeper->pid > 0; waited_ms += 2) {
+        pid_t pid = waitpid(keeper->pid, NULL, WNOHANG);
+        if (pid == keeper->pid || (pid < 0 && errno != EINTR))
+            break;
+        if (waited_ms >= ANSWER_TIMEOUT_MS)
+            kill(keeper->pid, SIGKILL);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    *keeper = (struct keeper){.channel = -1, .link = {.input = -1, .output = -1}};
+}
+
+int keeper_start(struct keeper *keeper, bool isolated, struct error *err)
+{
+    int pair[2];
+    struct answer answer;
+    *keeper =
+        (struct keeper){.channel = -1, .isolated = isolated, .link = {.input = -1, .output = -1}};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot make a socket for a host's keeper");
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        keeper_become(pair[1], isolated);
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return error_set_errno(err, ERROR_FAILED, "cannot start a host's keeper");
+    }
+    keeper->pid = pid;
+    keeper->channel = pair[0];
+    int result = receive(keeper, &answer, ANSWER_TIMEOUT_MS, err);
+    if (result == 0 && answer.number)
+        result = error_set(err, ERROR_FAILED,
+                           "cannot make a network namespace: %s (it takes root, or CAP_SYS_ADMIN)",
+                           strerror(answer.number));
+    if (result < 0)
+        reap(keeper);
+    return result;
+}
+
+static int copy_text(char *to, const char *from, const char *what, struct error *err)
+{
+    if (strlen(from) >= KEEPER_TEXT_BYTES)
+        return error_set(err, ERROR_FAILED, "%s is longer than %d bytes: %.60s...", what,
+                         KEEPER_TEXT_BYTES - 1, from);
+    snprintf(to, KEEPER_TEXT_BYTES, "%s", from);
+    return 0;
+}
+
+int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, const char *text,
+                char old[KEEPER_TEXT_BYTES], int *number, struct error *err)
+{
+    struct request request = {.verb = VERB_SET, .knob = knob};
+    struct answer answer;
+    int result = copy_text(request.path, name, "a path", err);
+    if (result == 0)
+        result = copy_text(request.text, text, "a value", err);
+    if (result == 0)
+        result = keeper_ask(keeper, &request, &answer, err);
+    if (result < 0)
+        return result;
+    *number = answer.number;
+    if (old)
+        memcpy(old, answer.text, KEEPER_TEXT_BYTES);
+    return 0;
+}
+
+int keeper_set(struct keeper *keeper, const char *path, const char *text,
+               char old[KEEPER_TEXT_BYTES], struct error *err)
+{
+    int number, result = keeper_tune(keeper, KEEPER_FILE, path, text, old, &number, err);
+    if (result == 0 && number)
+        result = error_set(err, ERROR_FAILED, "cannot write \"%s\" to %s: %s", text, path,
+                           strerror(number));
+    return result;
+}
+
+int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
+                char path[KEEPER_TEXT_BYTES], struct error *err)
+{
+    struct request request = {.verb = VERB_FIND, .index = index};
+    struct answer answer;
+    int result = copy_text(request.path, pattern, "a pattern", err);
+    if (result == 0 && keeper->dry) { // as many as match are one: the pattern
+        memcpy(path, request.path, KEEPER_TEXT_BYTES);
+        return index == 0;
+    }
+    if (result == 0)
+        result = keeper_ask(keeper, &request, &answer, err);
+    if (result < 0 || answer.number)
+        return result;
+    memcpy(path, answer.text, KEEPER_TEXT_BYTES);
+    return 1;
+}
+
+static int ask_directory(struct keeper *keeper, enum verb verb, const char *path, const char *what,
+                         struct error *err)
+{
+    struct request request = {.verb = verb};
+    struct answer answer;
+    int result = copy_text(request.path, path, "a path", err);
+    if (result == 0)
+        result = keeper_ask(keeper, &request, &answer, err);
+    if (result == 0 && answer.number)
+        result = error_set(err, ERROR_FAILED, "cannot %s the directory %s: %s", what, path,
+                           strerror(answer.number));
+    return result;
+}
+
+int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err)
+{
+    return ask_directory(keeper, VERB_MAKE_DIRECTORY, path, "make", err);
+}
+
+int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error *err)
+{
+    return ask_directory(keeper, VERB_ADOPT_DIRECTORY, path, "take over", err);
+}
+
+int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err)
+{
+    struct request request = {.verb = VERB_PROBE, .port = port};
+    struct answer answer;
+    int result = copy_text(request.path, address, "an address", err);
+    if (result == 0)
+        result = keeper_ask(keeper, &request, &answer, err);
+    if (result < 0)
+        return result;
+    if (answer.number == 0)
+        return !keeper->dry;
+    if (answer.number == ECONNREFUSED || answer.number == ETIMEDOUT ||
+        answer.number == EHOSTUNREACH)
+        return 0;
+    return error_set(err, ERROR_FAILED, "cannot connect to %s:%u: %s", address, port,
+                     strerror(answer.number));
+}
+
+// --- on another machine --------------------------------------------------------------------------
+
+int keeper_start_far(struct keeper *keeper, struct process link, const char *link_log,
+                     int timeout_ms, struct error *err)
+{
+    struct answer answer;
+    *keeper = (struct keeper){.channel = -1, .link = link, .link_log = link_log};
+    int result = receive(keeper, &answer, timeout_ms, err);
+    if (result == 0 && answer.number)
+        result = error_set(err, ERROR_FAILED, "%s: %s", answer.text, strerror(answer.number));
+    if (result < 0)
+        reap(keeper);
+    return result;
+}
+
+int keeper_facts(struct keeper *keeper, const char *nic, char facts[KEEPER_TEXT_BYTES],
+                 struct error *err)
+{
+    struct request request = {.verb = VERB_FACTS};
+    struct answer answer;
+    int result = copy_text(request.path, nic, "a card's name", err);
+    if (result == 0)
+        result = keeper_ask(keeper, &request, &answer, err);
+    if (result < 0)
+        return result;
+    memcpy(facts, answer.text, KEEPER_TEXT_BYTES);
+    return answer.number ? error_set(err, ERROR_FAILED, "%s", facts) : 0;
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bound_ns,
+                        struct error *err)
+{
+    const struct request request = {.verb = VERB_CLOCK};
+    int64_t shortest_ns = INT64_MAX;
+    for (int i = 0; i < CLOCK_ROUND_TRIPS; i++) {
+        struct answer answer;
+        int64_t before_ns = monotonic_ns();
+        int result = keeper_ask(keeper, &request, &answer, err);
+        if (result < 0)
+            return result;
+        int64_t trip_ns = monotonic_ns() - before_ns;
+        if (trip_ns >= shortest_ns)
+            continue;
+        shortest_ns = trip_ns;
+        *offset_ns = (int64_t)strtoll(answer.text, NULL, 10) - (before_ns + trip_ns / 2);
+    }
+    *bound_ns = (uint64_t)shortest_ns / 2;
+    return 0;
+}
+
+int keeper_end(struct keeper *keeper, struct error *err)
+{
+    struct request request = {.verb = VERB_END};
+    struct answer answer;
+    if (keeper->pid <= 0 && !keeper->link_log)
+        return 0;
+    int result = keeper_ask(keeper, &request, &answer, err);
+    if (result == 0 && answer.number)
+        result = error_set(err, ERROR_FAILED, "could not undo the change to %s: %s", answer.text,
+                           strerror(answer.number));
+    reap(keeper);
+    return result;
+}

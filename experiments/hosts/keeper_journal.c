@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/hosts/keeper_journal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log_file.h"
+
+enum { MOST_JOURNAL_BYTES = 4 << 20 };
+
+// --- where ---------------------------------------------------------------------------------------
+
+// Its directory; make: and those above it, as far as they are ours to make.
+static int find_directory(char directory[300], bool make)
+{
+    const char *home = getenv("HOME"), *chosen = getenv("TAILLIGHT_STATE_DIR");
+    char above[300];
+    if (chosen && chosen[0] == '/' && strlen(chosen) < 290)
+        snprintf(directory, 300, "%.290s", chosen);
+    else if (geteuid() == 0)
+        snprintf(directory, 300, "/var/lib/taillight");
+    else if (home && home[0] == '/' && strlen(home) < 200)
+        snprintf(directory, 300, "%.200s/.local/state/taillight", home);
+    else
+        return ENOENT;
+    snprintf(above, sizeof above, "%s", directory);
+    for (char *slash = above + 1; make && (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        mkdir(above, 0700);
+        *slash = '/';
+    }
+    return !make || mkdir(directory, 0700) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+static void tell_network(char network[40])
+{
+    ssize_t bytes = readlink("/proc/self/ns/net", network, 39);
+    network[bytes > 0 ? bytes : 0] = '\0';
+}
+
+// --- noting --------------------------------------------------------------------------------------
+
+static int write_line(int fd, json_t *line)
+{
+    char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+    json_decref(line);
+    if (!text)
+        return ENOMEM;
+    size_t bytes = strlen(text);
+    text[bytes] = '\n'; // in place of the end
+    errno = ENOSPC;     // of a short write
+    int number = write(fd, text, bytes + 1) == (ssize_t)bytes + 1 && fsync(fd) == 0 ? 0 : errno;
+    free(text);
+    return number;
+}
+
+static int begin(struct keeper_journal *journal)
+{
+    char directory[300], boot_id[40], network[40];
+    struct timespec now;
+    int number = find_directory(directory, true);
+    if (number)
+        return number;
+    // Another keeper's end may remove the directory at any moment.
+    for (int attempt = 0; attempt < 100 && journal->fd < 0; attempt++) {
+        clock_gettime(CLOCK_REALTIME, &now); // an earlier keeper may have had this number
+        snprintf(journal->path, sizeof journal->path, "%s/journal-%d-%llx", directory, getpid(),
+                 (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec);
+        journal->fd = open(journal->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+        if (journal->fd < 0 && (errno != ENOENT || find_directory(directory, true)))
+            return errno;
+    }
+    if (journal->fd < 0 || flock(journal->fd, LOCK_EX | LOCK_NB) < 0)
+        return errno;
+    log_boot_id(boot_id);
+    tell_network(network);
+    return write_line(journal->fd, json_pack("{s:s, s:s, s:i}", "boot_id", boot_id, "network",
+                                             network, "process", (int)getpid()));
+}
+
+int keeper_journal_note(struct keeper_journal *journal, const struct keeper_change *change)
+{
+    if (journal->off)
+        return 0;
+    int number = journal->fd < 0 ? begin(journal) : 0;
+    // A user without a place for journals changes no settings, either; files are made nevertheless.
+    if (journal->fd < 0 && change->is_directory)
+        return 0;
+    return number ? number : write_line(journal->fd, keeper_change_to_json(change));
+}
+
+void keeper_journal_end(struct keeper_journal *journal, bool undone)
+{
+    char directory[300];
+    if (journal->fd < 0)
+        return;
+    if (undone && unlink(journal->path) == 0 && find_directory(directory, false) == 0)
+        rmdir(directory); // unless other journals lie there
+    close(journal->fd);
+    journal->fd = -1;
+}
+
+// --- replaying -----------------------------------------------------------------------------------
+
+static int take_line(const char *line, size_t bytes, unsigned number, char boot_id[40],
+                     char network[40], struct keeper_changes *changes, struct error *err)
+{
+    struct keeper_change change;
+    json_error_t where;
+    json_t *json = json_loadb(line, bytes, 0, &where);
+    const char *boot = json_string_value(json_object_get(json, "boot_id"));
+    const char *net = json_string_value(json_object_get(json, "network"));
+    int result = 0;
+    if (!json_is_object(json) || (number == 1 && (!boot || !net)))
+        result = error_set(err, ERROR_INPUT, "line %u is none of a journal", number);
+    else if (number == 1) {
+        snprintf(boot_id, 40, "%.39s", boot);
+        snprintf(network, 40, "%.39s", net);
+    } else if ((result = keeper_change_from_json(json, &change, err)) < 0) {
+        error_prefix(err, "line %u", number);
+    } else if (array_push(changes, change) < 0) {
+        keeper_change_forget(&change);
+        result = error_set(err, ERROR_FAILED, "out of memory");
+    }
+    json_decref(json);
+    return result;
+}
+
+int keeper_journal_parse(const char *text, size_t bytes, char boot_id[40], char network[40],
+                         struct keeper_changes *changes, struct error *err)
+{
+    const char *end = text + bytes, *newline;
+    *changes = (struct keeper_changes){0};
+    boot_id[0] = network[0] = '\0';
+    for (unsigned number = 1; (newline = memchr(text, '\n', (size_t)(end - text))); number++) {
+        int result =
+            take_line(text, (size_t)(newline - text), number, boot_id, network, changes, err);
+        if (result < 0)
+            return result;
+        text = newline + 1;
+    }
+    return 0;
+}
+
+static int undo_all(const struct keeper_changes *changes, bool same_boot, const char *path,
+                    struct keeper_restored *restored, struct error *err)
+{
+    int result = 0;
+    for (size_t i = changes->count; i-- > 0;) {
+        const struct keeper_change *change = &changes->items[i];
+        if (!change->is_directory && !same_boot) {
+            restored->rebooted++;
+            continue;
+        }
+        int number = keeper_change_undo(change);
+        if (number && number != ENOENT && number != ENODEV) {
+            restored->failed++;
+            result = error_set(err, ERROR_FAILED, "%s: cannot undo the change to %s: %s", path,
+                               change->path, strerror(number));
+        } else if (change->is_directory) {
+            restored->directories++;
+        } else {
+            restored->settings++;
+        }
+    }
+    return result;
+}
+
+static int replay(int fd, const char *path, struct keeper_restored *restored, struct error *err)
+{
+    char boot_id[40], network[40], this_boot[40], this_network[40];
+    struct keeper_changes changes = {0};
+    char *text = malloc(MOST_JOURNAL_BYTES);
+    ssize_t bytes = text ? read(fd, text, MOST_JOURNAL_BYTES) : -1;
+    int result = bytes < 0 ? error_set_errno(err, ERROR_FAILED, "cannot read %s", path) : 0;
+    if (result == 0 &&
+        (result = keeper_journal_parse(text, (size_t)bytes, boot_id, network, &changes, err)) < 0)
+        error_prefix(err, "%s", path);
+    log_boot_id(this_boot);
+    tell_network(this_network);
+    bool same_boot = strcmp(boot_id, this_boot) == 0;
+    if (result == 0 && same_boot && strcmp(network, this_network) != 0)
+        restored->elsewhere++;
+    else if (result == 0 && (result = undo_all(&changes, same_boot, path, restored, err)) == 0) {
+        unlink(path);
+        restored->journals++;
+    }
+    for (size_t i = 0; i < changes.count; i++)
+        keeper_change_forget(&changes.items[i]);
+    array_free(&changes);
+    free(text);
+    return result;
+}
+
+int keeper_journals_restore(struct keeper_restored *restored, struct error *err)
+{
+    char directory[300], path[600];
+    int result = 0;
+    *restored = (struct keeper_restored){.journals = 0};
+    DIR *all = find_directory(directory, false) == 0 ? opendir(directory) : NULL;
+    if (!all)
+        return 0; // no run ever left one
+    for (struct dirent *entry; (entry = readdir(all));) {
+        struct error one;
+        if (strncmp(entry->d_name, "journal-", 8) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+            restored->live++;
+        else if (fd >= 0 && replay(fd, path, restored, &one) < 0) {
+            *err = one;
+            result = -ERROR_FAILED;
+        }
+        if (fd >= 0)
+            close(fd);
+    }
+    closedir(all);
+    rmdir(directory);
+    return result;
+}

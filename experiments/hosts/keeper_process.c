@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+//
+// The keeper's own side: what it changes, what was there before, and the way back.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "experiments/hosts/keeper_change.h"
+#include "experiments/hosts/keeper_journal.h"
+#include "experiments/hosts/keeper_request.h"
+
+enum { PROBE_TIMEOUT_MS = 300 };
+
+struct changes ARRAY_OF(struct keeper_change);
+
+static int find_path(const char *pattern, unsigned index, char path[KEEPER_TEXT_BYTES])
+{
+    glob_t found;
+    int number = glob(pattern, 0, NULL, &found) == 0 ? 0 : ENOENT;
+    if (number == 0 &&
+        (index >= found.gl_pathc || strlen(found.gl_pathv[index]) >= KEEPER_TEXT_BYTES))
+        number = ENOENT;
+    if (number == 0)
+        snprintf(path, KEEPER_TEXT_BYTES, "%s", found.gl_pathv[index]);
+    globfree(&found);
+    return number;
+}
+
+static void undo(const struct changes *changes, struct answer *answer)
+{
+    answer->number = 0;
+    answer->text[0] = '\0';
+    for (size_t i = changes->count; i-- > 0;) {
+        struct keeper_change *change = &changes->items[i];
+        int number = keeper_change_undo(change);
+        keeper_change_forget(change);
+        // A setting that is gone took its value along: the other end of a cable may go first.
+        if (number == 0 || number == ENOENT || number == ENODEV || answer->number)
+            continue;
+        answer->number = number;
+        snprintf(answer->text, sizeof answer->text, "%s", change->path);
+    }
+}
+
+static int probe(const char *address, uint16_t port)
+{
+    struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), number = 0;
+    socklen_t bytes = sizeof number;
+    if (fd < 0)
+        return errno;
+    if (inet_pton(AF_INET, address, &peer.sin_addr) != 1)
+        number = EINVAL;
+    else if (connect(fd, (struct sockaddr *)&peer, sizeof peer) < 0)
+        number = errno;
+    if (number == EINPROGRESS) {
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        if (poll(&ready, 1, PROBE_TIMEOUT_MS) <= 0)
+            number = ETIMEDOUT;
+        else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &bytes) < 0)
+            number = errno;
+    }
+    close(fd);
+    return number;
+}
+
+static void change(struct changes *changes, struct keeper_journal *journal,
+                   const struct request *request, struct answer *answer)
+{
+    struct keeper_change made = {
+        .is_directory = request->verb != VERB_SET, .knob = request->knob, .fd = -1};
+    snprintf(made.path, sizeof made.path, "%s", request->path);
+    if (request->verb == VERB_SET) {
+        answer->number = keeper_change_read(&made, request->text);
+        snprintf(answer->text, sizeof answer->text, "%s", made.old);
+    }
+    // Noted first, done second: an end between the two undoes what was not done, harmlessly.
+    if (answer->number == 0)
+        answer->number = keeper_journal_note(journal, &made);
+    if (answer->number == 0 && array_push(changes, made) < 0)
+        answer->number = ENOMEM;
+    if (answer->number) {
+        keeper_change_forget(&made);
+        return;
+    }
+    if (request->verb == VERB_SET)
+        answer->number = keeper_change_do(&made, request->text);
+    else if (request->verb == VERB_MAKE_DIRECTORY && mkdir(request->path, 0700) < 0)
+        answer->number = errno;
+    if (answer->number) {
+        changes->count--;
+        keeper_change_forget(&made);
+    }
+}
+
+static void serve(int channel, bool isolated)
+{
+    struct changes changes = {0};
+    // What is done to a network namespace of a run ends with it.
+    struct keeper_journal journal = {.fd = -1, .off = isolated};
+    struct request request;
+    for (;;) {
+        struct answer answer = {.number = 0};
+        ssize_t got = read(channel, &request, sizeof request);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got != sizeof request || request.verb == VERB_END) {
+            undo(&changes, &answer);
+            keeper_journal_end(&journal, answer.number == 0);
+            send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
+            break;
+        }
+        if (request.verb == VERB_PROBE)
+            answer.number = probe(request.path, request.port);
+        else if (request.verb == VERB_FIND)
+            answer.number = find_path(request.path, request.index, answer.text);
+        else if (request.verb == VERB_SET || request.verb == VERB_MAKE_DIRECTORY ||
+                 request.verb == VERB_ADOPT_DIRECTORY)
+            change(&changes, &journal, &request, &answer);
+        send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
+    }
+    array_free(&changes);
+}
+
+static int isolate(void)
+{
+    if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("sysfs", "/sys", "sysfs", 0, NULL) < 0)
+        return errno;
+    return 0;
+}
+
+void keeper_become(int channel, bool isolated)
+{
+    struct answer answer = {.number = 0};
+    prctl(PR_SET_NAME, "taillight-keep");
+    setsid();
+    for (int number = 1; number < NSIG; number++)
+        if (number != SIGCHLD)
+            signal(number, SIG_IGN);
+    // Every descriptor of the run's that stayed open here would keep its reader waiting.
+    if (dup2(channel, 3) < 0)
+        _exit(1);
+    close_range(4, ~0u, 0);
+    int null_fd = open("/dev/null", O_RDWR);
+    for (int fd = 0; null_fd >= 0 && fd < 3; fd++)
+        dup2(null_fd, fd);
+    if (isolated)
+        answer.number = isolate();
+    send(3, &answer, sizeof answer, MSG_NOSIGNAL);
+    if (answer.number == 0)
+        serve(3, isolated);
+    _exit(0);
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/hosts/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "experiments/hosts/command_log.h"
+
+enum { MOST_OUTPUT_BYTES = 16 << 20 };
+
+uint64_t supervisor_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+int supervisor_open(struct supervisor *supervisor, struct error *err)
+{
+    sigset_t taken;
+    *supervisor = (struct supervisor){.signals = -1};
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGINT);
+    sigaddset(&taken, SIGTERM);
+    sigaddset(&taken, SIGHUP);
+    sigaddset(&taken, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &taken, &supervisor->mask_before);
+    supervisor->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (supervisor->signals >= 0)
+        return 0;
+    int result = error_set_errno(err, ERROR_FAILED, "cannot listen for signals");
+    sigprocmask(SIG_SETMASK, &supervisor->mask_before, NULL);
+    return result;
+}
+
+static void take_signals(struct supervisor *supervisor)
+{
+    struct signalfd_siginfo info;
+    while (read(supervisor->signals, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            supervisor->interrupted = true;
+}
+
+void supervisor_close(struct supervisor *supervisor)
+{
+    if (supervisor->signals < 0)
+        return;
+    take_signals(supervisor); // what came during the teardown has been obeyed
+    close(supervisor->signals);
+    supervisor->signals = -1;
+    sigprocmask(SIG_SETMASK, &supervisor->mask_before, NULL);
+}
+
+void supervisor_watch(struct supervisor *supervisor, struct process *process, const char *what,
+                      const char *log_path)
+{
+    if (supervisor->watched_count < MOST_WATCHED)
+        supervisor->watched[supervisor->watched_count++] =
+            (struct watched){process, what, log_path};
+}
+
+void supervisor_unwatch(struct supervisor *supervisor, const struct process *process)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < supervisor->watched_count; i++)
+        if (supervisor->watched[i].process != process)
+            supervisor->watched[kept++] = supervisor->watched[i];
+    supervisor->watched_count = kept;
+}
+
+char *supervisor_describe_end(int status, char *out, size_t out_bytes)
+{
+    if (WIFSIGNALED(status))
+        snprintf(out, out_bytes, "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, out_bytes, "ended with exit code %d", WEXITSTATUS(status));
+    return out;
+}
+
+int supervisor_end_error(struct error *err, const char *what, int status, const char *log_path)
+{
+    char how[100], last[400];
+    supervisor_describe_end(status, how, sizeof how);
+    command_log_last_line(log_path, last, sizeof last);
+    // One of our own commands has said it all.
+    if (WIFEXITED(status) && strncmp(last, "taillight: ", 11) == 0)
+        return error_set(err, ERROR_FAILED, "%s: %s", what, last + 11);
+    return error_set(err, ERROR_FAILED, "%s %s; the last line of %s: %s", what, how, log_path,
+                     last[0] ? last : "(nothing)");
+}
+
+static int check_watched(struct supervisor *supervisor, struct error *err)
+{
+    for (size_t i = 0; i < supervisor->watched_count; i++) {
+        const struct watched *one = &supervisor->watched[i];
+        int status, ended = 0;
+        if (one->process->pid > 0)
+            ended = process_wait(one->process, 0, &status, err);
+        if (ended > 0)
+            return supervisor_end_error(err, one->what, status, one->log_path);
+        if (ended < 0)
+            return ended;
+    }
+    return 0;
+}
+
+// Appends what there is. Returns 1 at the end of the stream, 0 while it lasts.
+static int take_output(struct process *process, struct text_buffer *output, struct error *err)
+{
+    char waste[4096];
+    if (output && output->count >= MOST_OUTPUT_BYTES)
+        return error_set(err, ERROR_FAILED, "process %d prints more than %d bytes", process->pid,
+                         MOST_OUTPUT_BYTES);
+    if (output && array_reserve(output, output->count + 65536) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    ssize_t got = read(process->output, output ? output->items + output->count : waste,
+                       output ? 65535 : sizeof waste);
+    if (got < 0)
+        return errno == EINTR ? 0 : 1;
+    if (output) {
+        output->count += (size_t)got;
+        output->items[output->count] = '\0'; // so that it can be read as a string
+    }
+    return got == 0;
+}
+
+static bool has_line(const struct text_buffer *output)
+{
+    return output && output->count && memchr(output->items, '\n', output->count);
+}
+
+// Whether what is awaited is there: 1, or 0, or negative.
+static int check_awaited(struct process *awaited, const struct text_buffer *output, bool until_line,
+                         bool drained, int *status, struct error *err)
+{
+    if (until_line && has_line(output))
+        return 1;
+    if (!awaited || (awaited->output >= 0 && !drained))
+        return 0;
+    return process_wait(awaited, 0, status, err);
+}
+
+int supervisor_wait(struct supervisor *supervisor, struct process *awaited,
+                    struct text_buffer *output, bool until_line, uint64_t deadline_ns, int *status,
+                    struct error *err)
+{
+    bool drained = !awaited || awaited->output < 0;
+    for (;;) {
+        take_signals(supervisor);
+        if (supervisor->interrupted)
+            return error_set(err, ERROR_FAILED, "interrupted");
+        int result = check_watched(supervisor, err);
+        if (result == 0)
+            result = check_awaited(awaited, output, until_line, drained, status, err);
+        if (result)
+            return result;
+        uint64_t now_ns = supervisor_now_ns();
+        if (now_ns >= deadline_ns)
+            return 0;
+        struct pollfd ready[2] = {{.fd = supervisor->signals, .events = POLLIN},
+                                  {.fd = drained ? -1 : awaited->output, .events = POLLIN}};
+        uint64_t left_ms = (deadline_ns - now_ns + 999999) / 1000000;
+        if (poll(ready, 2, left_ms > 1000 ? 1000 : (int)left_ms) <= 0 || !ready[1].revents)
+            continue;
+        int ended = take_output(awaited, output, err);
+        if (ended < 0)
+            return ended;
+        drained = ended == 1;
+    }
+}

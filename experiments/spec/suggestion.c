@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/spec/suggestion.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST_WORD = 64 };
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+// Optimal string alignment distance, three rows at a time.
+static unsigned edit_distance(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    unsigned rows[3][LONGEST_WORD + 1];
+    unsigned *before = rows[0], *last = rows[1], *row = rows[2];
+    for (size_t j = 0; j <= b_bytes; j++)
+        last[j] = (unsigned)j;
+    for (size_t i = 1; i <= a_bytes; i++) {
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= b_bytes; j++) {
+            unsigned cost = a[i - 1] != b[j - 1];
+            row[j] = smaller(smaller(last[j] + 1, row[j - 1] + 1), last[j - 1] + cost);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = smaller(row[j], before[j - 2] + 1);
+        }
+        unsigned *oldest = before;
+        before = last;
+        last = row;
+        row = oldest;
+    }
+    return last[b_bytes];
+}
+
+const char *suggestion_nearest(const char *written, const char *const *words, size_t count)
+{
+    const char *nearest = NULL;
+    unsigned best = LONGEST_WORD;
+    size_t written_bytes = strlen(written);
+    for (size_t i = 0; i < count; i++) {
+        size_t word_bytes = strlen(words[i]);
+        if (written_bytes >= LONGEST_WORD || word_bytes >= LONGEST_WORD)
+            continue;
+        size_t longer = written_bytes > word_bytes ? written_bytes : word_bytes;
+        unsigned distance = edit_distance(written, written_bytes, words[i], word_bytes);
+        if (distance < best && distance * 3 <= longer) {
+            best = distance;
+            nearest = words[i];
+        }
+    }
+    return nearest;
+}
+
+char *suggestion_write(const char *written, const char *const *words, size_t count, char *out,
+                       size_t out_bytes)
+{
+    const char *nearest = suggestion_nearest(written, words, count);
+    if (nearest) {
+        snprintf(out, out_bytes, "; did you mean `%s`?", nearest);
+        return out;
+    }
+    int used = snprintf(out, out_bytes, "%s", count ? "; it may be: " : "");
+    for (size_t i = 0; i < count && used >= 0 && (size_t)used < out_bytes; i++)
+        used += snprintf(out + used, out_bytes - (size_t)used, "%s%s", i ? ", " : "", words[i]);
+    return out;
+}
