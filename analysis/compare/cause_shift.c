@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/compare/cause_shift.h"
 
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/lifetime.h"
-#include "base/quantile.h"
 
 _Static_assert((int)RESAMPLE_BLOCKS == (int)COMPARE_BLOCKS, "a profile comes in blocks of its own");
 
@@ -50,72 +48,82 @@ static double granularity(const struct slice_profile_list sides[COMPARE_SIDES])
     return most;
 }
 
-struct scratch {
-    double *ns;      // [run][block]
-    double *medians; // [run], over its messages that have some of it
-    double *values;  // of all these messages
-    size_t count;
-    bool typical; // at least half of every run's messages have some of it
+struct message_value {
+    double ns;
+    size_t block; // of all runs' blocks
 };
+
+static int by_ns(const void *left, const void *right)
+{
+    const struct message_value *a = left, *b = right;
+    return (a->ns > b->ns) - (a->ns < b->ns);
+}
+
+struct scratch {
+    double *ns;                   // [run][block]
+    struct message_value *values; // of the messages that have some of it, ascending
+    size_t count;
+};
+
+// The middle of the values when every block counts so many times; 0 where none does.
+static double weighted_median(const void *context, const uint16_t *weights)
+{
+    const struct scratch *scratch = context;
+    uint64_t all = 0, below = 0;
+    for (size_t i = 0; i < scratch->count; i++)
+        all += weights[scratch->values[i].block];
+    for (size_t i = 0; i < scratch->count; i++) {
+        below += weights[scratch->values[i].block];
+        if (2 * below >= all && all > 0)
+            return scratch->values[i].ns;
+    }
+    return 0;
+}
 
 static void select_values(const struct slice_profile_list *side, const struct cause_shift *cause,
                           double least_ns, struct scratch *scratch)
 {
     memset(scratch->ns, 0, side->count * RESAMPLE_BLOCKS * sizeof *scratch->ns);
     scratch->count = 0;
-    scratch->typical = true;
     for (size_t r = 0; r < side->count; r++) {
         const struct slice_profile *profile = side->items[r];
         int64_t wanted = find_component(profile, cause);
-        double *begin = scratch->values + scratch->count;
         for (size_t i = 0; wanted >= 0 && i < profile->values.count; i++) {
             const struct profile_value *value = &profile->values.items[i];
+            size_t block = r * RESAMPLE_BLOCKS + value->block;
             if (value->component != (uint32_t)wanted)
                 continue;
-            scratch->ns[r * RESAMPLE_BLOCKS + value->block] += (double)value->ns;
+            scratch->ns[block] += (double)value->ns;
             if ((double)value->ns > least_ns)
-                scratch->values[scratch->count++] = (double)value->ns;
+                scratch->values[scratch->count++] =
+                    (struct message_value){(double)value->ns, block};
         }
-        size_t of_run = (size_t)(scratch->values + scratch->count - begin);
-        scratch->typical &= of_run > 0 && 2 * of_run >= profile->messages;
-        quantile_sort(begin, of_run);
-        scratch->medians[r] = of_run ? quantile_sorted(begin, of_run, 0.5) : (double)NAN;
     }
+    if (scratch->count)
+        qsort(scratch->values, scratch->count, sizeof *scratch->values, by_ns);
 }
 
-// What a side's runs say a cause takes of a message that has it.
-struct typical {
-    bool known;
-    double ns;
-    struct resample_spread spread;
-};
-
-static struct typical typical_of(const struct scratch *scratch, size_t runs)
+static bool is_typical(const struct cause_shift *cause, int side)
 {
-    if (!scratch->typical || runs < 2)
-        return (struct typical){.known = false};
-    return (struct typical){
-        .known = true,
-        .ns = gsl_stats_mean(scratch->medians, 1, runs),
-        .spread = {.error = gsl_stats_sd(scratch->medians, 1, runs) / sqrt((double)runs),
-                   .runs = runs}};
+    return cause->share[side] >= 0.5;
 }
 
 static int take_side(const struct slice_profile_list *side, int which, double least_ns,
                      uint64_t messages, struct scratch *scratch, struct cause_shift *cause,
-                     struct typical *typical)
+                     struct resample_spread *of_median)
 {
     select_values(side, cause, least_ns, scratch);
-    *typical = typical_of(scratch, side->count);
     const struct figure figure = {side, scratch->ns};
     double sum = 0;
     for (size_t i = 0; i < side->count * RESAMPLE_BLOCKS; i++)
         sum += scratch->ns[i];
-    quantile_sort(scratch->values, scratch->count);
     cause->mean_ns[which] = sum / (double)messages;
     cause->share[which] = (double)scratch->count / (double)messages;
     cause->median_ns[which] =
-        scratch->count ? quantile_sorted(scratch->values, scratch->count, 0.5) : (double)NAN;
+        scratch->count ? scratch->values[(scratch->count - 1) / 2].ns : (double)NAN;
+    if (is_typical(cause, which) &&
+        resample_spread(weighted_median, scratch, side->count, of_median) < 0)
+        return -1;
     if (sum <= 0) {
         cause->spread[which] = (struct resample_spread){.error = 0, .runs = side->count};
         return 0;
@@ -157,17 +165,17 @@ static int by_difference(const void *left, const void *right)
     return order ? order : (int)a->role - (int)b->role;
 }
 
-static void take_medians(const struct typical typical[COMPARE_SIDES], double confidence,
+static void take_medians(const struct resample_spread spread[COMPARE_SIDES], double confidence,
                          struct cause_shift *cause)
 {
-    const struct typical *base = &typical[COMPARE_BASE], *candidate = &typical[COMPARE_CANDIDATE];
     cause->median_difference_ns = NAN;
     cause->median_interval = (struct resample_interval){.low = -INFINITY, .high = INFINITY};
-    if (!base->known || !candidate->known)
+    if (!is_typical(cause, COMPARE_BASE) || !is_typical(cause, COMPARE_CANDIDATE))
         return;
-    cause->median_difference_ns = candidate->ns - base->ns;
-    cause->median_interval = resample_difference(cause->median_difference_ns, &base->spread,
-                                                 &candidate->spread, confidence);
+    cause->median_difference_ns =
+        cause->median_ns[COMPARE_CANDIDATE] - cause->median_ns[COMPARE_BASE];
+    cause->median_interval = resample_difference(cause->median_difference_ns, &spread[COMPARE_BASE],
+                                                 &spread[COMPARE_CANDIDATE], confidence);
 }
 
 static int take_causes(const struct slice_profile_list sides[COMPARE_SIDES], double confidence,
@@ -181,10 +189,10 @@ static int take_causes(const struct slice_profile_list sides[COMPARE_SIDES], dou
     size_t kept = 0;
     for (size_t i = 0; i < causes->count; i++) {
         struct cause_shift cause = causes->items[i];
-        struct typical typical[COMPARE_SIDES] = {{0}, {0}};
+        struct resample_spread of_median[COMPARE_SIDES] = {{0}, {0}};
         for (int side = alone; side < COMPARE_SIDES; side++)
             if (take_side(&sides[side], side, granularity(sides), out->messages[side], scratch,
-                          &cause, &typical[side]) < 0)
+                          &cause, &of_median[side]) < 0)
                 return -1;
         if (alone)
             cause.mean_ns[COMPARE_BASE] = cause.share[COMPARE_BASE] =
@@ -193,7 +201,7 @@ static int take_causes(const struct slice_profile_list sides[COMPARE_SIDES], dou
         if (!alone)
             cause.interval = resample_difference(cause.difference_ns, &cause.spread[COMPARE_BASE],
                                                  &cause.spread[COMPARE_CANDIDATE], confidence);
-        take_medians(typical, confidence, &cause);
+        take_medians(of_median, confidence, &cause);
         if (cause.mean_ns[COMPARE_BASE] > 0 || cause.mean_ns[COMPARE_CANDIDATE] > 0)
             causes->items[kept++] = cause;
     }
@@ -244,14 +252,12 @@ int slice_shift(const struct slice_profile_list sides[COMPARE_SIDES], double con
         runs += usable[side].count;
     }
     struct scratch scratch = {.ns = malloc(runs * RESAMPLE_BLOCKS * sizeof *scratch.ns),
-                              .medians = malloc(runs * sizeof *scratch.medians),
                               .values = malloc(values * sizeof *scratch.values)};
-    if (result == 0 && !(scratch.ns && scratch.medians && scratch.values))
+    if (result == 0 && !(scratch.ns && scratch.values))
         result = -1;
     if (result == 0 && out->available && usable[COMPARE_CANDIDATE].count)
         result = take_causes(usable, confidence, &scratch, out);
     free(scratch.ns);
-    free(scratch.medians);
     free(scratch.values);
     for (int side = 0; side < COMPARE_SIDES; side++)
         array_free(&usable[side]);

@@ -6,9 +6,9 @@
 //
 // Two questions of every cause. Did its mean surely move? Means add up, but where a slice mixes
 // kinds of messages (slow by themselves, or behind such a one) they move with the mixture of the
-// day. So also: does it surely take another time of a message than it did? Then the medians of the
-// runs differ by more than they scatter, which the mixture leaves alone; asked where the cause is
-// on at least half of every run's messages.
+// day. So also: does it surely take another time of a message than it did? Then the medians over
+// the messages that have it differ by more than they scatter, which the mixture leaves alone. That
+// is asked where at least half of both sides' messages have the cause.
 #ifndef ANALYSIS_COMPARE_CAUSE_SHIFT_H
 #define ANALYSIS_COMPARE_CAUSE_SHIFT_H
 
@@ -27,7 +27,7 @@ struct cause_shift {
     struct resample_spread spread[COMPARE_SIDES]; // of the means
     double difference_ns;                         // of the means
     struct resample_interval interval;
-    double median_difference_ns; // of the means over the runs' medians; NaN: not asked
+    double median_difference_ns; // NaN: not asked
     struct resample_interval median_interval;
 };
 struct cause_shift_array ARRAY_OF(struct cause_shift);

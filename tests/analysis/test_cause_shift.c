@@ -93,7 +93,7 @@ static void a_mixture(void **state)
     assert_true(named[0].cause->median_interval.low > 150e3);
     assert_true(named[0].cause->median_interval.high < 250e3);
     assert_int_equal(slice_shift_named(&shift, false, named, 3), 0);
-    for (size_t i = 0; i < shift.causes.count; i++) // on fewer than half of a run's messages
+    for (size_t i = 0; i < shift.causes.count; i++) // on fewer than half of the messages
         if (strcmp(shift.causes.items[i].name, "head-of-line blocking") == 0)
             assert_true(isnan(shift.causes.items[i].median_difference_ns));
     slice_shift_free(&shift);
