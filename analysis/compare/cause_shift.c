@@ -189,7 +189,7 @@ static int take_causes(const struct slice_profile_list sides[COMPARE_SIDES], dou
     size_t kept = 0;
     for (size_t i = 0; i < causes->count; i++) {
         struct cause_shift cause = causes->items[i];
-        struct resample_spread of_median[COMPARE_SIDES] = {{0}, {0}};
+        struct resample_spread of_median[COMPARE_SIDES] = {{.runs = 0}, {.runs = 0}};
         for (int side = alone; side < COMPARE_SIDES; side++)
             if (take_side(&sides[side], side, granularity(sides), out->messages[side], scratch,
                           &cause, &of_median[side]) < 0)
