@@ -10,7 +10,7 @@
 #include "analysis/diagnosis.h"
 #include "analysis/join.h"
 #include "analysis/timeline.h"
-#include "tests/analysis/scenario.h"
+#include "tests/analysis/scenario_joined.h"
 
 struct diagnosed {
     struct scenario scenario;
@@ -45,29 +45,7 @@ static void rebuild(struct diagnosed *d, const struct scenario_options *options)
 {
     *d = (struct diagnosed){0};
     scenario_build(&d->scenario, options);
-    struct scenario *s = &d->scenario;
-    struct time_source clock = scenario_clock();
-    struct join_counts counts;
-    struct error err = {0};
-    uint64_t damaged;
-    assert_int_equal(
-        application_calls_build(s->calls.items, s->calls.count, &clock, &d->calls, &damaged, &err),
-        0);
-    assert_int_equal(
-        host_timeline_build(s->events.items, s->events.count, &clock, &d->server, &err), 0);
-    struct join_input input = {.samples = s->samples.items,
-                               .sample_count = s->samples.count,
-                               .client_connections = s->client.items,
-                               .client_connection_count = s->client.count,
-                               .events = s->events.items,
-                               .event_count = s->events.count,
-                               .sockets = s->sockets.items,
-                               .socket_count = s->sockets.count,
-                               .calls = &d->calls,
-                               .shim_connections = s->shim.items,
-                               .shim_connection_count = s->shim.count,
-                               .clock = clock};
-    assert_int_equal(join_lifetimes(&input, &d->lives, &counts, &err), 0);
+    scenario_join(&d->scenario, &d->calls, &d->server, &d->lives);
 }
 
 static struct diagnosis_input input_of(const struct diagnosed *d)

@@ -16,7 +16,7 @@
 #include "analysis/samples/sample_instants.h"
 #include "analysis/timeline.h"
 #include "tests/analysis/perf_data_maker.h"
-#include "tests/analysis/scenario.h"
+#include "tests/analysis/scenario_joined.h"
 
 // --- records -------------------------------------------------------------------------------------
 
@@ -244,31 +244,11 @@ static void build(struct known *k, enum fault fault, int64_t every_ns)
                                              .fault_ns = 400000,
                                              .seed = 1};
     const struct diagnosis_slice slice = {.low = 0.99, .high = 1};
-    struct time_source clock = scenario_clock();
-    struct join_counts counts;
     struct error err;
-    uint64_t damaged;
     *k = (struct known){.profile = make_profile()};
     struct scenario *s = &k->scenario;
     scenario_build(s, &options);
-    assert_int_equal(
-        application_calls_build(s->calls.items, s->calls.count, &clock, &k->calls, &damaged, &err),
-        0);
-    assert_int_equal(
-        host_timeline_build(s->events.items, s->events.count, &clock, &k->server, &err), 0);
-    struct join_input input = {.samples = s->samples.items,
-                               .sample_count = s->samples.count,
-                               .client_connections = s->client.items,
-                               .client_connection_count = s->client.count,
-                               .events = s->events.items,
-                               .event_count = s->events.count,
-                               .sockets = s->sockets.items,
-                               .socket_count = s->sockets.count,
-                               .calls = &k->calls,
-                               .shim_connections = s->shim.items,
-                               .shim_connection_count = s->shim.count,
-                               .clock = clock};
-    assert_int_equal(join_lifetimes(&input, &k->lives, &counts, &err), 0);
+    scenario_join(&k->scenario, &k->calls, &k->server, &k->lives);
     const struct diagnosis_input in = known_input(k);
     assert_int_equal(diagnose(&in, &slice, &k->diagnosis, &err), 0);
     int64_t end = k->lives.items[k->lives.count - 1].stamp_ns[STAMP_REPLY_READ];

@@ -10,7 +10,7 @@
 #include "analysis/diagnosis.h"
 #include "analysis/join.h"
 #include "analysis/timeline.h"
-#include "tests/analysis/scenario.h"
+#include "tests/analysis/scenario_joined.h"
 
 struct diagnosed {
     struct scenario scenario;
@@ -27,29 +27,8 @@ static void diagnosed_build(struct diagnosed *d, const struct scenario_options *
     const struct diagnosis_slice slice = {.low = 0.95, .high = 1};
     *d = (struct diagnosed){0};
     scenario_build(&d->scenario, options);
-    struct scenario *s = &d->scenario;
-    struct time_source clock = scenario_clock();
-    struct join_counts counts;
     struct error err = {0};
-    uint64_t damaged;
-    assert_int_equal(
-        application_calls_build(s->calls.items, s->calls.count, &clock, &d->calls, &damaged, &err),
-        0);
-    assert_int_equal(
-        host_timeline_build(s->events.items, s->events.count, &clock, &d->server, &err), 0);
-    struct join_input join = {.samples = s->samples.items,
-                              .sample_count = s->samples.count,
-                              .client_connections = s->client.items,
-                              .client_connection_count = s->client.count,
-                              .events = s->events.items,
-                              .event_count = s->events.count,
-                              .sockets = s->sockets.items,
-                              .socket_count = s->sockets.count,
-                              .calls = &d->calls,
-                              .shim_connections = s->shim.items,
-                              .shim_connection_count = s->shim.count,
-                              .clock = clock};
-    assert_int_equal(join_lifetimes(&join, &d->lives, &counts, &err), 0);
+    scenario_join(&d->scenario, &d->calls, &d->server, &d->lives);
     assert_int_equal(
         service_order_build(&d->order, d->lives.items, d->lives.count, &d->calls, &d->server), 0);
     struct diagnosis_input in = {.lifetimes = d->lives.items,
