@@ -16,7 +16,7 @@
 #include "analysis/two_hosts.h"
 #include "base/connection.h"
 #include "base/error.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/client/sample_log.h"
 #include "profiler/event_log.h"
 
 struct join_input {

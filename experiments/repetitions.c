@@ -10,8 +10,8 @@
 #include "base/json_numbers.h"
 #include "base/quantile.h"
 #include "experiments/run_latencies.h"
-#include "loadgen/between_runs.h"
-#include "loadgen/load_summary.h"
+#include "loadgen/method/between_runs.h"
+#include "loadgen/method/load_summary.h"
 #include "workloads/hash.h"
 
 static const double confidence = 0.95; // of the pooled percentiles

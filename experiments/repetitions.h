@@ -2,7 +2,7 @@
 //
 // An experiment several times: each repetition a whole run, with hosts, a server and a dataset of
 // its own, in a folder of its own below the experiment's. What they come to together: percentiles
-// over the pooled requests, and how far the repetitions are apart (loadgen/between_runs.h).
+// over the pooled requests, and how far the repetitions are apart (loadgen/method/between_runs.h).
 #ifndef EXPERIMENTS_REPETITIONS_H
 #define EXPERIMENTS_REPETITIONS_H
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/log_file.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/client/sample_log.h"
 
 int run_latencies_add(const struct run_folder *folder, double tsc_hz, struct latency_array *out,
                       struct error *err)

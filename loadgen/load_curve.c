@@ -6,7 +6,7 @@
 
 #include "base/json_numbers.h"
 #include "base/progress.h"
-#include "loadgen/agents/load_agents.h"
+#include "loadgen/load_agents.h"
 #include "workloads/hash.h"
 
 const char *const curve_finding_names[] = {"met", "missed", "undecided"};

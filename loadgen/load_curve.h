@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "loadgen/load_plan.h"
 #include "loadgen/load_run.h"
-#include "loadgen/load_saturation.h"
-#include "loadgen/load_summary.h"
+#include "loadgen/method/load_saturation.h"
+#include "loadgen/method/load_summary.h"
 
 enum curve_finding { CURVE_MET, CURVE_MISSED, CURVE_UNDECIDED };
 extern const char *const curve_finding_names[]; // "met", "missed", "undecided"

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "loadgen/between_runs.h"
 #include "loadgen/load_run.h"
-#include "loadgen/method_rounds.h"
+#include "loadgen/method/between_runs.h"
+#include "loadgen/method/method_rounds.h"
 #include "workloads/dataset.h"
 #include "workloads/hash.h"
 

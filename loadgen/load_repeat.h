@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The same load several times, the server restarted between if so asked: percentiles of each
-// repetition, over all of them pooled, and how far apart they are (loadgen/between_runs.h).
+// repetition, over all of them pooled, and how far apart they are (loadgen/method/between_runs.h).
 #ifndef LOADGEN_LOAD_REPEAT_H
 #define LOADGEN_LOAD_REPEAT_H
 

@@ -1,138 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/load_run.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
-#include "base/histogram.h"
-#include "base/log_file.h"
 #include "base/progress.h"
-#include "loadgen/live_view.h"
-#include "loadgen/agents/load_agents.h"
-#include "loadgen/method_machine.h"
-#include "loadgen/method_rounds.h"
-#include "loadgen/sample_log.h"
-#include "loadgen/schedule.h"
+#include "loadgen/client/sample_log.h"
+#include "loadgen/engine/live_view.h"
+#include "loadgen/engine/schedule.h"
+#include "loadgen/load_agents.h"
+#include "loadgen/method/method_machine.h"
+#include "loadgen/method/method_rounds.h"
 
 static const double memory_share = 0.8; // of what is available, for samples
-
-int load_make_directory(const char *path, struct error *err)
-{
-    if (mkdir(path, 0777) < 0 && errno != EEXIST)
-        return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
-    return 0;
-}
-
-int load_write_logs(const char *directory, const struct engine_result *result,
-                    const struct connection *connections, uint32_t connection_count,
-                    struct error *err)
-{
-    char path[4200];
-    snprintf(path, sizeof path, "%s/connections.tlog", directory);
-    int status = log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *connections,
-                           connections, connection_count, 0, err);
-    if (status < 0)
-        return status;
-    snprintf(path, sizeof path, "%s/samples.tlog", directory);
-    return log_write(path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
-                     result->samples, result->sample_count, 0, err);
-}
-
-int load_print_json(json_t *json, struct error *err)
-{
-    int status = json ? json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
-    json_decref(json);
-    if (status < 0 || putchar('\n') == EOF || fflush(stdout) != 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot print the result");
-    return 0;
-}
-
-// The rounds of a run with a duration are NULL.
-static json_t *result_json(const struct engine_result *result, const struct load_facts *facts,
-                           const struct load_summary *summary, const struct method *method,
-                           const struct rounds *rounds, json_t *agents)
-{
-    json_t *json = load_summary_json(summary, result, facts);
-    json_t *findings = method_json(method), *place = json_object_get(json, "method");
-    if (!json || !findings || json_object_update(place, findings) < 0) {
-        json_decref(findings);
-        json_decref(json);
-        return NULL;
-    }
-    json_decref(findings);
-    if (agents)
-        json_object_set(json, "agents", agents);
-    if (rounds) {
-        json_object_set_new(place, "stop", json_string(rounds->stop));
-        json_object_set_new(place, "rounds", json_integer(rounds->measured));
-        json_object_set_new(place, "stabilising_rounds", json_integer(rounds->stabilising));
-    }
-    return json;
-}
-
-json_t *load_outcome_json(const struct load_plan *plan, const struct load_point *point,
-                          const struct load_outcome *outcome)
-{
-    struct load_facts facts = load_plan_facts(plan);
-    facts.rate = point->rate;
-    facts.seed = point->seed;
-    return result_json(&outcome->result, &facts, &outcome->summary, &outcome->method, NULL,
-                       outcome->agents);
-}
-
-int load_verdict(const struct load_summary *summary, struct error *err)
-{
-    if (summary->answered == 0 && summary->scheduled)
-        return error_set(err, ERROR_FAILED, "nothing was answered: %s",
-                         summary->reason_count ? summary->reasons[0] : "no reason known");
-    if (!summary->ok)
-        return error_set(err, ERROR_INCONCLUSIVE, "inconclusive: %s", summary->reasons[0]);
-    return 0;
-}
-
-// Latency from the intended time, in nanoseconds; what was never answered is infinite.
-static int write_percentiles(const char *path, const struct engine_result *result,
-                             struct error *err)
-{
-    struct histogram *histogram = calloc(1, sizeof *histogram);
-    FILE *file = histogram ? fopen(path, "we") : NULL;
-    if (!file) {
-        free(histogram);
-        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
-    }
-    for (size_t i = 0; i < result->sample_count; i++) {
-        const struct sample *sample = &result->samples[i];
-        double ns = (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / result->tsc_hz;
-        if (sample_is_answered(sample))
-            histogram_record(histogram, (uint64_t)fmax(ns * 1e9, 0));
-        else
-            histogram_record_infinite(histogram);
-    }
-    int status = histogram_write_percentiles(
-        histogram, 1000,
-        "latency in us from the intended time to the reply; requests never sent, lost or "
-        "unanswered are infinite",
-        file, err);
-    if (fclose(file) != 0 && status == 0)
-        status = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
-    free(histogram);
-    return status;
-}
-
-static int write_files(const struct load_options *o, const struct engine_result *result,
-                       const struct connection *connections, uint32_t connection_count,
-                       struct error *err)
-{
-    int status = 0;
-    if (o->samples)
-        status = load_write_logs(o->samples, result, connections, connection_count, err);
-    if (status == 0 && o->hgrm)
-        status = write_percentiles(o->hgrm, result, err);
-    return status;
-}
 
 static int report(const struct load_plan *plan, const struct engine_result *result,
                   const struct load_summary *summary, const struct method *method,
@@ -141,7 +22,8 @@ static int report(const struct load_plan *plan, const struct engine_result *resu
     const struct load_facts facts = load_plan_facts(plan);
     int status = 0;
     if (plan->options.json) {
-        status = load_print_json(result_json(result, &facts, summary, method, rounds, agents), err);
+        status =
+            load_print_json(load_result_json(result, &facts, summary, method, rounds, agents), err);
     } else {
         load_summary_print(summary, result, &facts, stdout);
         method_print(method, stdout);
@@ -265,12 +147,6 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     return status;
 }
 
-void load_outcome_free(struct load_outcome *outcome)
-{
-    engine_result_free(&outcome->result);
-    json_decref(outcome->agents);
-}
-
 // Load for a given time, and then see whether it can be trusted.
 static int run_duration(struct load_plan *plan, struct error *err)
 {
@@ -287,7 +163,7 @@ static int run_duration(struct load_plan *plan, struct error *err)
     const struct engine_result *result = &outcome.result;
     progress_end(&plan->progress);
     if (status == 0)
-        status = write_files(o, result, result->connections, result->connection_count, err);
+        status = load_write_files(o, result, result->connections, result->connection_count, err);
     if (status == 0)
         status = report(plan, result, &outcome.summary, &outcome.method, NULL, outcome.agents, err);
     load_outcome_free(&outcome);
@@ -319,7 +195,8 @@ static int run_target(struct load_plan *plan, struct error *err)
     live_view_stop(settings.view);
     progress_end(&plan->progress);
     if (status == 0)
-        status = write_files(o, &rounds.pool, rounds.connections, rounds.connection_count, err);
+        status =
+            load_write_files(o, &rounds.pool, rounds.connections, rounds.connection_count, err);
     if (status == 0)
         status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, agents, err);
     json_decref(agents);

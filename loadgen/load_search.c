@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json_numbers.h"
-#include "loadgen/load_signals.h"
+#include "loadgen/engine/load_signals.h"
 
 enum { RUNS_A_TRIAL = 3 }; // each twice as long as the one before
 

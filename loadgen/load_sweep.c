@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loadgen/engine/load_signals.h"
 #include "loadgen/load_curve.h"
 #include "loadgen/load_run.h"
-#include "loadgen/load_signals.h"
 
 enum { SATURATED_SURELY = 2 }; // rates in a row: beyond, nothing else is to be expected
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/connection.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/client/sample_log.h"
 #include "profiler/event_log.h"
 #include "shim/message_log.h"
 

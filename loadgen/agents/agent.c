@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "loadgen/engine.h"
+#include "loadgen/engine/engine.h"
 #include "workloads/hash.h"
 
 static const char *const kind_names[] = {"throughput", "latency", "symmetric"};

@@ -18,11 +18,11 @@
 #include "base/log_file.h"
 #include "base/options.h"
 #include "loadgen/agents/agent_message.h"
-#include "loadgen/load_saturation.h"
-#include "loadgen/load_summary.h"
-#include "loadgen/method.h"
-#include "loadgen/schedule.h"
 #include "loadgen/client/server_address.h"
+#include "loadgen/engine/schedule.h"
+#include "loadgen/method/load_saturation.h"
+#include "loadgen/method/load_summary.h"
+#include "loadgen/method/method.h"
 
 static const struct option_spec options[] = {OPTION_END};
 static const struct command_usage usage = {

@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "loadgen/agents/agent_fleet.h"
-#include "loadgen/method.h"
+#include "loadgen/method/method.h"
 
 struct agent_latencies ARRAY_OF(double); // us from the intended time; never answered: infinite
 

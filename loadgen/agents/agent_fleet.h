@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "loadgen/agents/agent.h"
-#include "loadgen/engine.h"
+#include "loadgen/engine/engine.h"
 #include "workloads/workload.h"
 
 struct fleet_settings {

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/frame.h"
 #include "loadgen/agents/agent.h"
-#include "loadgen/engine.h"
+#include "loadgen/engine/engine.h"
 #include "workloads/workload.h"
 
 enum {

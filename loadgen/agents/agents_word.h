@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 #include "loadgen/agents/agent_fleet.h"
-#include "loadgen/load_summary.h"
-#include "loadgen/method.h"
+#include "loadgen/method/load_summary.h"
+#include "loadgen/method/method.h"
 
 // Of one run or the rounds of a pool.
 struct agents_word {

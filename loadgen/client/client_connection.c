@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/tsc.h"
-#include "loadgen/live_view.h"
 #include "loadgen/client/client_connection_internal.h"
+#include "loadgen/client/live_counters.h"
 #include "workloads/memcached_udp.h"
 
 enum {

@@ -23,7 +23,7 @@
 #include "base/connection.h"
 #include "base/error.h"
 #include "loadgen/client/client_stamps.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/client/sample_log.h"
 #include "loadgen/client/server_address.h"
 #include "workloads/protocol.h"
 
@@ -96,12 +96,13 @@ struct connection_context {
     char *receive_buffer;
     size_t receive_bytes;
     struct datagram_reader
-        *datagrams;             // over UDP (loadgen/client/client_datagram.h); NULL: a stream
-    uint64_t timeout_tsc;       // over UDP: how long a reply is waited for
-    double ticks_per_us;        // of the TSC
-    int64_t reconnect_ms;       // how long a connection that ended is tried again; 0: not at all
-    uint32_t open;              // connections that are open right now
-    struct live_counters *live; // of this thread (loadgen/live_view.h); NULL: nobody looks
+        *datagrams;       // over UDP (loadgen/client/client_datagram.h); NULL: a stream
+    uint64_t timeout_tsc; // over UDP: how long a reply is waited for
+    double ticks_per_us;  // of the TSC
+    int64_t reconnect_ms; // how long a connection that ended is tried again; 0: not at all
+    uint32_t open;        // connections that are open right now
+    struct live_counters
+        *live; // of this thread (loadgen/client/live_counters.h); NULL: nobody looks
     bool kernel_stamps;
     bool hardware_stamps; // of the NIC, beside the kernel's
     bool progress;        // set when any connection had something to do

@@ -48,8 +48,7 @@ bool connection_reopened(struct client_connection *connection);
 // The timer: the next attempt, or the end of one that takes too long.
 void connection_retry(evutil_socket_t unused, short what, void *connection);
 
-// --- over UDP (client_datagram.c)
-// -----------------------------------------------------------------
+// --- over UDP (client_datagram.c) ----------------------------------------------------------------
 
 // Encodes a request into the output buffer; returns how many bytes of it that took.
 size_t datagram_put(struct client_connection *connection, const struct request *request);

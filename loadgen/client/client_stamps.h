@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/client/sample_log.h"
 
 enum stamp_mode {
     STAMP_MODE_AUTO, // the NIC's where it stamps every packet, else the kernel's, else user time

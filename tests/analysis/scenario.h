@@ -16,7 +16,7 @@
 #include "analysis/time_source.h"
 #include "base/array.h"
 #include "base/connection.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/client/sample_log.h"
 #include "profiler/event_log.h"
 #include "shim/message_log.h"
 

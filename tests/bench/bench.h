@@ -29,7 +29,7 @@
 #include "base/quantile.h"
 #include "experiments/hosts/host.h"
 #include "experiments/hosts/tuning.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/client/sample_log.h"
 
 enum {
     BENCH_ROUNDS_MAX = 50,

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "loadgen/engine.h"
+#include "loadgen/engine/engine.h"
 
 static inline int listen_anywhere(uint16_t *port)
 {

@@ -12,7 +12,7 @@
 #include <zstd.h>
 
 #include "loadgen/agents/agent_message.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/client/sample_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

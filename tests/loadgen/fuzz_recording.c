@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "loadgen/recording.h"
+#include "loadgen/engine/recording.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/log_file.h"
-#include "loadgen/recording.h"
-#include "loadgen/sample_log.h"
+#include "loadgen/engine/recording.h"
+#include "loadgen/client/sample_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -14,8 +14,8 @@
 
 #include "loadgen/agents/agent_message.h"
 #include "loadgen/agents/agent_pool.h"
-#include "loadgen/agents/load_agents.h"
-#include "loadgen/load_summary.h"
+#include "loadgen/load_agents.h"
+#include "loadgen/method/load_summary.h"
 
 // --- settings ------------------------------------------------------------------------------------
 

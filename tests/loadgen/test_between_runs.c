@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loadgen/between_runs.h"
+#include "loadgen/method/between_runs.h"
 #include "tests/loadgen/method_series.h"
 
 enum { SAMPLES = 3000, RUNS = 5 };

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/tsc.h"
-#include "loadgen/engine_worker.h"
+#include "loadgen/engine/engine_worker.h"
 #include "tests/loadgen/engine_test.h"
 
 enum { MOST_CONNECTIONS = 2 };

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loadgen/load_saturation.h"
+#include "loadgen/method/load_saturation.h"
 #include "loadgen/load_search.h"
 #include "loadgen/slo.h"
 #include "loadgen/sweep_range.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loadgen/load_summary.h"
+#include "loadgen/method/load_summary.h"
 
 enum { REQUESTS = 1000 };
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <gsl/gsl_randist.h>
 
-#include "loadgen/method.h"
+#include "loadgen/method/method.h"
 
 enum { REQUESTS = 20000, RATE = 10000 };
 

@@ -10,7 +10,7 @@
 #include <gsl/gsl_randist.h>
 
 #include "base/quantile.h"
-#include "loadgen/method_anderson_darling.h"
+#include "loadgen/method/method_anderson_darling.h"
 #include "tests/loadgen/method_series.h"
 
 // D'Agostino and Stephens 1986, table 4.2 (case 0, modified statistic for n >= 5: the statistic).

@@ -16,7 +16,7 @@
 #include <gsl/gsl_randist.h>
 
 #include "base/quantile.h"
-#include "loadgen/method.h"
+#include "loadgen/method/method.h"
 
 enum { REQUESTS = 20000, RATE = 10000, TRUTH_RUNS = 60, RUNS = 8 };
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <gsl/gsl_randist.h>
 
-#include "loadgen/method_independence.h"
+#include "loadgen/method/method_independence.h"
 #include "tests/loadgen/method_series.h"
 
 // Reference: scipy 1.10.1, stats.spearmanr(x[:-lag], x[lag:]); values with many ties.

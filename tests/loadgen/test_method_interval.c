@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <gsl/gsl_randist.h>
 
-#include "loadgen/method_interval.h"
+#include "loadgen/method/method_interval.h"
 #include "tests/loadgen/method_series.h"
 
 enum { MOST = 40000 };

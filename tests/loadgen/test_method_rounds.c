@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "loadgen/method_rounds.h"
+#include "loadgen/method/method_rounds.h"
 
 enum { ROUND_REQUESTS = 100, ROUND_CONNECTIONS = 2, ROUNDS_MOST = 10 };
 

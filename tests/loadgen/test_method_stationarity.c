@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <gsl/gsl_randist.h>
 
-#include "loadgen/method_stationarity.h"
+#include "loadgen/method/method_stationarity.h"
 #include "tests/loadgen/method_series.h"
 
 enum { LENGTH = 150 };

@@ -12,7 +12,7 @@
 #include <gsl/gsl_cdf.h>
 
 #include "base/quantile.h"
-#include "loadgen/schedule.h"
+#include "loadgen/engine/schedule.h"
 #include "workloads/distribution_text.h"
 
 static const double rate = 50000;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// What a load thread counts for a person who watches (loadgen/engine/live_view.h). Each writes
+// counters of its own, and nobody else does: plain stores that other threads may read (relaxed
+// atomics), one histogram slot and a few words a reply, no lock and no system call.
+#ifndef LOADGEN_CLIENT_LIVE_COUNTERS_H
+#define LOADGEN_CLIENT_LIVE_COUNTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/histogram.h"
+
+struct live_counters {
+    uint64_t tsc_khz; // of the histogram's ticks; written before the first reply
+    uint64_t in_flight, answered, errors;
+    struct histogram latency; // from the intended time, in ticks
+} __attribute__((aligned(64)));
+
+static inline void live_set(uint64_t *counter, uint64_t value)
+{
+    __atomic_store_n(counter, value, __ATOMIC_RELAXED);
+}
+
+static inline void live_note_reply(struct live_counters *live, uint64_t latency_ticks, bool error,
+                                   uint64_t in_flight)
+{
+    histogram_record(&live->latency, latency_ticks);
+    histogram_add(&live->answered, 1);
+    histogram_add(&live->errors, error);
+    live_set(&live->in_flight, in_flight);
+}
+
+#endif

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/engine/engine.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/tsc.h"
+#include "base/tsc_rate.h"
+#include "loadgen/client/client_datagram.h"
+#include "loadgen/client/nic_clock.h"
+#include "loadgen/client/nic_stamps.h"
+#include "loadgen/engine/engine_merge.h"
+#include "loadgen/engine/engine_worker.h"
+#include "workloads/memcached_udp.h"
+
+enum {
+    SETTLE_NS = 20000000, // between the last connect and the first request
+    CALIBRATE_NS = 30000000,
+    CACHE_LINE = 64,
+    FILES_A_THREAD = 8, // its event loop's
+    FILES_BESIDES = 64,
+};
+
+struct engine {
+    struct engine_shared shared;
+    struct engine_result *result;
+    struct engine_worker **workers; // each in memory of its own
+    uint32_t begun;                 // threads that run
+    int signal_fd, news;
+    struct nic_stamps nic;
+    struct nic_clock nic_clock; // while shared.hardware_stamps
+};
+
+static uint64_t ticks(const struct engine *engine, uint64_t ns)
+{
+    return engine_ticks(&engine->shared, ns);
+}
+
+// --- preparation ---------------------------------------------------------------------------------
+
+// Every connection is an open file. Raises the limit as far as this process may.
+static int raise_file_limit(uint32_t connections, uint32_t threads, struct error *err)
+{
+    const rlim_t needed = (rlim_t)connections + FILES_A_THREAD * (rlim_t)threads + FILES_BESIDES;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= needed)
+        return 0;
+    struct rlimit more = {needed, limit.rlim_max < needed ? needed : limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+        return 0;
+    return error_set(err, ERROR_FAILED,
+                     "%u connections need %llu open files, and the limit is %llu: raise it with "
+                     "ulimit -n (as root, or the hard limit in limits.conf(5))",
+                     connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
+}
+
+// The NIC's stamps beside the kernel's, where it has them for every packet.
+static int choose_hardware_stamps(struct engine *engine, struct error *err)
+{
+    const struct engine_settings *settings = engine->shared.settings;
+    struct engine_result *result = engine->result;
+    if (settings->stamps == STAMP_MODE_SOFTWARE)
+        return 0;
+    int status = nic_stamps_begin((const struct sockaddr *)&settings->server->socket_address,
+                                  settings->server->socket_address_bytes, &engine->nic,
+                                  &result->hardware_why);
+    if (status == 0)
+        status =
+            nic_clock_begin(engine->nic.clock_index, &engine->nic_clock, &result->hardware_why);
+    engine->shared.hardware_stamps = result->hardware_stamps = status == 0;
+    if (status < 0 && settings->stamps == STAMP_MODE_HARDWARE) {
+        *err = result->hardware_why;
+        return status;
+    }
+    return 0;
+}
+
+// Kernel stamps where they can be had. Asks a socket of its own, so that "auto" knows before the
+// first connection is made.
+static int choose_stamps(struct engine *engine, struct error *err)
+{
+    const struct engine_settings *settings = engine->shared.settings;
+    if (settings->stamps == STAMP_MODE_USER)
+        return 0;
+    if (settings->server->transport == SERVER_UNIX) {
+        error_set(&engine->result->stamps_why, ERROR_INPUT,
+                  "the kernel does not stamp UNIX sockets; use --stamps user");
+        if (settings->stamps == STAMP_MODE_AUTO)
+            return 0;
+        *err = engine->result->stamps_why;
+        return -ERROR_INPUT;
+    }
+    int type = settings->server->transport == SERVER_UDP ? SOCK_DGRAM : SOCK_STREAM;
+    int probe = socket(settings->server->socket_address.ss_family, type | SOCK_CLOEXEC, 0);
+    if (probe < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
+    int status = client_stamps_supported(probe, &engine->result->stamps_why);
+    close(probe);
+    engine->result->kernel_stamps = engine->shared.kernel_stamps = status == 0;
+    if (status < 0 && settings->stamps != STAMP_MODE_AUTO) {
+        *err = engine->result->stamps_why;
+        return status;
+    }
+    return status < 0 ? 0 : choose_hardware_stamps(engine, err);
+}
+
+// One core for each thread, the first ones that this process may run on. A single thread runs
+// wherever it may: it has nobody to keep out of the way of.
+static int choose_cores(struct engine *engine, struct error *err)
+{
+    cpu_set_t allowed;
+    unsigned wanted = engine->shared.thread_count, found = 0;
+    if (wanted == 1)
+        return 0;
+    if (wanted > engine->shared.settings->connections)
+        return error_set(err, ERROR_INPUT, "%u threads need as many connections, not %u", wanted,
+                         engine->shared.settings->connections);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot tell which cores there are");
+    for (unsigned core = 0; core < CPU_SETSIZE && found < wanted; core++) {
+        if (!CPU_ISSET(core, &allowed))
+            continue;
+        engine->workers[found++]->core = (int)core;
+        CPU_SET(core, &engine->result->cores);
+    }
+    if (found < wanted)
+        return error_set(err, ERROR_INPUT,
+                         "%u threads need a core each, and there are %u (those of the affinity "
+                         "mask; see taskset(1))",
+                         wanted, found);
+    return 0;
+}
+
+static int make_workers(struct engine *engine, struct error *err)
+{
+    uint32_t count = engine->shared.thread_count;
+    const size_t bytes = (sizeof(struct engine_worker) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    engine->workers = calloc(count, sizeof(void *));
+    for (uint32_t i = 0; engine->workers && i < count; i++) {
+        struct engine_worker *worker = engine->workers[i] = aligned_alloc(CACHE_LINE, bytes);
+        if (!worker)
+            break;
+        memset(worker, 0, bytes);
+        worker->shared = &engine->shared;
+        worker->index = i;
+        worker->core = -1;
+        worker->news = engine->news;
+        sem_init(&worker->go, 0, 0);
+    }
+    if (!engine->workers || !engine->workers[count - 1])
+        return error_set(err, ERROR_FAILED, "out of memory for %u threads", count);
+    return choose_cores(engine, err);
+}
+
+// Not every protocol goes over UDP, and a request is one datagram there.
+static int check_udp(struct engine *engine, struct error *err)
+{
+    struct engine_shared *shared = &engine->shared;
+    const struct protocol *protocol = shared->settings->workload->protocol;
+    if (!protocol->over_udp)
+        return error_set(err, ERROR_INPUT,
+                         "%s: protocol %s does not go over UDP; memcached, memcached-binary and "
+                         "memcached-meta do",
+                         shared->settings->server->text, protocol->name);
+    if (shared->request_bytes + UDP_FRAME_BYTES > UDP_DATAGRAM_BYTES_MAX)
+        return error_set(err, ERROR_INPUT,
+                         "%s: requests of up to %zu bytes do not fit into a datagram of %d; take "
+                         "smaller values",
+                         shared->settings->server->text, shared->request_bytes,
+                         UDP_DATAGRAM_BYTES_MAX);
+    shared->request_bytes += DATAGRAM_OVERHEAD;
+    return 0;
+}
+
+static int prepare(struct engine *engine, const sigset_t *signals, struct error *err)
+{
+    struct engine_shared *shared = &engine->shared;
+    const struct engine_settings *settings = shared->settings;
+    const struct workload *workload = settings->workload;
+    struct engine_result *result = engine->result;
+    uint32_t share = ENGINE_IN_FLIGHT_CAP / settings->connections;
+    result->depth_is_cap = settings->depth == 0;
+    result->depth = shared->depth = settings->depth ? settings->depth : share ? share : 1;
+    result->connections_at_once = settings->connections;
+    atomic_init(&shared->last_id, settings->connections);
+    result->closed_loop = settings->closed_loop;
+    result->thread_count = shared->thread_count;
+    shared->value_bytes = workload_value_bytes_max(workload);
+    shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
+                                                                  shared->value_bytes);
+    if (settings->server->transport == SERVER_UDP && check_udp(engine, err) < 0)
+        return -ERROR_INPUT;
+    engine->signal_fd = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    engine->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (engine->signal_fd < 0 || engine->news < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot watch for signals");
+    result->tsc_hz = tsc_measure_hz(CALIBRATE_NS);
+    shared->ticks_per_ns = result->tsc_hz / 1e9;
+    int status = raise_file_limit(settings->connections, shared->thread_count, err);
+    if (status == 0)
+        status = make_workers(engine, err);
+    return status < 0 ? status : choose_stamps(engine, err);
+}
+
+// --- threads -------------------------------------------------------------------------------------
+
+static void tell(const struct engine_worker *worker)
+{
+    const uint64_t one = 1;
+    ssize_t written = write(worker->news, &one, sizeof one);
+    (void)written; // the counter cannot overflow
+}
+
+static void *work(void *argument)
+{
+    struct engine_worker *worker = argument;
+    cpu_set_t core;
+    char name[16];
+    snprintf(name, sizeof name, "load-%u", worker->index % 100000);
+    pthread_setname_np(pthread_self(), name); // for those who watch with ps or perf
+    CPU_ZERO(&core);
+    if (worker->core >= 0) {
+        CPU_SET((unsigned)worker->core, &core);
+        if (pthread_setaffinity_np(pthread_self(), sizeof core, &core) != 0)
+            worker->status = error_set(&worker->err, ERROR_FAILED,
+                                       "cannot run a load thread on core %d", worker->core);
+    }
+    if (worker->status == 0)
+        worker->status = engine_worker_prepare(worker, &worker->err);
+    tell(worker);
+    sem_wait(&worker->go);
+    if (worker->start_tsc)
+        engine_worker_run(worker, worker->start_tsc);
+    engine_worker_close(worker);
+    tell(worker);
+    return NULL;
+}
+
+// Waits until every thread that runs has told once more, and sees to signals meanwhile.
+static void await_threads(struct engine *engine)
+{
+    for (uint64_t told = 0; told < engine->begun;) {
+        struct pollfd ready[2] = {{.fd = engine->news, .events = POLLIN},
+                                  {.fd = engine->signal_fd, .events = POLLIN}};
+        struct signalfd_siginfo info;
+        uint64_t more;
+        poll(ready, 2, -1);
+        if (read(engine->signal_fd, &info, sizeof info) == sizeof info)
+            atomic_store(&engine->shared.stop, true);
+        if (read(engine->news, &more, sizeof more) == sizeof more)
+            told += more;
+    }
+}
+
+static void release_threads(struct engine *engine, uint64_t start_tsc)
+{
+    for (uint32_t i = 0; i < engine->begun; i++) {
+        engine->workers[i]->start_tsc = start_tsc;
+        sem_post(&engine->workers[i]->go);
+    }
+}
+
+// Begins them and waits until all are connected. When one cannot, none goes on.
+static int begin_threads(struct engine *engine, struct error *err)
+{
+    int status = 0;
+    for (uint32_t i = 0; i < engine->shared.thread_count && status == 0; i++) {
+        int failure = pthread_create(&engine->workers[i]->thread, NULL, work, engine->workers[i]);
+        errno = failure;
+        if (failure)
+            status = error_set_errno(err, ERROR_FAILED, "cannot begin load thread %u", i);
+        else
+            engine->begun++;
+    }
+    await_threads(engine);
+    for (uint32_t i = 0; i < engine->begun && status == 0; i++) {
+        status = engine->workers[i]->status;
+        if (status < 0)
+            *err = engine->workers[i]->err;
+    }
+    return status;
+}
+
+static void join_threads(struct engine *engine)
+{
+    for (uint32_t i = 0; i < engine->begun; i++)
+        pthread_join(engine->workers[i]->thread, NULL);
+    engine->begun = 0;
+}
+
+// Tells whoever wants to act at instants of the schedule when it begins, in a clock of theirs.
+static void announce(const struct engine *engine, uint64_t start_tsc)
+{
+    const struct engine_settings *settings = engine->shared.settings;
+    struct timespec now;
+    if (!settings->announce)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double ahead_ns = (double)(int64_t)(start_tsc - tsc_now()) / engine->shared.ticks_per_ns;
+    settings->announce(settings->announce_context, (uint64_t)((int64_t)now.tv_sec * 1000000000 +
+                                                              now.tv_nsec + (int64_t)ahead_ns));
+}
+
+// When the schedule begins; 0: not at all.
+static uint64_t choose_start(const struct engine *engine)
+{
+    const struct engine_settings *settings = engine->shared.settings;
+    // The schedule's offsets become instants; long schedules take a moment to rewrite.
+    uint64_t needs_ns = SETTLE_NS + engine->shared.schedule->count * 3;
+    if (!settings->agree)
+        return tsc_now() + ticks(engine, needs_ns);
+    uint64_t begin_ns = settings->agree(settings->agree_context, needs_ns);
+    if (!begin_ns)
+        return 0;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t ahead_ns =
+        (int64_t)begin_ns - ((int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec);
+    return tsc_now() + (uint64_t)(int64_t)((double)ahead_ns * engine->shared.ticks_per_ns);
+}
+
+// From here on the stamps of the NIC are in CLOCK_REALTIME, as the others are.
+static void convert_hardware_stamps(struct engine *engine)
+{
+    struct engine_result *result = engine->result;
+    const struct nic_clock *clock = &engine->nic_clock;
+    result->hardware_error_ns = nic_clock_error_ns(clock);
+    for (size_t i = 0; i < result->sample_count; i++) {
+        struct sample *sample = &result->samples[i];
+        if (sample->tx_source == STAMP_HARDWARE)
+            sample->tx_ns = nic_clock_real_ns(clock, sample->tx_ns);
+        if (sample->rx_source == STAMP_HARDWARE)
+            sample->rx_ns = nic_clock_real_ns(clock, sample->rx_ns);
+    }
+}
+
+// --- the whole -----------------------------------------------------------------------------------
+
+static int run(struct engine *engine, struct error *err)
+{
+    struct engine_result *result = engine->result;
+    uint64_t start = 0;
+    int status = begin_threads(engine, err);
+    if (status == 0) {
+        start = choose_start(engine);
+        if (!start)
+            status = error_set(err, ERROR_FAILED, "told not to begin");
+    }
+    if (start)
+        announce(engine, start);
+    struct tsc_pair first = tsc_take_pair();
+    release_threads(engine, start);
+    await_threads(engine);
+    join_threads(engine);
+    if (engine->shared.hardware_stamps)
+        nic_clock_stop(&engine->nic_clock);
+    if (status < 0)
+        return status;
+    struct tsc_pair second = tsc_take_pair();
+    result->tsc_hz = tsc_rate_between(&first, &second);
+    result->start_tsc = start;
+    status = engine_merge(&engine->shared, engine->workers, result, err);
+    if (status == 0 && result->hardware_stamps)
+        convert_hardware_stamps(engine);
+    return status;
+}
+
+static void engine_close(struct engine *engine)
+{
+    for (uint32_t i = 0; engine->workers && i < engine->shared.thread_count; i++) {
+        struct engine_worker *worker = engine->workers[i];
+        if (!worker)
+            break;
+        if (worker->samples)
+            munmap(worker->samples, worker->sample_bytes);
+        array_free(&worker->context.log);
+        sem_destroy(&worker->go);
+        free(worker);
+    }
+    free(engine->workers);
+    if (engine->shared.hardware_stamps)
+        nic_clock_free(&engine->nic_clock);
+    nic_stamps_end(&engine->nic);
+    if (engine->signal_fd >= 0)
+        close(engine->signal_fd);
+    if (engine->news >= 0)
+        close(engine->news);
+}
+
+int engine_run(const struct engine_settings *settings, const struct schedule *schedule,
+               struct engine_result *result, struct error *err)
+{
+    struct engine engine = {.shared = {.settings = settings,
+                                       .schedule = schedule,
+                                       .thread_count = settings->threads ? settings->threads : 1},
+                            .result = result,
+                            .signal_fd = -1,
+                            .news = -1};
+    sigset_t signals, before;
+    memset(result, 0, sizeof *result);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, &before); // the threads inherit it
+    int status = prepare(&engine, &signals, err);
+    if (status == 0)
+        status = run(&engine, err);
+    engine_close(&engine);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (status < 0)
+        engine_result_free(result);
+    return status;
+}
+
+void engine_result_free(struct engine_result *result)
+{
+    if (result->samples)
+        munmap(result->samples, result->sample_bytes);
+    free(result->connections);
+    memset(result, 0, sizeof *result);
+}

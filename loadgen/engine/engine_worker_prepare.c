@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+//
+// What a thread of the engine does before the run, taking memory and connecting, and after it.
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/tsc.h"
+#include "loadgen/client/client_datagram.h"
+#include "loadgen/client/live_counters.h"
+#include "loadgen/engine/engine_worker.h"
+
+enum {
+    CONNECT_MS = 5000,
+    RECEIVE_BYTES = 256 << 10,
+    OUT_BYTES = 64 << 10,       // of a connection's output buffer, where requests allow
+    OUT_BYTES_ALL = 64 << 20,   // of all of them
+    CONNECTS_AT_ONCE = 64,      // half of what small backlogs hold ...
+    CONNECT_PAUSE_NS = 3000000, // ... and time for the server to accept them
+};
+
+static uint64_t ticks(const struct engine_worker *worker, uint64_t ns)
+{
+    return engine_ticks(worker->shared, ns);
+}
+
+static int make_samples(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct schedule *schedule = shared->schedule;
+    bool closed = shared->settings->closed_loop;
+    size_t all = closed ? shared->settings->requests_max : schedule->count;
+    size_t first = worker->index, step = shared->thread_count;
+    worker->sample_count = all > first ? (all - first + step - 1) / step : 0;
+    worker->sample_bytes = (worker->sample_count + 1) * sizeof *worker->samples;
+    // Populated: the run meets no page for the first time. How many samples a closed loop will take
+    // nobody knows.
+    void *memory =
+        mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | (closed ? MAP_NORESERVE : MAP_POPULATE), -1, 0);
+    if (memory == MAP_FAILED)
+        return error_set_errno(err, ERROR_FAILED,
+                               "cannot take %zu MiB for the samples of %zu requests (a lower rate "
+                               "or a shorter run needs less)",
+                               worker->sample_bytes >> 20, worker->sample_count);
+    worker->context.samples = worker->samples = memory;
+    worker->order = first;
+    for (size_t i = 0; i < worker->sample_count && !closed; i++) {
+        const struct scheduled_request *request = &schedule->items[first + i * step];
+        worker->samples[i] = (struct sample){.intended_tsc = ticks(worker, request->offset_ns),
+                                             .operation = request->operation,
+                                             .key = request->key,
+                                             .status = SAMPLE_UNSENT};
+    }
+    return 0;
+}
+
+// That the loop was left is all it is for.
+static void on_alarm(evutil_socket_t socket_fd, short what, void *argument)
+{
+    (void)socket_fd, (void)what, (void)argument;
+}
+
+static int make_event_base(struct engine_worker *worker, struct error *err)
+{
+    struct event_config *config = event_config_new();
+    if (config) {
+        event_config_require_features(config, EV_FEATURE_ET);
+        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME);
+        if (worker->shared->settings->sleeps) // to the microsecond
+            event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+        worker->base = event_base_new_with_config(config);
+        event_config_free(config);
+    }
+    if (!worker->base)
+        return error_set_errno(err, ERROR_FAILED,
+                               "libevent offers no edge-triggered readiness here");
+    if (worker->shared->settings->sleeps)
+        worker->alarm = evtimer_new(worker->base, on_alarm, NULL);
+    if (worker->shared->settings->sleeps && !worker->alarm)
+        return error_set(err, ERROR_FAILED, "out of memory for a timer");
+    return 0;
+}
+
+static int64_t deadline(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + CONNECT_MS;
+}
+
+// A few at once: a connection for which there is no room in the server's backlog is begun again by
+// its kernel a second later, or seems open and is not.
+static int connect_all(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct timespec pause = {0, CONNECT_PAUSE_NS};
+    uint32_t count = worker->connection_count;
+    size_t out_bytes = OUT_BYTES_ALL / shared->settings->connections;
+    out_bytes = out_bytes > OUT_BYTES ? OUT_BYTES : out_bytes;
+    out_bytes = out_bytes < shared->request_bytes ? shared->request_bytes : out_bytes;
+    for (uint32_t first = 0; first < count; first += CONNECTS_AT_ONCE) {
+        uint32_t end = count - first < CONNECTS_AT_ONCE ? count : first + CONNECTS_AT_ONCE;
+        if (first)
+            nanosleep(&pause, NULL);
+        for (uint32_t i = first; i < end; i++) {
+            // Thread w has connections w + 1, w + 1 + T, ...
+            uint32_t id = worker->index + i * shared->thread_count + 1;
+            int status = connection_open(&worker->connections[i], id, &worker->context,
+                                         shared->depth, out_bytes, err);
+            if (status < 0)
+                return status;
+        }
+        for (uint32_t i = first; i < end; i++) {
+            int status = connection_establish(&worker->connections[i], deadline(), err);
+            if (status < 0)
+                return status;
+            engine_worker_list_room(worker, &worker->connections[i]);
+        }
+    }
+    return 0;
+}
+
+int engine_worker_prepare(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct engine_settings *settings = shared->settings;
+    uint32_t all = settings->connections, step = shared->thread_count;
+    uint32_t count = (all - worker->index + step - 1) / step;
+    worker->connections = calloc(count, sizeof *worker->connections);
+    worker->dirty = calloc(count, sizeof(void *));
+    worker->room = (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
+    worker->unstamped =
+        (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
+    worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
+    worker->value = calloc(1, shared->value_bytes + 1);
+    worker->context =
+        (struct connection_context){.protocol = settings->workload->protocol,
+                                    .server = settings->server,
+                                    .counts = &worker->counts,
+                                    .owner = worker,
+                                    .sender = worker->index,
+                                    .on_ready = engine_worker_on_ready,
+                                    .put_again = engine_worker_put_again,
+                                    .last_id = &worker->shared->last_id,
+                                    .reader = malloc(sizeof(struct stamp_reader)),
+                                    .receive_buffer = malloc(RECEIVE_BYTES),
+                                    .receive_bytes = RECEIVE_BYTES,
+                                    .timeout_tsc = ticks(worker, settings->timeout_ns),
+                                    .ticks_per_us = shared->ticks_per_ns * 1e3,
+                                    .busy_poll_us = settings->busy_poll_us,
+                                    .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
+                                    .live = settings->live ? &settings->live[worker->index] : NULL,
+                                    .kernel_stamps = shared->kernel_stamps,
+                                    .hardware_stamps = shared->hardware_stamps};
+    if (worker->context.live)
+        live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
+    if (!worker->connections || !worker->dirty || !worker->room.items || !worker->unstamped.items ||
+        !worker->key || !worker->value || !worker->context.reader ||
+        !worker->context.receive_buffer || array_reserve(&worker->context.log, count) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
+    if (settings->server->transport == SERVER_UDP) {
+        worker->context.datagrams =
+            datagram_reader_new(worker->context.receive_buffer, RECEIVE_BYTES, shared->value_bytes);
+        if (!worker->context.datagrams)
+            return error_set(err, ERROR_FAILED, "out of memory for replies over UDP");
+    }
+    for (uint32_t i = 0; i < count; i++)
+        worker->connections[i].socket_fd = -1;
+    worker->connection_count = count;
+    memset(worker->context.receive_buffer, 0, RECEIVE_BYTES);
+    stamp_reader_init(worker->context.reader);
+    int status = make_samples(worker, err);
+    if (status == 0)
+        status = make_event_base(worker, err);
+    worker->context.base = worker->base;
+    return status < 0 ? status : connect_all(worker, err);
+}
+
+void engine_worker_close(struct engine_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->connection_count; i++)
+        connection_close(&worker->connections[i]);
+    if (worker->alarm)
+        event_free(worker->alarm);
+    if (worker->base)
+        event_base_free(worker->base);
+    free(worker->connections);
+    free(worker->dirty);
+    free(worker->room.items);
+    free(worker->unstamped.items);
+    free(worker->key);
+    free(worker->value);
+    free(worker->context.reader);
+    datagram_reader_free(worker->context.datagrams);
+    free(worker->context.receive_buffer);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/engine/live_view.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/units.h"
+
+enum { REFRESH_NS = 250000000 };
+
+struct live_view {
+    struct progress progress; // a copy: the line is its owner's to end
+    uint32_t threads;
+    struct live_counters *counters;
+    struct histogram *sum;
+    pthread_t thread;
+    pthread_mutex_t lock; // of the two that follow; load threads never take it
+    pthread_cond_t change;
+    bool stop;
+    char goal[300];
+    uint64_t answered_before, before_ns; // of the last look, for the rate
+};
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t look(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static const char *percentile(const struct live_view *view, double q, uint64_t khz, char *out,
+                              size_t bytes)
+{
+    double ticks = histogram_quantile(view->sum, q);
+    if (!(ticks >= 0) || khz == 0)
+        return "-";
+    return units_format_ns(ticks / (double)khz * 1e6, out, bytes);
+}
+
+static void show(struct live_view *view, const char *goal)
+{
+    uint64_t answered = 0, errors = 0, in_flight = 0, khz = 0;
+    memset(view->sum, 0, sizeof *view->sum);
+    for (uint32_t i = 0; i < view->threads; i++) {
+        const struct live_counters *one = &view->counters[i];
+        answered += look(&one->answered);
+        errors += look(&one->errors);
+        in_flight += look(&one->in_flight);
+        khz = look(&one->tsc_khz);
+        histogram_merge(view->sum, &one->latency);
+    }
+    uint64_t now = monotonic_ns();
+    double rate =
+        (double)(answered - view->answered_before) / (double)(now - view->before_ns) * 1e9;
+    char p50[32], p99[32], p999[32], errors_text[64] = "";
+    if (errors)
+        snprintf(errors_text, sizeof errors_text, ", %llu errors", (unsigned long long)errors);
+    progress_update(&view->progress,
+                    "%.0f/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s; waiting for %s", rate,
+                    (unsigned long long)in_flight, percentile(view, 0.5, khz, p50, sizeof p50),
+                    percentile(view, 0.99, khz, p99, sizeof p99),
+                    percentile(view, 0.999, khz, p999, sizeof p999), errors_text, goal);
+    view->answered_before = answered;
+    view->before_ns = now;
+}
+
+static void *watch(void *argument)
+{
+    struct live_view *view = argument;
+    const struct sched_param none = {0};
+    char goal[sizeof view->goal];
+    bool stop = false;
+    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); // never in the load's way
+    while (!stop) {
+        uint64_t until_ns = monotonic_ns() + REFRESH_NS;
+        struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+        pthread_mutex_lock(&view->lock);
+        while (!view->stop && pthread_cond_timedwait(&view->change, &view->lock, &until) == 0)
+            ;
+        stop = view->stop;
+        memcpy(goal, view->goal, sizeof goal);
+        pthread_mutex_unlock(&view->lock);
+        if (!stop)
+            show(view, goal);
+    }
+    return NULL;
+}
+
+static void release(struct live_view *view)
+{
+    free(view->counters);
+    free(view->sum);
+    free(view);
+}
+
+int live_view_start(const struct progress *progress, uint32_t threads, const char *goal,
+                    struct live_view **started, struct error *err)
+{
+    *started = NULL;
+    if (progress->quiet || !progress->terminal)
+        return 0;
+    struct live_view *view = calloc(1, sizeof *view);
+    size_t bytes = threads * sizeof *view->counters;
+    if (view) {
+        view->counters = aligned_alloc(64, bytes);
+        view->sum = calloc(1, sizeof *view->sum);
+    }
+    if (!view || !view->counters || !view->sum) {
+        if (view)
+            release(view);
+        return error_set(err, ERROR_FAILED, "out of memory for the live view");
+    }
+    memset(view->counters, 0, bytes); // every page is there before the run
+    view->progress = *progress;
+    view->threads = threads;
+    view->before_ns = monotonic_ns();
+    snprintf(view->goal, sizeof view->goal, "%s", goal);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&view->change, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&view->lock, NULL);
+    sigset_t all, before; // signals are for the load's threads, which wait for them
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int failure = pthread_create(&view->thread, NULL, watch, view);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failure) {
+        release(view);
+        return error_set(err, ERROR_FAILED, "cannot start the thread of the live view");
+    }
+    *started = view;
+    return 0;
+}
+
+struct live_counters *live_view_counters(struct live_view *view)
+{
+    return view ? view->counters : NULL;
+}
+
+void live_view_wait_for(struct live_view *view, const char *goal)
+{
+    pthread_mutex_lock(&view->lock);
+    snprintf(view->goal, sizeof view->goal, "%s", goal);
+    pthread_mutex_unlock(&view->lock);
+}
+
+void live_view_stop(struct live_view *view)
+{
+    if (!view)
+        return;
+    pthread_mutex_lock(&view->lock);
+    view->stop = true;
+    pthread_cond_signal(&view->change);
+    pthread_mutex_unlock(&view->lock);
+    pthread_join(view->thread, NULL);
+    pthread_cond_destroy(&view->change);
+    pthread_mutex_destroy(&view->lock);
+    show(view, "the figures");
+    release(view);
+}

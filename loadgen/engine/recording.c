@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/engine/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/log_file.h"
+#include "loadgen/client/sample_log.h"
+
+static const double longest_s = 86400;
+
+// --- CSV -----------------------------------------------------------------------------------------
+
+enum { LINE_MOST = 64, REQUESTS_MOST = 1 << 28 };
+
+// One line without its end. Returns 1 when there is nothing on it.
+static int parse_line(const char *line, size_t bytes, double *seconds)
+{
+    char text[LINE_MOST + 1], *end;
+    while (bytes && (line[bytes - 1] == '\r' || line[bytes - 1] == ' ' || line[bytes - 1] == '\t'))
+        bytes--;
+    if (bytes == 0 || line[0] == '#')
+        return 1;
+    if (bytes > LINE_MOST || memchr(line, '\0', bytes))
+        return -1;
+    memcpy(text, line, bytes);
+    text[bytes] = '\0';
+    if (strspn(text, " \t+-.0123456789eE") != bytes)
+        return -1;
+    *seconds = strtod(text, &end);
+    return end == text || *end ? -1 : 0;
+}
+
+int recording_parse(const char *text, size_t bytes, const char *path, struct recording *recording,
+                    struct error *err)
+{
+    struct schedule *requests = &recording->requests;
+    double before = 0, seconds;
+    size_t line = 0;
+    *recording = (struct recording){0};
+    for (size_t at = 0; at < bytes; line++) {
+        const char *newline = memchr(text + at, '\n', bytes - at);
+        size_t length = newline ? (size_t)(newline - text) - at : bytes - at;
+        int found = parse_line(text + at, length, &seconds);
+        const char *wrong = found < 0                 ? "is no time in seconds"
+                            : found > 0               ? NULL
+                            : !(seconds >= before)    ? "is before the one above it, or below 0"
+                            : !(seconds <= longest_s) ? "is later than a day"
+                            : requests->count >= REQUESTS_MOST ? "is one request too many"
+                                                               : NULL;
+        if (wrong) {
+            recording_free(recording);
+            return error_set(err, ERROR_INPUT, "%s:%zu: what stands here %s", path, line + 1,
+                             wrong);
+        }
+        at += length + 1;
+        if (found > 0)
+            continue;
+        const struct scheduled_request request = {.offset_ns = (uint64_t)(seconds * 1e9)};
+        if (array_push(requests, request) < 0) {
+            recording_free(recording);
+            return error_set(err, ERROR_FAILED, "%s: out of memory", path);
+        }
+        before = seconds;
+    }
+    if (requests->count < 2 || requests->items[requests->count - 1].offset_ns == 0) {
+        recording_free(recording);
+        return error_set(err, ERROR_INPUT,
+                         "%s: a recording has two requests at least, at different "
+                         "times",
+                         path);
+    }
+    return 0;
+}
+
+static int load_text(const char *path, struct recording *recording, struct error *err)
+{
+    struct stat about;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(err, ERROR_INPUT, "cannot open the recording %s", path);
+    int status = 0;
+    void *text = MAP_FAILED;
+    if (fstat(fd, &about) < 0 || !S_ISREG(about.st_mode) || about.st_size == 0)
+        status = error_set(err, ERROR_INPUT, "%s: not a file with a recording in it", path);
+    else if ((text = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) ==
+             MAP_FAILED)
+        status = error_set_errno(err, ERROR_INPUT, "cannot read the recording %s", path);
+    else
+        status = recording_parse(text, (size_t)about.st_size, path, recording, err);
+    if (text != MAP_FAILED)
+        munmap(text, (size_t)about.st_size);
+    close(fd);
+    return status;
+}
+
+// --- samples.tlog --------------------------------------------------------------------------------
+
+static bool is_log(const char *path)
+{
+    char magic[8] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
+              memcmp(magic, "TAILLOG", sizeof magic) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+// Times are in ticks of the TSC, whose rate the log does not hold: the sends' kernel stamps tell
+// it.
+static double ticks_per_ns(const struct sample *samples, size_t count)
+{
+    const struct sample *first = NULL, *last = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!samples[i].tx_ns || samples[i].tx_source == STAMP_USER)
+            continue;
+        first = first ? first : &samples[i];
+        last = &samples[i];
+    }
+    if (!first || last->tx_ns <= first->tx_ns || last->sent_tsc <= first->sent_tsc)
+        return NAN;
+    return (double)(last->sent_tsc - first->sent_tsc) / (double)(last->tx_ns - first->tx_ns);
+}
+
+static int take_samples(const struct sample *samples, size_t count, const char *path,
+                        const struct workload *workload, struct recording *recording,
+                        struct error *err)
+{
+    double rate = ticks_per_ns(samples, count);
+    uint64_t begin = count ? samples[0].intended_tsc : 0, before = begin;
+    if (count < 2 || !(rate > 0.1 && rate < 100))
+        return error_set(err, ERROR_INPUT,
+                         "%s: too few requests with kernel stamps to know their times by", path);
+    if (array_reserve(&recording->requests, count) < 0)
+        return error_set(err, ERROR_FAILED, "%s: out of memory", path);
+    for (size_t i = 0; i < count; i++) {
+        const struct sample *sample = &samples[i];
+        double ns = (double)(sample->intended_tsc - begin) / rate;
+        const char *wrong = sample->intended_tsc < before || !(ns <= longest_s * 1e9)
+                                ? "out of order, or a day late"
+                            : sample->operation >= workload->protocol->operation_count
+                                ? "an operation that the workload's protocol lacks"
+                            : sample->key >= workload->key_count
+                                ? "a key beyond the workload's keys.count"
+                                : NULL;
+        if (wrong)
+            return error_set(err, ERROR_INPUT, "%s: request %zu has %s", path, i + 1, wrong);
+        before = sample->intended_tsc;
+        recording->requests.items[recording->requests.count++] = (struct scheduled_request){
+            .offset_ns = (uint64_t)ns, .key = sample->key, .operation = sample->operation};
+    }
+    recording->complete = true;
+    if (recording->requests.items[count - 1].offset_ns == 0)
+        return error_set(err, ERROR_INPUT, "%s: all of its requests are at one time", path);
+    return 0;
+}
+
+int recording_load(const char *path, const struct workload *workload, struct recording *recording,
+                   struct error *err)
+{
+    struct log_reader reader;
+    *recording = (struct recording){0};
+    if (!is_log(path))
+        return load_text(path, recording, err);
+    int status =
+        log_reader_open(&reader, path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
+    if (status < 0)
+        return status;
+    status = take_samples(reader.records, reader.count, path, workload, recording, err);
+    log_reader_close(&reader);
+    if (status < 0)
+        recording_free(recording);
+    return status;
+}
+
+void recording_free(struct recording *recording)
+{
+    schedule_free(&recording->requests);
+    *recording = (struct recording){0};
+}
+
+// --- playing it ----------------------------------------------------------------------------------
+
+double recording_rate(const struct recording *recording)
+{
+    const struct schedule *requests = &recording->requests;
+    return (double)requests->count * 1e9 / (double)requests->items[requests->count - 1].offset_ns;
+}
+
+int recording_draw(const struct recording *recording, const struct workload *workload, double rate,
+                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule,
+                   struct error *err)
+{
+    double stretch = recording_rate(recording) / rate;
+    *schedule = (struct schedule){0};
+    for (size_t i = 0; i < recording->requests.count; i++) {
+        struct scheduled_request request = recording->requests.items[i];
+        double ns = (double)request.offset_ns * stretch;
+        if (!(ns < (double)duration_ns))
+            break;
+        request.offset_ns = (uint64_t)ns;
+        if (array_push(schedule, request) < 0) {
+            schedule_free(schedule);
+            return error_set(err, ERROR_FAILED, "out of memory for the recording's schedule");
+        }
+    }
+    return recording->complete ? 0 : schedule_draw_requests(workload, seed, schedule, err);
+}

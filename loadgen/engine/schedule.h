@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// The schedule: when each request is to be sent and what it asks, drawn ahead of time and
+// independent of any reply (open loop, design §7). The same arguments draw the same schedule.
+#ifndef LOADGEN_ENGINE_SCHEDULE_H
+#define LOADGEN_ENGINE_SCHEDULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "workloads/distribution.h"
+#include "workloads/workload.h"
+
+struct scheduled_request {
+    uint64_t offset_ns; // since the run's start; ascending
+    uint32_t key;
+    uint16_t operation;
+};
+
+struct schedule {
+    struct scheduled_request *items;
+    size_t count;
+    size_t capacity;
+};
+
+// Gaps of the shape of `arrivals` (exponential: a Poisson process; fixed: evenly), whose mean must
+// be finite and more than 0, scaled to `rate` per second times the workload's pattern, for
+// duration_ns. Times, operations and keys come from generators of their own, all seeded from
+// `seed`: another mix leaves the times as they are. The caller frees.
+int schedule_draw(const struct workload *workload, const struct distribution *arrivals, double rate,
+                  uint64_t duration_ns, uint64_t seed, struct schedule *schedule,
+                  struct error *err);
+// For a load without a schedule: `count` operations and keys, to be asked in that order (and again
+// from the first on), at no particular time. The same seed draws the same as schedule_draw does.
+int schedule_draw_order(const struct workload *workload, size_t count, uint64_t seed,
+                        struct schedule *schedule, struct error *err);
+
+void schedule_free(struct schedule *schedule);
+
+// Draws operations and keys for a schedule that has its times: those that schedule_draw would.
+// ERROR_FAILED: out of memory; the schedule is then freed.
+int schedule_draw_requests(const struct workload *workload, uint64_t seed,
+                           struct schedule *schedule, struct error *err);
+
+#endif

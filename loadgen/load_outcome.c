@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/load_outcome.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/histogram.h"
+#include "base/log_file.h"
+
+void load_outcome_free(struct load_outcome *outcome)
+{
+    engine_result_free(&outcome->result);
+    json_decref(outcome->agents);
+}
+
+int load_make_directory(const char *path, struct error *err)
+{
+    if (mkdir(path, 0777) < 0 && errno != EEXIST)
+        return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    return 0;
+}
+
+int load_write_logs(const char *directory, const struct engine_result *result,
+                    const struct connection *connections, uint32_t connection_count,
+                    struct error *err)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/connections.tlog", directory);
+    int status = log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *connections,
+                           connections, connection_count, 0, err);
+    if (status < 0)
+        return status;
+    snprintf(path, sizeof path, "%s/samples.tlog", directory);
+    return log_write(path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
+                     result->samples, result->sample_count, 0, err);
+}
+
+int load_print_json(json_t *json, struct error *err)
+{
+    int status = json ? json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
+    json_decref(json);
+    if (status < 0 || putchar('\n') == EOF || fflush(stdout) != 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot print the result");
+    return 0;
+}
+
+json_t *load_result_json(const struct engine_result *result, const struct load_facts *facts,
+                         const struct load_summary *summary, const struct method *method,
+                         const struct rounds *rounds, json_t *agents)
+{
+    json_t *json = load_summary_json(summary, result, facts);
+    json_t *findings = method_json(method), *place = json_object_get(json, "method");
+    if (!json || !findings || json_object_update(place, findings) < 0) {
+        json_decref(findings);
+        json_decref(json);
+        return NULL;
+    }
+    json_decref(findings);
+    if (agents)
+        json_object_set(json, "agents", agents);
+    if (rounds) {
+        json_object_set_new(place, "stop", json_string(rounds->stop));
+        json_object_set_new(place, "rounds", json_integer(rounds->measured));
+        json_object_set_new(place, "stabilising_rounds", json_integer(rounds->stabilising));
+    }
+    return json;
+}
+
+json_t *load_outcome_json(const struct load_plan *plan, const struct load_point *point,
+                          const struct load_outcome *outcome)
+{
+    struct load_facts facts = load_plan_facts(plan);
+    facts.rate = point->rate;
+    facts.seed = point->seed;
+    return load_result_json(&outcome->result, &facts, &outcome->summary, &outcome->method, NULL,
+                            outcome->agents);
+}
+
+int load_verdict(const struct load_summary *summary, struct error *err)
+{
+    if (summary->answered == 0 && summary->scheduled)
+        return error_set(err, ERROR_FAILED, "nothing was answered: %s",
+                         summary->reason_count ? summary->reasons[0] : "no reason known");
+    if (!summary->ok)
+        return error_set(err, ERROR_INCONCLUSIVE, "inconclusive: %s", summary->reasons[0]);
+    return 0;
+}
+
+// Latency from the intended time, in nanoseconds; what was never answered is infinite.
+static int write_percentiles(const char *path, const struct engine_result *result,
+                             struct error *err)
+{
+    struct histogram *histogram = calloc(1, sizeof *histogram);
+    FILE *file = histogram ? fopen(path, "we") : NULL;
+    if (!file) {
+        free(histogram);
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    }
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        double ns = (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / result->tsc_hz;
+        if (sample_is_answered(sample))
+            histogram_record(histogram, (uint64_t)fmax(ns * 1e9, 0));
+        else
+            histogram_record_infinite(histogram);
+    }
+    int status = histogram_write_percentiles(
+        histogram, 1000,
+        "latency in us from the intended time to the reply; requests never sent, lost or "
+        "unanswered are infinite",
+        file, err);
+    if (fclose(file) != 0 && status == 0)
+        status = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    free(histogram);
+    return status;
+}
+
+int load_write_files(const struct load_options *o, const struct engine_result *result,
+                     const struct connection *connections, uint32_t connection_count,
+                     struct error *err)
+{
+    int status = 0;
+    if (o->samples)
+        status = load_write_logs(o->samples, result, connections, connection_count, err);
+    if (status == 0 && o->hgrm)
+        status = write_percentiles(o->hgrm, result, err);
+    return status;
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/method/load_summary.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+const double summary_quantiles[SUMMARY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
+const char *const summary_quantile_names[SUMMARY_QUANTILES] = {"p50",   "p90",    "p99",
+                                                               "p99.9", "p99.99", "max"};
+
+const double summary_confidence = 0.95;
+const double summary_rate_tolerance = 0.01;
+// A stall this short at the very end is a latency, not a rate: it must not fail a short run.
+static const double rate_allowance_s = 0.05;
+static const double share_tolerance = 0.01; // of requests that waited for a connection, or failed
+static const double busy_spin_fraction = 0.02; // a client that idles less has no CPU to spare
+static const double core_share_least = 0.7;    // one that has less shares its core with others
+
+static double microseconds(const struct engine_result *result, uint64_t from, uint64_t to)
+{
+    return (double)(int64_t)(to - from) / result->tsc_hz * 1e6;
+}
+
+// Uses up the values.
+static void take_percentiles(double *values, size_t count, struct load_percentiles *out)
+{
+    size_t ranks[3 * SUMMARY_QUANTILES] = {0}; // of the quantile, and of its interval's ends
+    double found[3 * SUMMARY_QUANTILES];
+    out->count = count;
+    for (unsigned i = 0; count && i < SUMMARY_QUANTILES; i++) {
+        ranks[3 * i] = quantile_rank(count, summary_quantiles[i]);
+        out->interval[i].known = quantile_interval_ranks(count, summary_quantiles[i],
+                                                         summary_confidence, &ranks[3 * i + 1]);
+    }
+    if (count)
+        quantile_select(values, count, ranks, 3 * SUMMARY_QUANTILES, values, found);
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
+        struct quantile_interval *interval = &out->interval[i];
+        out->us[i] = count ? found[3 * i] : NAN;
+        interval->low = interval->known ? found[3 * i + 1] : NAN;
+        interval->high = interval->known ? found[3 * i + 2] : NAN;
+    }
+}
+
+static void count_statuses(const struct engine_result *result, struct load_summary *summary)
+{
+    summary->scheduled = result->sample_count;
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        summary->sent += sample->sent_tsc != 0;
+        summary->answered += sample_is_answered(sample) != 0;
+        summary->misses += sample->status == SAMPLE_MISS;
+        summary->error_replies += sample->status == SAMPLE_ERROR_REPLY;
+        summary->unsent += sample->status == SAMPLE_UNSENT;
+        summary->timed_out += sample->status == SAMPLE_TIMED_OUT;
+        summary->lost += sample->status == SAMPLE_LOST;
+        if (!sample_is_answered(sample))
+            continue;
+        bool stamped = sample->tx_source && sample->rx_source;
+        bool hardware = sample->tx_source == STAMP_HARDWARE && sample->rx_source == STAMP_HARDWARE;
+        summary->stamps_hardware += hardware;
+        summary->stamps_software += stamped && !hardware;
+        summary->stamps_user += !stamped;
+    }
+}
+
+// What is taken of every request: memory is gone through once, since samples are large.
+struct columns {
+    double *latency, *uncorrected, *network, *lateness;
+    size_t latencies, sends, stamped;
+};
+
+static void fill_columns(const struct engine_result *result, struct columns *columns)
+{
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i];
+        const bool answered = sample_is_answered(sample);
+        columns->latency[columns->latencies++] = sample_latency_us(sample, result->tsc_hz);
+        if (sample->tx_ns && sample->rx_ns)
+            columns->network[columns->stamped++] =
+                (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
+        if (!sample->sent_tsc)
+            continue;
+        columns->uncorrected[columns->sends] =
+            answered ? microseconds(result, sample->send_tsc, sample->reply_tsc) : INFINITY;
+        columns->lateness[columns->sends++] =
+            microseconds(result, sample->intended_tsc, sample->send_tsc);
+    }
+}
+
+static void take_latencies(const struct engine_result *result, double *room,
+                           struct load_summary *summary)
+{
+    const size_t count = result->sample_count;
+    struct columns columns = {.latency = room,
+                              .uncorrected = room + count,
+                              .network = room + 2 * count,
+                              .lateness = room + 3 * count};
+    fill_columns(result, &columns);
+    take_percentiles(columns.latency, columns.latencies, &summary->latency);
+    take_percentiles(columns.uncorrected, columns.sends, &summary->uncorrected);
+    take_percentiles(columns.network, columns.stamped, &summary->network);
+    double lateness[2] = {NAN, NAN};
+    if (columns.sends)
+        quantile_select(
+            columns.lateness, columns.sends,
+            (const size_t[]){quantile_rank(columns.sends, 0.5), quantile_rank(columns.sends, 0.99)},
+            2, columns.lateness, lateness);
+    summary->lateness_p50_us = lateness[0];
+    summary->lateness_p99_us = lateness[1];
+}
+
+static void take_rates(const struct engine_result *result, uint64_t duration_ns,
+                       struct load_summary *summary)
+{
+    uint64_t last_reply = result->start_tsc;
+    for (size_t i = 0; i < result->sample_count; i++)
+        if (result->samples[i].reply_tsc > last_reply)
+            last_reply = result->samples[i].reply_tsc;
+    uint64_t loaded_from = result->start_tsc + result->paused_tsc;
+    double until_last =
+        last_reply > loaded_from ? (double)(last_reply - loaded_from) / result->tsc_hz : 0;
+    double run_s = (double)(result->end_tsc - loaded_from) / result->tsc_hz;
+    summary->duration_s = (double)duration_ns / 1e9;
+    if (result->end == ENGINE_INTERRUPTED && run_s < summary->duration_s)
+        summary->duration_s = run_s;
+    double answered_over = until_last > summary->duration_s ? until_last : summary->duration_s;
+    summary->offered_rate = (double)summary->scheduled / summary->duration_s;
+    summary->achieved_rate = (double)summary->answered / answered_over;
+    summary->spin_fraction =
+        run_s > 0 ? (double)result->spin_tsc / (run_s * result->tsc_hz * result->thread_count)
+                  : NAN;
+    summary->core_share =
+        run_s > 0 ? (double)result->cpu_ns / (run_s * 1e9 * result->thread_count) : NAN;
+    double busy_us = (double)result->cpu_ns / 1e3 - (double)result->spin_tsc / result->tsc_hz * 1e6;
+    summary->cpu_us_per_request =
+        summary->answered ? fmax(busy_us, 0) / (double)summary->answered : NAN;
+}
+
+void load_summary_add_reason(struct load_summary *summary, const char *format, ...)
+{
+    va_list args;
+    summary->ok = false;
+    if (summary->reason_count == SUMMARY_REASONS)
+        return;
+    va_start(args, format);
+    vsnprintf(summary->reasons[summary->reason_count++], sizeof summary->reasons[0], format, args);
+    va_end(args);
+}
+
+typedef unsigned long long count_type; // what printf's %llu takes
+
+static double seconds_into(const struct engine_result *result, uint64_t tsc)
+{
+    return tsc ? microseconds(result, result->start_tsc, tsc) / 1e6 : 0;
+}
+
+// Connections that the server closes when they have nothing left to answer (HTTP's
+// keepalive_requests) are as they should be, if only they can be opened again.
+static void judge_connections(const struct engine_result *result, struct load_summary *summary)
+{
+    const struct connection_counts *counts = &result->counts;
+    if (!counts->broken && !counts->reconnects_failed && !counts->given_up)
+        return;
+    bool all = counts->reconnects &&
+               (counts->broken >= result->connections_at_once || counts->reconnects_failed > 0);
+    char given_up[80] = "";
+    if (counts->given_up)
+        snprintf(given_up, sizeof given_up, ", %llu given up", (count_type)counts->given_up);
+    load_summary_add_reason(
+        summary,
+        "%s: %llu of %u connections ended from %.3f s on, %llu opened again (the last at %.3f s, "
+        "%llu attempts failed)%s, %llu requests lost on them%s%s",
+        all ? "server restarted midway" : "connections broke", (count_type)counts->ended,
+        result->connections_at_once, seconds_into(result, counts->first_end_tsc),
+        (count_type)counts->reconnects, seconds_into(result, counts->last_reconnect_tsc),
+        (count_type)counts->reconnects_failed, given_up, (count_type)summary->lost,
+        counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
+}
+
+static void judge_end(const struct engine_result *result, struct load_summary *summary)
+{
+    if (result->end == ENGINE_INTERRUPTED)
+        load_summary_add_reason(summary, "interrupted after %.3f s", summary->duration_s);
+    judge_connections(result, summary);
+    if (result->counts.datagrams_refused)
+        load_summary_add_reason(summary,
+                                "server %s: nobody listened, and datagrams were refused %llu times",
+                                summary->answered ? "restarted midway" : "not there",
+                                (count_type)result->counts.datagrams_refused);
+    uint64_t unanswered = summary->unsent + summary->timed_out + summary->lost;
+    if (unanswered == 0)
+        return;
+    unsigned infinite = 0;
+    while (infinite < SUMMARY_QUANTILES && !isinf(summary->latency.us[infinite]))
+        infinite++;
+    load_summary_add_reason(
+        summary,
+        "%llu of %llu requests were not answered (%llu never sent, %llu timed out, %llu "
+        "lost): %s%s infinite",
+        (count_type)unanswered, (count_type)summary->scheduled, (count_type)summary->unsent,
+        (count_type)summary->timed_out, (count_type)summary->lost,
+        infinite < SUMMARY_QUANTILES ? summary_quantile_names[infinite] : "max",
+        infinite < SUMMARY_QUANTILES - 1 ? " and above are" : " is");
+}
+
+static bool rate_is_reached(const struct load_summary *summary)
+{
+    double answered = (double)summary->answered;
+    double over_s = fmax(summary->duration_s, answered / summary->achieved_rate - rate_allowance_s);
+    return answered >= summary->offered_rate * over_s * (1 - summary_rate_tolerance);
+}
+
+static void judge_load(const struct engine_result *result, struct load_summary *summary)
+{
+    char whose[80] = "the server did not keep up";
+    if (summary->core_share < core_share_least)
+        snprintf(whose, sizeof whose, "this client had its core for only %.0f %% of the time",
+                 summary->core_share * 100);
+    else if (summary->spin_fraction < busy_spin_fraction)
+        snprintf(whose, sizeof whose, "this client ran out of CPU");
+    if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
+        !rate_is_reached(summary))
+        load_summary_add_reason(summary,
+                                "rate not reached: %.0f of %.0f requests/s were answered; %s",
+                                summary->achieved_rate, summary->offered_rate, whose);
+    double delayed = (double)result->delayed_by_depth;
+    if (result->delayed_by_depth &&
+        (result->depth_is_cap || delayed > share_tolerance * (double)summary->scheduled))
+        load_summary_add_reason(
+            summary,
+            "%llu of %llu requests had to wait for a connection with room (%u connections, "
+            "%u in flight on each%s): the load was closed-loop; %s",
+            (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
+            result->connections_at_once, result->depth,
+            result->depth_is_cap ? ", the in-flight cap" : "", whose);
+    if ((double)summary->error_replies > share_tolerance * (double)summary->answered)
+        load_summary_add_reason(summary, "%llu of %llu replies were errors",
+                                (count_type)summary->error_replies, (count_type)summary->answered);
+}
+
+int load_summarise(const struct engine_result *result, uint64_t duration_ns,
+                   struct load_summary *summary, struct error *err)
+{
+    *summary = (struct load_summary){.ok = true};
+    double *room = calloc(result->sample_count + 1, 4 * sizeof *room);
+    if (!room)
+        return error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
+                         result->sample_count);
+    count_statuses(result, summary);
+    take_latencies(result, room, summary);
+    take_rates(result, duration_ns, summary);
+    free(room);
+    if (summary->scheduled == 0)
+        load_summary_add_reason(summary,
+                                "nothing was scheduled: the rate is too low for so short a run");
+    if (result->closed_loop)
+        load_summary_add_reason(
+            summary,
+            "closed loop, as asked for: requests waited for replies, so that the rate is the most "
+            "that %u connections with %u in flight on each bring about, and the latency is not "
+            "that of requests which come when they come",
+            result->connections_at_once, result->depth);
+    if (result->requests_spent)
+        load_summary_add_reason(summary,
+                                "memory for samples was spent after %llu requests, before the time",
+                                (count_type)summary->scheduled);
+    judge_end(result, summary);
+    judge_load(result, summary);
+    return 0;
+}

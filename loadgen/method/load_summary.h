@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//
+// What a load run came to: counts, percentiles with their confidence intervals, and whether they
+// can be trusted. Latency counts from the intended time to the reply (corrected), beside it from
+// the send call (uncorrected: what a closed-loop tool would have reported). A request without a
+// reply is +infinity in both; one never sent only in the first.
+#ifndef LOADGEN_METHOD_LOAD_SUMMARY_H
+#define LOADGEN_METHOD_LOAD_SUMMARY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/quantile.h"
+#include "loadgen/engine/engine.h"
+
+enum { SUMMARY_QUANTILES = 6, SUMMARY_REASONS = 12 };
+extern const double summary_quantiles[SUMMARY_QUANTILES];           // 0.5 ... 0.9999, 1
+extern const char *const summary_quantile_names[SUMMARY_QUANTILES]; // "p50" ... "p99.99", "max"
+extern const double summary_confidence;                             // of the intervals
+extern const double summary_rate_tolerance; // how much less than offered may be achieved
+
+struct load_percentiles {
+    size_t count;                                         // of the values behind them
+    double us[SUMMARY_QUANTILES];                         // NaN: no values; may be +infinity
+    struct quantile_interval interval[SUMMARY_QUANTILES]; // in us, 95 %
+};
+
+struct load_summary {
+    bool ok; // false: "n/a", and reasons say why
+    unsigned reason_count;
+    char reasons[SUMMARY_REASONS][400];
+    double duration_s;    // of the schedule
+    double offered_rate;  // scheduled requests per second of it
+    double achieved_rate; // answered requests per second until the last reply, at least over it
+    uint64_t scheduled, sent, answered, misses, error_replies, unsent, timed_out, lost;
+    struct load_percentiles latency, uncorrected;
+    struct load_percentiles network;         // RX stamp minus TX stamp, where a request has both
+    double lateness_p50_us, lateness_p99_us; // send call minus intended time; NaN: nothing sent
+    double cpu_us_per_request;               // of this thread, idle spinning excluded; NaN: none
+    double spin_fraction;                    // of the run's time spent finding nothing to do
+    double core_share;                       // of the run's time that its threads had a core
+    uint64_t stamps_hardware, stamps_software,
+        stamps_user; // answered requests by the source of their stamps
+};
+
+// Computes it. ERROR_FAILED: out of memory.
+int load_summarise(const struct engine_result *result, uint64_t duration_ns,
+                   struct load_summary *summary, struct error *err);
+
+// One more reason not to trust it, a sentence: the verdict becomes "n/a".
+void load_summary_add_reason(struct load_summary *summary, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// The settings that stand beside the figures.
+struct load_facts {
+    const char *server;
+    const char *protocol;
+    const char *workload; // its file, or NULL
+    double rate;          // as asked for
+    const char *arrivals; // as arrivals_format writes them
+    const char *pattern;  // as rate_pattern_format writes it; NULL: constant
+    uint64_t seed;
+};
+
+// The document of `taillight load --json` (docs/load-json.md). What is infinite or unknown is
+// null. The caller owns it; NULL: out of memory.
+json_t *load_summary_json(const struct load_summary *summary, const struct engine_result *result,
+                          const struct load_facts *facts);
+
+void load_summary_print(const struct load_summary *summary, const struct engine_result *result,
+                        const struct load_facts *facts, FILE *out);
+
+#endif

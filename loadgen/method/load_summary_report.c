@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+//
+// A run's figures as JSON (docs/load-json.md) and for people.
+#include <math.h>
+
+#include "base/json_numbers.h"
+#include "base/units.h"
+#include "loadgen/method/load_summary.h"
+
+typedef unsigned long long count_type; // what printf's %llu takes
+
+// --- JSON ----------------------------------------------------------------------------------------
+
+static json_t *percentiles_json(const struct load_percentiles *percentiles)
+{
+    json_t *object = json_object();
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        json_object_set_new(object, summary_quantile_names[i],
+                            json_number_or_null(percentiles->us[i]));
+    return object;
+}
+
+static json_t *intervals_json(const struct load_percentiles *percentiles)
+{
+    json_t *object = json_object();
+    for (unsigned i = 0; i + 1 < SUMMARY_QUANTILES; i++) // the maximum has none
+        json_object_set_new(object, summary_quantile_names[i],
+                            json_interval_or_null(&percentiles->interval[i]));
+    return object;
+}
+
+static void set_count(json_t *object, const char *key, uint64_t count)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)count));
+}
+
+// Only what happened: an empty object is a clean run.
+static json_t *errors_json(const struct load_summary *summary, const struct engine_result *result)
+{
+    const struct connection_counts *counts = &result->counts;
+    json_t *object = json_object();
+    for (unsigned kind = REPLY_NOT_STORED; kind < REPLY_KINDS; kind++)
+        if (counts->replies[kind])
+            set_count(object, reply_kind_names[kind], counts->replies[kind]);
+    const struct {
+        const char *name;
+        uint64_t count;
+    } others[] = {{"mismatched", counts->mismatched},
+                  {"unexpected", counts->unexpected},
+                  {"unsent", summary->unsent},
+                  {"lost", summary->lost},
+                  {"timed_out", summary->timed_out},
+                  {"connections_broken", counts->broken},
+                  {"datagrams_refused", counts->datagrams_refused},
+                  {"datagrams_malformed", counts->datagrams_malformed},
+                  {"datagrams_surplus", counts->datagrams_surplus},
+                  {"datagrams_unassembled", counts->datagrams_unassembled}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].count)
+            set_count(object, others[i].name, others[i].count);
+    return object;
+}
+
+// Requests by why their connection ended; only what happened.
+static json_t *lost_json(const struct connection_counts *counts)
+{
+    json_t *object = json_object();
+    for (unsigned reason = 0; reason < LOSS_REASONS; reason++)
+        if (counts->lost[reason])
+            set_count(object, connection_loss_names[reason], counts->lost[reason]);
+    return object;
+}
+
+static json_t *reasons_json(const struct load_summary *summary)
+{
+    json_t *array = json_array();
+    for (unsigned i = 0; i < summary->reason_count; i++)
+        json_array_append_new(array, json_string(summary->reasons[i]));
+    return array;
+}
+
+// Those that the threads were pinned to, in the order of the threads.
+static json_t *cores_json(const struct engine_result *result)
+{
+    json_t *array = json_array();
+    for (unsigned core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &result->cores))
+            json_array_append_new(array, json_integer(core));
+    return array;
+}
+
+json_t *load_summary_json(const struct load_summary *summary, const struct engine_result *result,
+                          const struct load_facts *facts)
+{
+    const struct connection_counts *counts = &result->counts;
+    json_t *json = json_object();
+    if (!json)
+        return NULL;
+    json_object_set_new(json, "verdict", json_string(summary->ok ? "ok" : "n/a"));
+    json_object_set_new(json, "reasons", reasons_json(summary));
+    json_object_set_new(json, "server", json_string(facts->server));
+    json_object_set_new(json, "protocol", json_string(facts->protocol));
+    json_object_set_new(json, "workload",
+                        facts->workload ? json_string(facts->workload) : json_null());
+    json_object_set_new(json, "rate",
+                        isinf(facts->rate) ? json_string("max") : json_real(facts->rate));
+    json_object_set_new(json, "loop", json_string(result->closed_loop ? "closed" : "open"));
+    json_object_set_new(json, "arrivals", json_string(facts->arrivals));
+    json_object_set_new(json, "pattern", json_string(facts->pattern ? facts->pattern : "constant"));
+    set_count(json, "seed", facts->seed);
+    set_count(json, "connections", result->connections_at_once);
+    set_count(json, "threads", result->thread_count);
+    json_object_set_new(json, "cores", cores_json(result));
+    json_object_set_new(json, "depth",
+                        result->depth_is_cap ? json_null() : json_integer(result->depth));
+    json_object_set_new(json, "tsc_hz", json_real(result->tsc_hz));
+    json_object_set_new(json, "duration_s", json_real(summary->duration_s));
+    json_object_set_new(json, "offered_rate", json_number_or_null(summary->offered_rate));
+    json_object_set_new(json, "achieved_rate", json_number_or_null(summary->achieved_rate));
+    set_count(json, "scheduled", summary->scheduled);
+    set_count(json, "sent", summary->sent);
+    set_count(json, "answered", summary->answered);
+    set_count(json, "misses", summary->misses);
+    set_count(json, "unsent", summary->unsent);
+    set_count(json, "timed_out", summary->timed_out);
+    set_count(json, "lost", summary->lost);
+    json_object_set_new(json, "lost_by", lost_json(counts));
+    set_count(json, "moved", counts->moved);
+    set_count(json, "repeated", counts->repeated);
+    set_count(json, "connections_ended", counts->ended);
+    set_count(json, "reconnects", counts->reconnects);
+    set_count(json, "reconnects_failed", counts->reconnects_failed);
+    set_count(json, "connections_given_up", counts->given_up);
+    json_object_set_new(json, "errors", errors_json(summary, result));
+    json_object_set_new(json, "latency_us", percentiles_json(&summary->latency));
+    json_object_set_new(json, "uncorrected_latency_us", percentiles_json(&summary->uncorrected));
+    json_object_set_new(json, "ci_us", intervals_json(&summary->latency));
+    json_object_set_new(json, "network_us", percentiles_json(&summary->network));
+    json_object_set_new(json, "lateness_us",
+                        json_pack("{s:o,s:o}", "p50", json_number_or_null(summary->lateness_p50_us),
+                                  "p99", json_number_or_null(summary->lateness_p99_us)));
+    set_count(json, "in_flight_max", counts->in_flight_max);
+    set_count(json, "delayed_by_depth", result->delayed_by_depth);
+    json_object_set_new(json, "cpu_us_per_request",
+                        json_number_or_null(summary->cpu_us_per_request));
+    json_object_set_new(json, "spin_fraction", json_number_or_null(summary->spin_fraction));
+    json_object_set_new(json, "stamps",
+                        json_pack("{s:I,s:I,s:I}", "hw", (json_int_t)summary->stamps_hardware, "sw",
+                                  (json_int_t)summary->stamps_software, "user",
+                                  (json_int_t)summary->stamps_user));
+    if (!result->kernel_stamps && result->stamps_why.kind)
+        json_object_set_new(json, "no_kernel_stamps", json_string(result->stamps_why.text));
+    json_object_set_new(
+        json, "hardware_stamps",
+        json_pack("{s:b,s:o,s:s*}", "on", result->hardware_stamps, "error_us",
+                  result->hardware_stamps ? json_real((double)result->hardware_error_ns / 1e3)
+                                          : json_null(),
+                  "why", result->hardware_why.kind ? result->hardware_why.text : NULL));
+    set_count(json, "unmatched_stamps",
+              result->stamps_missing + result->stamps_unknown + counts->rx_missing);
+    set_count(json, "tx_stamps_missing", result->stamps_missing);
+    set_count(json, "tx_stamps_unknown", result->stamps_unknown);
+    set_count(json, "rx_stamps_missing", counts->rx_missing);
+    set_count(json, "rx_coalesced", counts->rx_coalesced);
+    json_object_set_new(json, "method",
+                        json_pack("{s:s,s:f,s:f}", "stop", "duration", "confidence",
+                                  summary_confidence, "rate_tolerance", summary_rate_tolerance));
+    return json;
+}
+
+// --- for people ----------------------------------------------------------------------------------
+
+static void print_us(FILE *out, double us)
+{
+    if (isnan(us))
+        fprintf(out, " %10s", "-");
+    else if (isinf(us))
+        fprintf(out, " %10s", "inf");
+    else
+        fprintf(out, " %10.1f", us);
+}
+
+static void print_row(FILE *out, const char *name, const struct load_percentiles *percentiles)
+{
+    fprintf(out, "  %-26s", name);
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        print_us(out, percentiles->us[i]);
+    fputc('\n', out);
+}
+
+static void print_intervals(FILE *out, const struct load_percentiles *percentiles)
+{
+    for (int high = 0; high < 2; high++) {
+        fprintf(out, "  %-26s", high ? "  95 % interval, to" : "  95 % interval, from");
+        for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
+            const struct quantile_interval *interval = &percentiles->interval[i];
+            print_us(out, !interval->known ? NAN : high ? interval->high : interval->low);
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_small(FILE *out, const char *before, double value, const char *after)
+{
+    if (isnan(value))
+        fprintf(out, "%s-%s", before, after);
+    else
+        fprintf(out, "%s%.1f%s", before, value, after);
+}
+
+void load_summary_print(const struct load_summary *summary, const struct engine_result *result,
+                        const struct load_facts *facts, FILE *out)
+{
+    const struct connection_counts *counts = &result->counts;
+    fprintf(out, "%s: %s at ", facts->server, facts->protocol);
+    if (result->closed_loop)
+        fprintf(out, "as many requests/s as are answered (closed loop");
+    else
+        fprintf(out, "%.0f requests/s (%s arrivals", facts->rate, facts->arrivals);
+    fprintf(out, ", seed %llu) for %.3g s on %u connections\n", (count_type)facts->seed,
+            summary->duration_s, result->connections_at_once);
+    fprintf(out, "verdict: %s\n", summary->ok ? "ok" : "n/a");
+    for (unsigned i = 0; i < summary->reason_count; i++)
+        fprintf(out, "  - %s\n", summary->reasons[i]);
+    fprintf(out, "\n  %-26s", "us");
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        fprintf(out, " %10s", summary_quantile_names[i]);
+    fputc('\n', out);
+    print_row(out, "latency (from intended)", &summary->latency);
+    print_intervals(out, &summary->latency);
+    print_row(out, "uncorrected (from send)", &summary->uncorrected);
+    if (summary->network.count)
+        print_row(out, "network (RX - TX stamp)", &summary->network);
+    fprintf(out, "\n  rate       offered %.0f/s, achieved %.0f/s\n", summary->offered_rate,
+            summary->achieved_rate);
+    fprintf(out,
+            "  requests   %llu scheduled, %llu sent, %llu answered (%llu misses, %llu errors), "
+            "%llu unsent, %llu timed out, %llu lost\n",
+            (count_type)summary->scheduled, (count_type)summary->sent,
+            (count_type)summary->answered, (count_type)summary->misses,
+            (count_type)summary->error_replies, (count_type)summary->unsent,
+            (count_type)summary->timed_out, (count_type)summary->lost);
+    if (counts->ended)
+        fprintf(
+            out,
+            "  ends       %llu connections ended, %llu opened again, %llu attempts failed, %llu "
+            "given up; %llu requests moved, %llu repeated\n",
+            (count_type)counts->ended, (count_type)counts->reconnects,
+            (count_type)counts->reconnects_failed, (count_type)counts->given_up,
+            (count_type)counts->moved, (count_type)counts->repeated);
+    fprintf(out, "  in flight  at most %llu; %llu requests waited for a connection with room",
+            (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth);
+    print_small(out, "\n  lateness   p50 ", summary->lateness_p50_us, " us");
+    print_small(out, ", p99 ", summary->lateness_p99_us, " us");
+    if (CPU_COUNT(&result->cores) > 1) {
+        char cores[200];
+        fprintf(out, "\n  threads    %u, one on each of the cores %s", result->thread_count,
+                units_format_cores(&result->cores, cores, sizeof cores));
+    }
+    print_small(out, "\n  client     ", summary->cpu_us_per_request, " us of CPU a request");
+    print_small(out, ", ", summary->spin_fraction * 100, " % of the time idle (spinning)\n");
+    if (result->kernel_stamps)
+        fprintf(out,
+                "  stamps     %llu by the NIC, %llu by the kernel, %llu by this program; TX "
+                "missing %llu, "
+                "RX missing %llu, RX coalesced %llu, unknown %llu\n",
+                (count_type)summary->stamps_hardware, (count_type)summary->stamps_software,
+                (count_type)summary->stamps_user, (count_type)result->stamps_missing,
+                (count_type)counts->rx_missing, (count_type)counts->rx_coalesced,
+                (count_type)result->stamps_unknown);
+    else
+        fprintf(out, "  stamps     by this program only%s%s\n", result->stamps_why.kind ? ": " : "",
+                result->stamps_why.text);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/method/method.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+static const double vague =
+    3; // an interval's high over its low: beyond, dependence leaves too little
+static const double stolen_least = 0.002; // of the machine's time: then it is named beside a change
+
+__attribute__((format(printf, 2, 3))) static void add_reason(struct method *method,
+                                                             const char *format, ...)
+{
+    va_list args;
+    if (method->reason_count == METHOD_REASONS)
+        return;
+    va_start(args, format);
+    vsnprintf(method->reasons[method->reason_count++], sizeof method->reasons[0], format, args);
+    va_end(args);
+}
+
+char *method_percentile_name(double quantile, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "p%.10g", quantile * 100);
+    return out;
+}
+
+static enum method_finding finding(bool judged, bool passed)
+{
+    return !judged ? METHOD_UNKNOWN : passed ? METHOD_PASSED : METHOD_FAILED;
+}
+
+// --- reasons -------------------------------------------------------------------------------------
+
+static void explain_client(struct method *method, const char *percentile)
+{
+    const struct client_bias *client = &method->client;
+    if (client->out_of_cpu)
+        add_reason(method,
+                   "client biased: out of CPU, only %.1f %% of the time was left; lower --rate or "
+                   "give it a core of its own",
+                   client->idle * 100);
+    else
+        add_reason(method,
+                   "client biased: late %s; without that, %s would be %.1f us, not %.1f us; give "
+                   "it a core of its own",
+                   client->target_us - client->target_sent_us >
+                           client->target_sent_us - client->target_without_us
+                       ? "by itself"
+                       : "in reading the replies",
+                   percentile, client->target_without_us, client->target_us);
+}
+
+static void explain_arrivals(struct method *method)
+{
+    const struct arrivals *arrivals = &method->arrivals;
+    add_reason(method,
+               "arrivals wrong: the gaps between sends are %.3f (Kolmogorov-Smirnov) away from the "
+               "process asked for; a send takes %.1f us here, which allows %.3f",
+               arrivals->distance, arrivals->back_to_back_us, arrivals->best);
+}
+
+static void explain_stationarity(struct method *method, const char *percentile)
+{
+    const struct level *level = levels_unsteady(&method->levels);
+    const struct stationarity *found = level ? &level->stationarity : &method->stationarity;
+    const struct half_quantile *half = found->target.differs ? &found->target : &found->median;
+    char where[60] = "", stolen[100] = "";
+    if (level)
+        snprintf(where, sizeof where, " at %.4g times the rate", level->factor);
+    if (method->settings.stolen > stolen_least)
+        snprintf(stolen, sizeof stolen,
+                 "; meanwhile the hypervisor took %.1f %% of this machine's time",
+                 method->settings.stolen * 100);
+    if (half->differs)
+        add_reason(method,
+                   "not stationary%s: %s was %.1f us in the first half and %.1f us in the second%s",
+                   where, found->target.differs ? percentile : "p50", half->first, half->second,
+                   stolen);
+    else if (found->trend.matters)
+        add_reason(method, "not stationary%s: the median drifts from %.1f us to %.1f us%s", where,
+                   found->trend.begin, found->trend.end, stolen);
+    else
+        add_reason(method,
+                   "not stationary%s: the median wanders (augmented Dickey-Fuller p = %.3f), by "
+                   "%.0f %% between quarters%s",
+                   where, found->dickey_fuller.p, found->quarters_spread * 100, stolen);
+}
+
+static void explain_independence(struct method *method, const char *percentile)
+{
+    const struct independence *found = &method->independence;
+    unsigned worst = 0;
+    for (unsigned i = 1; i < INDEPENDENCE_LAGS; i++)
+        if (fabs(found->thinned[i].rho) > fabs(found->thinned[worst].rho))
+            worst = i;
+    const struct quantile_interval *interval = &method->interval.interval;
+    char known[80] = "has no interval";
+    if (isfinite(interval->low) && isfinite(interval->high))
+        snprintf(known, sizeof known, "is known only to lie between %.1f and %.1f us",
+                 interval->low, interval->high);
+    add_reason(method,
+               "not independent: of every %zu samples one was kept, and these %zu still depend on "
+               "one another (Spearman's rho %.2f at lag %u): all are worth %.0f, and %s %s; a "
+               "longer run brings more",
+               found->thinning, found->kept, found->thinned[worst].rho, worst + 1,
+               method->interval.worth, percentile, known);
+}
+
+static void explain_interval(struct method *method, const char *percentile)
+{
+    const struct percentile_interval *found = &method->interval;
+    const struct method_settings *settings = &method->settings;
+    char index[40] = "", wide[40] = "not bounded";
+    if (isfinite(found->tail_index))
+        snprintf(index, sizeof index, ", tail index %.2g", found->tail_index);
+    if (!isnan(found->width))
+        snprintf(wide, sizeof wide, "%.1f us wide", found->width);
+    if (settings->width_us == 0)
+        add_reason(method, "heavy tail: the interval of %s is %s after %zu samples%s", percentile,
+                   wide, found->count, index);
+    else if (found->heavy || isinf(method->needed_s))
+        add_reason(method,
+                   "heavy tail: the interval of %s is %s after %zu samples and will "
+                   "not converge to %.1f us%s",
+                   percentile, wide, found->count, settings->width_us, index);
+    else
+        add_reason(method,
+                   "budget spent: the interval of %s is %s after %zu samples, not "
+                   "%.1f us; that takes about %.0f s of load, and %.0f s were allowed",
+                   percentile, wide, found->count, settings->width_us, method->needed_s,
+                   settings->budget_s);
+}
+
+// Of the first step that failed; when the load itself failed, its summary has said why.
+static void explain(struct method *method)
+{
+    char percentile[32];
+    method_percentile_name(method->settings.quantile, percentile, sizeof percentile);
+    const enum method_finding *findings = method->findings;
+    if (findings[METHOD_LOAD] == METHOD_FAILED)
+        return;
+    if (findings[METHOD_CLIENT] == METHOD_FAILED)
+        explain_client(method, percentile);
+    if (findings[METHOD_ARRIVALS] == METHOD_FAILED)
+        explain_arrivals(method);
+    if (method->reason_count)
+        return;
+    if (findings[METHOD_STATIONARITY] == METHOD_FAILED) {
+        explain_stationarity(method, percentile);
+        return;
+    }
+    // Dependent samples make an interval look narrower than it is: one too wide all the same is a
+    // reason of its own.
+    if (findings[METHOD_INTERVAL] == METHOD_FAILED)
+        explain_interval(method, percentile);
+    if (findings[METHOD_INDEPENDENCE] == METHOD_FAILED)
+        explain_independence(method, percentile);
+}
+
+// --- judging -------------------------------------------------------------------------------------
+
+static double *latencies(const struct engine_result *run)
+{
+    double *values = calloc(run->sample_count + 1, sizeof *values);
+    for (size_t i = 0; values && i < run->sample_count; i++)
+        values[i] = sample_latency_us(&run->samples[i], run->tsc_hz);
+    return values;
+}
+
+static int judge_interval(const double *values, size_t count, size_t warm_up, struct method *method,
+                          struct error *err)
+{
+    const struct method_settings *settings = &method->settings;
+    struct percentile_interval *found = &method->interval;
+    size_t thinning = method->independence.thinning;
+    int status = percentile_interval_take(values, count, thinning, settings->quantile,
+                                          settings->confidence, found, err);
+    method->needed_s = NAN;
+    if (status < 0)
+        return status;
+    if (settings->width_us == 0) { // nobody asked for a width: it is only reported
+        method->findings[METHOD_INTERVAL] = finding(!isnan(found->width), true);
+        return 0;
+    }
+    double needed = percentile_interval_needed(found, settings->quantile, settings->confidence,
+                                               settings->width_us);
+    method->needed_s = ((double)warm_up + needed) / settings->rate;
+    method->findings[METHOD_INTERVAL] = finding(true, found->width <= settings->width_us);
+    return 0;
+}
+
+static int judge_latencies(const struct engine_result *run, double *values, struct method *method,
+                           struct error *err)
+{
+    const struct method_settings *settings = &method->settings;
+    size_t warm_up;
+    int status = stationarity_warm_up(values, run->sample_count, &warm_up, err);
+    if (status < 0)
+        return status;
+    double *rest = values + warm_up;
+    size_t count = run->sample_count - warm_up;
+    if (warm_up)
+        method->warm_up_s =
+            (double)(run->samples[warm_up].intended_tsc - run->samples[0].intended_tsc) /
+            run->tsc_hz;
+    status = independence_judge(rest, count,
+                                percentile_interval_least(settings->quantile, settings->confidence),
+                                settings->turn, &method->independence, err);
+    if (status == 0)
+        status = stationarity_judge(rest, count, settings->quantile, &method->stationarity, err);
+    method->findings[METHOD_STATIONARITY] =
+        finding(method->stationarity.judged, method->stationarity.stationary);
+    if (status == 0)
+        status = judge_interval(rest, count, warm_up, method, err);
+    // Neighbours that no thinning parts, because the level wanders slowly, make the interval wider
+    // (method_interval.h), which then says all that is known; until that is next to nothing.
+    const struct quantile_interval *interval = &method->interval.interval;
+    bool accounted = interval->known && interval->high <= vague * interval->low;
+    method->findings[METHOD_INDEPENDENCE] =
+        finding(method->independence.judged, method->independence.independent || accounted);
+    return status;
+}
+
+// Under a rate that changes: nothing is claimed of all of it together but the percentile itself.
+static int judge_pattern(const struct engine_result *run, const double *values,
+                         struct method *method, struct error *err)
+{
+    const struct method_settings *settings = &method->settings;
+    int status = levels_judge(run, values, &settings->pattern, settings->duration_s,
+                              settings->quantile, &method->levels, err);
+    if (status < 0)
+        return status;
+    bool judged = method->levels.count > 0;
+    for (unsigned i = 0; i < method->levels.count; i++)
+        judged = judged && method->levels.items[i].stationarity.judged;
+    const struct level *unsteady = levels_unsteady(&method->levels);
+    method->findings[METHOD_STATIONARITY] = finding(judged || unsteady, !unsteady);
+    method->needed_s = NAN;
+    status = percentile_interval_take(values, run->sample_count, 1, settings->quantile,
+                                      settings->confidence, &method->interval, err);
+    method->interval.interval.known = false;
+    return status;
+}
+
+int method_judge(const struct engine_result *run, const struct method_settings *settings,
+                 bool load_ok, double idle, struct method *method, struct error *err)
+{
+    *method = (struct method){.settings = *settings};
+    double *values = latencies(run);
+    if (!values)
+        return error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
+                         run->sample_count);
+    const struct arrivals_asked asked = {settings->recorded ? NULL : &settings->arrivals,
+                                         settings->rate, &settings->pattern, settings->duration_s};
+    int status = 0;
+    if (!settings->pooled)
+        status = arrivals_judge(run, &asked, &method->arrivals, err);
+    if (status == 0 && !settings->pooled)
+        status = client_bias_judge(run, values, settings->quantile, idle, &method->client, err);
+    if (status == 0)
+        status = settings->pattern.kind == PATTERN_CONSTANT && !settings->recorded
+                     ? judge_latencies(run, values, method, err)
+                     : judge_pattern(run, values, method, err);
+    free(values);
+    if (status < 0)
+        return status;
+    // Within the percentile's interval a stall of the client's is chance like any other.
+    const struct quantile_interval *interval = &method->interval.interval;
+    if (interval->known && method->client.target_without_us >= interval->low)
+        method->client.biased = method->client.out_of_cpu;
+    method->findings[METHOD_LOAD] = finding(true, load_ok);
+    method->findings[METHOD_CLIENT] =
+        finding(method->client.judged || method->client.out_of_cpu, !method->client.biased);
+    method->findings[METHOD_ARRIVALS] = finding(method->arrivals.judged, method->arrivals.right);
+    explain(method);
+    return 0;
+}
+
+bool method_is_satisfied(const struct method *method)
+{
+    for (unsigned check = 0; check < METHOD_CHECKS; check++)
+        if (method->findings[check] != METHOD_PASSED)
+            return false;
+    return true;
+}

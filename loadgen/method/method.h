@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// Can a run be trusted? (Lancet §4.3, design §7.) The steps, each of which presumes those before
+// it: the load was as asked for, the client and the arrivals were right, the latency held still,
+// the samples are independent, the percentile's interval is narrow enough. Every statistic is
+// computed and reported whatever the verdict; the reasons are those of the first step that failed,
+// because a step's failure brings down the later ones too.
+#ifndef LOADGEN_METHOD_METHOD_H
+#define LOADGEN_METHOD_METHOD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "loadgen/engine/engine.h"
+#include "loadgen/method/method_arrivals.h"
+#include "loadgen/method/method_independence.h"
+#include "loadgen/method/method_interval.h"
+#include "loadgen/method/method_levels.h"
+#include "loadgen/method/method_stationarity.h"
+#include "workloads/distribution.h"
+
+enum method_check {
+    METHOD_LOAD, // rate reached, requests answered, not closed-loop (loadgen/method/load_summary.h)
+    METHOD_CLIENT,
+    METHOD_ARRIVALS,
+    METHOD_STATIONARITY,
+    METHOD_INDEPENDENCE,
+    METHOD_INTERVAL,
+    METHOD_CHECKS,
+};
+
+enum method_finding {
+    METHOD_UNKNOWN, // too few samples to tell
+    METHOD_PASSED,
+    METHOD_FAILED,
+};
+
+struct method_settings {
+    double quantile;              // 0.99
+    double confidence;            // 0.95
+    double width_us;              // of the percentile's interval, at most; 0: however wide
+    struct distribution arrivals; // the shape of the gaps, whatever its mean
+    double rate;                  // as asked for, before the pattern
+    struct rate_pattern pattern;  // how it changes ...
+    double duration_s;            // ... over so long; not looked at when it is constant
+    bool recorded;   // gaps as the intended times have them; the rate may change with the recording
+    size_t turn;     // how many connections take turns
+    double budget_s; // how long the load may last; 0: it lasted as long as was asked
+    // The samples are pooled from several clients: how each of them sent is not asked of the pool,
+    // and stays unknown.
+    bool pooled;
+    double stolen; // the share of the machine's time that its hypervisor took meanwhile; 0: unknown
+};
+
+enum { METHOD_REASONS = 3 };
+
+struct method {
+    struct method_settings settings;
+    enum method_finding findings[METHOD_CHECKS];
+    unsigned reason_count; // 0: it can be trusted
+    char reasons[METHOD_REASONS][300];
+    struct arrivals arrivals;
+    struct client_bias client;
+    struct stationarity stationarity;
+    struct levels levels; // instead, of a pattern of steps
+    double warm_up_s;
+    struct independence independence;
+    struct percentile_interval interval; // of the samples after the warm-up
+    double needed_s; // of load, for an interval of width_us; +infinity: never; NaN: none asked
+};
+
+// Runs all of it on a run's samples (in the order of their intended times). load_ok: what
+// load_summarise found; idle: the run's spin_fraction. ERROR_FAILED: out of memory.
+int method_judge(const struct engine_result *run, const struct method_settings *settings,
+                 bool load_ok, double idle, struct method *method, struct error *err);
+
+// True when every check passed, none is unknown.
+bool method_is_satisfied(const struct method *method);
+
+// "p99", "p99.9". Returns out.
+char *method_percentile_name(double quantile, char *out, size_t out_bytes);
+
+// The members of "method" in docs/load-json.md. The caller owns it; NULL: out of memory.
+json_t *method_json(const struct method *method);
+
+void method_print(const struct method *method, FILE *out);
+
+#endif

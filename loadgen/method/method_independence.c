@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/method/method_independence.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <gsl/gsl_cdf.h>
+
+#include "base/quantile.h"
+
+enum {
+    LEAST_VALUES = 50,
+    MOST_VALUES = 100000, // ranked; of a longer series, so many from its middle
+};
+
+// Of each lag: with three lags one independent series in a hundred fails by chance.
+static const double significance = 0.01 / INDEPENDENCE_LAGS;
+// Correlations smaller than that widen an interval by less than a tenth, whatever their
+// significance: of 100,000 values 0.01 is significant.
+static const double negligible = 0.05;
+
+bool rank_values(const double *values, size_t count, int32_t *ranks)
+{
+    uint32_t *order = malloc((count + 1) * sizeof *order);
+    bool done = order && quantile_order(values, count, order);
+    for (size_t first = 0, end; done && first < count; first = end) {
+        end = first + 1;
+        while (end < count && values[order[end]] == values[order[first]])
+            end++;
+        for (size_t i = first; i < end; i++)
+            ranks[order[i]] = (int32_t)(first + 1 + end);
+    }
+    free(order);
+    return done;
+}
+
+struct rank_correlation rank_correlate(const int32_t *x, const int32_t *y, size_t count)
+{
+    struct rank_correlation result = {NAN, NAN};
+    if (count < 3)
+        return result;
+    const int64_t mean = (int64_t)count + 1; // of doubled ranks, with ties too
+    int64_t products = 0, squares_x = 0, squares_y = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t from_x = x[i] - mean, from_y = y[i] - mean;
+        products += from_x * from_y;
+        squares_x += from_x * from_x;
+        squares_y += from_y * from_y;
+    }
+    if (squares_x == 0 || squares_y == 0)
+        return result; // nothing varies
+    result.rho = (double)products / sqrt((double)squares_x * (double)squares_y);
+    result.rho = fmin(fmax(result.rho, -1), 1);
+    double freedom = (double)count - 2;
+    double t = fabs(result.rho) * sqrt(freedom / ((1 + result.rho) * (1 - result.rho)));
+    result.p = isfinite(t) ? fmin(2 * gsl_cdf_tdist_Q(t, freedom), 1) : 0;
+    return result;
+}
+
+// The doubled ranks among the `count` values alone, of which those given also count `others`.
+static void rank_without(const double *values, const int32_t *ranks, size_t count,
+                         const double *others, size_t other_count, int32_t *own)
+{
+    for (size_t i = 0; i < count; i++) {
+        int32_t below = 0; // twice those below, and those like it
+        for (size_t other = 0; other < other_count; other++)
+            below += (others[other] < values[i]) + (others[other] <= values[i]);
+        own[i] = ranks[i] - below;
+    }
+}
+
+struct rank_correlation rank_autocorrelate(const double *values, const int32_t *ranks, size_t count,
+                                           size_t lag, int32_t *work)
+{
+    const size_t pairs = count > lag ? count - lag : 0;
+    rank_without(values, ranks, pairs, values + pairs, lag, work);
+    rank_without(values + lag, ranks + lag, pairs, values, lag, work + pairs);
+    return rank_correlate(work, work + pairs, pairs);
+}
+
+// Says whether no lag shows a correlation that is both significant and large enough to matter.
+// work: room for three times MOST_VALUES, or the count. False: out of memory.
+static bool correlate_lags(const double *values, size_t count, int32_t *work,
+                           struct rank_correlation lags[INDEPENDENCE_LAGS], bool *independent)
+{
+    if (count > MOST_VALUES) {
+        values += (count - MOST_VALUES) / 2;
+        count = MOST_VALUES;
+    }
+    if (!rank_values(values, count, work))
+        return false;
+    *independent = true;
+    for (size_t lag = 1; lag <= INDEPENDENCE_LAGS; lag++) {
+        struct rank_correlation found = rank_autocorrelate(values, work, count, lag, work + count);
+        lags[lag - 1] = found;
+        if (fabs(found.rho) > negligible && found.p < significance)
+            *independent = false;
+    }
+    return true;
+}
+
+size_t independence_thin(const double *values, size_t count, size_t thinning, double *kept)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i < count; i += thinning)
+        kept[taken++] = values[i];
+    return taken;
+}
+
+static size_t next_thinning(size_t thinning, size_t turn)
+{
+    do {
+        thinning += thinning / 2 + 1;
+        thinning |= 1; // connections often come in even numbers
+    } while (turn > 1 && turn % thinning == 0);
+    return thinning;
+}
+
+int independence_judge(const double *values, size_t count, size_t least, size_t turn,
+                       struct independence *result, struct error *err)
+{
+    *result = (struct independence){.thinning = 1, .kept = count};
+    if (least < LEAST_VALUES)
+        least = LEAST_VALUES;
+    if (count < least)
+        return 0;
+    size_t ranked = count < MOST_VALUES ? count : MOST_VALUES;
+    double *kept = calloc(count, sizeof *kept);
+    int32_t *work = calloc(3 * ranked, sizeof *work);
+    bool done = kept && work &&
+                correlate_lags(values, count, work, result->unthinned, &result->independent);
+    if (done) {
+        result->judged = true;
+        for (unsigned i = 0; i < INDEPENDENCE_LAGS; i++)
+            result->thinned[i] = result->unthinned[i];
+        size_t thinning = 1;
+        while (done && !result->independent &&
+               count / (thinning = next_thinning(thinning, turn)) >= least) {
+            result->thinning = thinning;
+            result->kept = independence_thin(values, count, thinning, kept);
+            done = correlate_lags(kept, result->kept, work, result->thinned, &result->independent);
+        }
+    }
+    free(kept);
+    free(work);
+    if (!done)
+        return error_set(err, ERROR_FAILED, "out of memory for the ranks of %zu samples", ranked);
+    return 0;
+}
+
+double independence_worth(const double *residuals, size_t count)
+{
+    double products = 0, squares = 0, n = (double)count;
+    for (size_t i = 0; i < count; i++) {
+        squares += residuals[i] * residuals[i];
+        products += i ? residuals[i] * residuals[i - 1] : 0;
+    }
+    if (!(squares > 0))
+        return n;
+    double rho = products / squares;
+    rho = fmin(fmax(rho + (1 + 3 * rho) / n, 0), 0.95);
+    return n * (1 - rho) / (1 + rho);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+//
+// How sure is a percentile? Its interval by order statistics, how many independent samples a
+// narrower one would take, and whether the tail is too heavy for it ever to get there.
+#ifndef LOADGEN_METHOD_METHOD_INTERVAL_H
+#define LOADGEN_METHOD_METHOD_INTERVAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/quantile.h"
+
+struct percentile_interval {
+    size_t count;                      // of samples
+    double worth;                      // as many independent samples would be worth as much
+    double value;                      // the percentile; may be +infinity
+    struct quantile_interval interval; // base/quantile.h; wider by what clusters make of it
+    double width;                      // NaN: not bounded on both sides; may be +infinity
+    double tail_index;                 // Hill's estimate over the tail beyond; NaN: unknown
+    double shrinking;                  // d log width / d log samples: -0.5 in theory; NaN: unknown
+    double clustering; // how much more the samples beyond the percentile come in clusters than
+                       // independent ones: variance over binomial, 1 in theory; NaN: unknown
+    double excess;     // the width over that of an exponential distribution; NaN: unknown
+    bool heavy;        // infinite variance, a width that does not shrink, or far in excess
+};
+
+// Of `count` values in time order. The interval comes from all of them: independent samples' order
+// statistics, moved apart by how much the samples come in clusters. How the width shrinks and its
+// excess, which are to tell of the tail and not of clusters, come from every `thinning`-th value,
+// which is independent of the others. ERROR_FAILED: out of memory.
+int percentile_interval_take(const double *values, size_t count, size_t thinning, double q,
+                             double confidence, struct percentile_interval *result,
+                             struct error *err);
+
+// How many samples an interval of that width would take, going by how wide it is now;
+// at least what it takes to bound the percentile at all. +infinity: no number is enough.
+double percentile_interval_needed(const struct percentile_interval *now, double q,
+                                  double confidence, double width);
+
+// The least number of samples that bounds a percentile on both sides.
+size_t percentile_interval_least(double q, double confidence);
+
+// Hill's estimate of the tail index alpha (P(X > x) ~ x^-alpha) from the `beyond` greatest of
+// the values, in any order: 2 or less means infinite variance. Hill, "A simple general approach to
+// inference about the tail of a distribution", Annals of Statistics 3(5), 1975. NaN where the
+// values do not allow it (not positive, infinite, or alike). work: room for all of them.
+double hill_tail_index(const double *values, size_t count, size_t beyond, double *work);
+
+#endif

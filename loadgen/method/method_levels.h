@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// Runs whose rate changes by plan (workloads/rate_pattern.h). A step's levels are judged one by
+// one: latency has to hold still within each, not across them. Where the rate never holds still
+// (ramp, diurnal) there is nothing that could be stationary, and no percentile of a load, only of a
+// mix of loads: that is said, and is no fault of the run.
+#ifndef LOADGEN_METHOD_METHOD_LEVELS_H
+#define LOADGEN_METHOD_METHOD_LEVELS_H
+
+#include "base/error.h"
+#include "loadgen/engine/engine.h"
+#include "loadgen/method/method_stationarity.h"
+#include "workloads/rate_pattern.h"
+
+struct level {
+    double factor;    // of the rate
+    size_t count;     // of the requests in it
+    double median_us; // of those, after its warm-up
+    double target_us; // the target percentile, the same
+    struct stationarity stationarity;
+};
+
+struct levels {
+    unsigned count; // 0: no levels
+    struct level items[PATTERN_VALUES];
+};
+
+// `values`: the latencies of all samples, in us and schedule order. q: the target
+// percentile. ERROR_FAILED: out of memory.
+int levels_judge(const struct engine_result *run, const double *values,
+                 const struct rate_pattern *pattern, double duration_s, double q,
+                 struct levels *levels, struct error *err);
+
+// The first level that does not hold still, or NULL.
+const struct level *levels_unsteady(const struct levels *levels);
+
+#endif

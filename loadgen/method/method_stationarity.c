@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/method/method_stationarity.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_fit.h>
+#include <gsl/gsl_multifit.h>
+#include <gsl/gsl_poly.h>
+#include <gsl/gsl_statistics_double.h>
+
+#include "loadgen/method/method_independence.h"
+
+enum {
+    WINDOWS_MOST = 200,
+    WINDOWS_LEAST = 30,
+    BATCHES = 20,        // coarser, for the errors of what is compared
+    WINDOW_SAMPLES = 20, // the least that a median is taken of
+};
+
+// One number decides what matters to the median, wherever it is looked at: docs/method.md has what
+// it finds and what it lets pass. Tails vary more.
+static const double median_tolerance = 0.40;
+static const double target_tolerance = 0.50;
+static const double least_change_us = 5;        // whatever the ratio
+static const double change_significance = 1e-3; // three looks at a run share its false alarms
+static const double warm_up_tolerance = 0.10;   // a start this close to the rest is no warm-up
+
+// --- augmented Dickey-Fuller ---------------------------------------------------------------------
+
+double dickey_fuller_critical(enum dickey_fuller_level level, size_t observations)
+{
+    static const double surface[3][4] = {{-3.43035, -6.5393, -16.786, -79.433},
+                                         {-2.86154, -2.8903, -4.234, -40.040},
+                                         {-2.56677, -1.5384, -2.809, 0}};
+    return gsl_poly_eval(surface[level], 4, 1 / (double)observations);
+}
+
+double dickey_fuller_p(double statistic)
+{
+    static const double left[] = {2.1659, 1.4412, 0.038269};
+    static const double right[] = {1.7339, 0.93202, -0.12745, -0.010368};
+    if (isnan(statistic))
+        return NAN;
+    if (statistic < -18.83)
+        return 0;
+    if (statistic > 2.74)
+        return 1;
+    return gsl_cdf_ugaussian_P(statistic <= -1.61 ? gsl_poly_eval(left, 3, statistic)
+                                                  : gsl_poly_eval(right, 4, statistic));
+}
+
+struct regression {
+    double statistic;
+    double akaike;
+};
+
+// With `lags` lagged differences, of the differences from `first` on (so that regressions with
+// different lags can be compared over the same ones). Returns false when it says nothing.
+static bool regress(const double *series, size_t count, size_t lags, size_t first,
+                    struct regression *result)
+{
+    size_t rows = count - 1 - first, columns = 2 + lags;
+    bool said = false;
+    if (rows <= columns + 1)
+        return false;
+    gsl_matrix *predictors = gsl_matrix_alloc(rows, columns);
+    gsl_matrix *covariance = gsl_matrix_alloc(columns, columns);
+    gsl_vector *differences = gsl_vector_alloc(rows), *coefficients = gsl_vector_alloc(columns);
+    gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(rows, columns);
+    for (size_t row = 0; row < rows; row++) {
+        size_t t = first + row; // the difference series[t + 1] - series[t]
+        gsl_vector_set(differences, row, series[t + 1] - series[t]);
+        gsl_matrix_set(predictors, row, 0, 1);
+        gsl_matrix_set(predictors, row, 1, series[t]);
+        for (size_t lag = 1; lag <= lags; lag++)
+            gsl_matrix_set(predictors, row, 1 + lag, series[t + 1 - lag] - series[t - lag]);
+    }
+    double squares;
+    gsl_multifit_linear(predictors, differences, coefficients, covariance, &squares, work);
+    double deviation = sqrt(gsl_matrix_get(covariance, 1, 1));
+    if (squares > 0 && deviation > 0) {
+        result->statistic = gsl_vector_get(coefficients, 1) / deviation;
+        result->akaike = (double)rows * log(squares / (double)rows) + 2 * (double)columns;
+        said = isfinite(result->statistic) && isfinite(result->akaike);
+    }
+    gsl_multifit_linear_free(work);
+    gsl_vector_free(coefficients);
+    gsl_vector_free(differences);
+    gsl_matrix_free(covariance);
+    gsl_matrix_free(predictors);
+    return said;
+}
+
+static size_t most_lags(size_t count)
+{
+    size_t schwert = (size_t)ceil(12 * pow((double)count / 100, 0.25)), half = count / 2 - 2;
+    return schwert < half ? schwert : half;
+}
+
+void dickey_fuller_test(const double *series, size_t count, struct dickey_fuller *result)
+{
+    struct regression found, best = {.akaike = INFINITY};
+    *result = (struct dickey_fuller){.statistic = NAN, .p = NAN, .critical = {NAN, NAN, NAN}};
+    if (count < 10)
+        return;
+    size_t most = most_lags(count);
+    for (size_t lags = 0; lags <= most; lags++) {
+        if (regress(series, count, lags, most, &found) && found.akaike < best.akaike) {
+            best = found;
+            result->lags = lags;
+            result->known = true;
+        }
+    }
+    // Once more with every difference that this many lags leave.
+    result->known = result->known && regress(series, count, result->lags, result->lags, &best);
+    if (!result->known)
+        return;
+    result->observations = count - 1 - result->lags;
+    result->statistic = best.statistic;
+    result->p = dickey_fuller_p(best.statistic);
+    for (unsigned level = DICKEY_FULLER_1; level <= DICKEY_FULLER_10; level++)
+        result->critical[level] = dickey_fuller_critical(level, result->observations);
+}
+
+// --- warm-up -------------------------------------------------------------------------------------
+
+size_t warm_up_length(const double *series, size_t count)
+{
+    // From the end: the mean and the squares of the last n values, by Welford's recurrence.
+    double mean = 0, squares = 0, least = INFINITY;
+    size_t length = 0;
+    for (size_t n = 1; n <= count; n++) {
+        double delta = series[count - n] - mean;
+        mean += delta / (double)n;
+        squares += delta * (series[count - n] - mean);
+        double error = squares / ((double)n * (double)n);
+        if (n >= count - count / 2 && error <= least) {
+            least = error;
+            length = count - n;
+        }
+    }
+    return length;
+}
+
+int window_medians(const double *values, size_t count, size_t windows, double *medians,
+                   struct error *err)
+{
+    size_t size = count / windows;
+    double *work = malloc((size + 1) * sizeof *work);
+    if (!work)
+        return error_set(err, ERROR_FAILED, "out of memory for windows of %zu samples", size);
+    for (size_t i = 0; i < windows; i++)
+        medians[i] = quantile_of(values + i * size, size, 0.5, work);
+    free(work);
+    return 0;
+}
+
+// How many windows so many samples make; 0: too few.
+static size_t count_windows(size_t count)
+{
+    size_t windows = count / WINDOW_SAMPLES;
+    return windows < WINDOWS_LEAST ? 0 : windows > WINDOWS_MOST ? WINDOWS_MOST : windows;
+}
+
+static bool all_finite(const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return false;
+    return true;
+}
+
+int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, struct error *err)
+{
+    double medians[WINDOWS_MOST];
+    size_t windows = count_windows(count);
+    *warm_up = 0;
+    if (windows == 0)
+        return 0;
+    int status = window_medians(values, count, windows, medians, err);
+    if (status < 0 || !all_finite(medians, windows))
+        return status;
+    size_t length = warm_up_length(medians, windows);
+    // A run that is still changing after a quarter of it does not warm up, it does not hold still.
+    if (length > windows / 4)
+        return 0;
+    // The rule always finds some best length; a start like the rest is not worth cutting.
+    double rest = quantile_of(medians + length, windows - length, 0.5, medians + length);
+    double start = length ? quantile_of(medians, length, 0.5, medians) : rest;
+    if (fabs(start - rest) > fmax(warm_up_tolerance * rest, least_change_us))
+        *warm_up = length * (count / windows);
+    return 0;
+}
+
+// --- the size of the change ----------------------------------------------------------------------
+
+static bool matters(double one, double other, double tolerance)
+{
+    double low = fmin(one, other), high = fmax(one, other);
+    return high - low > fmax(tolerance * low, least_change_us);
+}
+
+static double spread_of_quarters(double *work, const double *values, size_t count, bool *matter)
+{
+    double least = INFINITY, greatest = 0;
+    size_t quarter = count / 4;
+    for (size_t i = 0; i < 4; i++) {
+        double median = quantile_of(values + i * quarter, quarter, 0.5, work);
+        least = fmin(least, median);
+        greatest = fmax(greatest, median);
+    }
+    *matter = matters(least, greatest, median_tolerance);
+    return least > 0 ? greatest / least - 1 : NAN;
+}
+
+// The two-sided p-value of a difference between means, or a slope, with that standard error for
+// `count` independent residuals of which there are only `effective`.
+static double p_of(double difference, double error, double count, double effective)
+{
+    double freedom = fmax(effective - 2, 1);
+    if (difference == 0 || error == 0)
+        return difference == 0;
+    return 2 * gsl_cdf_tdist_Q(fabs(difference) / (error * sqrt(count / effective)), freedom);
+}
+
+// The least-squares line through the window medians, as its end over its begin; and the
+// significance of its slope, from coarser medians whose residuals may depend on one another.
+static void find_trend(const double *medians, size_t windows, struct trend *trend)
+{
+    double x[WINDOWS_MOST], coarse[BATCHES], residuals[BATCHES];
+    double begin, slope, covariance[3], squares;
+    for (size_t i = 0; i < windows; i++)
+        x[i] = ((double)i + 0.5) / (double)windows;
+    gsl_fit_linear(x, 1, medians, 1, windows, &begin, &slope, &covariance[0], &covariance[1],
+                   &covariance[2], &squares);
+    trend->begin = begin;
+    trend->end = begin + slope;
+    for (size_t i = 0; i < BATCHES; i++) {
+        size_t from = i * windows / BATCHES, to = (i + 1) * windows / BATCHES;
+        x[i] = ((double)i + 0.5) / BATCHES;
+        coarse[i] = gsl_stats_mean(medians + from, 1, to - from);
+    }
+    gsl_fit_linear(x, 1, coarse, 1, BATCHES, &begin, &slope, &covariance[0], &covariance[1],
+                   &covariance[2], &squares);
+    for (size_t i = 0; i < BATCHES; i++)
+        residuals[i] = coarse[i] - begin - slope * x[i];
+    trend->p = p_of(slope, sqrt(covariance[2]), BATCHES, independence_worth(residuals, BATCHES));
+    trend->matters = trend->p < change_significance &&
+                     matters(fmax(trend->begin, 0), fmax(trend->end, 0), median_tolerance);
+}
+
+// Of both halves, how often a batch's samples lie beyond the whole run's quantile: one stall makes
+// one batch stand out, a slower server all of a half's.
+static struct half_quantile compare_halves(const double *values, size_t count, double q,
+                                           double tolerance, double *work)
+{
+    size_t half = count / 2, size = count / BATCHES;
+    double whole = quantile_of(values, count, q, work), beyond[BATCHES] = {0};
+    double means[2], variance = 0;
+    for (size_t i = 0; i < size * BATCHES; i++)
+        beyond[i / size] += values[i] > whole;
+    for (size_t i = 0; i < 2; i++) {
+        double *batches = beyond + i * BATCHES / 2;
+        means[i] = gsl_stats_mean(batches, 1, BATCHES / 2);
+        variance += gsl_stats_variance_m(batches, 1, BATCHES / 2, means[i]) / (BATCHES / 2);
+    }
+    for (size_t i = 0; i < BATCHES; i++)
+        beyond[i] -= means[i / (BATCHES / 2)];
+    struct half_quantile result = {.first = quantile_of(values, half, q, work),
+                                   .second = quantile_of(values + half, count - half, q, work),
+                                   .p = p_of(means[1] - means[0], sqrt(variance), BATCHES,
+                                             independence_worth(beyond, BATCHES))};
+    result.differs =
+        result.p < change_significance && matters(result.first, result.second, tolerance);
+    return result;
+}
+
+int stationarity_judge(const double *values, size_t count, double q, struct stationarity *result,
+                       struct error *err)
+{
+    double medians[WINDOWS_MOST];
+    *result = (struct stationarity){.stationary = true};
+    result->windows = count_windows(count);
+    if (result->windows == 0)
+        return 0;
+    double *work = malloc(count * sizeof *work);
+    if (!work)
+        return error_set(err, ERROR_FAILED, "out of memory for the quantiles of %zu samples",
+                         count);
+    int status = window_medians(values, count, result->windows, medians, err);
+    if (status == 0 && all_finite(medians, result->windows)) {
+        bool quarters_differ;
+        result->judged = true;
+        dickey_fuller_test(medians, result->windows, &result->dickey_fuller);
+        result->quarters_spread = spread_of_quarters(work, values, count, &quarters_differ);
+        find_trend(medians, result->windows, &result->trend);
+        result->median = compare_halves(values, count, 0.5, median_tolerance, work);
+        result->target = compare_halves(values, count, q, target_tolerance, work);
+        bool wanders = result->dickey_fuller.known &&
+                       result->dickey_fuller.statistic > result->dickey_fuller.critical[1];
+        result->wanders = wanders && quarters_differ;
+        result->stationary = !result->wanders && !result->trend.matters &&
+                             !result->median.differs && !result->target.differs;
+    }
+    free(work);
+    return status;
+}
