@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 
 static const char *const example = "e.g. `{percentile: p99, max_increase: 5%}` or `{cause: "
                                    "\"head-of-line blocking (A)\", max: 10us}`";

@@ -7,7 +7,7 @@
 #include "analysis/diagnosis.h"
 #include "experiments/spec/experiment_values.h"
 #include "experiments/gates.h"
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 #include "experiments/spec/yaml_merge.h"
 
 enum { DEEPEST = 2 }; // studies in one another

@@ -13,7 +13,7 @@
 #include "experiments/spec/experiment_tuning.h"
 #include "experiments/spec/experiment_values.h"
 #include "experiments/gates.h"
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 #include "experiments/spec/yaml_position.h"
 
 // --- the parts -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "experiments/spec/experiment_agents.h"
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 
 #define MINUTE_NS (60ull * 1000000000ull)
 

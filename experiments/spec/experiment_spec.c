@@ -10,7 +10,7 @@
 
 #include "experiments/spec/experiment_schema.h"
 #include "experiments/spec/experiment_table.h"
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 
 // --- keys the design has and this version has not ------------------------------------------------
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 
 static int add(struct resolver *r, const struct experiment_setting *setting)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 
 int out_of_memory(const struct resolver *r)
 {

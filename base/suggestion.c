@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,18 +34,23 @@ static unsigned edit_distance(const char *a, size_t a_bytes, const char *b, size
     return last[b_bytes];
 }
 
+unsigned suggestion_distance(const char *written, const char *word)
+{
+    size_t written_bytes = strlen(written), word_bytes = strlen(word);
+    size_t longer = written_bytes > word_bytes ? written_bytes : word_bytes;
+    if (longer >= LONGEST_WORD)
+        return SUGGESTION_FAR;
+    unsigned distance = edit_distance(written, written_bytes, word, word_bytes);
+    return distance * 3 <= longer ? distance : SUGGESTION_FAR;
+}
+
 const char *suggestion_nearest(const char *written, const char *const *words, size_t count)
 {
     const char *nearest = NULL;
-    unsigned best = LONGEST_WORD;
-    size_t written_bytes = strlen(written);
+    unsigned best = SUGGESTION_FAR;
     for (size_t i = 0; i < count; i++) {
-        size_t word_bytes = strlen(words[i]);
-        if (written_bytes >= LONGEST_WORD || word_bytes >= LONGEST_WORD)
-            continue;
-        size_t longer = written_bytes > word_bytes ? written_bytes : word_bytes;
-        unsigned distance = edit_distance(written, written_bytes, words[i], word_bytes);
-        if (distance < best && distance * 3 <= longer) {
+        unsigned distance = suggestion_distance(written, words[i]);
+        if (distance < best) {
             best = distance;
             nearest = words[i];
         }

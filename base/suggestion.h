@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
 // "did you mean": the word of a list that is nearest to what was written.
-#ifndef EXPERIMENTS_SUGGESTION_H
-#define EXPERIMENTS_SUGGESTION_H
+#ifndef BASE_SUGGESTION_H
+#define BASE_SUGGESTION_H
 
 #include <stddef.h>
 
-// The nearest of `count` words by edit distance (insertions, deletions, substitutions and swaps of
-// neighbours count 1), NULL when none is near enough to be what was meant: more than a third of
+enum { SUGGESTION_FAR = 64 };
+
+// The edit distance of two words: insertions, deletions, substitutions and swaps of neighbours
+// count 1. SUGGESTION_FAR when one is not near enough to be what was meant: more than a third of
 // the longer word's letters differ. Words of 64 bytes and more are never near.
+unsigned suggestion_distance(const char *written, const char *word);
+
+// The nearest of `count` words, NULL when none is near.
 const char *suggestion_nearest(const char *written, const char *const *words, size_t count);
 
 // Writes "; did you mean `word`?" when one is near, else "; it may be: a, b, c". Returns out.

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "experiments/spec/suggestion.h"
+#include "base/suggestion.h"
 
 static const char *const words[] = {"connections", "rate", "depth", "duration", "to"};
 

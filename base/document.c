@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: MIT
+#include "base/document.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/array.h"
+
+enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 30, NODES_MAX = 20000 };
+
+struct entry {
+    const struct node *key; // of a mapping
+    const struct node *value;
+};
+
+struct node {
+    enum node_kind kind;
+    unsigned line, column;
+    const char *file;
+    char *text;
+    struct ARRAY_OF(struct entry) entries;
+    unsigned depth; // levels of collections: 0 for a text
+    size_t size;    // nodes below it and itself, an alias' as often as it is used
+};
+
+struct document {
+    const char *name;
+    const struct node *root;
+    struct ARRAY_OF(struct node *) nodes; // owned
+    struct ARRAY_OF(char *) files;        // owned; nodes point at these
+};
+
+// --- looking things up ---------------------------------------------------------------------------
+
+const struct node *document_root(const struct document *document)
+{
+    return document->root;
+}
+
+size_t document_size(const struct document *document)
+{
+    return document->root ? document->root->size : 0;
+}
+
+enum node_kind node_kind(const struct node *node)
+{
+    return node ? node->kind : NODE_NONE;
+}
+
+const char *node_text(const struct node *node)
+{
+    return node ? node->text : NULL;
+}
+
+size_t node_count(const struct node *node)
+{
+    return node ? node->entries.count : 0;
+}
+
+const struct node *node_entry(const struct node *node, size_t index)
+{
+    return index < node_count(node) ? node->entries.items[index].value : NULL;
+}
+
+const struct node *node_entry_key(const struct node *node, size_t index)
+{
+    return index < node_count(node) ? node->entries.items[index].key : NULL;
+}
+
+static const struct entry *find_entry(const struct node *node, const char *key)
+{
+    for (size_t i = 0; node_kind(node) == NODE_MAPPING && i < node->entries.count; i++)
+        if (strcmp(node->entries.items[i].key->text, key) == 0)
+            return &node->entries.items[i];
+    return NULL;
+}
+
+const struct node *node_child(const struct node *node, const char *key)
+{
+    const struct entry *entry = find_entry(node, key);
+    return entry ? entry->value : NULL;
+}
+
+const struct node *node_key(const struct node *node, const char *key)
+{
+    const struct entry *entry = find_entry(node, key);
+    return entry ? entry->key : NULL;
+}
+
+void node_place(const struct node *node, unsigned *line, unsigned *column)
+{
+    *line = node ? node->line : 1;
+    *column = node ? node->column : 1;
+}
+
+int document_error(const struct document *document, const struct node *node, struct error *err,
+                   const char *format, ...)
+{
+    struct error local;
+    unsigned line, column;
+    va_list args;
+    err = err ? err : &local;
+    va_start(args, format);
+    err->kind = ERROR_INPUT;
+    vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    node_place(node, &line, &column);
+    return error_prefix(err, "%s:%u:%u", node ? node->file : document->name, line, column);
+}
+
+// --- making documents ----------------------------------------------------------------------------
+
+static const char *intern_file(struct document *document, const char *file)
+{
+    for (size_t i = 0; i < document->files.count; i++)
+        if (strcmp(document->files.items[i], file) == 0)
+            return document->files.items[i];
+    char *copy = strdup(file);
+    if (!copy || array_push(&document->files, copy) < 0) {
+        free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+// NULL: no memory.
+static struct document *document_alloc(const char *name)
+{
+    struct document *document = calloc(1, sizeof *document);
+    if (document && (document->name = intern_file(document, name)))
+        return document;
+    document_free(document);
+    return NULL;
+}
+
+void document_free(struct document *document)
+{
+    if (!document)
+        return;
+    for (size_t i = 0; i < document->nodes.count; i++) {
+        free(document->nodes.items[i]->text);
+        array_free(&document->nodes.items[i]->entries);
+        free(document->nodes.items[i]);
+    }
+    for (size_t i = 0; i < document->files.count; i++)
+        free(document->files.items[i]);
+    array_free(&document->nodes);
+    array_free(&document->files);
+    free(document);
+}
+
+// A node of the document without content. NULL: no memory.
+static struct node *add_node(struct document *document, enum node_kind kind, const char *file,
+                             unsigned line, unsigned column)
+{
+    struct node *node = calloc(1, sizeof *node);
+    const char *own_file = intern_file(document, file);
+    if (!node || !own_file || array_push(&document->nodes, node) < 0) {
+        free(node);
+        return NULL;
+    }
+    *node =
+        (struct node){.kind = kind, .line = line, .column = column, .file = own_file, .size = 1};
+    node->depth = kind != NODE_TEXT;
+    return node;
+}
+
+static struct node *add_node_like(struct document *document, enum node_kind kind,
+                                  const struct node *place)
+{
+    return add_node(document, kind, place->file, place->line, place->column);
+}
+
+static struct node *add_text(struct document *document, const char *text, size_t bytes,
+                             const struct node *place)
+{
+    struct node *node = add_node_like(document, NODE_TEXT, place);
+    return node && (node->text = strndup(text, bytes)) ? node : NULL;
+}
+
+// False: no memory, or one of them is missing for lack of it.
+static bool add_entry(struct node *node, const struct node *key, const struct node *value)
+{
+    if (!value || (node->kind == NODE_MAPPING && !key) ||
+        array_push(&node->entries, (struct entry){key, value}) < 0)
+        return false;
+    node->size += value->size + (key != NULL);
+    if (node->depth <= value->depth)
+        node->depth = value->depth + 1;
+    return true;
+}
+
+// --- reading -------------------------------------------------------------------------------------
+
+struct anchor {
+    char *name;
+    const struct node *node;
+    bool open; // what it names is not whole yet
+};
+
+struct reader {
+    yaml_parser_t parser;
+    struct document *document;
+    struct ARRAY_OF(struct anchor) anchors;
+    struct error *err;
+};
+
+static int parser_error(struct reader *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    const char *name = reader->document->name;
+    const char *problem = parser->problem ? parser->problem : "out of memory";
+    if (parser->error == YAML_READER_ERROR)
+        return error_set(reader->err, ERROR_INPUT, "%s: byte %zu: %s", name, parser->problem_offset,
+                         problem);
+    return error_set(reader->err, ERROR_INPUT, "%s:%zu:%zu: %s%s%s", name,
+                     parser->problem_mark.line + 1, parser->problem_mark.column + 1, problem,
+                     parser->context ? " " : "", parser->context ? parser->context : "");
+}
+
+static int out_of_memory(struct reader *reader)
+{
+    return error_set(reader->err, ERROR_FAILED, "%s: out of memory", reader->document->name);
+}
+
+static int mark_error(struct reader *reader, yaml_mark_t mark, const char *text)
+{
+    return error_set(reader->err, ERROR_INPUT, "%s:%zu:%zu: %s", reader->document->name,
+                     mark.line + 1, mark.column + 1, text);
+}
+
+static int next_event(struct reader *reader, yaml_event_t *event)
+{
+    return yaml_parser_parse(&reader->parser, event) ? 0 : parser_error(reader);
+}
+
+static int check_limits(const struct document *document, const struct node *node, unsigned outside,
+                        struct error *err)
+{
+    if (outside + node->depth > DEPTH_MAX)
+        return document_error(document, node, err, "nested deeper than %d levels", DEPTH_MAX);
+    if (node->size > NODES_MAX)
+        return document_error(document, node, err, "the document has more than %d nodes",
+                              NODES_MAX);
+    return 0;
+}
+
+static int read_alias(struct reader *reader, const yaml_event_t *event, unsigned outside,
+                      const struct node **out)
+{
+    const char *name = (const char *)event->data.alias.anchor;
+    for (size_t i = reader->anchors.count; i-- > 0;) {
+        const struct anchor *anchor = &reader->anchors.items[i];
+        if (strcmp(anchor->name, name) != 0)
+            continue;
+        *out = anchor->node;
+        if (anchor->open)
+            return document_error(reader->document, anchor->node, reader->err,
+                                  "nested deeper than %d levels: `*%s` is inside of what it names",
+                                  DEPTH_MAX, name);
+        return check_limits(reader->document, anchor->node, outside, reader->err);
+    }
+    return mark_error(reader, event->start_mark, "found undefined alias");
+}
+
+static int remember_anchor(struct reader *reader, const yaml_char_t *name, const struct node *node)
+{
+    char *copy = name ? strdup((const char *)name) : NULL;
+    if (!name)
+        return 0;
+    if (copy && array_push(&reader->anchors, (struct anchor){copy, node, true}) == 0)
+        return 0;
+    free(copy);
+    return out_of_memory(reader);
+}
+
+static int read_node(struct reader *reader, const yaml_event_t *event, unsigned outside,
+                     const struct node **out);
+
+// The value of a key that was read, into the mapping.
+static int read_pair(struct reader *reader, struct node *mapping, const yaml_event_t *key_event,
+                     unsigned outside)
+{
+    yaml_event_t event;
+    const struct node *key, *value = NULL;
+    int result = read_node(reader, key_event, outside, &key);
+    if (result < 0)
+        return result;
+    if (key->kind != NODE_TEXT)
+        return document_error(reader->document, key, reader->err, "a key must be a plain word");
+    if (find_entry(mapping, key->text))
+        return document_error(reader->document, key, reader->err, "key `%s` is given twice",
+                              key->text);
+    if ((result = next_event(reader, &event)) < 0)
+        return result;
+    result = read_node(reader, &event, outside, &value);
+    yaml_event_delete(&event);
+    return result < 0 ? result : add_entry(mapping, key, value) ? 0 : out_of_memory(reader);
+}
+
+// What a list or a mapping holds, up to its end.
+static int read_entries(struct reader *reader, struct node *node, unsigned outside)
+{
+    for (;;) {
+        yaml_event_t event;
+        const struct node *value = NULL;
+        int result = next_event(reader, &event);
+        if (result < 0)
+            return result;
+        bool ends = event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+        if (!ends && node->kind == NODE_MAPPING)
+            result = read_pair(reader, node, &event, outside);
+        else if (!ends && (result = read_node(reader, &event, outside, &value)) == 0)
+            result = add_entry(node, NULL, value) ? 0 : out_of_memory(reader);
+        yaml_event_delete(&event);
+        if (result == 0)
+            result = check_limits(reader->document, node, 0, reader->err);
+        if (result < 0 || ends)
+            return result;
+    }
+}
+
+static int read_text(struct reader *reader, const yaml_event_t *event, struct node *node)
+{
+    size_t bytes = event->data.scalar.length;
+    const char *text = (const char *)event->data.scalar.value;
+    if (memchr(text, '\0', bytes))
+        return document_error(reader->document, node, reader->err,
+                              "a value must not contain a NUL byte");
+    node->text = strndup(text, bytes);
+    return node->text ? 0 : out_of_memory(reader);
+}
+
+// The node that an event begins, `outside` levels of collections deep.
+static int read_node(struct reader *reader, const yaml_event_t *event, unsigned outside,
+                     const struct node **out)
+{
+    if (event->type == YAML_ALIAS_EVENT)
+        return read_alias(reader, event, outside, out);
+    bool is_text = event->type == YAML_SCALAR_EVENT,
+         is_list = event->type == YAML_SEQUENCE_START_EVENT;
+    struct node *node = add_node(reader->document,
+                                 is_text   ? NODE_TEXT
+                                 : is_list ? NODE_LIST
+                                           : NODE_MAPPING,
+                                 reader->document->name, (unsigned)event->start_mark.line + 1,
+                                 (unsigned)event->start_mark.column + 1);
+    if (!node)
+        return out_of_memory(reader);
+    *out = node;
+    size_t anchor = reader->anchors.count;
+    int result = remember_anchor(reader,
+                                 is_text   ? event->data.scalar.anchor
+                                 : is_list ? event->data.sequence_start.anchor
+                                           : event->data.mapping_start.anchor,
+                                 node);
+    if (result == 0)
+        result = is_text ? read_text(reader, event, node)
+                         : check_limits(reader->document, node, outside, reader->err);
+    if (result == 0 && !is_text)
+        result = read_entries(reader, node, outside + 1);
+    if (result == 0 && anchor < reader->anchors.count)
+        reader->anchors.items[anchor].open = false;
+    return result;
+}
+
+// From the stream's start to its end, with one document in it.
+static int read_stream(struct reader *reader)
+{
+    yaml_event_t event;
+    for (;;) {
+        int result = next_event(reader, &event);
+        if (result < 0)
+            return result;
+        yaml_event_type_t type = event.type;
+        bool begins = type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT &&
+                      type != YAML_DOCUMENT_END_EVENT && type != YAML_STREAM_END_EVENT;
+        if (begins && reader->document->root)
+            result =
+                mark_error(reader, event.start_mark, "a second document begins here; one is all");
+        else if (begins)
+            result = read_node(reader, &event, 0, &reader->document->root);
+        yaml_event_delete(&event);
+        if (result < 0)
+            return result;
+        if (type == YAML_STREAM_END_EVENT)
+            break;
+    }
+    return reader->document->root ? 0
+                                  : error_set(reader->err, ERROR_INPUT, "%s:1:1: the file is empty",
+                                              reader->document->name);
+}
+
+int document_parse(const char *name, const char *text, size_t bytes, struct document **out,
+                   struct error *err)
+{
+    struct reader reader = {.document = document_alloc(name), .err = err};
+    *out = NULL;
+    if (!reader.document || !yaml_parser_initialize(&reader.parser)) {
+        document_free(reader.document);
+        return error_set(err, ERROR_FAILED, "%s: out of memory", name);
+    }
+    yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, bytes);
+    int result = read_stream(&reader);
+    for (size_t i = 0; i < reader.anchors.count; i++)
+        free(reader.anchors.items[i].name);
+    array_free(&reader.anchors);
+    yaml_parser_delete(&reader.parser);
+    if (result == 0)
+        *out = reader.document;
+    else
+        document_free(reader.document);
+    return result;
+}
+
+int document_open(const char *path, struct document **out, struct error *err)
+{
+    *out = NULL;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set_errno(err, ERROR_INPUT, "cannot read %s", path);
+    char *text = malloc(FILE_BYTES_MAX + 1);
+    size_t bytes = text ? fread(text, 1, FILE_BYTES_MAX + 1, file) : 0;
+    int result;
+    if (!text)
+        result = error_set(err, ERROR_FAILED, "%s: out of memory", path);
+    else if (ferror(file))
+        result = error_set_errno(err, ERROR_INPUT, "cannot read %s", path);
+    else if (bytes > FILE_BYTES_MAX)
+        result = error_set(err, ERROR_INPUT, "%s: larger than %d bytes", path, FILE_BYTES_MAX);
+    else
+        result = document_parse(path, text, bytes, out, err);
+    fclose(file);
+    free(text);
+    return result;
+}
+
+// --- documents made of others --------------------------------------------------------------------
+
+// NULL: no memory.
+static const struct node *copy_node(struct document *to, const struct node *from)
+{
+    if (!from)
+        return NULL;
+    if (from->kind == NODE_TEXT)
+        return add_text(to, from->text, strlen(from->text), from);
+    struct node *node = add_node_like(to, from->kind, from);
+    for (size_t i = 0; node && i < from->entries.count; i++)
+        if (!add_entry(node, copy_node(to, from->entries.items[i].key),
+                       copy_node(to, from->entries.items[i].value)))
+            return NULL;
+    return node;
+}
+
+static bool is_dropped(const char *key, const char *const *dropped)
+{
+    for (; dropped && *dropped; dropped++)
+        if (strcmp(key, *dropped) == 0)
+            return true;
+    return false;
+}
+
+// NULL: no memory.
+static const struct node *merge_nodes(struct document *to, const struct node *base,
+                                      const struct node *over, const char *const *dropped)
+{
+    if (base->kind != NODE_MAPPING || over->kind != NODE_MAPPING)
+        return copy_node(to, over);
+    struct node *node = add_node_like(to, NODE_MAPPING, over);
+    for (size_t i = 0; node && i < base->entries.count; i++) {
+        const struct entry *entry = &base->entries.items[i];
+        const struct entry *own = find_entry(over, entry->key->text);
+        if (is_dropped(entry->key->text, dropped))
+            continue;
+        if (!add_entry(node, copy_node(to, own ? own->key : entry->key),
+                       own ? merge_nodes(to, entry->value, own->value, NULL)
+                           : copy_node(to, entry->value)))
+            return NULL;
+    }
+    for (size_t i = 0; node && i < over->entries.count; i++) {
+        const struct entry *entry = &over->entries.items[i];
+        if (is_dropped(entry->key->text, dropped) || find_entry(base, entry->key->text))
+            continue;
+        if (!add_entry(node, copy_node(to, entry->key), copy_node(to, entry->value)))
+            return NULL;
+    }
+    return node;
+}
+
+// Hands the document out when it is whole and within the limits, else frees it.
+static int finish_document(struct document *document, const struct node *root,
+                           struct document **out, struct error *err)
+{
+    int result = root ? check_limits(document, root, 0, err)
+                      : error_set(err, ERROR_FAILED, "out of memory for a merged document");
+    *out = NULL;
+    if (result < 0) {
+        document_free(document);
+        return result;
+    }
+    document->root = root;
+    *out = document;
+    return 0;
+}
+
+int document_merge(const struct node *base, const struct node *over, const char *const *dropped,
+                   struct document **out, struct error *err)
+{
+    struct document *to = document_alloc(over->file);
+    return finish_document(to, to ? merge_nodes(to, base, over, dropped) : NULL, out, err);
+}
+
+// The mapping of what is left of a dotted key. NULL: no memory, or deeper than any document.
+static const struct node *nest(struct document *to, const struct node *key, const char *path,
+                               const struct node *value, unsigned depth)
+{
+    size_t bytes = strcspn(path, ".");
+    struct node *mapping = depth < DEPTH_MAX ? add_node_like(to, NODE_MAPPING, key) : NULL;
+    if (!mapping || !add_entry(mapping, add_text(to, path, bytes, key),
+                               path[bytes] ? nest(to, key, path + bytes + 1, value, depth + 1)
+                                           : copy_node(to, value)))
+        return NULL;
+    return mapping;
+}
+
+int document_nest(const struct node *key, const struct node *value, struct document **out,
+                  struct error *err)
+{
+    struct document *to = document_alloc(key->file);
+    unsigned dots = 0;
+    for (const char *at = key->text; *at; at++)
+        dots += *at == '.';
+    if (to && dots >= DEPTH_MAX) {
+        document_free(to);
+        return document_error(NULL, key, err, "nested deeper than %d levels", DEPTH_MAX);
+    }
+    return finish_document(to, to ? nest(to, key, key->text, value, 0) : NULL, out, err);
+}
