@@ -26,8 +26,8 @@ LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 # What the program is made of, floor by floor; two sources are programs of their own.
 folders  := base workloads loadgen/client loadgen/engine loadgen/method loadgen/agents loadgen \
             profiler shim analysis analysis/perf analysis/code analysis/pt analysis/samples \
-            analysis/run analysis/compare analysis/report experiments experiments/spec \
-            experiments/hosts experiments/capture experiments/remote
+            analysis/run analysis/compare analysis/report experiments \
+            $(patsubst %/,%,$(wildcard experiments/*/))
 preload  := $(wildcard shim/preload*.c)
 programs := workloads/labserver.c
 sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))

@@ -7,6 +7,7 @@
 #include "experiments/spec/experiment.h"
 #include "experiments/gates.h"
 #include "experiments/hosts/tuning.h"
+#include "experiments/servers/server_kind.h"
 
 static json_t *cores_json(const cpu_set_t *cores)
 {
@@ -32,12 +33,12 @@ static json_t *server_json(const struct experiment *experiment,
                            const struct experiment_server *server)
 {
     return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:b, s:i, s:o, s:i}", "host",
-                     experiment->hosts.items[server->host].name, "kind",
-                     server_kind_name(server->kind), "threads", (json_int_t)server->threads,
-                     "memory_bytes", (json_int_t)server->memory_bytes, "page_bytes",
-                     (json_int_t)server->page_bytes, "options", words_json(&server->options),
-                     "command", words_json(&server->command), "shim", server->shim, "port",
-                     server->port, "cores", cores_json(&server->cores), "nice", server->nice);
+                     experiment->hosts.items[server->host].name, "kind", server->kind->name,
+                     "threads", (json_int_t)server->threads, "memory_bytes",
+                     (json_int_t)server->memory_bytes, "page_bytes", (json_int_t)server->page_bytes,
+                     "options", words_json(&server->options), "command",
+                     words_json(&server->command), "shim", server->shim, "port", server->port,
+                     "cores", cores_json(&server->cores), "nice", server->nice);
 }
 
 static json_t *neighbour_json(const struct experiment *experiment,
@@ -50,14 +51,13 @@ static json_t *neighbour_json(const struct experiment *experiment,
             json_pack("{s:s, s:f, s:I, s:I, s:o}", "from", experiment->hosts.items[load->from].name,
                       "rate", load->rate, "connections", (json_int_t)load->connections, "depth",
                       (json_int_t)load->depth, "cores", cores_json(&load->cores));
-    if (neighbour->kind == NEIGHBOUR_KIND_NGINX)
+    if (neighbour->kind->server)
         nginx = json_pack("{s:I, s:I, s:I, s:i, s:o?}", "workers", (json_int_t)neighbour->workers,
                           "page_bytes", (json_int_t)neighbour->page_bytes, "rules",
                           (json_int_t)neighbour->rules, "port", neighbour->port, "load", asked);
     return json_pack("{s:s, s:s, s:o, s:o?, s:o, s:i, s:I, s:I}", "host",
-                     experiment->hosts.items[neighbour->host].name, "kind",
-                     neighbour_kind_name(neighbour->kind), "command",
-                     words_json(&neighbour->command), "nginx", nginx, "cores",
+                     experiment->hosts.items[neighbour->host].name, "kind", neighbour->kind->name,
+                     "command", words_json(&neighbour->command), "nginx", nginx, "cores",
                      cores_json(&neighbour->cores), "nice", neighbour->nice, "start_ns",
                      (json_int_t)neighbour->start_ns, "stop_ns", (json_int_t)neighbour->stop_ns);
 }
@@ -160,10 +160,10 @@ static void print_servers(const struct experiment *experiment, FILE *out)
     for (size_t i = 0; i < experiment->servers.count; i++) {
         const struct experiment_server *server = &experiment->servers.items[i];
         fprintf(out, "  server %s: %s on host %s, port %u, cores %s%s", server->name,
-                server_kind_name(server->kind), experiment->hosts.items[server->host].name,
-                server->port, units_format_cores(&server->cores, cores, sizeof cores),
+                server->kind->name, experiment->hosts.items[server->host].name, server->port,
+                units_format_cores(&server->cores, cores, sizeof cores),
                 server->shim ? ", seen by the shim" : "");
-        if (server->kind == SERVER_KIND_MEMCACHED || server->kind == SERVER_KIND_REDIS)
+        if (server->kind->is_cache)
             fprintf(out, ", %llu thread%s, %llu MiB;", (unsigned long long)server->threads,
                     server->threads == 1 ? "" : "s",
                     (unsigned long long)server->memory_bytes >> 20);
@@ -185,9 +185,10 @@ static void print_neighbours(const struct experiment *experiment, FILE *out)
                 neighbour->stop_ns ? units_format_ns((double)neighbour->stop_ns, stop, sizeof stop)
                                    : "the end");
         print_command(&neighbour->command, out);
-        if (neighbour->kind == NEIGHBOUR_KIND_NGINX)
-            fprintf(out, " nginx, %llu worker%s, port %u", (unsigned long long)neighbour->workers,
-                    neighbour->workers == 1 ? "" : "s", neighbour->port);
+        if (neighbour->kind->server)
+            fprintf(out, " %s, %llu worker%s, port %u", neighbour->kind->name,
+                    (unsigned long long)neighbour->workers, neighbour->workers == 1 ? "" : "s",
+                    neighbour->port);
         if (neighbour->load.rate > 0)
             fprintf(out, ", loaded from host %s with %.10g requests/s, %llu connections x %llu",
                     experiment->hosts.items[neighbour->load.from].name, neighbour->load.rate,

@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "experiments/nginx.h"
 #include "experiments/hosts/program_path.h"
 #include "experiments/run_state.h"
-#include "experiments/server_command.h"
+#include "experiments/servers/server_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "profiler/doctor.h"
 
@@ -67,24 +66,28 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
 
 // --- before anything is started ------------------------------------------------------------------
 
-static int check_server_program(const struct experiment_server *server, struct error *err)
-{
-    const char *program = server_program(server->kind);
-    if (program && !program_exists(program))
-        return error_set(err, ERROR_FAILED,
-                         "there is no command `%s` to start the server `%s`; install it: apt-get "
-                         "install %s",
-                         program, server->name,
-                         server->kind == SERVER_KIND_NGINX ? "nginx-light" : program);
-    if (server->kind == SERVER_KIND_COMMAND && !program_exists(server->command.items[0]))
-        return error_set(err, ERROR_FAILED, "the server `%s`: there is no command `%s`",
-                         server->name, server->command.items[0]);
-    return 0;
-}
-
 static bool is_far(const struct experiment *experiment, size_t host)
 {
     return experiment->hosts.items[host].kind == HOST_KIND_SSH;
+}
+
+static int check_server_program(const struct experiment_server *server, struct error *err)
+{
+    return server->kind->check_program(server, err) < 0
+               ? error_prefix(err, "the server `%s`", server->name)
+               : 0;
+}
+
+static int check_neighbour_program(const struct experiment_neighbour *neighbour, struct error *err)
+{
+    const struct server_kind *kind = neighbour->kind->server;
+    const struct experiment_server server = {.kind = kind};
+    int result =
+        kind ? kind->check_program(&server, err)
+        : program_exists(neighbour->command.items[0])
+            ? 0
+            : error_set(err, ERROR_FAILED, "there is no command `%s`", neighbour->command.items[0]);
+    return result < 0 ? error_prefix(err, "the neighbour `%s`", neighbour->name) : 0;
 }
 
 static int check_programs(const struct experiment *experiment, struct error *err)
@@ -98,23 +101,10 @@ static int check_programs(const struct experiment *experiment, struct error *err
     for (size_t i = 0; i < experiment->servers.count && result == 0; i++)
         if (!is_far(experiment, experiment->servers.items[i].host))
             result = check_server_program(&experiment->servers.items[i], err);
-    if (result < 0)
-        return result;
-    for (size_t i = 0; i < experiment->neighbours.count; i++) {
-        const struct experiment_neighbour *neighbour = &experiment->neighbours.items[i];
-        bool nginx = neighbour->kind == NEIGHBOUR_KIND_NGINX;
-        if (is_far(experiment, neighbour->host))
-            continue;
-        if (nginx && !program_exists(nginx_program()))
-            return error_set(err, ERROR_FAILED,
-                             "there is no command `nginx` for the neighbour `%s`; install it: "
-                             "apt-get install nginx-light",
-                             neighbour->name);
-        if (!nginx && !program_exists(neighbour->command.items[0]))
-            return error_set(err, ERROR_FAILED, "the neighbour `%s`: there is no command `%s`",
-                             neighbour->name, neighbour->command.items[0]);
-    }
-    return 0;
+    for (size_t i = 0; i < experiment->neighbours.count && result == 0; i++)
+        if (!is_far(experiment, experiment->neighbours.items[i].host))
+            result = check_neighbour_program(&experiment->neighbours.items[i], err);
+    return result;
 }
 
 static int write_experiment(struct run *run, struct error *err)
@@ -230,9 +220,15 @@ static int start_server(struct run *run, size_t number, struct error *err)
     progress_phase(run->progress, "starting the server `%s`", plan->name);
     snprintf(name, sizeof name, "logs/server-%s.log", plan->name);
     run_folder_path(&run->outcome->folder, name, path);
-    return server_start(&run->servers[number], plan, &run->hosts.items[plan->host],
-                        run_load_host(run), shim ? run->shim : NULL, shim ? run->shim_dir : NULL,
-                        path, &run->outcome->folder, &run->supervisor, &run->log, err);
+    const struct server_surroundings around = {.host = &run->hosts.items[plan->host],
+                                               .from = run_load_host(run),
+                                               .shim_path = shim ? run->shim : NULL,
+                                               .shim_dir = shim ? run->shim_dir : NULL,
+                                               .log_path = path,
+                                               .folder = &run->outcome->folder,
+                                               .supervisor = &run->supervisor,
+                                               .log = &run->log};
+    return server_start(&run->servers[number], plan, &around, err);
 }
 
 static int start_servers(struct run *run, struct error *err)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What runs beside the server. A program comes and goes at its times. NGINX is there before the
-// server is loaded and until everything ends; what comes and goes is its load, a load generator of
-// its own that sleeps between requests, since it may share a core with the one that measures.
+// What runs beside the server. A program comes and goes at its times. One that serves (NGINX) is
+// there before the server is loaded and until everything ends; what comes and goes is its load, a
+// load generator of its own that sleeps between requests, since it may share a core with the one
+// that measures.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,9 @@
 #include <unistd.h>
 
 #include "experiments/run_state.h"
+#include "experiments/servers/server_kind.h"
 
-enum { LOAD_GRACE_MS = 2000 }; // for nginx's load to end by itself, and when told to
+enum { LOAD_GRACE_MS = 2000 }; // for a neighbour's load to end by itself, and when told to
 
 int run_make_neighbours(struct run *run, struct error *err)
 {
@@ -25,16 +27,16 @@ int run_make_neighbours(struct run *run, struct error *err)
         struct neighbour *neighbour = &run->neighbours[i];
         *neighbour = (struct neighbour){.plan = plan,
                                         .process = {.input = -1, .output = -1},
-                                        .nginx_plan = {.host = plan->host,
-                                                       .kind = SERVER_KIND_NGINX,
-                                                       .threads = plan->workers,
-                                                       .page_bytes = plan->page_bytes,
-                                                       .rules = plan->rules,
-                                                       .nice = plan->nice,
-                                                       .port = plan->port,
-                                                       .cores = plan->cores},
-                                        .nginx.process = {.input = -1, .output = -1}};
-        memcpy(neighbour->nginx_plan.name, plan->name, sizeof plan->name);
+                                        .server_plan = {.host = plan->host,
+                                                        .kind = plan->kind->server,
+                                                        .threads = plan->workers,
+                                                        .page_bytes = plan->page_bytes,
+                                                        .rules = plan->rules,
+                                                        .nice = plan->nice,
+                                                        .port = plan->port,
+                                                        .cores = plan->cores},
+                                        .server.process = {.input = -1, .output = -1}};
+        memcpy(neighbour->server_plan.name, plan->name, sizeof plan->name);
     }
     return 0;
 }
@@ -47,16 +49,21 @@ static char *file_of(const struct run *run, const struct neighbour *neighbour, c
     return run_folder_path(&run->outcome->folder, name, path);
 }
 
-static int start_nginx(struct run *run, struct neighbour *neighbour, struct error *err)
+static int start_serving(struct run *run, struct neighbour *neighbour, struct error *err)
 {
     char path[LOG_PATH_BYTES];
     const struct experiment_neighbour *plan = neighbour->plan;
     struct host *from =
         plan->load.rate > 0 ? &run->hosts.items[plan->load.from] : run_load_host(run);
     progress_phase(run->progress, "starting the neighbour `%s`", plan->name);
-    return server_start(&neighbour->nginx, &neighbour->nginx_plan, &run->hosts.items[plan->host],
-                        from, NULL, NULL, file_of(run, neighbour, "logs/neighbour-%s.log", path),
-                        &run->outcome->folder, &run->supervisor, &run->log, err);
+    const struct server_surroundings around = {
+        .host = &run->hosts.items[plan->host],
+        .from = from,
+        .log_path = file_of(run, neighbour, "logs/neighbour-%s.log", path),
+        .folder = &run->outcome->folder,
+        .supervisor = &run->supervisor,
+        .log = &run->log};
+    return server_start(&neighbour->server, &neighbour->server_plan, &around, err);
 }
 
 // --- what comes ----------------------------------------------------------------------------------
@@ -121,6 +128,7 @@ static int start_load(struct run *run, struct neighbour *neighbour, struct error
 {
     char server[64], rate[40], connections[24], depth[24], duration[32];
     const struct experiment_neighbour *plan = neighbour->plan;
+    const char *protocol = plan->kind->server->protocol;
     struct host *from = &run->hosts.items[plan->load.from];
     struct process_place place = host_place(from, &plan->load.cores);
     uint64_t stop_ns = plan->stop_ns ? plan->stop_ns : run->experiment->load.duration_ns;
@@ -131,7 +139,7 @@ static int start_load(struct run *run, struct neighbour *neighbour, struct error
     snprintf(duration, sizeof duration, "%lluns", (unsigned long long)(stop_ns - plan->start_ns));
     char program[RUN_PATH_BYTES];
     const char *const argv[] = {
-        program,         "load",      "--server", server,   "--protocol", "http",   "--rate", rate,
+        program,         "load",      "--server", server,   "--protocol", protocol, "--rate", rate,
         "--connections", connections, "--depth",  depth,    "--duration", duration, "--seed", "1",
         "--stamps",      "user",      "--sleep",  "--json", "--quiet",    NULL};
     file_of(run, neighbour, "logs/neighbour-%s-load.log", neighbour->log_path);
@@ -141,10 +149,10 @@ static int start_load(struct run *run, struct neighbour *neighbour, struct error
     return result == 0 ? start_there(run, neighbour, from, argv, &place, err) : result;
 }
 
-// What comes and goes: the program, or the load that nginx gets, if any.
+// What comes and goes: the program, or the load that one that serves gets, if any.
 static int start_visitor(struct run *run, struct neighbour *neighbour, struct error *err)
 {
-    if (neighbour->plan->kind == NEIGHBOUR_KIND_COMMAND)
+    if (!neighbour->plan->kind->server)
         return start_program(run, neighbour, err);
     return neighbour->plan->load.rate > 0 ? start_load(run, neighbour, err) : 0;
 }
@@ -154,9 +162,9 @@ int run_start_neighbours(struct run *run, struct error *err)
     for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
         struct neighbour *neighbour = &run->neighbours[i];
         const struct experiment_neighbour *plan = neighbour->plan;
-        bool is_nginx = plan->kind == NEIGHBOUR_KIND_NGINX;
-        const struct host *host = &run->hosts.items[is_nginx ? plan->load.from : plan->host];
-        int result = is_nginx ? start_nginx(run, neighbour, err) : 0;
+        bool serves = plan->kind->server;
+        const struct host *host = &run->hosts.items[serves ? plan->load.from : plan->host];
+        int result = serves ? start_serving(run, neighbour, err) : 0;
         neighbour->held = host->kind == HOST_KIND_SSH;
         if (result == 0 && neighbour->held)
             result = start_visitor(run, neighbour, err);
@@ -169,7 +177,7 @@ int run_start_neighbours(struct run *run, struct error *err)
 static int welcome(struct run *run, struct neighbour *neighbour, struct error *err)
 {
     neighbour->started = true;
-    bool visits = neighbour->plan->kind == NEIGHBOUR_KIND_COMMAND || neighbour->plan->load.rate > 0;
+    bool visits = !neighbour->plan->kind->server || neighbour->plan->load.rate > 0;
     if (neighbour->held && (!visits || (neighbour->process.pid <= 0 && !run->log.dry)))
         return 0; // no load is wanted, or it is gone
     if (neighbour->held)
@@ -189,7 +197,8 @@ static void keep_summary(struct run *run, const struct neighbour *neighbour,
     struct error err;
     const json_t *latency;
     json_t *document = output->count ? json_loads(output->items, 0, NULL) : NULL;
-    snprintf(name, sizeof name, "nginx-%s/load.json", neighbour->plan->name);
+    snprintf(name, sizeof name, "%s-%s/load.json", neighbour->plan->kind->name,
+             neighbour->plan->name);
     if (!document) {
         run_warn(run, "the neighbour `%s`: its load left no summary; see %s", neighbour->plan->name,
                  neighbour->log_path);
@@ -207,7 +216,7 @@ static void keep_summary(struct run *run, const struct neighbour *neighbour,
     json_decref(document);
 }
 
-// nginx's load began a little late, and ends so; what it found is worth the wait.
+// Its load began a little late, and ends so; what it found is worth the wait.
 static void end_load(struct run *run, struct neighbour *neighbour)
 {
     struct text_buffer output = {0};
@@ -228,7 +237,7 @@ static void send_away(struct run *run, struct neighbour *neighbour, bool keep)
 {
     if (neighbour->process.pid <= 0)
         return;
-    if (keep && neighbour->plan->kind == NEIGHBOUR_KIND_NGINX)
+    if (keep && neighbour->plan->kind->server)
         end_load(run, neighbour);
     process_stop(&neighbour->process, STOP_GRACE_MS);
     command_log_write(&run->log, neighbour->plan->name, "stopped");
@@ -244,7 +253,7 @@ void run_end_neighbours(struct run *run)
 {
     for (size_t i = 0; run->neighbours && i < run->experiment->neighbours.count; i++) {
         send_away(run, &run->neighbours[i], false);
-        server_stop(&run->neighbours[i].nginx, &run->supervisor);
+        server_stop(&run->neighbours[i].server, &run->supervisor);
     }
 }
 
@@ -254,7 +263,7 @@ int run_tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uin
     *next_ns = UINT64_MAX;
     for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
         struct neighbour *neighbour = &run->neighbours[i];
-        bool is_load = neighbour->plan->kind == NEIGHBOUR_KIND_NGINX; // knows its end
+        bool is_load = neighbour->plan->kind->server; // knows its end
         uint64_t start_ns = begin_ns + neighbour->plan->start_ns;
         uint64_t stop_ns =
             neighbour->plan->stop_ns && !is_load ? begin_ns + neighbour->plan->stop_ns : UINT64_MAX;
@@ -276,7 +285,7 @@ void run_check_neighbours(struct run *run)
         struct neighbour *neighbour = &run->neighbours[i];
         struct error err;
         int status;
-        if (neighbour->process.pid <= 0 || neighbour->plan->kind != NEIGHBOUR_KIND_COMMAND ||
+        if (neighbour->process.pid <= 0 || neighbour->plan->kind->server ||
             process_wait(&neighbour->process, 0, &status, &err) <= 0 || status == 0)
             continue;
         char what[100];

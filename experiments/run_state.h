@@ -10,23 +10,23 @@
 #include "experiments/hosts/command_log.h"
 #include "experiments/hosts/host.h"
 #include "experiments/run.h"
-#include "experiments/server.h"
 #include "experiments/hosts/supervisor.h"
+#include "experiments/servers/server.h"
 
 #define SECOND_NS 1000000000ull
 
 enum { STOP_GRACE_MS = 2000, LOG_PATH_BYTES = RUN_PATH_BYTES + 128 };
 
-// What runs beside the server for part of the load: a program, or what is asked of an nginx that
-// is there all along.
+// What runs beside the server for part of the load: a program, or what is asked of a server that is
+// there all along.
 struct neighbour {
     const struct experiment_neighbour *plan;
-    struct process process; // the program, or nginx's load
+    struct process process; // the program, or the load of one that serves
     char log_path[LOG_PATH_BYTES];
     bool held; // behind ssh: all of it is there, and it waits for a line on its stdin
     bool started;
-    struct experiment_server nginx_plan;
-    struct server nginx;
+    struct experiment_server server_plan; // of one that serves
+    struct server server;
 };
 
 struct run {
@@ -112,7 +112,7 @@ int run_tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uin
 // A neighbour may well end by itself; that it failed is worth saying.
 void run_check_neighbours(struct run *run);
 
-// The load has ended: so does what came for it. keep: what nginx's loads found is waited for.
+// The load has ended: so does what came for it. keep: what their loads found is waited for.
 void run_send_neighbours_away(struct run *run, bool keep);
 
 // Ends everything of theirs. Harmless when nothing runs.

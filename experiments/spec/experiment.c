@@ -7,6 +7,7 @@
 
 #include "analysis/diagnosis.h"
 #include "base/units.h"
+#include "experiments/servers/server_kind.h"
 #include "experiments/spec/experiment_hosts.h"
 #include "experiments/spec/experiment_load.h"
 #include "experiments/spec/experiment_neighbours.h"
@@ -18,101 +19,57 @@
 
 // --- the parts -----------------------------------------------------------------------------------
 
-// Options of redis-server that keys of ours stand for, or that would take it out of our hands.
-static int check_redis_options(const struct resolver *r, int node, const struct server_spec *spec)
+// Keys that only other kinds take.
+static int check_server_keys(const struct resolver *r, int node, const struct server_kind *kind)
 {
-    static const char *const taken[] = {"--port", "--bind", "--maxmemory", "--io-threads",
-                                        "--daemonize"};
-    int list = yaml_child(r->source, node, "options");
-    for (size_t i = 0; i < spec->options_count; i++)
-        for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
-            if (strcmp(spec->options[i], taken[k]) == 0)
-                return yaml_error(r->source, yaml_entry(r->source, list, i), r->err,
-                                  "options: %s is not for an experiment to give: the keys `port`, "
-                                  "`memory` and `threads` are, and the run chooses the rest",
-                                  taken[k]);
+    for (const struct server_kind *const *other = server_kinds; *other; other++)
+        for (const char *const *key = (*other)->keys; *key; key++) {
+            int at = yaml_key(r->source, node, *key);
+            bool has_options = server_kind_has_key(kind, "options");
+            if (!at || server_kind_has_key(kind, *key))
+                continue;
+            if (kind->instead)
+                return yaml_error(r->source, at, r->err, "`%s` is not for kind %s; %s", *key,
+                                  kind->name, kind->instead);
+            bool is_command = has_options && strcmp(*key, "command") == 0;
+            return yaml_error(r->source, at, r->err, "`%s` is for `kind: %s`%s%s%s", *key,
+                              (*other)->name, is_command ? "; " : "", is_command ? kind->name : "",
+                              is_command ? " takes `options`" : "");
+        }
     return 0;
 }
 
-// Options of memcached that keys of ours stand for, or that would take it out of our hands.
-static int check_memcached_options(const struct resolver *r, int node,
-                                   const struct server_spec *spec)
+static int check_server_kind(const struct resolver *r, int node,
+                             const struct experiment_server *server)
 {
-    static const struct {
-        char letter;
-        const char *instead;
-    } taken[] = {{'p', "use the key `port`"},
-                 {'t', "use the key `threads`"},
-                 {'m', "use the key `memory`"},
-                 {'l', "the run chooses the address"},
-                 {'U', "it is off"},
-                 {'s', "the load comes over TCP"},
-                 {'d', "the run must see it end"},
-                 {'u', "the run chooses the user"},
-                 {'P', "the run knows its process"}};
+    struct error inner;
+    size_t option = SIZE_MAX;
     int list = yaml_child(r->source, node, "options");
-    for (size_t i = 0; i < spec->options_count; i++)
-        for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
-            if (spec->options[i][0] == '-' && spec->options[i][1] == taken[k].letter)
-                return yaml_error(r->source, yaml_entry(r->source, list, i), r->err,
-                                  "options: -%c is not for an experiment to give: %s",
-                                  taken[k].letter, taken[k].instead);
-    return 0;
-}
-
-static int check_server_kind(const struct resolver *r, int node, const struct server_spec *spec)
-{
-    if (spec->kind == SERVER_KIND_COMMAND) {
-        if (spec->command_count == 0)
-            return yaml_error(r->source, node, r->err,
-                              "a server of kind command needs `command: [program, argument, ...]`");
-        const char *const not_ours[] = {"threads", "memory", "options"};
-        for (size_t i = 0; i < 3; i++)
-            if (yaml_key(r->source, node, not_ours[i]))
-                return yaml_error(r->source, yaml_key(r->source, node, not_ours[i]), r->err,
-                                  "`%s` is not for kind command; put it into `command`",
-                                  not_ours[i]);
+    if (server->kind->check(server, &option, &inner) == 0)
         return 0;
-    }
-    if (yaml_key(r->source, node, "command"))
-        return yaml_error(r->source, yaml_key(r->source, node, "command"), r->err,
-                          "`command` is for `kind: command`; %s takes `options`",
-                          server_kind_name(spec->kind));
-    static const char *const of_nginx[] = {"page", "rules"};
-    for (size_t i = 0; i < 2 && spec->kind != SERVER_KIND_NGINX; i++)
-        if (yaml_key(r->source, node, of_nginx[i]))
-            return yaml_error(r->source, yaml_key(r->source, node, of_nginx[i]), r->err,
-                              "`%s` is for `kind: nginx`", of_nginx[i]);
-    if (spec->kind == SERVER_KIND_NGINX && spec->options_count)
-        return yaml_error(r->source, yaml_key(r->source, node, "options"), r->err,
-                          "`options` are not for nginx: the run writes its configuration");
-    if (spec->kind == SERVER_KIND_LABSERVER || spec->kind == SERVER_KIND_NGINX)
-        return 0;
-    return spec->kind == SERVER_KIND_REDIS ? check_redis_options(r, node, spec)
-                                           : check_memcached_options(r, node, spec);
+    return yaml_error(r->source, option == SIZE_MAX ? node : yaml_entry(r->source, list, option),
+                      r->err, "%s", inner.text);
 }
 
 static int resolve_server(struct resolver *r, int node, const struct server_entry *entry,
                           struct experiment_server *server)
 {
     const struct server_spec *spec = &entry->value;
-    uint64_t port = spec->kind == SERVER_KIND_REDIS   ? 6379
-                    : spec->kind == SERVER_KIND_NGINX ? 80
-                                                      : 11211;
+    const struct server_kind *kind = server_kinds[spec->kind];
+    uint64_t port = kind->port;
     int result = resolve_host_name(r, node, "host", spec->host, "server", &server->host);
     if (result < 0)
         return result;
-    server->kind = spec->kind;
+    server->kind = kind;
     server->cores = r->experiment->hosts.items[server->host].cores;
     server->shim = yaml_key(r->source, node, "shim") ? spec->shim : true;
     server->memory_bytes = 256ull << 20;
     server->page_bytes = NGINX_PAGE_BYTES;
-    if ((result = check_server_kind(r, node, spec)) < 0 ||
+    if ((result = check_server_keys(r, node, kind)) < 0 ||
         (result = resolve_cores(r, node, &r->experiment->hosts.items[server->host], spec->cores,
                                 spec->cores_count, &server->cores)) < 0)
         return result;
-    bool one_a_core = spec->kind == SERVER_KIND_MEMCACHED || spec->kind == SERVER_KIND_COMMAND;
-    server->threads = one_a_core ? (uint64_t)CPU_COUNT(&server->cores) : 1;
+    server->threads = kind->thread_a_core ? (uint64_t)CPU_COUNT(&server->cores) : 1;
     if ((result = resolve_count(r, node, "threads", spec->threads, 1, 1024, &server->threads)) <
             0 ||
         (result = resolve_bytes(r, node, "memory", spec->memory, 8ull << 20,
@@ -121,10 +78,11 @@ static int resolve_server(struct resolver *r, int node, const struct server_entr
         (result = resolve_count(r, node, "rules", spec->rules, 0, 100000, &server->rules)) < 0 ||
         (result = resolve_nice(r, node, spec->nice, &server->nice)) < 0 ||
         (result = resolve_count(r, node, "port", spec->port, 1, 65535, &port)) < 0 ||
-        (result = resolve_words(r, spec->options, spec->options_count, &server->options)) < 0)
+        (result = resolve_words(r, spec->options, spec->options_count, &server->options)) < 0 ||
+        (result = resolve_words(r, spec->command, spec->command_count, &server->command)) < 0)
         return result;
     server->port = (uint16_t)port;
-    return resolve_words(r, spec->command, spec->command_count, &server->command);
+    return check_server_kind(r, node, server);
 }
 
 static int resolve_servers(struct resolver *r)
@@ -267,28 +225,20 @@ static int resolve_repetitions(struct resolver *r)
 // A server that is known speaks what the workload does.
 static int check_protocol(const struct resolver *r)
 {
-    static const char *const spoken[][3] = {[SERVER_KIND_MEMCACHED] = {"memcached"},
-                                            [SERVER_KIND_REDIS] = {"redis"},
-                                            [SERVER_KIND_LABSERVER] = {"memcached", "lab"},
-                                            [SERVER_KIND_NGINX] = {"http"},
-                                            [SERVER_KIND_COMMAND] = {""}};
     struct experiment_server_array *servers = &r->experiment->servers;
     for (size_t i = 0; i < servers->count; i++) // those that are not loaded speak their own
-        servers->items[i].protocol = spoken[servers->items[i].kind][0];
+        servers->items[i].protocol = servers->items[i].kind->protocol;
     struct experiment_server *server = &servers->items[r->experiment->load.to];
     const char *protocol = r->experiment->workload.protocol->name;
-    bool exactly = server->kind == SERVER_KIND_LABSERVER; // else redis-resp3, too
     server->protocol = protocol;
-    for (const char *const *one = spoken[server->kind]; *one; one++)
-        if (strncmp(protocol, *one, strlen(*one) + exactly) == 0)
-            return 0;
+    if (server->kind->speaks(protocol))
+        return 0;
     int workload = yaml_child(r->source, yaml_root(r->source), "workload");
     int node = yaml_child(r->source, workload, "protocol");
     return yaml_error(r->source, node ? node : workload, r->err,
                       "protocol: the workload speaks %s, and the server `%s` is of kind %s, which "
                       "does not; write `workload: {protocol: %s}`",
-                      protocol, server->name, server_kind_name(server->kind),
-                      spoken[server->kind][0]);
+                      protocol, server->name, server->kind->name, server->kind->protocol);
 }
 
 static int resolve(struct resolver *r)

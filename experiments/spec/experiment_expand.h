@@ -8,9 +8,10 @@
 #define EXPERIMENTS_EXPERIMENT_EXPAND_H
 
 #include "base/array.h"
+#include "experiments/plan/experiment.h"
 #include "experiments/spec/yaml_position.h"
 
-enum { CONFIGURATION_LABEL_BYTES = 200, CONFIGURATIONS_MAX = 64, EXPERIMENT_PATH_BYTES = 4096 };
+enum { CONFIGURATIONS_MAX = 64, EXPERIMENT_PATH_BYTES = 4096 };
 
 struct configuration {
     char label[CONFIGURATION_LABEL_BYTES]; // "rate=10k, watched=no"; empty: no matrix

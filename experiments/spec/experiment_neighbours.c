@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "experiments/servers/server_kind.h"
+
 static int resolve_neighbour_load(struct resolver *r, int node,
                                   const struct neighbour_load_spec *spec,
                                   struct experiment_neighbour_load *load)
@@ -25,16 +27,25 @@ static int resolve_neighbour_load(struct resolver *r, int node,
                          spec->cores_count, &load->cores);
 }
 
-static int resolve_nginx(struct resolver *r, int node, const struct neighbour_spec *spec,
-                         struct experiment_neighbour *neighbour)
+// Keys that only other kinds take.
+static int check_neighbour_keys(const struct resolver *r, int node,
+                                const struct neighbour_kind *kind)
 {
-    uint64_t port = 80;
+    for (const struct neighbour_kind *const *other = neighbour_kinds; *other; other++)
+        for (const char *const *key = (*other)->keys; *key; key++)
+            if (yaml_key(r->source, node, *key) && !neighbour_kind_has_key(kind, *key))
+                return yaml_error(r->source, yaml_key(r->source, node, *key), r->err,
+                                  "`%s` is for `kind: %s`%s%s", *key, (*other)->name,
+                                  kind->instead ? "; " : "", kind->instead ? kind->instead : "");
+    return 0;
+}
+
+static int resolve_serving(struct resolver *r, int node, const struct neighbour_spec *spec,
+                           struct experiment_neighbour *neighbour)
+{
+    uint64_t port = neighbour->kind->server->port;
     int load = yaml_child(r->source, node, "load");
     const struct experiment_server_array *servers = &r->experiment->servers;
-    if (spec->command_count)
-        return yaml_error(r->source, yaml_key(r->source, node, "command"), r->err,
-                          "`command` is for `kind: command`; nginx takes `workers`, `page`, `port` "
-                          "and `load`");
     neighbour->workers = 1;
     neighbour->page_bytes = NGINX_PAGE_BYTES;
     int result = resolve_count(r, node, "workers", spec->workers, 1, 1024, &neighbour->workers);
@@ -48,8 +59,8 @@ static int resolve_nginx(struct resolver *r, int node, const struct neighbour_sp
     for (size_t i = 0; i < servers->count && result == 0; i++)
         if (neighbour->host == servers->items[i].host && port == servers->items[i].port)
             result = yaml_error(r->source, node, r->err,
-                                "port: %u is the server's on this host; give nginx another `port`",
-                                neighbour->port);
+                                "port: %u is the server's on this host; give %s another `port`",
+                                neighbour->port, neighbour->kind->name);
     if (result == 0 && load)
         result = resolve_neighbour_load(r, load, &spec->load, &neighbour->load);
     return result;
@@ -58,11 +69,6 @@ static int resolve_nginx(struct resolver *r, int node, const struct neighbour_sp
 static int resolve_command(struct resolver *r, int node, const struct neighbour_spec *spec,
                            struct experiment_neighbour *neighbour)
 {
-    static const char *const not_ours[] = {"workers", "page", "rules", "port", "load"};
-    for (size_t i = 0; i < sizeof not_ours / sizeof *not_ours; i++)
-        if (yaml_key(r->source, node, not_ours[i]))
-            return yaml_error(r->source, yaml_key(r->source, node, not_ours[i]), r->err,
-                              "`%s` is for `kind: nginx`", not_ours[i]);
     if (spec->command_count == 0)
         return yaml_error(r->source, node, r->err,
                           "a neighbour needs `command: [program, argument, ...]`");
@@ -93,10 +99,12 @@ static int resolve_neighbour(struct resolver *r, int node, const struct neighbou
     int result = resolve_host_name(r, node, "host", spec->host, "server", &neighbour->host);
     if (result < 0)
         return result;
-    neighbour->kind = spec->kind;
+    neighbour->kind = neighbour_kinds[spec->kind];
+    if ((result = check_neighbour_keys(r, node, neighbour->kind)) < 0)
+        return result;
     neighbour->cores = r->experiment->hosts.items[neighbour->host].cores;
-    result = spec->kind == NEIGHBOUR_KIND_NGINX ? resolve_nginx(r, node, spec, neighbour)
-                                                : resolve_command(r, node, spec, neighbour);
+    result = neighbour->kind->server ? resolve_serving(r, node, spec, neighbour)
+                                     : resolve_command(r, node, spec, neighbour);
     if (result < 0 ||
         (result = resolve_cores(r, node, &r->experiment->hosts.items[neighbour->host], spec->cores,
                                 spec->cores_count, &neighbour->cores)) < 0 ||

@@ -3,6 +3,7 @@
 
 #include <fnmatch.h>
 
+#include "experiments/servers/server_kind.h"
 #include "experiments/spec/experiment_table.h"
 
 enum { LONGEST_TEXT = 4096, MOST_ENTRIES = 64 };
@@ -42,15 +43,14 @@ static const cyaml_strval_t booleans[] = {{"true", 1}, {"false", 0}, {"yes", 1},
                                           {"no", 0},   {"on", 1},    {"off", 0}};
 static const cyaml_strval_t host_kinds[] = {
     {"local", HOST_KIND_LOCAL}, {"netns", HOST_KIND_NETNS}, {"ssh", HOST_KIND_SSH}};
-static const cyaml_strval_t server_kinds[] = {{"memcached", SERVER_KIND_MEMCACHED},
-                                              {"redis", SERVER_KIND_REDIS},
-                                              {"labserver", SERVER_KIND_LABSERVER},
-                                              {"nginx", SERVER_KIND_NGINX},
-                                              {"command", SERVER_KIND_COMMAND}};
+// Indices into server_kinds.
+#define SERVER_INDEX(name) SERVER_INDEX_##name,
+#define SERVER_WORD(name)  {#name, SERVER_INDEX_##name},
+enum { SERVER_KINDS(SERVER_INDEX) };
+static const cyaml_strval_t server_words[] = {SERVER_KINDS(SERVER_WORD)};
 static const cyaml_strval_t agent_kinds[] = {
     {"throughput", AGENT_THROUGHPUT}, {"latency", AGENT_LATENCY}, {"symmetric", AGENT_SYMMETRIC}};
-static const cyaml_strval_t neighbour_kinds[] = {{"command", NEIGHBOUR_KIND_COMMAND},
-                                                 {"nginx", NEIGHBOUR_KIND_NGINX}};
+static const cyaml_strval_t neighbour_words[] = {{"command", 0}, {"nginx", 1}};
 static const cyaml_strval_t capture_backends[] = {
     {"auto", CAPTURE_BACKEND_AUTO},           {"intel_pt", CAPTURE_BACKEND_INTEL_PT},
     {"functions", CAPTURE_BACKEND_FUNCTIONS}, {"samples", CAPTURE_BACKEND_SAMPLES},
@@ -74,7 +74,7 @@ static const cyaml_schema_field_t host_fields[] = {
 
 static const cyaml_schema_field_t server_fields[] = {
     TEXT("host", struct server_spec, host),               // where it runs [server]
-    WORD("kind", struct server_spec, kind, server_kinds), // [memcached]
+    WORD("kind", struct server_spec, kind, server_words), // [memcached]
     TEXT("threads", struct server_spec, threads),         // of memcached [one a core],
                                                           // redis and labserver [1],
                                                           // nginx: its workers [1]
@@ -100,7 +100,7 @@ static const cyaml_schema_field_t neighbour_load_fields[] = {
 
 static const cyaml_schema_field_t neighbour_fields[] = {
     TEXT("host", struct neighbour_spec, host),                  // where it runs [server]
-    WORD("kind", struct neighbour_spec, kind, neighbour_kinds), // [command]
+    WORD("kind", struct neighbour_spec, kind, neighbour_words), // [command]
     TEXTS("command", struct neighbour_spec, command),           // of kind command, needed:
                                                                 // program, arguments
     TEXT("workers", struct neighbour_spec, workers),            // of nginx: its processes [1]
@@ -304,16 +304,6 @@ static const char *word_of(const cyaml_strval_t *words, size_t count, int64_t va
 const char *host_kind_name(enum host_kind kind)
 {
     return word_of(host_kinds, CYAML_ARRAY_LEN(host_kinds), kind);
-}
-
-const char *server_kind_name(enum server_kind kind)
-{
-    return word_of(server_kinds, CYAML_ARRAY_LEN(server_kinds), kind);
-}
-
-const char *neighbour_kind_name(enum neighbour_kind kind)
-{
-    return word_of(neighbour_kinds, CYAML_ARRAY_LEN(neighbour_kinds), kind);
 }
 
 const char *capture_backend_name(enum capture_backend backend)

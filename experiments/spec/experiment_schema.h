@@ -12,27 +12,10 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "experiments/plan/experiment.h"
 #include "experiments/spec/yaml_position.h"
 #include "loadgen/agents/agent.h"
 #include "workloads/workload.h"
-
-enum host_kind { HOST_KIND_LOCAL, HOST_KIND_NETNS, HOST_KIND_SSH };
-enum server_kind {
-    SERVER_KIND_MEMCACHED,
-    SERVER_KIND_REDIS,
-    SERVER_KIND_LABSERVER,
-    SERVER_KIND_NGINX,
-    SERVER_KIND_COMMAND
-};
-enum neighbour_kind { NEIGHBOUR_KIND_COMMAND, NEIGHBOUR_KIND_NGINX };
-enum capture_backend {
-    CAPTURE_BACKEND_AUTO,
-    CAPTURE_BACKEND_INTEL_PT,
-    CAPTURE_BACKEND_FUNCTIONS,
-    CAPTURE_BACKEND_SAMPLES,
-    CAPTURE_BACKEND_EVENTS,
-    CAPTURE_BACKEND_NONE
-};
 
 struct host_spec {
     enum host_kind kind;
@@ -48,7 +31,7 @@ struct host_spec {
 
 struct server_spec {
     char *host;
-    enum server_kind kind;
+    int kind; // index into server_kinds
     char *threads;
     char *memory;
     char *page;
@@ -75,7 +58,7 @@ struct neighbour_load_spec {
 
 struct neighbour_spec {
     char *host;
-    enum neighbour_kind kind;
+    int kind; // index into neighbour_kinds
     char **command;
     unsigned command_count;
     char *workers;
@@ -267,8 +250,6 @@ void experiment_spec_free(struct experiment_spec *spec);
 
 // Names of the enums, as they are written.
 const char *host_kind_name(enum host_kind kind);
-const char *server_kind_name(enum server_kind kind);
-const char *neighbour_kind_name(enum neighbour_kind kind);
 const char *capture_backend_name(enum capture_backend backend);
 
 #endif

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "experiments/experiment_set.h"
+#include "experiments/servers/server_kind.h"
 
 #define SMALLEST                                                                                   \
     "name: small\n"                                                                                \
@@ -366,7 +367,7 @@ static void servers_of_every_kind(void **state)
     "name: x\nhosts: {client: {}, server: {}}\nservers: {s: " server "}\nworkload: " workload      \
     "\nload: {rate: 1}\n"
     parse(SERVED("{kind: redis}", "{protocol: redis}"), &e);
-    assert_int_equal(e.servers.items[0].kind, SERVER_KIND_REDIS);
+    assert_string_equal(e.servers.items[0].kind->name, "redis");
     assert_int_equal(e.servers.items[0].port, 6379);
     assert_int_equal(e.servers.items[0].threads, 1);
     experiment_free(&e);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "experiments/experiment_set.h"
+#include "experiments/servers/server_kind.h"
 
 #define BEFORE                                                                                     \
     "name: x\n"                                                                                    \
@@ -39,7 +40,7 @@ static void nginx_is_resolved(void **state)
         fail_msg("%s", err.text);
     const struct experiment_neighbour *plain = &set.items[0].neighbours.items[0];
     const struct experiment_neighbour *web = &set.items[0].neighbours.items[1];
-    assert_int_equal(plain->kind, NEIGHBOUR_KIND_NGINX);
+    assert_string_equal(plain->kind->name, "nginx");
     assert_int_equal(plain->workers, 1);
     assert_int_equal(plain->page_bytes, 612);
     assert_int_equal(plain->port, 81);

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+//
+// What is to be run, as plain data: hosts, servers, neighbours, settings and the load of one
+// experiment, resolved (units in ns and bytes, references turned into indices, defaults filled in).
+// Who reads it from a file is above; hosts/ and servers/ act on their parts of it. Kinds are rows
+// of the tables there (experiments/hosts/host_kind.h, experiments/servers/server_kind.h).
+#ifndef EXPERIMENTS_PLAN_EXPERIMENT_H
+#define EXPERIMENTS_PLAN_EXPERIMENT_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/compare/gate.h"
+#include "base/array.h"
+#include "loadgen/agents/agent.h"
+#include "workloads/workload.h"
+
+struct yaml_source;
+struct experiment_spec;
+struct server_kind;
+struct neighbour_kind;
+
+enum {
+    EXPERIMENT_NAME_BYTES = 65,
+    EXPERIMENT_PART_NAME_BYTES = 32,
+    CONFIGURATION_LABEL_BYTES = 200,
+};
+enum { NGINX_PAGE_BYTES = 612 }; // of the page it is installed with
+
+enum host_kind { HOST_KIND_LOCAL, HOST_KIND_NETNS, HOST_KIND_SSH };
+enum capture_backend {
+    CAPTURE_BACKEND_AUTO,
+    CAPTURE_BACKEND_INTEL_PT,
+    CAPTURE_BACKEND_FUNCTIONS,
+    CAPTURE_BACKEND_SAMPLES,
+    CAPTURE_BACKEND_EVENTS,
+    CAPTURE_BACKEND_NONE
+};
+
+// A command: argv, NULL-terminated; the words belong to the experiment's document.
+struct word_array ARRAY_OF(const char *);
+
+struct experiment_host {
+    char name[EXPERIMENT_PART_NAME_BYTES];
+    enum host_kind kind;
+    cpu_set_t cores;
+    // Of kind ssh:
+    const char *address;           // where ssh goes: [user@]host
+    const char *nic;               // whose address servers get there; NULL: the one ssh reached
+    const char *directory;         // where what is copied there lies meanwhile
+    const char *ssh_config;        // a file, NULL: the user's own
+    struct word_array ssh_options; // as ssh's -o takes them
+};
+
+enum { EXPERIMENT_SERVERS_MAX = 16 };
+
+struct experiment_server {
+    char name[EXPERIMENT_PART_NAME_BYTES];
+    size_t host;
+    const struct server_kind *kind;
+    const char *protocol; // that the workload speaks
+    uint64_t threads;
+    uint64_t memory_bytes;
+    uint64_t page_bytes, rules; // of nginx
+    int nice;                   // priority, -20 to 19
+    struct word_array options;  // for memcached
+    struct word_array command;  // of kind command
+    bool shim;
+    uint16_t port;
+    cpu_set_t cores;
+};
+
+// What is asked of a neighbour; rate 0: nothing.
+struct experiment_neighbour_load {
+    size_t from; // index of the host
+    double rate; // requests per second
+    uint64_t connections;
+    uint64_t depth;
+    cpu_set_t cores;
+};
+
+struct experiment_neighbour {
+    char name[EXPERIMENT_PART_NAME_BYTES];
+    size_t host;
+    const struct neighbour_kind *kind;
+    struct word_array command; // of kind command
+    uint64_t workers;          // of nginx, as page and port
+    uint64_t page_bytes, rules;
+    uint16_t port;
+    struct experiment_neighbour_load load;
+    int nice; // priority, -20 to 19
+    cpu_set_t cores;
+    uint64_t start_ns; // after the load began; of nginx, its own load
+    uint64_t stop_ns;  // the same; 0: when the load ends
+};
+
+enum tuning_kind {
+    TUNING_SYSCTL,
+    TUNING_IRQ_AFFINITY,
+    TUNING_RPS,
+    TUNING_RSS,
+    TUNING_COALESCING,
+    TUNING_GOVERNOR,
+    TUNING_CSTATES,
+    TUNING_CPUSET,
+};
+enum { TUNING_VALUE_BYTES = 512 };
+
+struct experiment_setting {
+    size_t host;
+    enum tuning_kind kind;
+    const char *name;               // the sysctl, the IRQ's number, or NULL
+    const char *nic;                // the card's name, "to*" for a netns host's cables, or NULL
+    char value[TUNING_VALUE_BYTES]; // as the kernel takes it
+    cpu_set_t cores;                // of a cpuset
+};
+
+struct experiment_agent {
+    size_t host;
+    struct agent_spec spec; // resolved; its place is that of the host
+};
+struct experiment_agent_array ARRAY_OF(struct experiment_agent);
+
+// Load until a percentile is known well enough, instead of for a duration.
+struct experiment_method {
+    const char *percentile; // NULL: no method, a duration
+    uint64_t interval_ns;   // its confidence interval's width, at most
+    double confidence;
+};
+
+struct experiment_load {
+    size_t to;          // index of the server
+    size_t from;        // index of the host
+    double rate;        // requests per second
+    char arrivals[200]; // as arrivals_format writes the workload's
+    uint64_t connections;
+    uint64_t depth;
+    uint64_t duration_ns; // with a method: at most, its budget
+    struct experiment_method method;
+    uint64_t seed;
+    const char *stamps;
+    uint64_t timeout_ns;
+    struct experiment_agent_array agents; // none: the host `from` loads by itself
+};
+
+struct experiment_window {
+    uint64_t from_ns, to_ns; // after the load began
+};
+
+struct experiment_host_array ARRAY_OF(struct experiment_host);
+struct experiment_server_array ARRAY_OF(struct experiment_server);
+struct experiment_neighbour_array ARRAY_OF(struct experiment_neighbour);
+struct experiment_setting_array ARRAY_OF(struct experiment_setting);
+struct experiment_window_array ARRAY_OF(struct experiment_window);
+
+struct experiment {
+    char name[EXPERIMENT_NAME_BYTES];
+    struct experiment_host_array hosts;
+    struct experiment_server_array servers;
+    struct experiment_neighbour_array neighbours;
+    struct experiment_setting_array settings;
+    struct workload workload;
+    struct experiment_load load;
+    enum capture_backend backend;
+    bool capture_optional; // a run that cannot be captured is inconclusive, not failed
+    uint64_t buffer_bytes; // per core; 0: the capture's own default
+    const char *slice;
+    char categories[4096]; // a file of categories of causes; empty: none
+    struct experiment_window_array windows;
+    uint64_t repetitions;
+    struct gate_array gates;
+    struct yaml_source *source;   // owns all the text above
+    struct experiment_spec *spec; // the same
+    char path[4096];              // of the file
+    bool derived;                 // `source` is not the file as it is, but what it comes to
+    // Which of the matrix, "rate=10k, watched=no"; empty: there is none.
+    char configuration[CONFIGURATION_LABEL_BYTES];
+};
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/servers/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/servers/server_kind.h"
+
+enum { READY_TIMEOUT_MS = 10000, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
+
+static int wait_ready(struct server *server, const struct server_surroundings *around,
+                      struct error *err)
+{
+    const struct host *host = around->host;
+    uint64_t deadline_ns = supervisor_now_ns() + READY_TIMEOUT_MS * 1000000ull;
+    while (supervisor_now_ns() < deadline_ns) {
+        // Its end, and the user's impatience, come out of the wait.
+        int result = supervisor_wait(around->supervisor, NULL, NULL, false,
+                                     supervisor_now_ns() + READY_POLL_MS * 1000000ull, NULL, err);
+        if (result == 0)
+            result = keeper_probe(&around->from->keeper, host->address, server->plan->port, err);
+        if (result)
+            return result < 0 ? result : 0;
+    }
+    return error_set(err, ERROR_FAILED,
+                     "the server `%s` does not listen on %s:%u after %d s; see %s",
+                     server->plan->name, host->address, server->plan->port, READY_TIMEOUT_MS / 1000,
+                     server->log_path);
+}
+
+static int check_port_free(const struct experiment_server *plan, struct host *host,
+                           struct error *err)
+{
+    int taken = keeper_probe(&host->keeper, host->address, plan->port, err);
+    if (taken <= 0)
+        return taken;
+    return error_set(err, ERROR_FAILED,
+                     "port %u for the server `%s` is taken: somebody listens on %s:%u already; "
+                     "give the server another `port`, or a host of kind netns",
+                     plan->port, plan->name, host->address, plan->port);
+}
+
+// Sends a folder to a host behind ssh; `path` becomes where it is there.
+static int send_folder(struct host *host, const char *name, char path[RUN_PATH_BYTES + 128],
+                       struct error *err)
+{
+    char here[RUN_PATH_BYTES + 128];
+    struct process process;
+    int status = 0;
+    const struct process_place place = {.log_path = host->far.log_path};
+    memcpy(here, path, sizeof here);
+    snprintf(path, RUN_PATH_BYTES, "%s/%s", host->far.directory, name);
+    int result = keeper_make_directory(&host->keeper, path, err);
+    if (host->keeper.dry)
+        return 0;
+    if (result == 0)
+        result = far_host_send(&host->far, here, path, &place, &process, err);
+    if (result < 0)
+        return result;
+    result = process_wait(&process, READY_TIMEOUT_MS, &status, err);
+    process_stop(&process, 0);
+    if (result > 0 && status == 0)
+        return 0;
+    return result < 0
+               ? result
+               : supervisor_end_error(err, "sending a configuration", status, host->far.log_path);
+}
+
+// Makes the files of its kind, on its host; `path` becomes where they are there.
+static int configure(const struct experiment_server *plan, const struct server_surroundings *around,
+                     char path[RUN_PATH_BYTES + 128], struct error *err)
+{
+    char name[EXPERIMENT_PART_NAME_BYTES + 16];
+    struct host *host = around->host;
+    snprintf(name, sizeof name, "%s-%s", plan->kind->name, plan->name);
+    run_folder_path(around->folder, name, path);
+    int result = plan->kind->configure(plan, host, around->folder, name, !host->keeper.dry, err);
+    return result > 0 && host->kind == HOST_KIND_SSH ? send_folder(host, name, path, err) : result;
+}
+
+static int start_process(struct server *server, const struct server_surroundings *around,
+                         struct error *err)
+{
+    char preload[4300], directory[4300], described[1000], files[RUN_PATH_BYTES + 128];
+    const struct experiment_server *plan = server->plan;
+    struct command_line line = {.failed = false};
+    const char *shim = around->shim_path;
+    const char *already = around->host->kind == HOST_KIND_SSH ? NULL : getenv("LD_PRELOAD");
+    const char *const environment[] = {preload, directory, NULL};
+    struct process_place place = host_place(around->host, &plan->cores);
+    place.log_path = server->log_path;
+    place.nice = plan->nice;
+    place.has_children = plan->kind->has_children;
+    if (shim) {
+        snprintf(preload, sizeof preload, "LD_PRELOAD=%s%s%s", shim, already && *already ? ":" : "",
+                 already ? already : "");
+        snprintf(directory, sizeof directory, "TAILLIGHT_SHIM_DIR=%s", around->shim_dir);
+        place.environment = environment;
+    }
+    int result = configure(plan, around, files, err);
+    if (result < 0)
+        return result;
+    result = plan->kind->make_command(&line, plan, around->host, files, err);
+    if (result == 0) {
+        result = host_start_process(around->host, line.words.items, &place, &server->process, err);
+        command_log_write(around->log, plan->name, "%s%s%s%s%s%s", shim ? directory : "",
+                          shim ? " " : "", shim ? preload : "", shim ? " " : "",
+                          process_describe(line.words.items, described, sizeof described),
+                          result < 0 ? ": failed" : "");
+    }
+    command_line_free(&line);
+    return result;
+}
+
+int server_start(struct server *server, const struct experiment_server *plan,
+                 const struct server_surroundings *around, struct error *err)
+{
+    *server = (struct server){.plan = plan, .process = {.input = -1, .output = -1}};
+    snprintf(server->what, sizeof server->what, "the server `%s`", plan->name);
+    snprintf(server->log_path, sizeof server->log_path, "%s", around->log_path);
+    int result = check_port_free(plan, around->host, err);
+    if (result == 0)
+        result = start_process(server, around, err);
+    if (result < 0 || around->log->dry)
+        return result;
+    supervisor_watch(around->supervisor, &server->process, server->what, server->log_path);
+    result = wait_ready(server, around, err);
+    if (result < 0)
+        server_stop(server, around->supervisor);
+    return result;
+}
+
+void server_stop(struct server *server, struct supervisor *supervisor)
+{
+    supervisor_unwatch(supervisor, &server->process);
+    process_stop(&server->process, STOP_GRACE_MS);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// A server: started in its place, with the shim in front of its sockets, and waited for until it
+// answers. What its kind makes of it is experiments/servers/server_kind.h's.
+#ifndef EXPERIMENTS_SERVERS_SERVER_H
+#define EXPERIMENTS_SERVERS_SERVER_H
+
+#include "base/process.h"
+#include "experiments/hosts/command_log.h"
+#include "experiments/hosts/host.h"
+#include "experiments/hosts/supervisor.h"
+#include "experiments/plan/experiment.h"
+#include "experiments/run_folder.h"
+
+struct server {
+    const struct experiment_server *plan;
+    struct process process;
+    char what[64]; // "the server `cache`"
+    char log_path[4300];
+};
+
+// Where and among whom it is started; all of it must outlive the server but for the paths.
+struct server_surroundings {
+    struct host *host;
+    struct host *from;     // who is to reach it
+    const char *shim_path; // there, as the next; NULL: without the shim
+    const char *shim_dir;
+    const char *log_path;
+    const struct run_folder *folder;
+    struct supervisor *supervisor;
+    struct command_log *log;
+};
+
+// Starts it and waits, 10 s at most, until `from` can connect to it. A port that is taken, a
+// program that is not there, one that ends at once (its last words are quoted) and one that never
+// listens are ERROR_FAILED. On failure nothing runs. A kind that needs files of its own finds them
+// in the run's folder, in <kind>-<name>. From its start on, the supervisor watches it.
+int server_start(struct server *server, const struct experiment_server *plan,
+                 const struct server_surroundings *around, struct error *err);
+
+// Ends it. Harmless when it does not run.
+void server_stop(struct server *server, struct supervisor *supervisor);
+
+#endif

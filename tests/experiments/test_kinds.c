@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// The tables of kinds have no holes: every row has a name of its own, a line of help and all
+// operations, among them those that are added after this was written.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "experiments/servers/server_kind.h"
+
+typedef void (*operation)(void);
+
+// All of a row from its first operation on are operations; this sees a missing one of any name.
+static bool has_all(const void *row, size_t first, size_t row_bytes)
+{
+    assert_int_equal((row_bytes - first) % sizeof(operation), 0);
+    for (size_t at = first; at < row_bytes; at += sizeof(operation)) {
+        operation one;
+        memcpy(&one, (const char *)row + at, sizeof one);
+        if (!one)
+            return false;
+    }
+    return true;
+}
+
+static void has_words(const char *name, const char *help)
+{
+    assert_non_null(name);
+    assert_true(name[0]);
+    assert_non_null(help);
+    assert_true(help[0]);
+}
+
+static void server_kinds_are_whole(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    for (; server_kinds[count]; count++) {
+        const struct server_kind *kind = server_kinds[count];
+        has_words(kind->name, kind->help);
+        assert_non_null(kind->keys);
+        assert_non_null(kind->protocol);
+        assert_true(kind->port > 0);
+        assert_true(has_all(kind, offsetof(struct server_kind, speaks), sizeof *kind));
+        assert_true(!kind->protocol[0] || kind->speaks(kind->protocol));
+        for (size_t i = 0; i < count; i++)
+            assert_string_not_equal(server_kinds[i]->name, kind->name);
+    }
+    assert_true(count >= 5);
+    assert_string_equal(server_kinds[0]->name, "memcached"); // the documented default
+}
+
+static void neighbour_kinds_are_whole(void **state)
+{
+    (void)state;
+    size_t serving = 0, count = 0;
+    for (; neighbour_kinds[count]; count++) {
+        has_words(neighbour_kinds[count]->name, neighbour_kinds[count]->help);
+        assert_non_null(neighbour_kinds[count]->keys);
+        serving += neighbour_kinds[count]->server != NULL;
+    }
+    assert_true(count > serving && serving > 0);
+    assert_null(neighbour_kinds[0]->server);
+}
+
+static void a_missing_operation_is_seen(void **state)
+{
+    (void)state;
+    struct server_kind first = *server_kinds[0], last = *server_kinds[0];
+    first.speaks = NULL;
+    last.make_command = NULL;
+    assert_false(has_all(&first, offsetof(struct server_kind, speaks), sizeof first));
+    assert_false(has_all(&last, offsetof(struct server_kind, speaks), sizeof last));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(server_kinds_are_whole),
+        cmocka_unit_test(neighbour_kinds_are_whole),
+        cmocka_unit_test(a_missing_operation_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
