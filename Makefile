@@ -14,7 +14,7 @@ SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion $(if $(CI),-Werror)
 CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
-CFLAGS   := -std=gnu17 -O2 -g -fvisibility=hidden -fno-omit-frame-pointer $(WARNINGS) \
+CFLAGS   := -std=gnu17 -O2 -g -fPIC -fno-semantic-interposition -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
 PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 hiredis libmemcached libbpf \
@@ -23,23 +23,22 @@ PACKAGES := libevent libevent_pthreads libcyaml yaml-0.1 jansson gsl sqlite3 hir
 BESIDE   := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
 LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 
-# What the program is made of, floor by floor; two sources are programs of their own.
-folders  := base workloads loadgen/client loadgen/engine loadgen/method loadgen/agents loadgen \
-            profiler shim analysis analysis/perf analysis/code analysis/pt analysis/samples \
-            analysis/run analysis/compare analysis/report experiments \
-            $(patsubst %/,%,$(wildcard experiments/*/))
+# What the program is made of; some sources are programs of their own.
+folders  := base workloads loadgen profiler shim analysis experiments
 preload  := $(wildcard shim/preload*.c)
 programs := workloads/labserver.c
-sources  := $(filter-out $(preload) $(programs),$(foreach f,$(folders),$(wildcard $(f)/*.c)))
+sources  := $(filter-out $(preload) $(programs),$(sort $(shell find $(folders) -name '*.c' ! -name '*.bpf.c')))
 objects  := $(sources:%.c=$(BUILD)/%.o)
 library  := $(BUILD)/libtaillight.a
+# Tests and benchmarks share one: what changed is then linked once, not into each of them.
+shared   := $(BUILD)/libtaillight.so
 bpf      := $(wildcard profiler/bpf/*.bpf.c)
 skeletons := $(bpf:profiler/bpf/%.bpf.c=$(BUILD)/profiler/bpf/%.skel.h)
-tests    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
+tests    := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'test_*.c'))
 benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 # Programs that tests run: what injects faults, and what scores the diagnosis of them.
 helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c)))
-fuzzers  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/fuzz_*.c))
+fuzzers  := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'fuzz_*.c'))
 
 .PHONY: all deps deps-check demo check check-long bench fuzz install help clean format
 .DELETE_ON_ERROR:
@@ -70,6 +69,10 @@ $(library): $(objects)
 	$(if $(Q),@echo '  AR    $@')
 	$(Q)rm -f $@ && ar rcs $@ $^
 
+$(shared): $(objects)
+	$(if $(Q),@echo '  LD    $@')
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(LDLIBS)
+
 $(BUILD)/taillight: $(BUILD)/taillight.o $(library)
 	$(if $(Q),@echo '  LD    $@')
 	$(Q)$(CC) $(LDFLAGS) $(BESIDE) -o $@ $^ $(LDLIBS)
@@ -77,7 +80,7 @@ $(BUILD)/taillight: $(BUILD)/taillight.o $(library)
 # The report's page lies inside the program; the compiler does not see which files that takes.
 $(BUILD)/analysis/report/page_assets.o: $(wildcard analysis/report/page*.html analysis/report/page*.css analysis/report/page*.js)
 
-$(BUILD)/analysis/categories.o: analysis/categories.csv
+$(BUILD)/analysis/diagnosis/categories.o: analysis/diagnosis/categories.csv
 
 $(BUILD)/workloads/presets.o: $(wildcard workloads/*.yaml)
 
@@ -86,7 +89,7 @@ $(BUILD)/workloads/presets.o: $(wildcard workloads/*.yaml)
 $(BUILD)/libtaillight-shim.so: $(preload) $(wildcard shim/*.h base/*.h)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo '  LD    $@')
-	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=%,$(CFLAGS)) -fPIC -shared -Wl,-z,defs \
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=%,$(CFLAGS)) -fvisibility=hidden -shared -Wl,-z,defs \
 	    -o $@ $(preload) -ldl
 
 $(BUILD)/labserver: $(BUILD)/workloads/labserver.o $(library)
@@ -111,10 +114,11 @@ $(filter $(BUILD)/profiler/%,$(objects)): $(skeletons)
 
 # --- tests -------------------------------------------------------------------------------------
 
-$(BUILD)/tests/%: tests/%.c $(library)
+$(BUILD)/tests/%: tests/%.c | $(shared)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo '  TEST  $@')
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(library) $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(shared) \
+	    -Wl,-rpath,$(abspath $(BUILD)) $(LDLIBS) -lcmocka
 
 $(BUILD)/tests/faults/inject: $(BUILD)/tests/faults/inject.skel.h
 
@@ -149,7 +153,7 @@ check: deps-check
 	$(Q)tests/run_tests.sh $(BUILD)
 
 .PHONY: tests-built
-tests-built: $(tests) $(benches) $(helpers)
+tests-built: $(shared) $(tests) $(benches) $(helpers)
 	@:
 
 check-long: deps-check
@@ -181,7 +185,8 @@ fuzzers-run: $(fuzzers)
 $(fuzzers): $(BUILD)/%: %.c $(library)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo '  FUZZ  $@')
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< $(library) $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer,address,undefined -MMD -MP -MF $@.d -o $@ $< \
+	    $(library) $(LDLIBS)
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/taillight \
@@ -199,4 +204,4 @@ format:
 clean:
 	rm -rf build build-*
 
--include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d) $(benches:=.d) $(helpers:=.d)
+-include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d) $(benches:=.d) $(helpers:=.d) $(fuzzers:=.d)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/analyze_command.h"
-#include "analysis/report/report_command.h"
+#include "analysis/report_command.h"
 #include "base/error.h"
 #include "experiments/capture/capture_command.h"
 #include "experiments/compare_command.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/pt/pt_analyze.h"
-#include "analysis/run/run_database.h"
-#include "analysis/slice_options.h"
+#include "analysis/analyze_trace.h"
+#include "analysis/diagnosis/slice_options.h"
+#include "analysis/export/run_database.h"
 #include "base/options.h"
 #include "base/units.h"
 

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
+#include "analysis/diagnosis/slice_options.h"
 #include "analysis/report/report_compare.h"
-#include "analysis/slice_options.h"
 #include "base/options.h"
 #include "experiments/compare_runs.h"
 #include "experiments/compare_sets.h"

@@ -5,7 +5,7 @@
 #ifndef EXPERIMENTS_COMPARE_RUNS_H
 #define EXPERIMENTS_COMPARE_RUNS_H
 
-#include "analysis/run/run_compare.h"
+#include "analysis/compare/run_compare.h"
 #include "base/progress.h"
 
 // The tail and the ordinary ones, for when nothing was asked for: p99-100, p45-55. The caller frees

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/compare/history_output.h"
-#include "analysis/compare/history_page.h"
+#include "analysis/report/page_history.h"
 #include "analysis/report/summary_text.h"
 #include "base/options.h"
 #include "base/progress.h"

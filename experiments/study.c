@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/diagnosis.h"
-#include "experiments/spec/experiment_values.h"
+#include "analysis/diagnosis/diagnosis.h"
 #include "experiments/gates.h"
 #include "base/suggestion.h"
+#include "experiments/spec/experiment_values.h"
 #include "experiments/spec/yaml_merge.h"
 
 enum { DEEPEST = 2 }; // studies in one another

@@ -7,9 +7,9 @@
 
 #include "analysis/report/report_cdf.h"
 #include "analysis/report/report_set.h"
-#include "analysis/report/report_text.h"
 #include "base/json_numbers.h"
 #include "base/quantile.h"
+#include "base/text.h"
 
 enum { CAUSES_SHOWN = 8 };
 
@@ -138,7 +138,7 @@ static void write_latencies(const struct study_results *results, FILE *out)
             continue;
         repeated |= result->runs.count > 1;
         fprintf(out, "| %s | %zu | %s", result->step->name, result->runs.count,
-                report_count(result->latencies.count, count));
+                text_count(result->latencies.count, count));
         for (int q = 0; q < STUDY_QUANTILES; q++)
             write_cell(results, i, q, out);
         fputs(" |\n", out);
@@ -161,8 +161,7 @@ static void write_causes(const struct study_result *result, FILE *out)
         char name[200];
         if (!json_is_true(json_object_get(cause, "explains")) || shown++ >= CAUSES_SHOWN)
             continue;
-        report_clean_text(json_string_value(json_object_get(cause, "cause")), false, name,
-                          sizeof name);
+        text_clean(json_string_value(json_object_get(cause, "cause")), false, name, sizeof name);
         fprintf(out, "| %s (%s) | %s | %lld | ", name,
                 json_string_value(json_object_get(cause, "role")),
                 json_string_value(json_object_get(cause, "category")),
@@ -178,7 +177,7 @@ static void write_step(const struct study_result *result, FILE *out)
     const char *text = json_string_value(json_object_get(result->summary, "verdict"));
     if (result->step->study || result->step->experiment.backend == CAPTURE_BACKEND_NONE)
         return;
-    report_clean_text(text ? text : "", false, verdict, sizeof verdict);
+    text_clean(text ? text : "", false, verdict, sizeof verdict);
     fprintf(out, "\n## %s\n\n%s ([report](%s/report.html))\n", result->step->name, verdict,
             result->folder);
     write_causes(result, out);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/lifetime.h"
+#include "analysis/lifetime/lifetime.h"
 
 _Static_assert((int)RESAMPLE_BLOCKS == (int)COMPARE_BLOCKS, "a profile comes in blocks of its own");
 

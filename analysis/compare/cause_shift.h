@@ -13,7 +13,7 @@
 #define ANALYSIS_COMPARE_CAUSE_SHIFT_H
 
 #include "analysis/compare/resample.h"
-#include "analysis/run/run_compare.h"
+#include "analysis/compare/run_compare.h"
 #include "base/array.h"
 #include "base/error.h"
 

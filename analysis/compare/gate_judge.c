@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/words.h"
+#include "base/text.h"
 #include "base/units.h"
 
 const char *gate_outcome_name(enum gate_outcome outcome)
@@ -31,7 +31,7 @@ enum gate_outcome gate_judge_absolute(double low, double high, double limit)
     return low > limit ? GATE_FAILED : high <= limit ? GATE_PASSED : GATE_INCONCLUSIVE;
 }
 
-#define say(result, ...) words_add((result)->words, sizeof(result)->words, __VA_ARGS__)
+#define say(result, ...) text_append((result)->words, sizeof(result)->words, __VA_ARGS__)
 
 static const char *duration(double ns, char out[32])
 {
@@ -91,9 +91,9 @@ static void judge_shift(const struct set_percentile *percentile, double confiden
     result->outcome = interval.between_runs ? gate_judge_increase(result->value, result->low,
                                                                   result->high, result->gate.value)
                                             : GATE_INCONCLUSIVE;
-    char value[WORDS_NUMBER_BYTES], low[WORDS_NUMBER_BYTES], high[WORDS_NUMBER_BYTES];
-    say(result, "%s %% [%s, %s]", words_percent(result->value, value),
-        words_percent(result->low, low), words_percent(result->high, high));
+    char value[TEXT_NUMBER_BYTES], low[TEXT_NUMBER_BYTES], high[TEXT_NUMBER_BYTES];
+    say(result, "%s %% [%s, %s]", text_percent(result->value, value),
+        text_percent(result->low, low), text_percent(result->high, high));
     if (!interval.between_runs)
         say(result, "; how runs differ by themselves takes at least two a side, better five");
     else if (result->outcome == GATE_INCONCLUSIVE)

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analysis/report/report_text.h"
 #include "base/json_numbers.h"
+#include "base/text.h"
 
 int gate_results_exit_code(const struct gate_result_array *results)
 {
@@ -24,7 +24,7 @@ static void write_part(const struct gate_result *result, FILE *out)
 {
     char clean[GATE_PART_BYTES + 60];
     if (result->part[0])
-        fprintf(out, "%s: ", report_clean_text(result->part, false, clean, sizeof clean));
+        fprintf(out, "%s: ", text_clean(result->part, false, clean, sizeof clean));
 }
 
 void gate_results_text(const struct gate_result_array *results, FILE *out)
@@ -34,9 +34,9 @@ void gate_results_text(const struct gate_result_array *results, FILE *out)
         const struct gate_result *result = &results->items[i];
         fprintf(out, "gate %-12s ", gate_outcome_name(result->outcome));
         gate_words(&result->gate, words, sizeof words);
-        fprintf(out, "%s: ", report_clean_text(words, false, clean, sizeof clean));
+        fprintf(out, "%s: ", text_clean(words, false, clean, sizeof clean));
         write_part(result, out);
-        fprintf(out, "%s\n", report_clean_text(result->words, false, clean, sizeof clean));
+        fprintf(out, "%s\n", text_clean(result->words, false, clean, sizeof clean));
     }
 }
 
@@ -49,14 +49,13 @@ static json_t *result_json(const struct gate_result *result)
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "gate", gate_words(gate, words, sizeof words),
         "outcome", gate_outcome_name(result->outcome), "words",
-        report_clean_text(result->words, false, clean, sizeof clean), "unit",
-        share ? "share" : "us", "limit", json_number_or_null(gate->value / unit), "value",
+        text_clean(result->words, false, clean, sizeof clean), "unit", share ? "share" : "us",
+        "limit", json_number_or_null(gate->value / unit), "value",
         json_number_or_null(result->value / unit), "low", json_number_or_null(result->low / unit),
         "high", json_number_or_null(result->high / unit));
     if (result->part[0])
-        json_object_set_new(
-            object, "part",
-            json_string(report_clean_text(result->part, false, clean, sizeof clean)));
+        json_object_set_new(object, "part",
+                            json_string(text_clean(result->part, false, clean, sizeof clean)));
     return object;
 }
 
@@ -71,7 +70,7 @@ json_t *gate_results_json(const struct gate_result_array *results)
 static void write_xml(const char *text, FILE *out)
 {
     char clean[700];
-    for (const char *at = report_clean_text(text, false, clean, sizeof clean); *at; at++) {
+    for (const char *at = text_clean(text, false, clean, sizeof clean); *at; at++) {
         const char *entity = *at == '&'   ? "&amp;"
                              : *at == '<' ? "&lt;"
                              : *at == '>' ? "&gt;"

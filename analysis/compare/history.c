@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "analysis/database_row.h"
+#include "analysis/export/database_row.h"
 
 enum { BUSY_MS = 10000 };
 

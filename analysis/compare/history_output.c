@@ -4,9 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analysis/words.h"
-#include "analysis/report/report_text.h"
 #include "base/json_numbers.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum { BAR_COLUMNS = 40 };
@@ -20,13 +19,13 @@ static const char *duration(double us, char out[32])
 static void write_change(const struct history_series *series, const struct change_point *change,
                          FILE *out)
 {
-    char before[32], after[32], label[200], percent[WORDS_NUMBER_BYTES];
+    char before[32], after[32], label[200], percent[TEXT_NUMBER_BYTES];
     const struct history_point *point = &series->points.items[change->first];
     if (change->before > 0)
-        fprintf(out, "%s %% ", words_percent(change->after / change->before - 1, percent));
+        fprintf(out, "%s %% ", text_percent(change->after / change->before - 1, percent));
     fprintf(out, "since #%lld %s (%s -> %s, p %.3f)", (long long)point->run,
-            report_clean_text(point->label, false, label, sizeof label),
-            duration(change->before, before), duration(change->after, after), change->p);
+            text_clean(point->label, false, label, sizeof label), duration(change->before, before),
+            duration(change->after, after), change->p);
 }
 
 void history_list(const struct history_series_array *all, FILE *out)
@@ -37,10 +36,9 @@ void history_list(const struct history_series_array *all, FILE *out)
         const struct history_series *series = &all->items[i];
         if (i == 0 || strcmp(experiment, series->experiment) != 0) {
             experiment = series->experiment;
-            fprintf(out, "%s%s\n", i ? "\n" : "",
-                    report_clean_text(experiment, false, name, sizeof name));
+            fprintf(out, "%s%s\n", i ? "\n" : "", text_clean(experiment, false, name, sizeof name));
         }
-        fprintf(out, "  %-44s %4zu runs", report_clean_text(series->name, false, name, sizeof name),
+        fprintf(out, "  %-44s %4zu runs", text_clean(series->name, false, name, sizeof name),
                 series->points.count);
         if (series->points.count)
             fprintf(out, ", now %s",
@@ -62,8 +60,8 @@ void history_plot(const struct history_series *series, bool unicode, FILE *out)
     size_t change = 0;
     for (size_t i = 0; i < series->points.count; i++)
         most = fmax(most, series->points.items[i].us);
-    fprintf(out, "%s: ", report_clean_text(series->experiment, false, text, sizeof text));
-    fprintf(out, "%s\n", report_clean_text(series->name, false, text, sizeof text));
+    fprintf(out, "%s: ", text_clean(series->experiment, false, text, sizeof text));
+    fprintf(out, "%s\n", text_clean(series->name, false, text, sizeof text));
     for (size_t i = 0; i < series->points.count; i++) {
         const struct history_point *point = &series->points.items[i];
         if (change < series->changes.count && series->changes.items[change].first == i) {
@@ -71,7 +69,7 @@ void history_plot(const struct history_series *series, bool unicode, FILE *out)
             write_change(series, &series->changes.items[change++], out);
             fputc('\n', out);
         }
-        report_clean_text(point->label, false, text, sizeof text);
+        text_clean(point->label, false, text, sizeof text);
         fprintf(out, "  #%-5lld %-20.20s %10s ", (long long)point->run, text,
                 duration(point->us, value));
         for (int bar = (int)lround(BAR_COLUMNS * point->us / fmax(most, 1e-9)); bar > 0; bar--)
@@ -86,7 +84,7 @@ void history_plot(const struct history_series *series, bool unicode, FILE *out)
 static json_t *text_json(const char *text)
 {
     char clean[400];
-    return json_string(report_clean_text(text, false, clean, sizeof clean));
+    return json_string(text_clean(text, false, clean, sizeof clean));
 }
 
 static json_t *point_json(const struct history_point *point)

@@ -6,7 +6,7 @@
 #define ANALYSIS_COMPARE_RUN_SET_H
 
 #include "analysis/compare/percentile_shift.h"
-#include "analysis/run/run_compare.h"
+#include "analysis/compare/run_compare.h"
 #include "base/progress.h"
 
 struct run_profile_array ARRAY_OF(struct run_profile);

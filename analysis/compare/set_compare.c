@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/words.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum { NAMED_CAUSES = 3 };
@@ -57,35 +57,35 @@ int set_comparison_init(struct set_comparison *comparison, const struct gate_arr
 // +9.8 us (100 us -> 110 us on 100 % of messages)".
 static void say_cause(const struct cause_shift *cause, char *text, size_t bytes)
 {
-    char name[100], difference[WORDS_NUMBER_BYTES], before[32], after[32];
+    char name[100], difference[TEXT_NUMBER_BYTES], before[32], after[32];
     int main_side = cause->difference_ns > 0 ? COMPARE_CANDIDATE : COMPARE_BASE;
     int other = main_side == COMPARE_CANDIDATE ? COMPARE_BASE : COMPARE_CANDIDATE;
     cause_shift_name(cause, name, sizeof name);
     if (cause->mean_ns[other] < cause->mean_ns[main_side] / 20 && cause->share[main_side] > 0) {
         double median = cause->median_ns[main_side];
-        words_add(text, bytes, "%s %s on %.3g %% of messages", name,
-                  words_signed_ns(main_side == COMPARE_CANDIDATE ? median : -median, difference),
-                  100 * cause->share[main_side]);
+        text_append(text, bytes, "%s %s on %.3g %% of messages", name,
+                    text_signed_ns(main_side == COMPARE_CANDIDATE ? median : -median, difference),
+                    100 * cause->share[main_side]);
         return;
     }
-    words_add(text, bytes, "%s %s", name, words_signed_ns(cause->difference_ns, difference));
+    text_append(text, bytes, "%s %s", name, text_signed_ns(cause->difference_ns, difference));
     if (cause->share[COMPARE_BASE] > 0 && cause->share[COMPARE_CANDIDATE] > 0)
-        words_add(text, bytes, " (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
-                  units_format_ns(cause->median_ns[COMPARE_BASE], before, sizeof before),
-                  units_format_ns(cause->median_ns[COMPARE_CANDIDATE], after, sizeof after),
-                  100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
+        text_append(text, bytes, " (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
+                    units_format_ns(cause->median_ns[COMPARE_BASE], before, sizeof before),
+                    units_format_ns(cause->median_ns[COMPARE_CANDIDATE], after, sizeof after),
+                    100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
 }
 
 // "application time (A) usually +198 us (median ...)".
 static void say_usual(const struct cause_shift *cause, char *text, size_t bytes)
 {
-    char name[100], difference[WORDS_NUMBER_BYTES], before[32], after[32];
-    words_add(text, bytes, "%s usually %s (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
-              cause_shift_name(cause, name, sizeof name),
-              words_signed_ns(cause->median_difference_ns, difference),
-              units_format_ns(cause->median_ns[COMPARE_BASE], before, sizeof before),
-              units_format_ns(cause->median_ns[COMPARE_CANDIDATE], after, sizeof after),
-              100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
+    char name[100], difference[TEXT_NUMBER_BYTES], before[32], after[32];
+    text_append(text, bytes, "%s usually %s (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
+                cause_shift_name(cause, name, sizeof name),
+                text_signed_ns(cause->median_difference_ns, difference),
+                units_format_ns(cause->median_ns[COMPARE_BASE], before, sizeof before),
+                units_format_ns(cause->median_ns[COMPARE_CANDIDATE], after, sizeof after),
+                100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
 }
 
 // The causes that surely moved the way the percentile did.
@@ -94,16 +94,16 @@ static void say_causes(const struct set_percentile *percentile, char *text, size
     const struct slice_shift *around = &percentile->around;
     struct named_cause named[NAMED_CAUSES];
     if (!around->available) {
-        words_add(text, bytes, "; why is not known: %s", around->reason);
+        text_append(text, bytes, "; why is not known: %s", around->reason);
         return;
     }
     size_t count = slice_shift_named(around, percentile->shift.shift > 0, named, NAMED_CAUSES);
     for (size_t i = 0; i < count; i++) {
-        words_add(text, bytes, "%s", i ? "; " : ": ");
+        text_append(text, bytes, "%s", i ? "; " : ": ");
         (named[i].by_median ? say_usual : say_cause)(named[i].cause, text, bytes);
     }
     if (count == 0)
-        words_add(text, bytes, "; no cause changed by more than the runs' own scatter");
+        text_append(text, bytes, "; no cause changed by more than the runs' own scatter");
 }
 
 static void say_percentile(struct set_percentile *percentile)
@@ -111,25 +111,26 @@ static void say_percentile(struct set_percentile *percentile)
     const struct percentile_shift *shift = &percentile->shift;
     char *text = percentile->verdict;
     size_t bytes = sizeof percentile->verdict;
-    words_add(text, bytes, "%s ", percentile->name);
+    text_append(text, bytes, "%s ", percentile->name);
     if (!shift->known && shift->never[COMPARE_CANDIDATE] && isfinite(shift->ns[COMPARE_BASE]))
-        words_add(text, bytes, "never: unanswered requests reach it in every run of the candidate");
+        text_append(text, bytes,
+                    "never: unanswered requests reach it in every run of the candidate");
     else if (!shift->known &&
              (isinf(shift->ns[COMPARE_BASE]) || isinf(shift->ns[COMPARE_CANDIDATE])))
-        words_add(text, bytes, "N/A: unanswered requests reach it");
+        text_append(text, bytes, "N/A: unanswered requests reach it");
     else if (!shift->known)
-        words_add(text, bytes,
-                  "N/A: too few requests lie beyond it, or in some resamples it is reached "
-                  "by unanswered ones");
+        text_append(text, bytes,
+                    "N/A: too few requests lie beyond it, or in some resamples it is reached "
+                    "by unanswered ones");
     else {
-        char change[WORDS_NUMBER_BYTES], low[WORDS_NUMBER_BYTES], high[WORDS_NUMBER_BYTES];
-        words_add(text, bytes, "%s %% [%s, %s]", words_percent(shift->shift, change),
-                  words_percent(shift->interval.low, low),
-                  words_percent(shift->interval.high, high));
+        char change[TEXT_NUMBER_BYTES], low[TEXT_NUMBER_BYTES], high[TEXT_NUMBER_BYTES];
+        text_append(text, bytes, "%s %% [%s, %s]", text_percent(shift->shift, change),
+                    text_percent(shift->interval.low, low),
+                    text_percent(shift->interval.high, high));
         if (shift->interval.low > 0 || shift->interval.high < 0)
             say_causes(percentile, text, bytes);
         else
-            words_add(text, bytes, ": no difference that these runs can show");
+            text_append(text, bytes, ": no difference that these runs can show");
     }
 }
 
@@ -139,16 +140,16 @@ static void warn(struct set_comparison *comparison)
     for (int side = COMPARE_BASE; side < COMPARE_SIDES; side++) {
         const struct run_set *set = &comparison->sides[side];
         if (set->inconclusive)
-            words_add(comparison->warning, bytes, "%s%s: the load was n/a in %zu of %zu runs: %s",
-                      comparison->warning[0] ? "; " : "",
-                      side == COMPARE_BASE ? "base" : "candidate", set->inconclusive,
-                      set->latencies.count, set->reason);
+            text_append(comparison->warning, bytes, "%s%s: the load was n/a in %zu of %zu runs: %s",
+                        comparison->warning[0] ? "; " : "",
+                        side == COMPARE_BASE ? "base" : "candidate", set->inconclusive,
+                        set->latencies.count, set->reason);
     }
     double base = comparison->sides[COMPARE_BASE].offered_rate,
            candidate = comparison->sides[COMPARE_CANDIDATE].offered_rate;
     if (comparison->has_base && fabs(candidate / base - 1) > 0.02)
-        words_add(comparison->warning, bytes, "%sthe loads differ: %.6g and %.6g requests/s",
-                  comparison->warning[0] ? "; " : "", base, candidate);
+        text_append(comparison->warning, bytes, "%sthe loads differ: %.6g and %.6g requests/s",
+                    comparison->warning[0] ? "; " : "", base, candidate);
 }
 
 // --- comparing -----------------------------------------------------------------------------------

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "analysis/compare/set_compare.h"
-#include "analysis/lifetime.h"
-#include "analysis/report/report_text.h"
+#include "analysis/lifetime/lifetime.h"
 #include "base/json_numbers.h"
+#include "base/text.h"
 #include "base/units.h"
 
 static const char *const side_names[COMPARE_SIDES] = {"base", "candidate"};
@@ -16,7 +16,7 @@ static const char *const side_names[COMPARE_SIDES] = {"base", "candidate"};
 static json_t *words(const char *text)
 {
     char clean[1400];
-    return json_string(report_clean_text(text, false, clean, sizeof clean));
+    return json_string(text_clean(text, false, clean, sizeof clean));
 }
 
 // --- on the terminal -----------------------------------------------------------------------------
@@ -56,11 +56,9 @@ void set_comparison_text(const struct set_comparison *comparison, FILE *out)
     write_percentiles(comparison, out);
     for (size_t i = 0; i < comparison->percentiles.count; i++)
         fprintf(out, "%s\n",
-                report_clean_text(comparison->percentiles.items[i].verdict, false, clean,
-                                  sizeof clean));
+                text_clean(comparison->percentiles.items[i].verdict, false, clean, sizeof clean));
     if (comparison->warning[0])
-        fprintf(out, "Beware: %s\n",
-                report_clean_text(comparison->warning, false, clean, sizeof clean));
+        fprintf(out, "Beware: %s\n", text_clean(comparison->warning, false, clean, sizeof clean));
     if (runs[COMPARE_BASE] < 2 || runs[COMPARE_CANDIDATE] < 2)
         fputs("One run a side does not tell how runs differ by themselves; the intervals lack it. "
               "Repeat both.\n",

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "analysis/run/run_compare.h"
+#include "analysis/compare/run_compare.h"
 
 // Of one side, column by column: `id`, `at_s`, `latency_us`, and from `first` on to the next
 // message's `cause` (index into the slice's changes) and `us`, what it has of the cause beyond the

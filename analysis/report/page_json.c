@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "analysis/report/report_text.h"
+#include "base/text.h"
 
 void page_put(struct page_builder *builder, json_t *object, const char *key, json_t *value)
 {
@@ -35,5 +35,5 @@ json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns)
 json_t *page_text(const char *text)
 {
     char clean[1024];
-    return json_string(report_clean_text(text, false, clean, sizeof clean));
+    return json_string(text_clean(text, false, clean, sizeof clean));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A processor trace: nested spans over time, a block of rows for each core or for each thread. The
-// data is what analysis/pt/pt_page.h says.
+// data is what analysis/report/page_trace.h says.
 
 const KIND = ['function', 'system call', 'interrupt', 'not traced', 'task', 'lost'];
 const FILL = ['#0072b2', '#009e73', '#cc79a7', null, '#e69f00', null];

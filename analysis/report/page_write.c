@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "analysis/report/page_assets.h"
-#include "analysis/report/report_text.h"
+#include "base/text.h"
 
 void page_write_escaped(const char *text, FILE *out)
 {
@@ -33,7 +33,7 @@ void page_write_escaped(const char *text, FILE *out)
 void page_write_clean(const char *text, FILE *out)
 {
     char clean[1024];
-    page_write_escaped(report_clean_text(text, false, clean, sizeof clean), out);
+    page_write_escaped(text_clean(text, false, clean, sizeof clean), out);
 }
 
 // JSON inside a script element: all that could end the element, or begin a comment in it, starts

@@ -6,7 +6,7 @@
 
 #include "analysis/report/page_compare_messages.h"
 #include "analysis/report/page_write.h"
-#include "analysis/report/report_text.h"
+#include "base/text.h"
 #include "base/units.h"
 
 static const char *const scripts[] = {"page_plot.js", "page_views.js", "page_compare_plots.js",
@@ -46,7 +46,7 @@ static void write_change(const struct change *change, FILE *out)
 {
     char name[300], clean[260], base[32], candidate[32], difference[32], low[32], high[32],
         interval[80];
-    report_clean_text(change->name, false, clean, sizeof clean);
+    text_clean(change->name, false, clean, sizeof clean);
     snprintf(name, sizeof name, "%s (%s)", clean, role_name(change->role));
     snprintf(interval, sizeof interval, "[%s, %s]", signed_duration(change->low_ns, low),
              signed_duration(change->high_ns, high));
@@ -70,7 +70,7 @@ static void write_categories(const struct slice_comparison *slice, FILE *out)
         shown++;
     for (size_t i = 0; i < shown; i++) {
         const struct category_change *one = &slice->categories.items[i];
-        report_clean_text(one->category, false, clean, sizeof clean);
+        text_clean(one->category, false, clean, sizeof clean);
         fprintf(out, "%s %s %s%s", i ? "," : "  by category:", clean,
                 signed_duration(one->difference_ns, difference), i + 1 == shown ? "\n" : "");
     }

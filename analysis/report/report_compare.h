@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "analysis/run/run_compare.h"
+#include "analysis/compare/run_compare.h"
 #include "base/error.h"
 
 void report_compare_text(const struct run_comparison *comparison, FILE *out);

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "analysis/report/page_write.h"
-#include "analysis/report/report_text.h"
-#include "analysis/words.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum { PATH_BYTES = 4300, PICTURE_BYTES = 4 << 20 };
@@ -76,16 +75,16 @@ static void say_pooled(const json_t *document, char *out, size_t bytes)
     const json_t *pooled = json_object_get(document, "pooled");
     const json_t *interval = json_object_get(json_object_get(pooled, "ci_us"), "p99");
     const json_t *exceeds = json_object_get(json_object_get(document, "between"), "exceeds_within");
-    words_add(
+    text_append(
         out, bytes, "%s requests in all: p99 %s",
-        report_count((uint64_t)json_integer_value(json_object_get(pooled, "requests")), requests),
+        text_count((uint64_t)json_integer_value(json_object_get(pooled, "requests")), requests),
         duration(json_object_get(json_object_get(pooled, "latency_us"), "p99"), value));
     if (json_array_size(interval) == 2)
-        words_add(out, bytes, " [%s, %s]", duration(json_array_get(interval, 0), low),
-                  duration(json_array_get(interval, 1), high));
+        text_append(out, bytes, " [%s, %s]", duration(json_array_get(interval, 0), low),
+                    duration(json_array_get(interval, 1), high));
     if (json_is_boolean(exceeds))
-        words_add(out, bytes, "; the repetitions differ by %s chance within them explains",
-                  json_is_true(exceeds) ? "more than" : "no more than");
+        text_append(out, bytes, "; the repetitions differ by %s chance within them explains",
+                    json_is_true(exceeds) ? "more than" : "no more than");
 }
 
 void report_set_verdict(const json_t *document, char *out, size_t out_bytes)
@@ -99,9 +98,9 @@ void report_set_verdict(const json_t *document, char *out, size_t out_bytes)
                       : "configuration",
              count == 1 ? "" : "s", json_string_value(json_object_get(document, "name")));
     if (json_integer_value(rounds) > 1)
-        words_add(out, out_bytes, ", %lld rounds", (long long)json_integer_value(rounds));
+        text_append(out, out_bytes, ", %lld rounds", (long long)json_integer_value(rounds));
     if (pooled) {
-        words_add(out, out_bytes, "; ");
+        text_append(out, out_bytes, "; ");
         say_pooled(document, out, out_bytes);
     }
 }
@@ -119,8 +118,8 @@ static void say_gates(const json_t *gates, char *out, size_t bytes)
     bool first = true;
     for (int k = 0; k < 3; k++)
         if (counts[k]) {
-            words_add(out, bytes, "%s%zu gate%s %s", first ? ". " : ", ", counts[k],
-                      counts[k] == 1 ? "" : "s", outcomes[k]);
+            text_append(out, bytes, "%s%zu gate%s %s", first ? ". " : ", ", counts[k],
+                        counts[k] == 1 ? "" : "s", outcomes[k]);
             first = false;
         }
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analysis/report/report_text.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum { TUNED_SHOWN = 6, LINE_WIDTH = 98 };
@@ -17,7 +17,7 @@ static const char *text_of(const json_t *object, const char *key)
 static void write_line(const char *line, bool ascii, FILE *out)
 {
     char clean[LINE_WIDTH + 1];
-    fprintf(out, "%s\n", report_clean_text(line, ascii, clean, sizeof clean));
+    fprintf(out, "%s\n", text_clean(line, ascii, clean, sizeof clean));
 }
 
 static void write_tuned(const json_t *one, bool ascii, FILE *out)

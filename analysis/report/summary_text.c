@@ -10,10 +10,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "analysis/report/report_text.h"
 #include "analysis/report/summary_pieces.h"
 #include "analysis/report/summary_setup.h"
 #include "analysis/report/summary_views.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum {
@@ -53,8 +53,8 @@ struct summary_style summary_style_for(FILE *stream)
 static void write_verdict(const struct summary *s)
 {
     char name[256], verdict[3200];
-    report_clean_text(s->run->name, !s->style->unicode, name, sizeof name);
-    report_clean_text(s->run->verdict, !s->style->unicode, verdict, sizeof verdict);
+    text_clean(s->run->name, !s->style->unicode, name, sizeof name);
+    text_clean(s->run->verdict, !s->style->unicode, verdict, sizeof verdict);
     fprintf(s->out, "%s%s%s%s%s%s\n", summary_strong(s), name, summary_plain(s),
             summary_warn(s, !s->run->verdict_available),
             s->run->verdict_available ? "" : "  N/A: no verdict", summary_plain(s));
@@ -80,7 +80,7 @@ static void write_hosts(const struct summary *s, const struct two_hosts *hosts)
     if (hosts->both_ways)
         fprintf(s->out, ": too wide to tell the two ways apart");
     else if (hosts->unknown)
-        fprintf(s->out, "; unknown for %s requests", report_count(hosts->unknown, c));
+        fprintf(s->out, "; unknown for %s requests", text_count(hosts->unknown, c));
     fputc('\n', s->out);
 }
 
@@ -90,17 +90,17 @@ static void write_numbers(const struct summary *s)
     char a[32], b[32], c[32];
     double seconds = (double)(run->end_ns - run->begin_ns) / 1e9;
     fprintf(s->out, "\n  load      %s requests in %.3g s: %.0f/s offered, %.0f/s achieved\n",
-            report_count(run->scheduled, a), seconds, run->offered_rate, run->achieved_rate);
+            text_count(run->scheduled, a), seconds, run->offered_rate, run->achieved_rate);
     if (!s->style->full && run->order_violations == 0)
         return;
     fprintf(s->out, "  client    sent late by %s (median), %s (p99)\n",
             summary_duration(run->lateness_p50_ns, a), summary_duration(run->lateness_p99_ns, b));
     fprintf(s->out, "  joined    %s of them have every stamp (%s)\n",
             summary_percent((double)run->states[LIFETIME_WHOLE], (double)run->scheduled, a),
-            report_count(run->states[LIFETIME_WHOLE], b));
+            text_count(run->states[LIFETIME_WHOLE], b));
     fprintf(s->out, "  clocks    error at most %s; %s%s stamps out of order%s",
             summary_duration(run->clock_error_ns, a), summary_warn(s, run->order_violations > 0),
-            report_count(run->order_violations, c), summary_plain(s));
+            text_count(run->order_violations, c), summary_plain(s));
     if (run->order_violations)
         fprintf(s->out, ", by up to %s", summary_duration(run->worst_disorder_ns, b));
     fputc('\n', s->out);
@@ -153,7 +153,7 @@ static void write_machine(const struct summary *s, const char *machine, const ch
     *before = machine;
     if (!changed)
         return;
-    report_clean_text(machine[0] ? machine : "between them", !s->style->unicode, name, sizeof name);
+    text_clean(machine[0] ? machine : "between them", !s->style->unicode, name, sizeof name);
     fprintf(s->out, "%s %s:%s\n", summary_faint(s), name, summary_plain(s));
 }
 
@@ -235,11 +235,10 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
             "cause", "where", "messages", "", "median", "total", summary_plain(s));
     for (size_t i = 0; i < diagnosis->causes.count && i < shown_causes(s); i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
-        report_clean_text(cause->name, !s->style->unicode, name, sizeof name);
+        text_clean(cause->name, !s->style->unicode, name, sizeof name);
         fprintf(s->out, "  ");
         summary_field(s, name, 29);
-        fprintf(s->out, " %-8s %9s %6s %9s", role_name(cause->role),
-                report_count(cause->messages, a),
+        fprintf(s->out, " %-8s %9s %6s %9s", role_name(cause->role), text_count(cause->messages, a),
                 summary_percent((double)cause->messages, (double)diagnosis->messages.count, b),
                 summary_duration(cause->median_ns, c));
         fprintf(s->out, " %9s  ", summary_duration(cause->total_ns, a));
@@ -275,14 +274,13 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
     fprintf(s->out, "\n%sWhy: %s%s", summary_strong(s), label, summary_plain(s));
     if (diagnosis->not_available) {
         char reason[800];
-        report_clean_text(diagnosis->reason, !s->style->unicode, reason, sizeof reason);
+        text_clean(diagnosis->reason, !s->style->unicode, reason, sizeof reason);
         fprintf(s->out, "\n  N/A: ");
         summary_wrapped(s, reason, 7);
         return;
     }
     fprintf(s->out, ": %s messages, %s to %s; an ordinary one takes %s\n",
-            report_count(diagnosis->messages.count, a),
-            summary_duration(diagnosis->slice_low_ns, b),
+            text_count(diagnosis->messages.count, a), summary_duration(diagnosis->slice_low_ns, b),
             summary_duration(diagnosis->slice_high_ns, c),
             summary_duration(diagnosis->reference_latency_ns, d));
     if (diagnosis->causes.count == 0) {
@@ -304,7 +302,7 @@ static void write_samples(const struct summary *s)
         if (!s->style->full && i >= TOP_HINTS && i < samples->hints.count)
             continue; // what follows the last is said of all
         run_samples_line(samples, i, line, sizeof line);
-        report_clean_text(line, !s->style->unicode, clean, sizeof clean);
+        text_clean(line, !s->style->unicode, clean, sizeof clean);
         if (clean[0]) {
             fprintf(s->out, "  ");
             summary_wrapped(s, clean, 4);
@@ -326,9 +324,9 @@ static void top_causes(const struct summary *s, const struct diagnosis *diagnosi
     }
     for (size_t j = 0; j < diagnosis->causes.count && j < CAUSES_OF_WINDOW; j++) {
         const struct cause *cause = &diagnosis->causes.items[j];
-        report_clean_text(cause->name, !s->style->unicode, name, sizeof name);
+        text_clean(cause->name, !s->style->unicode, name, sizeof name);
         snprintf(one, sizeof one, "%s%s (%s) %s on %s", j ? "; " : "", name, role_name(cause->role),
-                 summary_duration(cause->total_ns, a), report_count(cause->messages, b));
+                 summary_duration(cause->total_ns, a), text_count(cause->messages, b));
         if (!s->style->full && j > 0 &&
             column + summary_columns(line) + summary_columns(one) > s->style->width)
             return;
@@ -389,7 +387,7 @@ static void write_warnings(const struct summary *s)
             char clean[800];
             if (!text)
                 continue;
-            report_clean_text(text, !s->style->unicode, clean, sizeof clean);
+            text_clean(text, !s->style->unicode, clean, sizeof clean);
             fprintf(s->out, "%sBeware%s  ", summary_warn(s, true), summary_plain(s));
             summary_wrapped(s, clean, 8);
         }
@@ -417,11 +415,11 @@ static void write_losses(const struct summary *s)
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
         if (losses[i].count)
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", used ? ", " : "",
-                                     report_count(losses[i].count, count), losses[i].what);
+                                     text_count(losses[i].count, count), losses[i].what);
     for (int state = LIFETIME_NO_CONNECTION; state < LIFETIME_STATES; state++)
         if (run->states[state])
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s with %s",
-                                     used ? ", " : "", report_count(run->states[state], count),
+                                     used ? ", " : "", text_count(run->states[state], count),
                                      lifetime_state_name((enum lifetime_state)state));
     fprintf(s->out, "\n%sLost%s  ", summary_strong(s), summary_plain(s));
     fputs(summary_warn(s, used > 0), s->out);

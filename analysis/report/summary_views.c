@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analysis/report/report_text.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum { NAMED = 1, LINE_WIDTH = 98 };
@@ -52,7 +52,7 @@ static void write_scopes(const struct diagnosis_views *views, FILE *out)
             continue;
         snprintf(text, sizeof text, "%s %s (%s)", blocking_scope_name((enum blocking_scope)scope),
                  units_format_ns(one->median_ns, median, sizeof median),
-                 report_count(one->messages, count));
+                 text_count(one->messages, count));
         list_item(&list, text);
     }
     list_end(&list);
@@ -68,7 +68,7 @@ static void write_worst(const struct run_analysis *run, const struct diagnosis_v
         snprintf(text, sizeof text, "%llu, %s over %s messages",
                  (unsigned long long)run->lifetimes.items[one->lifetime].request,
                  units_format_ns(one->total_ns, total, sizeof total),
-                 report_count(one->messages, count));
+                 text_count(one->messages, count));
         list_item(&list, text);
     }
     list_end(&list);

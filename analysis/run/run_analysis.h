@@ -6,16 +6,16 @@
 
 #include <jansson.h>
 
-#include "analysis/applications.h"
-#include "analysis/calls.h"
-#include "analysis/diagnosis.h"
-#include "analysis/join.h"
-#include "analysis/lifetime.h"
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/lifetime/applications.h"
+#include "analysis/lifetime/calls.h"
+#include "analysis/lifetime/join.h"
+#include "analysis/lifetime/lifetime.h"
 #include "analysis/run/run_categories.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_samples.h"
 #include "analysis/run/run_trace.h"
-#include "analysis/span.h"
+#include "analysis/timeline/span.h"
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/quantile.h"

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/join.h"
+#include "analysis/lifetime/join.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_input.h"
 #include "analysis/run/run_internal.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/run/run_trace_events.h"
-#include "analysis/timeline.h"
+#include "analysis/timeline/timeline.h"
 
 // Differences below this are not told apart even with perfect clocks: a record is taken somewhat
 // after what it stands for, and no two take the same time to take (NSight's figure was 322 ns).

@@ -6,7 +6,7 @@
 #ifndef ANALYSIS_RUN_CATEGORIES_H
 #define ANALYSIS_RUN_CATEGORIES_H
 
-#include "analysis/categories.h"
+#include "analysis/diagnosis/categories.h"
 #include "base/error.h"
 
 #define RUN_CATEGORIES_FILE "categories.csv"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/function_log_spans.h"
-#include "analysis/function_spans.h"
-#include "analysis/names.h"
+#include "analysis/timeline/function_log_spans.h"
+#include "analysis/timeline/function_spans.h"
+#include "analysis/timeline/names.h"
 #include "base/log_file.h"
 
 static int compare_names(const void *left, const void *right)

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/span.h"
-#include "analysis/time_source.h"
+#include "analysis/timeline/span.h"
+#include "analysis/timeline/time_source.h"
 #include "base/error.h"
 
 struct run_functions {

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "analysis/time_source.h"
+#include "analysis/timeline/time_source.h"
 #include "base/error.h"
 #include "base/log_file.h"
 #include "profiler/clock_log.h"

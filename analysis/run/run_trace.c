@@ -4,15 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/function_spans.h"
-#include "analysis/names.h"
+#include "analysis/diagnosis/trace_windows.h"
 #include "analysis/pt/pt_label.h"
 #include "analysis/pt/pt_map.h"
 #include "analysis/pt/pt_order.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
 #include "analysis/run/run_recording.h"
-#include "analysis/trace_windows.h"
+#include "analysis/timeline/function_spans.h"
+#include "analysis/timeline/names.h"
 
 // One core's functions on their way from the trace into the timeline.
 struct core_functions {

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/diagnosis.h"
-#include "analysis/time_source.h"
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/timeline/time_source.h"
 #include "base/error.h"
 
 struct run_trace {

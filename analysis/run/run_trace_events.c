@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/deliveries.h"
+#include "analysis/lifetime/deliveries.h"
 #include "analysis/pt/pt_label.h"
 #include "analysis/pt/pt_map.h"
 #include "analysis/pt/pt_result.h"

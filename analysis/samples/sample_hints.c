@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/decompose.h"
+#include "analysis/diagnosis/decompose.h"
 
 enum side { SLICE, REFERENCE, SIDES };
 

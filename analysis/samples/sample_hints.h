@@ -8,7 +8,7 @@
 #ifndef ANALYSIS_SAMPLES_SAMPLE_HINTS_H
 #define ANALYSIS_SAMPLES_SAMPLE_HINTS_H
 
-#include "analysis/diagnosis.h"
+#include "analysis/diagnosis/diagnosis.h"
 #include "analysis/samples/sample_profile.h"
 
 enum {

@@ -6,9 +6,9 @@
 #ifndef ANALYSIS_SAMPLES_SAMPLE_INSTANTS_H
 #define ANALYSIS_SAMPLES_SAMPLE_INSTANTS_H
 
+#include "analysis/lifetime/lifetime.h"
 #include "analysis/samples/sample_profile.h"
-#include "analysis/lifetime.h"
-#include "analysis/span.h"
+#include "analysis/timeline/span.h"
 
 // Moves the clock's samples to just before the interrupt that they were taken in; others stay.
 // Their order stays, too. Does nothing for other events.

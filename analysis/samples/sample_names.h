@@ -9,8 +9,8 @@
 
 #include "analysis/code/code_image.h"
 #include "analysis/code/symbols.h"
-#include "analysis/names.h"
 #include "analysis/perf/perf_data.h"
+#include "analysis/timeline/names.h"
 
 // That a thread was called so from some instant on.
 struct thread_name {

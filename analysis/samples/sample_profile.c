@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/names.h"
 #include "analysis/perf/perf_data.h"
 #include "analysis/samples/sample_names.h"
+#include "analysis/timeline/names.h"
 
 // A recording of an hour on eight cores has 115 million; they cost 16 bytes here, 48 while read.
 static const uint64_t most_samples = 200 * 1000 * 1000;

@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "analysis/span.h"
+#include "analysis/timeline/span.h"
 #include "base/array.h"
 #include "base/error.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/diagnosis.h"
+#include "analysis/diagnosis/diagnosis.h"
 #include "base/units.h"
 #include "experiments/servers/server_kind.h"
 #include "experiments/spec/experiment_hosts.h"

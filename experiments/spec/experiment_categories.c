@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/categories.h"
+#include "analysis/diagnosis/categories.h"
 
 static int check(const struct experiment *experiment, struct error *err)
 {

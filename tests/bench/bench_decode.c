@@ -15,7 +15,7 @@
 
 #include "analysis/pt/pt_trace.h"
 #include "base/quantile.h"
-#include "tests/analysis/pt_round_trip.h"
+#include "tests/analysis/pt/pt_round_trip.h"
 #include "tests/bench/bench_json.h"
 
 enum {

@@ -13,8 +13,8 @@
 #include <zstd.h>
 
 #include "analysis/perf/perf_data.h"
-#include "tests/analysis/perf_data_maker.h"
-#include "tests/analysis/pt_round_trip.h"
+#include "tests/analysis/perf/perf_data_maker.h"
+#include "tests/analysis/pt/pt_round_trip.h"
 #include "tests/bench/bench_json.h"
 
 enum {

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/quantile.h"
-#include "tests/analysis/perf_data_maker.h"
-#include "tests/analysis/pt_machine.h"
+#include "tests/analysis/perf/perf_data_maker.h"
+#include "tests/analysis/pt/pt_machine.h"
 #include "tests/bench/bench_json.h"
 
 enum {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// How right the diagnosis is, on random servers with known causes (tests/analysis/synthetic.h), and
-// how fast: 100,000 and 1,000,000 messages with some fifty spans each, on one core, the slowest
-// hundredth and all of them explained. Each size is a process of its own, for its peak memory.
-// BENCH_SEEDS changes how many servers.
-#include "tests/analysis/synthetic_score.h"
+// How right the diagnosis is, on random servers with known causes
+// (tests/analysis/diagnosis/synthetic.h), and how fast: 100,000 and 1,000,000 messages
+// with some fifty spans each, on one core, the slowest hundredth and all of them explained. Each
+// size is a process of its own, for its peak memory. BENCH_SEEDS changes how many servers.
+#include "tests/analysis/diagnosis/synthetic_score.h"
 #include "tests/bench/bench.h"
 
 enum { SEEDS = 1000, SPANS_PER_MESSAGE = 50 };

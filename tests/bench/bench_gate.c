@@ -3,12 +3,12 @@
 // Can the gate be trusted? How often it is red between equal builds, how often it sees a p99 that
 // is 10 % higher and names why, and how many repetitions that takes.
 //
-// Simulated runs (tests/analysis/simulated_runs.h) whose truth is known, over how much runs differ
-// among each other and how many there are; then real ones: labserver through `taillight run`, as it
-// is and with a longer service time, in turns. Real comparisons draw five runs a side from all that
-// were made, without replacement within a comparison; different comparisons share runs. Two
-// servers, as it depends on what makes the p99: requests that are slow by themselves, which repeat
-// to a percent; or the stalls of the machine under it, which come and go.
+// Simulated runs (tests/analysis/compare/simulated_runs.h) whose truth is known, over how much runs
+// differ among each other and how many there are; then real ones: labserver through `taillight
+// run`, as it is and with a longer service time, in turns. Real comparisons draw five runs a side
+// from all that were made, without replacement within a comparison; different comparisons share
+// runs. Two servers, as it depends on what makes the p99: requests that are slow by themselves,
+// which repeat to a percent; or the stalls of the machine under it, which come and go.
 //
 //     BENCH_ROUNDS (20): base runs twice as many, slower ones as many, each about 5 s
 //     BENCH_TRIALS (100): simulated comparisons a row, three times as many of equal builds
@@ -16,7 +16,7 @@
 #include "analysis/compare/cause_shift.h"
 #include "base/progress.h"
 #include "base/units.h"
-#include "tests/analysis/simulated_runs.h"
+#include "tests/analysis/compare/simulated_runs.h"
 #include "tests/bench/bench.h"
 
 enum { SIDE_RUNS = 5, COMPARISONS = 100, NAMED = 3, PATIENCE_MS = 60000, SEED = 24710 };

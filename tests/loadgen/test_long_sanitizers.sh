@@ -17,7 +17,7 @@ unset MAKEFLAGS MAKELEVEL TAILLIGHT_LONG TAILLIGHT_NO_SKIP
 folders='base workloads loadgen'
 for sanitizer in ${TAILLIGHT_SANITIZERS:-address,undefined thread}; do
     folder=$build-${sanitizer//,/-}
-    targets=$(for f in $folders; do ls tests/$f/test_*.c; done | sed "s|^|$folder/|; s|\.c$||")
+    targets=$(for f in $folders; do find "tests/$f" -name "test_*.c"; done | sed "s|^|$folder/|; s|\.c$||")
     make -s -j"$(nproc)" SAN="$sanitizer" BUILD="$folder" all $targets >"$reports/build" 2>&1 || {
         echo "FAIL: no build with $sanitizer"
         tail -n 20 "$reports/build"

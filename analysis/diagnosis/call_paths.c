@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/call_paths.h"
+
+#include <stdlib.h>
+
+enum { FIRST_SLOTS = 1024 };
+
+void call_paths_free(struct call_paths *paths)
+{
+    array_free(&paths->nodes);
+    array_free(&paths->touched);
+    free(paths->slots);
+    *paths = (struct call_paths){0};
+}
+
+static size_t slot_of(const struct call_paths *paths, uint32_t parent, uint32_t component,
+                      uint32_t name)
+{
+    uint64_t hash = ((uint64_t)parent << 32 | name) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ component ^ hash >> 32) * 0xbf58476d1ce4e5b9u;
+    return (size_t)(hash ^ hash >> 31) & (paths->slot_count - 1);
+}
+
+static size_t find_slot(const struct call_paths *paths, uint32_t parent, uint32_t component,
+                        uint32_t name)
+{
+    size_t slot = slot_of(paths, parent, component, name);
+    for (; paths->slots[slot]; slot = (slot + 1) & (paths->slot_count - 1)) {
+        const struct path_node *node = &paths->nodes.items[paths->slots[slot] - 1];
+        if (node->parent == parent && node->name == name && node->component == component)
+            break;
+    }
+    return slot;
+}
+
+static int grow(struct call_paths *paths)
+{
+    size_t count = paths->slot_count ? 2 * paths->slot_count : FIRST_SLOTS;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return -1;
+    free(paths->slots);
+    paths->slots = slots;
+    paths->slot_count = count;
+    for (size_t i = 0; i < paths->nodes.count; i++) {
+        const struct path_node *node = &paths->nodes.items[i];
+        slots[find_slot(paths, node->parent, node->component, node->name)] = (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+// The node of a function called at `parent`. NO_PATH: no memory.
+static uint32_t find_or_add(struct call_paths *paths, uint32_t parent, uint32_t component,
+                            uint32_t name)
+{
+    if (2 * paths->nodes.count >= paths->slot_count && grow(paths) < 0)
+        return NO_PATH;
+    size_t slot = find_slot(paths, parent, component, name);
+    if (!paths->slots[slot]) {
+        struct path_node node = {.parent = parent, .component = component, .name = name};
+        if (paths->nodes.count >= NO_PATH || array_push(&paths->nodes, node) < 0)
+            return NO_PATH;
+        paths->slots[slot] = (uint32_t)paths->nodes.count;
+    }
+    return paths->slots[slot] - 1;
+}
+
+// Neighbouring pieces share most of their calls: those are not looked up again.
+static uint32_t node_at(struct call_paths *paths, unsigned level, uint32_t component, uint32_t name)
+{
+    if (level < paths->last_count && paths->last_component == component &&
+        paths->last_name[level] == name)
+        return paths->last[level];
+    uint32_t parent = level ? paths->last[level - 1] : NO_PATH;
+    uint32_t node = find_or_add(paths, parent, component, name);
+    paths->last[level] = node;
+    paths->last_name[level] = name;
+    paths->last_count = level + 1; // what was called below belonged to another
+    paths->last_component = component;
+    return node;
+}
+
+int call_paths_add(struct call_paths *paths, uint32_t component,
+                   const struct span *const *functions, unsigned count, int64_t begin_ns,
+                   int64_t end_ns, double share, int64_t context_begin_ns)
+{
+    double ns = (double)(end_ns - begin_ns) * share;
+    for (unsigned level = 0; level < count; level++) {
+        uint32_t at = node_at(paths, level, component, functions[level]->name);
+        if (at == NO_PATH)
+            return -1;
+        struct path_node *node = &paths->nodes.items[at];
+        if (node->ns <= 0 && node->calls == 0 && array_push(&paths->touched, at) < 0)
+            return -1;
+        node->kernel = functions[level]->id & SPAN_ID_KERNEL;
+        node->ns += ns;
+        node->calls += functions[level]->begin_ns == begin_ns && begin_ns != context_begin_ns;
+    }
+    return 0;
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+int call_paths_take(struct call_paths *paths, struct path_share_array *out)
+{
+    int result = 0;
+    if (out && paths->touched.count)
+        qsort(paths->touched.items, paths->touched.count, sizeof *paths->touched.items,
+              compare_paths);
+    for (size_t i = 0; i < paths->touched.count; i++) {
+        struct path_node *node = &paths->nodes.items[paths->touched.items[i]];
+        if (out && array_push(out, (struct path_share){.path = paths->touched.items[i],
+                                                       .calls = node->calls,
+                                                       .ns = node->ns}) < 0)
+            result = -1;
+        node->ns = 0;
+        node->calls = 0;
+    }
+    paths->touched.count = 0;
+    return result;
+}

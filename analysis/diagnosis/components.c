@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/components.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/timeline/pauses.h"
+
+static const struct component fixed_components[FIXED_COMPONENTS] = {
+    [COMPONENT_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT, CAUSE_STAGE, true, false, "client"},
+    [COMPONENT_CLIENT_STACK] = {"client stack", ROLE_CLIENT, CAUSE_STAGE, true, false, "client"},
+    [COMPONENT_NETWORK_TO_SERVER] = {"network to server", ROLE_NETWORK, CAUSE_STAGE, true, false,
+                                     "network"},
+    [COMPONENT_NETWORK_TO_CLIENT] = {"network to client", ROLE_NETWORK, CAUSE_STAGE, true, false,
+                                     "network"},
+    [COMPONENT_NETWORK_BOTH_WAYS] = {"network (both ways)", ROLE_NETWORK, CAUSE_STAGE, true, false,
+                                     "network"},
+    [COMPONENT_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT, CAUSE_STAGE, true, false,
+                                  "client"},
+    [COMPONENT_INTERRUPT_DELIVERY] = {"interrupt delivery", ROLE_R, CAUSE_GAP, true, false,
+                                      "NIC delay"},
+    [COMPONENT_IDLE_R] = {"idle gap", ROLE_R, CAUSE_GAP, true, false, "idle"},
+    [COMPONENT_BLOCKING_R] = {"head-of-line blocking", ROLE_R, CAUSE_BLOCKING, true, false,
+                              "head-of-line blocking"},
+    [COMPONENT_UNKNOWN_R] = {"lost records", ROLE_R, CAUSE_UNEXPLAINED, false, false,
+                             "lost records"},
+    [COMPONENT_WAKE_UP] = {"wake-up latency", ROLE_A, CAUSE_GAP, true, false, "scheduling"},
+    [COMPONENT_IDLE_A] = {"idle gap", ROLE_A, CAUSE_GAP, true, false, "idle"},
+    [COMPONENT_BLOCKING_A] = {"head-of-line blocking", ROLE_A, CAUSE_BLOCKING, true, false,
+                              "head-of-line blocking"},
+    [COMPONENT_BLOCKING_CONNECTION_A] = {"head-of-line blocking (same connection)", ROLE_A,
+                                         CAUSE_BLOCKING, true, false, "head-of-line blocking"},
+    [COMPONENT_BLOCKING_THREAD_A] = {"head-of-line blocking (other thread)", ROLE_A, CAUSE_BLOCKING,
+                                     true, false, "head-of-line blocking"},
+    [COMPONENT_PAGE_FAULTS] = {"page faults", ROLE_A, CAUSE_CONTEXT, true, false, "page faults"},
+    [COMPONENT_MIGRATION] = {"scheduler migration", ROLE_A, CAUSE_GAP, true, false, "scheduling"},
+    [COMPONENT_APPLICATION] = {"application time", ROLE_A, CAUSE_UNEXPLAINED, false, true,
+                               "application"},
+    [COMPONENT_SERVER_STACK] = {"server stack", ROLE_A, CAUSE_UNEXPLAINED, false, true,
+                                "server stack"},
+    [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false, false,
+                             "lost records"},
+    [COMPONENT_OVERHEAD_R] = {"taillight overhead", ROLE_R, CAUSE_CONTEXT, true, false,
+                              "Taillight itself"},
+    [COMPONENT_OVERHEAD_A] = {"taillight overhead", ROLE_A, CAUSE_CONTEXT, true, false,
+                              "Taillight itself"},
+};
+
+enum { KINDS = 8, CORE_ROLES = 2 }; // enum span_kind, and R or A
+
+int component_table_init(struct component_table *table, const struct host_timeline *host,
+                         const struct categories *categories)
+{
+    *table = (struct component_table){.host = host, .categories = categories};
+    size_t names = host ? host->names.count : 0;
+    table->by_context = calloc((names + 1) * KINDS * CORE_ROLES, sizeof *table->by_context);
+    if (!table->by_context)
+        return -1;
+    for (int i = 0; i < FIXED_COMPONENTS; i++)
+        if (array_push(&table->components, fixed_components[i]) < 0)
+            return -1;
+    return 0;
+}
+
+void component_table_fini(struct component_table *table)
+{
+    free(table->by_context);
+    table->by_context = NULL;
+    array_free(&table->components);
+}
+
+// Per-core kernel threads are one cause whatever core or pool they serve: "kworker/0:1-mm" and
+// "ksoftirqd/3" differ in nothing that a remedy would.
+static int task_name_length(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    return slash && slash != name ? (int)(slash - name) : (int)strlen(name);
+}
+
+static void name_context(struct component *component, const char *name, uint8_t kind)
+{
+    size_t bytes = sizeof component->name;
+    if (kind == SPAN_STOLEN)
+        snprintf(component->name, bytes, "%s", name);
+    else if (kind == SPAN_TASK)
+        snprintf(component->name, bytes, "%.*s", task_name_length(name), name);
+    else
+        snprintf(component->name, bytes, "%.50s %s", name,
+                 kind == SPAN_SOFTIRQ ? "softirq" : "interrupt");
+}
+
+static int64_t find_or_add(struct component_table *table, const struct component *wanted)
+{
+    for (size_t i = FIXED_COMPONENTS; i < table->components.count; i++) {
+        const struct component *component = &table->components.items[i];
+        if (component->role == wanted->role && strcmp(component->name, wanted->name) == 0)
+            return (int64_t)i;
+    }
+    if (array_push(&table->components, *wanted) < 0)
+        return -1;
+    return (int64_t)table->components.count - 1;
+}
+
+int64_t component_of_pause(struct component_table *table, uint32_t pause)
+{
+    struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
+    pause_name(pause, component.name, sizeof component.name);
+    component.category = categories_of_wait(table->categories, component.name);
+    return find_or_add(table, &component);
+}
+
+int64_t component_of_context(struct component_table *table, const struct span *span,
+                             enum core_role role)
+{
+    size_t slot = ((size_t)span->name * KINDS + span->kind) * CORE_ROLES + (role == ROLE_A ? 1 : 0);
+    if (table->by_context[slot])
+        return (int64_t)table->by_context[slot] - 1;
+    struct component component = {
+        .role = role, .class = CAUSE_CONTEXT, .explains = true, .functions = true};
+    const char *name = table->host->names.items[span->name];
+    name_context(&component, name, span->kind);
+    component.category = categories_of_context(table->categories, span->kind, name);
+    int64_t number = find_or_add(table, &component);
+    if (number >= 0)
+        table->by_context[slot] = (uint32_t)number + 1;
+    return number;
+}
+
+int64_t component_of_gap(struct component_table *table, const char *function)
+{
+    const char *category = categories_of_function(table->categories, function);
+    struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
+    snprintf(component.name, sizeof component.name, "idle gap in %.51s", function);
+    component.category = category ? category : fixed_components[COMPONENT_IDLE_A].category;
+    return find_or_add(table, &component);
+}
+
+int64_t component_of_unknown(struct component_table *table, const struct span *span,
+                             enum core_role role)
+{
+    enum fixed_component plain = role == ROLE_A ? COMPONENT_UNKNOWN_A : COMPONENT_UNKNOWN_R;
+    const char *name = span ? table->host->names.items[span->name] : NULL;
+    if (!name || strcmp(name, fixed_components[plain].name) == 0)
+        return plain;
+    struct component component = fixed_components[plain];
+    snprintf(component.name, sizeof component.name, "lost records (%.48s)", name);
+    return find_or_add(table, &component);
+}
+
+int64_t component_of_application(struct component_table *table,
+                                 const struct applications *applications, uint32_t application,
+                                 enum core_role role)
+{
+    struct component component = {.role = role, .class = CAUSE_BLOCKING, .explains = true};
+    memcpy(component.name, applications->items.items[application].name, sizeof component.name);
+    component.category = categories_of_context(table->categories, SPAN_TASK, component.name);
+    return find_or_add(table, &component);
+}
+
+int64_t component_of_function(struct component_table *table, const char *function,
+                              enum function_anomaly anomaly, uint32_t within, const char *category)
+{
+    static const char *const forms[ANOMALIES] = {
+        [FUNCTION_SLOWER] = "%.47s slower",
+        [FUNCTION_MORE_CALLS] = "%.42s called more often",
+        [FUNCTION_UNEXPECTED] = "unexpected %.51s",
+    };
+    struct component component = {.role = table->components.items[within].role,
+                                  .class = CAUSE_FUNCTION,
+                                  .explains = true,
+                                  .category = category};
+    snprintf(component.name, sizeof component.name, forms[anomaly], function);
+    return find_or_add(table, &component);
+}

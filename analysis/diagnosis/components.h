@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// What a lifetime's nanoseconds can be made of: every piece of it belongs to exactly one component,
+// which is a candidate cause (a name, at a core role). Some are always there, the others appear
+// with the first context of that name.
+#ifndef ANALYSIS_DIAGNOSIS_COMPONENTS_H
+#define ANALYSIS_DIAGNOSIS_COMPONENTS_H
+
+#include <stdint.h>
+
+#include "analysis/diagnosis/categories.h"
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/timeline/span.h"
+
+enum fixed_component {
+    COMPONENT_CLIENT_QUEUE,
+    COMPONENT_CLIENT_STACK,
+    COMPONENT_NETWORK_TO_SERVER,
+    COMPONENT_NETWORK_TO_CLIENT,
+    COMPONENT_NETWORK_BOTH_WAYS, // where two hosts' clocks are not related closely enough
+    COMPONENT_CLIENT_RECEIVE,
+    COMPONENT_INTERRUPT_DELIVERY,
+    COMPONENT_IDLE_R,
+    COMPONENT_BLOCKING_R,
+    COMPONENT_UNKNOWN_R,
+    COMPONENT_WAKE_UP,
+    COMPONENT_IDLE_A,
+    COMPONENT_BLOCKING_A,
+    COMPONENT_BLOCKING_CONNECTION_A,
+    COMPONENT_BLOCKING_THREAD_A,
+    COMPONENT_PAGE_FAULTS,
+    COMPONENT_MIGRATION,
+    COMPONENT_APPLICATION,
+    COMPONENT_SERVER_STACK,
+    COMPONENT_UNKNOWN_A,
+    COMPONENT_OVERHEAD_R,
+    COMPONENT_OVERHEAD_A,
+    FIXED_COMPONENTS
+};
+
+struct component {
+    char name[64];
+    enum core_role role;
+    enum cause_class class;
+    bool explains;
+    bool functions; // its time is divided among functions where the backend sees them
+    const char *category;
+};
+struct component_array ARRAY_OF(struct component);
+
+struct component_table {
+    struct component_array components;
+    const struct host_timeline *host;
+    const struct categories *categories;
+    uint32_t *by_context; // (name, kind, role) to component plus 1; 0: not met yet
+};
+
+// host may be NULL; categories must outlive the table, NULL: none. -1 when memory runs out.
+int component_table_init(struct component_table *table, const struct host_timeline *host,
+                         const struct categories *categories);
+void component_table_fini(struct component_table *table);
+
+// The component of a thread's pause (struct host_timeline.pauses). -1: no memory.
+int64_t component_of_pause(struct component_table *table, uint32_t pause);
+
+// The component of a context (task, irq, softirq or vector) at role R or A. -1: no memory.
+int64_t component_of_context(struct component_table *table, const struct span *span,
+                             enum core_role role);
+
+// The component of idle time of a thread that left its core in a function. -1: no memory.
+int64_t component_of_gap(struct component_table *table, const char *function);
+
+// The component of time that nobody knows: by the name of the SPAN_UNKNOWN it is in (NULL: in
+// none), as "lost records (unseen up to init)". -1: no memory.
+int64_t component_of_unknown(struct component_table *table, const struct span *span,
+                             enum core_role role);
+
+// The component of another application than the message's at role R or A: its threads, or its
+// packets. -1: no memory.
+int64_t component_of_application(struct component_table *table,
+                                 const struct applications *applications, uint32_t application,
+                                 enum core_role role);
+
+// The component of a function that deviates within the component `within`: a cause only, no time is
+// ever given to it. -1: no memory.
+enum function_anomaly { FUNCTION_SLOWER, FUNCTION_MORE_CALLS, FUNCTION_UNEXPECTED, ANOMALIES };
+int64_t component_of_function(struct component_table *table, const char *function,
+                              enum function_anomaly anomaly, uint32_t within, const char *category);
+
+#endif

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/decompose.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/diagnosis/decompose_walk.h"
+#include "analysis/timeline/pauses.h"
+
+void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,
+                     struct component_table *table)
+{
+    *decomposer = (struct decomposer){.in = input, .table = table, .core = NO_CORE};
+}
+
+void decomposer_fini(struct decomposer *decomposer)
+{
+    free(decomposer->ns);
+    decomposer->ns = NULL;
+    call_paths_free(&decomposer->paths);
+}
+
+void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
+{
+    if (component < 0) {
+        decomposer->out_of_memory = true;
+        return;
+    }
+    size_t wanted = (size_t)component + 1;
+    if (wanted > decomposer->capacity) {
+        size_t capacity = wanted + 64;
+        double *grown = realloc(decomposer->ns, capacity * sizeof *grown);
+        if (!grown) {
+            decomposer->out_of_memory = true;
+            return;
+        }
+        memset(grown + decomposer->capacity, 0, (capacity - decomposer->capacity) * sizeof *grown);
+        decomposer->ns = grown;
+        decomposer->capacity = capacity;
+    }
+    decomposer->ns[component] += ns;
+}
+
+void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
+                          int64_t end_ns, double share)
+{
+    const struct decomposer_stack *stack = &decomposer->stack;
+    decomposer_add(decomposer, component, (double)(end_ns - begin_ns) * share);
+    if (decomposer->piece && component >= 0)
+        decomposer->piece((uint32_t)component, decomposer->core, begin_ns, end_ns,
+                          decomposer->piece_context);
+    if (stack->count == 0 || component < 0 ||
+        !decomposer->table->components.items[component].functions)
+        return;
+    if (call_paths_add(&decomposer->paths, (uint32_t)component, stack->functions, stack->count,
+                       begin_ns, end_ns, share, stack->context_begin_ns) < 0)
+        decomposer->out_of_memory = true;
+}
+// --- role R: from M(n) to M(h) on the core that did the hand-off
+
+// The same for the message's own segment and hand-off.
+static int64_t take_packet_overhead(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+{
+    double cost = walk->decomposer->in->overhead.packet_ns;
+    if (cost <= 0 || walk->decomposer->stack.count > 0 ||
+        end_ns < walk->life->stamp_ns[STAMP_HANDOFF])
+        return begin_ns;
+    int64_t until = begin_ns + (int64_t)cost;
+    until = until < end_ns ? until : end_ns;
+    decomposer_add(walk->decomposer, COMPONENT_OVERHEAD_R, (double)(until - begin_ns));
+    return until;
+}
+
+static void add_blocking_r(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+{
+    walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
+}
+
+static void visit_receive_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                               int64_t end_ns, void *opaque)
+{
+    struct walk *walk = opaque;
+    const struct span *context = walk_context(walk, open, depth);
+    begin_ns = walk_overhead(walk, begin_ns, end_ns);
+    if (!context || context->kind == SPAN_UNKNOWN) {
+        walk_add(walk, component_of_unknown(walk->decomposer->table, context, ROLE_R), begin_ns,
+                 end_ns);
+    } else if (context->kind == SPAN_IDLE) {
+        walk_add(walk, walk->receiving ? COMPONENT_IDLE_R : COMPONENT_INTERRUPT_DELIVERY, begin_ns,
+                 end_ns);
+    } else if (walk_receives(walk, context)) {
+        // What it did up to the hand-off before this message's was for others.
+        int64_t turn = walk->last_handoff_ns;
+        turn = turn < begin_ns ? begin_ns : turn > end_ns ? end_ns : turn;
+        begin_ns = walk_add_packets(walk, begin_ns, turn, walk->last_handoff_ns, add_blocking_r);
+        walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, turn);
+        turn = take_packet_overhead(walk, turn, end_ns);
+        walk_add_context(walk, context, turn, end_ns);
+        walk->receiving = true;
+    } else {
+        uint32_t whose = context->kind == SPAN_TASK ? walk_application_of(walk, context->id)
+                                                    : (uint32_t)NO_APPLICATION;
+        if (whose == NO_APPLICATION)
+            walk_add_context(walk, context, begin_ns, end_ns);
+        else if (whose == walk->life->application)
+            walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
+        else
+            walk_add_application(walk, whose, begin_ns, end_ns);
+    }
+}
+
+static void walk_receive_core(struct decomposer *decomposer, const struct lifetime *life,
+                              int64_t begin_ns, int64_t end_ns)
+{
+    const struct host_timeline *server = decomposer->in->server;
+    const struct core_timeline *core =
+        server ? host_timeline_core(server, life->stamp_core[STAMP_HANDOFF]) : NULL;
+    if (!core) {
+        decomposer_add(decomposer, COMPONENT_UNKNOWN_R, (double)(end_ns - begin_ns));
+        return;
+    }
+    decomposer->traced &= core_timeline_traced(core, begin_ns, end_ns);
+    decomposer->core = core->core;
+    size_t before = core_timeline_handoffs_before(core, life->stamp_ns[STAMP_HANDOFF]);
+    struct walk walk = {.decomposer = decomposer,
+                        .life = life,
+                        .core = core,
+                        .begin_ns = begin_ns,
+                        .role = ROLE_R,
+                        .last_handoff_ns = before ? core->handoffs.items[before - 1] : INT64_MIN};
+    core_timeline_stacks(core, begin_ns, end_ns, visit_receive_core, &walk);
+}
+
+// --- role A: from M(h) on, on the cores that the message's thread ran on
+
+// The function that a thread was in, but for the scheduler's own.
+static void find_function(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct walk *walk = opaque;
+    const struct component_table *table = walk->decomposer->table;
+    (void)begin_ns;
+    (void)end_ns;
+    walk->gap_function = NULL;
+    for (unsigned at = depth; at > 0 && open[at - 1]->kind == SPAN_FUNCTION; at--) {
+        const char *name = table->host->names.items[open[at - 1]->name];
+        const char *category = categories_of_function(table->categories, name);
+        if (category && strcmp(category, "scheduling") == 0)
+            continue;
+        walk->gap_function = name;
+        return;
+    }
+}
+
+// What idle time of the thread is called: by the function that it left its core in, where functions
+// are known.
+static int64_t gap_component(struct walk *walk)
+{
+    const struct thread_run *before = walk->before;
+    const struct core_timeline *core =
+        before ? host_timeline_core(walk->decomposer->in->server, before->core) : NULL;
+    walk->gap_function = NULL;
+    if (core && core_timeline_traced(core, before->end_ns - 1, before->end_ns))
+        core_timeline_stacks(core, before->end_ns - 1, before->end_ns, find_function, walk);
+    return walk->gap_function ? component_of_gap(walk->decomposer->table, walk->gap_function)
+                              : COMPONENT_IDLE_A;
+}
+
+static void add_receiver(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+{
+    walk_add_context(walk, walk->receiver, begin_ns, end_ns);
+}
+
+static void visit_application_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                                   int64_t end_ns, void *opaque)
+{
+    struct walk *walk = opaque;
+    const struct span *context = walk_context(walk, open, depth);
+    begin_ns = walk_overhead(walk, begin_ns, end_ns);
+    if (!context || context->kind == SPAN_UNKNOWN) {
+        walk_add(walk, component_of_unknown(walk->decomposer->table, context, ROLE_A), begin_ns,
+                 end_ns);
+    } else if (context->kind == SPAN_IDLE) {
+        int64_t woken = walk->runnable_since_ns;
+        woken = woken < begin_ns ? begin_ns : woken > end_ns ? end_ns : woken;
+        if (woken > begin_ns)
+            walk_add(walk, gap_component(walk), begin_ns, woken);
+        walk_add(walk, COMPONENT_WAKE_UP, woken, end_ns);
+    } else if (context->kind != SPAN_TASK) {
+        walk->receiver = context;
+        if (walk_receives(walk, context))
+            begin_ns = walk_add_packets(walk, begin_ns, end_ns, context->end_ns, add_receiver);
+        walk_add_context(walk, context, begin_ns, end_ns);
+    } else if (context->id == walk->thread) {
+        if (walk->replied)
+            walk_add(walk, COMPONENT_SERVER_STACK, begin_ns, end_ns);
+        else
+            decompose_thread_time(walk->decomposer, walk->life, walk->thread, begin_ns, end_ns);
+    } else if (walk->moved) {
+        walk_add(walk, COMPONENT_MIGRATION, begin_ns, end_ns);
+    } else {
+        uint32_t whose = walk_application_of(walk, context->id);
+        if (whose == NO_APPLICATION)
+            walk_add_context(walk, context, begin_ns, end_ns);
+        else if (whose == walk->life->application)
+            walk_add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
+        else
+            walk_add_application(walk, whose, begin_ns, end_ns);
+    }
+}
+
+static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int64_t end_ns)
+{
+    const struct core_timeline *core = host_timeline_core(walk->decomposer->in->server, number);
+    walk->decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
+    walk->decomposer->core = core ? core->core : NO_CORE;
+    walk->core = core;
+    walk->begin_ns = begin_ns;
+    if (core && (core->scheduled || !walk->moved))
+        core_timeline_stacks(core, begin_ns, end_ns, visit_application_core, walk);
+    else
+        walk_add(walk, walk->moved ? COMPONENT_MIGRATION : COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+}
+
+// A thread that sleeps waits for no core, whatever the core does meanwhile. Returns where that
+// ends, no earlier than `begin_ns`.
+static int64_t walk_pause(struct walk *walk, const struct thread_run *before, int64_t begin_ns,
+                          int64_t resumed_ns)
+{
+    uint32_t pause;
+    int64_t woken = walk->runnable_since_ns < resumed_ns ? walk->runnable_since_ns : resumed_ns;
+    if (woken <= begin_ns || !pause_after(walk->decomposer->in->server, before, &pause))
+        return begin_ns;
+    walk->decomposer->core = NO_CORE;
+    walk_add(walk, component_of_pause(walk->decomposer->table, pause), begin_ns, woken);
+    return woken;
+}
+
+// Where the scheduler moves a thread that is ready to run, it waits for the core it was moved to.
+// Returns where the last such wait begins: that for the core it runs on next.
+static int64_t walk_moves(struct walk *walk, const struct thread_run *before, int64_t begin_ns,
+                          int64_t resumed_ns)
+{
+    size_t count;
+    const struct thread_moment *moves =
+        thread_moments_of(&walk->decomposer->in->server->moves, before->thread, &count);
+    size_t next = moves ? thread_moments_before(moves, count, before->begin_ns) : 0;
+    uint16_t core = before->core;
+    for (; next < count && moves[next].time_ns < resumed_ns; next++) {
+        int64_t until = moves[next].time_ns;
+        walk->moved = core != before->core;
+        if (until > begin_ns) {
+            walk_core(walk, core, begin_ns, until);
+            begin_ns = until;
+        }
+        core = (uint16_t)moves[next].value;
+    }
+    walk->moved = core != before->core;
+    if (walk->moved && resumed_ns > begin_ns) {
+        walk_core(walk, core, begin_ns, resumed_ns);
+        begin_ns = resumed_ns;
+    }
+    walk->moved = false;
+    return begin_ns;
+}
+
+// When the thread, having stopped running at `stopped_ns`, was made runnable again.
+static int64_t woken_after(const struct waking *wakings, size_t count, int64_t stopped_ns)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (wakings[middle].time_ns < stopped_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count ? wakings[low].time_ns : INT64_MAX;
+}
+
+static size_t first_run_ending_after(const struct thread_run *runs, size_t count, int64_t time_ns)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (runs[middle].end_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// While a thread does not run, it waits for the core that it runs on next.
+static void walk_application_cores(struct decomposer *decomposer, const struct lifetime *life,
+                                   uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied)
+{
+    const struct host_timeline *server = decomposer->in->server;
+    struct walk walk = {.decomposer = decomposer,
+                        .life = life,
+                        .role = ROLE_A,
+                        .thread = thread,
+                        .replied = replied};
+    if (!server) {
+        walk_add(&walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        return;
+    }
+    size_t run_count, waking_count;
+    const struct thread_run *runs = host_timeline_runs(server, thread, &run_count);
+    const struct waking *wakings = host_timeline_wakings(server, thread, &waking_count);
+    size_t run = first_run_ending_after(runs, run_count, begin_ns);
+    for (; begin_ns < end_ns; run++) {
+        bool known = run < run_count;
+        int64_t until = known && runs[run].end_ns < end_ns ? runs[run].end_ns : end_ns;
+        uint16_t core = known ? runs[run].core : life->stamp_core[STAMP_APPLICATION];
+        int64_t stopped = run > 0 ? runs[run - 1].end_ns : INT64_MIN;
+        walk.before = run > 0 ? &runs[run - 1] : NULL;
+        walk.runnable_since_ns = woken_after(wakings, waking_count, stopped);
+        if (run > 0) {
+            int64_t resumed = known && runs[run].begin_ns < until ? runs[run].begin_ns : until;
+            begin_ns = walk_pause(&walk, &runs[run - 1], begin_ns, resumed);
+            begin_ns = walk_moves(&walk, &runs[run - 1], begin_ns, resumed);
+        }
+        walk_core(&walk, core, begin_ns, until);
+        begin_ns = until;
+    }
+}
+
+// --- the whole life
+
+// The thread that sent the reply.
+static uint32_t replying_thread(const struct decomposer *decomposer, const struct lifetime *life)
+{
+    const struct application_calls *calls = decomposer->in->calls;
+    return calls && life->send_call != NO_CALL ? calls->items[life->send_call].thread
+                                               : life->thread;
+}
+
+// When one thread handed the message to the other: it woke it, the last time before the reply.
+// Where it need not be woken, it was busy, until its call before the reply ended.
+static int64_t handed_over(const struct decomposer *decomposer, const struct lifetime *life,
+                           uint32_t thread, int64_t from_ns, int64_t to_ns)
+{
+    const struct application_calls *calls = decomposer->in->calls;
+    size_t count = 0;
+    const struct waking *wakings =
+        decomposer->in->server ? host_timeline_wakings(decomposer->in->server, thread, &count)
+                               : NULL;
+    while (count > 0 && wakings[count - 1].time_ns > to_ns)
+        count--;
+    if (count > 0 && wakings[count - 1].time_ns > from_ns)
+        return wakings[count - 1].time_ns;
+    if (life->send_call > 0 && calls->items[life->send_call - 1].thread == thread &&
+        calls->items[life->send_call - 1].exit_ns > from_ns)
+        return calls->items[life->send_call - 1].exit_ns;
+    return from_ns;
+}
+
+// Where a life's stages end, with disorder already straightened out.
+struct stage_ends {
+    int64_t at[STAGES];
+    int64_t over; // when the replying thread had the message
+};
+
+static struct stage_ends stage_ends_of(const struct decomposer *decomposer,
+                                       const struct lifetime *life)
+{
+    struct stage_ends ends;
+    uint32_t replier = replying_thread(decomposer, life);
+    ends.at[STAMP_INTENDED] = life->stamp_ns[STAMP_INTENDED];
+    for (int kind = STAMP_SEND; kind < STAGES; kind++)
+        ends.at[kind] = ends.at[kind - 1] + (int64_t)life->stage_ns[kind];
+    ends.over = ends.at[STAMP_REPLY];
+    if (replier != life->thread)
+        ends.over = handed_over(decomposer, life, replier, ends.at[STAMP_APPLICATION], ends.over);
+    return ends;
+}
+
+static int64_t within(int64_t time_ns, int64_t from_ns, int64_t to_ns)
+{
+    return time_ns < from_ns ? from_ns : time_ns > to_ns ? to_ns : time_ns;
+}
+
+// Leaves only a part of the life: what lies before and after it takes no time.
+static void keep_part(struct stage_ends *ends, enum lifetime_part part)
+{
+    int64_t from = ends->at[lifetime_part_begin(part)], to = ends->at[lifetime_part_end(part)];
+    for (int kind = 0; kind < STAGES; kind++)
+        ends->at[kind] = within(ends->at[kind], from, to);
+    ends->over = within(ends->over, from, to);
+}
+
+static void add_stage(struct decomposer *decomposer, const struct stage_ends *ends,
+                      enum stamp_kind stage, enum fixed_component component)
+{
+    if (ends->at[stage] > ends->at[stage - 1])
+        decomposer_add(decomposer, component, (double)(ends->at[stage] - ends->at[stage - 1]));
+}
+
+static void walk_service(struct decomposer *decomposer, const struct lifetime *life,
+                         const struct stage_ends *ends)
+{
+    uint32_t replier = replying_thread(decomposer, life);
+    walk_application_cores(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->over,
+                           false);
+    walk_application_cores(decomposer, life, replier, ends->over, ends->at[STAMP_REPLY], false);
+    walk_application_cores(decomposer, life, replier, ends->at[STAMP_REPLY],
+                           ends->at[STAMP_SERVER_TX], true);
+}
+
+int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component_share_array *out,
+              struct path_share_array *paths)
+{
+    const struct lifetime *life = &decomposer->in->lifetimes[lifetime];
+    struct stage_ends ends = stage_ends_of(decomposer, life);
+    keep_part(&ends, decomposer->in->part);
+    decomposer->traced = decomposer->in->server != NULL;
+    add_stage(decomposer, &ends, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
+    add_stage(decomposer, &ends, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
+    add_stage(decomposer, &ends, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
+    add_stage(decomposer, &ends, STAMP_CLIENT_RX,
+              isfinite(life->hosts_error_ns) ? COMPONENT_NETWORK_TO_CLIENT
+                                             : COMPONENT_NETWORK_BOTH_WAYS);
+    add_stage(decomposer, &ends, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
+    if (ends.at[STAMP_HANDOFF] > ends.at[STAMP_NIC])
+        walk_receive_core(decomposer, life, ends.at[STAMP_NIC], ends.at[STAMP_HANDOFF]);
+    walk_service(decomposer, life, &ends);
+    for (size_t i = 0; i < decomposer->capacity; i++) {
+        double ns = decomposer->ns[i];
+        decomposer->ns[i] = 0;
+        if (ns > 0 &&
+            array_push(out, (struct component_share){
+                                .lifetime = lifetime, .component = (uint32_t)i, .ns = ns}) < 0)
+            decomposer->out_of_memory = true;
+    }
+    if (call_paths_take(&decomposer->paths, decomposer->traced ? paths : NULL) < 0)
+        decomposer->out_of_memory = true;
+    return decomposer->out_of_memory ? -1 : 0;
+}

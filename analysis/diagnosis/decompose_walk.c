@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/decompose_walk.h"
+
+#include <string.h>
+
+enum { SOFTIRQ_NET_RX = 3 }; // include/linux/interrupt.h
+
+static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
+{
+    size_t low = 0, high = in->application_thread_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (in->application_threads[middle] == thread)
+            return true;
+        if (in->application_threads[middle] < thread)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+uint32_t walk_application_of(const struct walk *walk, uint32_t thread)
+{
+    const struct diagnosis_input *in = walk->decomposer->in;
+    if (in->applications && in->applications->items.count > 1)
+        return application_of_thread(in->applications, thread);
+    return is_server_thread(in, thread) ? walk->life->application : NO_APPLICATION;
+}
+
+const struct span *walk_context(struct walk *walk, const struct span *const *open, unsigned depth)
+{
+    struct decomposer *decomposer = walk->decomposer;
+    unsigned above = depth; // where the next context begins, or the stack ends
+    for (unsigned at = depth; at-- > 0;) {
+        const struct span *span = open[at];
+        if (span->kind == SPAN_FUNCTION)
+            continue;
+        if (at == 0 || span->kind == SPAN_UNKNOWN ||
+            (double)(span->end_ns - span->begin_ns) >= decomposer->in->granularity_ns) {
+            decomposer->stack = (struct decomposer_stack){.functions = open + at + 1,
+                                                          .count = above - at - 1,
+                                                          .context_begin_ns = span->begin_ns};
+            return span;
+        }
+        above = at;
+    }
+    decomposer->stack = (struct decomposer_stack){0};
+    return NULL;
+}
+
+int64_t walk_overhead(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+{
+    double cost = walk->decomposer->in->overhead.record_ns;
+    bool first = begin_ns <= walk->begin_ns;
+    if (first || cost <= 0 || walk->decomposer->stack.count > 0)
+        return begin_ns;
+    int64_t until = begin_ns + (int64_t)cost;
+    until = until < end_ns ? until : end_ns;
+    decomposer_add(walk->decomposer,
+                   walk->role == ROLE_A ? COMPONENT_OVERHEAD_A : COMPONENT_OVERHEAD_R,
+                   (double)(until - begin_ns));
+    return until;
+}
+
+bool walk_receives(const struct walk *walk, const struct span *context)
+{
+    if (context->kind == SPAN_SOFTIRQ)
+        return context->id == SOFTIRQ_NET_RX;
+    const char *name = walk->decomposer->in->server->names.items[context->name];
+    return context->kind == SPAN_TASK && strncmp(name, "ksoftirqd/", 10) == 0;
+}
+
+void walk_add(struct walk *walk, int64_t component, int64_t begin_ns, int64_t end_ns)
+{
+    if (end_ns > begin_ns)
+        decomposer_add_piece(walk->decomposer, component, begin_ns, end_ns, 1);
+}
+
+void walk_add_context(struct walk *walk, const struct span *context, int64_t begin_ns,
+                      int64_t end_ns)
+{
+    walk_add(walk, component_of_context(walk->decomposer->table, context, walk->role), begin_ns,
+             end_ns);
+}
+
+void walk_add_application(struct walk *walk, uint32_t application, int64_t begin_ns, int64_t end_ns)
+{
+    if (end_ns > begin_ns)
+        walk_add(walk,
+                 component_of_application(walk->decomposer->table,
+                                          walk->decomposer->in->applications, application,
+                                          walk->role),
+                 begin_ns, end_ns);
+}
+
+int64_t walk_add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns, int64_t last_ns,
+                         walk_rest *rest)
+{
+    const struct core_timeline *core = walk->core;
+    bool several = core->handoff_applications.count > 0;
+    for (size_t i = core_timeline_handoffs_before(core, begin_ns + 1);
+         several && begin_ns < end_ns && i < core->handoffs.count &&
+         core->handoffs.items[i] <= last_ns;
+         i++) {
+        uint32_t whose = core->handoff_applications.items[i];
+        int64_t until = core->handoffs.items[i] < end_ns ? core->handoffs.items[i] : end_ns;
+        if (whose == NO_APPLICATION || whose == walk->life->application)
+            rest(walk, begin_ns, until);
+        else
+            walk_add_application(walk, whose, begin_ns, until);
+        begin_ns = until;
+    }
+    return begin_ns;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+//
+// The diagnosis of one slice: which messages of the window it means, whether there is evidence
+// enough, what is normal, and what made the difference.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/diagnosis/attribution.h"
+#include "analysis/diagnosis/components.h"
+#include "analysis/diagnosis/decompose.h"
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/diagnosis/reference.h"
+#include "base/quantile.h"
+
+static bool in_window(const struct diagnosis_slice *slice, const struct lifetime *life)
+{
+    int64_t at = life->stamp_ns[STAMP_INTENDED];
+    return slice->from_ns == slice->to_ns || (at >= slice->from_ns && at < slice->to_ns);
+}
+
+// Finds the window's whole lifetimes and the slice's bounds of latency, which count every message
+// of the window, also those without a whole lifetime and those that were never answered.
+static int survey(const struct diagnosis_input *in, struct diagnosis *out,
+                  struct lifetime_indices *candidates)
+{
+    size_t count = 0;
+    double *latencies = malloc((in->lifetime_count + 1) * sizeof *latencies);
+    if (!latencies)
+        return -1;
+    for (size_t i = 0; i < in->lifetime_count; i++) {
+        const struct lifetime *life = &in->lifetimes[i];
+        if (!in_window(&out->slice, life))
+            continue;
+        double took = lifetime_part_ns(life, in->part);
+        if (in->part == PART_WHOLE || (life->state == LIFETIME_WHOLE && !isnan(took)))
+            latencies[count++] = took;
+        if (life->state == LIFETIME_WHOLE && isnan(took)) {
+            out->without_part++;
+        } else if (life->state == LIFETIME_WHOLE) {
+            if (array_push(candidates, (uint64_t)i) < 0) {
+                free(latencies);
+                return -1;
+            }
+        } else if (life->state < LIFETIME_STATES) {
+            out->left_out[life->state]++;
+        }
+    }
+    quantile_sort(latencies, count);
+    out->candidates = candidates->count;
+    if (count) {
+        size_t low = (size_t)floor(out->slice.low * (double)count);
+        size_t high = (size_t)ceil(out->slice.high * (double)count);
+        out->slice_low_ns = latencies[low < count ? low : count - 1];
+        out->slice_high_ns = latencies[high > 0 ? high - 1 : 0];
+        if (out->slice_low_ns < out->slice.min_latency_ns)
+            out->slice_low_ns = out->slice.min_latency_ns;
+    }
+    free(latencies);
+    return 0;
+}
+
+static int slowest_first(const void *left, const void *right, void *context)
+{
+    const struct diagnosis_input *in = context;
+    const struct diagnosed_message *a = left, *b = right;
+    double one = lifetime_part_ns(&in->lifetimes[a->lifetime], in->part);
+    double other = lifetime_part_ns(&in->lifetimes[b->lifetime], in->part);
+    if (one < other || one > other)
+        return one > other ? -1 : 1;
+    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+}
+
+static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out,
+                         const struct lifetime_indices *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        double latency = lifetime_part_ns(&in->lifetimes[candidates->items[i]], in->part);
+        if (out->slice.one && in->lifetimes[candidates->items[i]].request != out->slice.request)
+            continue;
+        if (latency < out->slice_low_ns || latency > out->slice_high_ns ||
+            latency < out->slice.min_latency_ns)
+            continue;
+        if (array_push(&out->messages,
+                       (struct diagnosed_message){.lifetime = candidates->items[i]}) < 0)
+            return -1;
+    }
+    if (out->messages.count)
+        qsort_r(out->messages.items, out->messages.count, sizeof *out->messages.items,
+                slowest_first, (void *)(uintptr_t)in);
+    if (out->slice.one && out->messages.count)
+        out->slice_low_ns = out->slice_high_ns =
+            lifetime_part_ns(&in->lifetimes[out->messages.items->lifetime], in->part);
+    return 0;
+}
+
+// Why the one request that was asked for is not among the candidates.
+static void why_not_followed(const struct diagnosis_input *in, struct diagnosis *out)
+{
+    const struct lifetime *life = NULL;
+    for (size_t i = 0; i < in->lifetime_count && !life; i++)
+        if (in->lifetimes[i].request == out->slice.request)
+            life = &in->lifetimes[i];
+    snprintf(out->reason, sizeof out->reason, "request %llu %s%s",
+             (unsigned long long)out->slice.request,
+             !life                          ? "is not in this run"
+             : in_window(&out->slice, life) ? "could not be followed: "
+                                            : "was not due in this window",
+             life && in_window(&out->slice, life)
+                 ? lifetime_state_name((enum lifetime_state)life->state)
+                 : "");
+}
+
+// Says why there can be no verdict; leaves not_available false where there can.
+static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *out)
+{
+    uint64_t missing = out->without_part, worst = LIFETIME_NO_CONNECTION;
+    for (uint64_t state = LIFETIME_NO_CONNECTION; state < LIFETIME_STATES; state++) {
+        missing += out->left_out[state];
+        if (out->left_out[state] > out->left_out[worst])
+            worst = state;
+    }
+    uint64_t answered = out->candidates + missing;
+    double joined = answered ? (double)out->candidates / (double)answered : 0;
+    out->not_available = true;
+    if (answered == 0)
+        snprintf(out->reason, sizeof out->reason, "no request of the window was answered");
+    else if (!in->server)
+        snprintf(out->reason, sizeof out->reason,
+                 "no kernel events were captured on the server, so nobody saw what its cores did");
+    else if (joined < DIAGNOSIS_MIN_JOINED)
+        snprintf(out->reason, sizeof out->reason,
+                 "only %.1f %% of the answered requests have a whole lifetime, %.0f %% are needed "
+                 "(most often: %s)",
+                 100 * joined, 100 * DIAGNOSIS_MIN_JOINED,
+                 out->without_part > out->left_out[worst]
+                     ? "a stamp of this part is missing"
+                     : lifetime_state_name((enum lifetime_state)worst));
+    else if (out->candidates < DIAGNOSIS_MIN_CANDIDATES)
+        snprintf(out->reason, sizeof out->reason,
+                 "only %llu whole lifetimes in the window, %d are needed",
+                 (unsigned long long)out->candidates, DIAGNOSIS_MIN_CANDIDATES);
+    else if (in->dropped_share > DIAGNOSIS_MAX_DROPPED)
+        snprintf(out->reason, sizeof out->reason,
+                 "%.1f %% of the capture's records were dropped, at most %.0f %% may be",
+                 100 * in->dropped_share, 100 * DIAGNOSIS_MAX_DROPPED);
+    else if (out->messages.count == 0 && out->slice.one)
+        why_not_followed(in, out);
+    else if (out->messages.count == 0)
+        snprintf(out->reason, sizeof out->reason,
+                 "no message of the slice has a whole lifetime (%llu were never answered)",
+                 (unsigned long long)out->left_out[LIFETIME_UNANSWERED]);
+    else
+        out->not_available = false;
+}
+
+static int explain(const struct diagnosis_input *in, struct diagnosis *out,
+                   const struct lifetime_indices *candidates)
+{
+    struct component_table table;
+    struct decomposer decomposer;
+    struct reference_set references = {0};
+    struct categories own = {0};
+    struct error err = {0};
+    int loaded = in->categories ? 0 : categories_init(&own, &err);
+    int result = component_table_init(&table, in->server, in->categories ? in->categories : &own);
+    if (loaded < 0)
+        result = -1;
+    decomposer_init(&decomposer, in, &table);
+    if (result == 0)
+        result =
+            reference_set_build(&references, &decomposer, candidates->items, candidates->count);
+    if (result == 0) {
+        out->reference_count = references.pooled.count;
+        out->reference_latency_ns = references.pooled.latency_ns;
+        result = attribute(out, &decomposer, &references);
+    }
+    reference_set_free(&references);
+    decomposer_fini(&decomposer);
+    component_table_fini(&table);
+    categories_free(&own);
+    return result;
+}
+
+int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+                   struct diagnosis *out, struct lifetime_indices *candidates, struct error *err)
+{
+    *out = (struct diagnosis){.slice = *slice,
+                              .part = input->part,
+                              .granularity_ns = input->granularity_ns,
+                              .coverage_median = NAN,
+                              .coverage_min = NAN,
+                              .coverage_total = NAN};
+    if (survey(input, out, candidates) == 0 && pick_messages(input, out, candidates) == 0)
+        return 0;
+    return error_set(err, ERROR_FAILED,
+                     "no memory to diagnose %zu requests: choose a narrower slice or window",
+                     input->lifetime_count);
+}
+
+int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+             struct diagnosis *out, struct error *err)
+{
+    struct lifetime_indices candidates = {0};
+    int result = diagnosis_pick(input, slice, out, &candidates, err);
+    if (result == 0) {
+        judge_evidence(input, out);
+        if (!out->not_available &&
+            (explain(input, out, &candidates) < 0 ||
+             (input->part == PART_WHOLE &&
+              views_build(input, candidates.items, candidates.count, out) < 0)))
+            result = error_set(err, ERROR_FAILED,
+                               "no memory to explain %zu requests: choose a narrower slice or "
+                               "window",
+                               out->messages.count);
+    }
+    array_free(&candidates);
+    if (result < 0)
+        diagnosis_free(out);
+    return result;
+}
+
+void diagnosis_free(struct diagnosis *diagnosis)
+{
+    array_free(&diagnosis->messages);
+    array_free(&diagnosis->causes);
+    array_free(&diagnosis->attributions);
+    views_free(&diagnosis->views);
+}

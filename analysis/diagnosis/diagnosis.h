@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// Why the slow requests were slow: for each message of a slice, how much longer than the reference
+// it took, and which causes explain how many nanoseconds of that (NSight §4.2, §5.2; design §12).
+#ifndef ANALYSIS_DIAGNOSIS_DIAGNOSIS_H
+#define ANALYSIS_DIAGNOSIS_DIAGNOSIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/diagnosis/categories.h"
+#include "analysis/diagnosis/overhead.h"
+#include "analysis/diagnosis/views.h"
+#include "analysis/lifetime/applications.h"
+#include "analysis/lifetime/calls.h"
+#include "analysis/lifetime/lifetime.h"
+#include "analysis/lifetime/service_order.h"
+#include "analysis/timeline/span.h"
+#include "base/array.h"
+#include "base/error.h"
+
+// Which messages to explain.
+struct diagnosis_slice {
+    double low, high;       // quantiles of latency among the window's messages, e.g. 0.99 and 1
+    double min_latency_ns;  // and no faster than this (0: no bound)
+    int64_t from_ns, to_ns; // window of intended times, host time; from == to: the whole run
+    bool relative;          // from and to count from the run's first intended time (run_analyze
+                            // turns them into host time before it diagnoses)
+    bool one;               // only the request whose number is `request`
+    uint64_t request;
+};
+struct diagnosis_slice_array ARRAY_OF(struct diagnosis_slice);
+
+// "p99-100", "p20-p30", ">500us", "99.9-100".
+int diagnosis_slice_parse(const char *text, struct diagnosis_slice *out, struct error *err);
+
+// "1234": one request, by its number in the run.
+int diagnosis_slice_parse_message(const char *text, struct diagnosis_slice *out, struct error *err);
+
+// "p99-p100, whole run", "p20-p30, 0-5 s", "over 500 us, 5-10 s", "request 7, whole run": what a
+// diagnosis is about. begin_ns is the run's begin, from which its window is counted. Returns out.
+char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_ns, char *out,
+                            size_t out_bytes);
+
+// The first part of that alone, without the window: "p99-p100".
+char *diagnosis_slice_words(const struct diagnosis_slice *slice, char *out, size_t out_bytes);
+
+enum cause_class {
+    CAUSE_CONTEXT,     // phase 1: a task, irq or softirq that is not part of a normal lifetime
+    CAUSE_GAP,         // phase 2: the core idled: wake-up latency, interrupt delivery
+    CAUSE_BLOCKING,    // phase 4: other messages ahead: head-of-line blocking, queueing
+    CAUSE_STAGE,       // a stage without spans was longer: client, network
+    CAUSE_UNEXPLAINED, // longer, in an expected context: located, not explained
+    CAUSE_FUNCTION,    // phase 3: a function that is slower, called more often or unexpected
+};
+
+struct cause {
+    char name[64];     // "yes", "wake-up latency", "head-of-line blocking"
+    char category[32]; // what it asks for (categories.h): "other programs", "NIC delay", "memory"
+    enum core_role role;
+    enum cause_class class;
+    bool explains;     // false: does not count towards coverage
+    uint64_t messages; // of the slice that it slowed
+    double total_ns;
+    double median_ns;                      // over the messages it slowed
+    double p25_ns, p75_ns, min_ns, max_ns; // the same, for the box plot
+};
+struct cause_array ARRAY_OF(struct cause);
+
+// How much one cause added to one message.
+struct attribution {
+    uint64_t lifetime; // index into the lifetimes
+    uint32_t cause;    // index into causes
+    float ns;
+};
+struct attribution_array ARRAY_OF(struct attribution);
+
+struct diagnosed_message {
+    uint64_t lifetime;
+    double deviation_ns; // latency minus the reference's median
+    double explained_ns; // by causes that explain; never more than the deviation
+};
+struct diagnosed_array ARRAY_OF(struct diagnosed_message);
+
+struct diagnosis {
+    struct diagnosis_slice slice;
+    enum lifetime_part part;               // which of its lifetimes; all durations are of that
+    uint64_t without_part;                 // whole lifetimes that lack a stamp of the part
+    uint64_t candidates;                   // messages with a whole lifetime in the window
+    uint64_t left_out[LIFETIME_STATES];    // messages of the window without one, by reason
+    uint64_t reference_count;              // messages around the median that say what is normal
+    double reference_latency_ns;           // their median
+    double slice_low_ns, slice_high_ns;    // latency range of the slice
+    double granularity_ns;                 // smaller differences were ignored
+    struct diagnosed_array messages;       // slowest first
+    struct cause_array causes;             // largest total first
+    struct attribution_array attributions; // grouped by message, in the order of `messages`
+    double coverage_median, coverage_min, coverage_total; // NAN when there is nothing to explain
+    struct diagnosis_views views;                         // queues, contexts, blocking
+    bool not_available; // below the stated completeness: no verdict
+    char reason[200];   // why
+};
+
+struct diagnosis_input {
+    enum lifetime_part part;          // which of the messages' lifetimes to explain
+    const struct lifetime *lifetimes; // of the whole run
+    size_t lifetime_count;
+    const struct host_timeline *server;  // NULL: nothing was captured
+    const uint32_t *application_threads; // threads of the servers under test, ascending
+    size_t application_thread_count;
+    const struct applications *applications; // theirs; NULL: there is one
+    double granularity_ns;
+    const struct application_calls *calls; // of the server, NULL: no shim log
+    const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
+    const struct categories *categories;   // NULL: the program's own
+    struct overhead overhead;              // of the tool, as far as it is known
+    double dropped_share;                  // of the capture's records, 0..1
+};
+
+// Below these there is no verdict.
+enum { DIAGNOSIS_MIN_CANDIDATES = 50 };
+#define DIAGNOSIS_MIN_JOINED  0.95
+#define DIAGNOSIS_MAX_DROPPED 0.01
+
+// Indices into the lifetimes.
+struct lifetime_indices ARRAY_OF(uint64_t);
+
+// Only which messages the slice means: out->messages, slowest first, without what delayed them, and
+// in *candidates all whole lifetimes of its window. The caller frees both, also after a failure (no
+// memory).
+int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+                   struct diagnosis *out, struct lifetime_indices *candidates, struct error *err);
+
+int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
+             struct diagnosis *out, struct error *err);
+void diagnosis_free(struct diagnosis *diagnosis);
+
+#endif

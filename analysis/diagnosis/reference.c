@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/quantile.h"
+
+// An operation with fewer messages around its median is compared with all of them; of more than the
+// largest number an even selection is taken apart: the median of 5,000 is as good as one of more.
+enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 20 * REFERENCE_SAMPLE };
+#define BAND_LOW  0.4
+#define BAND_HIGH 0.6
+
+struct ranked { // of a million messages: kept small
+    double latency_ns;
+    uint32_t lifetime;
+    uint32_t operation;
+};
+
+static int compare_latency(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+    if (a->latency_ns < b->latency_ns || a->latency_ns > b->latency_ns)
+        return a->latency_ns < b->latency_ns ? -1 : 1;
+    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+}
+
+static int compare_operation(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+    if (a->operation != b->operation)
+        return a->operation < b->operation ? -1 : 1;
+    return compare_latency(left, right);
+}
+
+static int compare_double(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+// One message's value of one key: a component's or a function's time, or its calls.
+struct keyed {
+    uint32_t key;
+    double value;
+};
+struct keyed_array ARRAY_OF(struct keyed);
+
+static int compare_keyed(const void *left, const void *right)
+{
+    const struct keyed *a = left, *b = right;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->value < b->value ? -1 : a->value > b->value;
+}
+
+// The median of `count` values of which only the largest `seen`, ascending, are not 0.
+static double median_with_zeros(const struct keyed *values, size_t seen, size_t count)
+{
+    size_t rank = (count + 1) / 2; // 1-based
+    return rank <= count - seen ? 0 : values[rank - (count - seen) - 1].value;
+}
+
+typedef void each_key(void *context, const struct keyed *values, size_t seen, size_t count);
+
+// Calls `each` for every key with its values, ascending; the others of the `count` messages have 0.
+static void for_each_key(struct keyed_array *values, size_t count, each_key *each, void *context)
+{
+    if (values->count)
+        qsort(values->items, values->count, sizeof *values->items, compare_keyed);
+    for (size_t first = 0; first < values->count;) {
+        size_t after = first;
+        while (after < values->count && values->items[after].key == values->items[first].key)
+            after++;
+        each(context, values->items + first, after - first, count);
+        first = after;
+    }
+}
+
+static void take_median(void *context, const struct keyed *values, size_t seen, size_t count)
+{
+    struct normal *normal = context;
+    normal[values->key].ns = median_with_zeros(values, seen, count);
+}
+
+static void take_calls(void *context, const struct keyed *values, size_t seen, size_t count)
+{
+    double *calls = context;
+    calls[values->key] = median_with_zeros(values, seen, count);
+}
+
+struct scatter {
+    struct normal *normal;
+    double *distances; // room for all messages
+};
+
+static void take_scatter(void *context, const struct keyed *values, size_t seen, size_t count)
+{
+    struct scatter *scatter = context;
+    struct normal *normal = &scatter->normal[values->key];
+    for (size_t i = 0; i < count; i++)
+        scatter->distances[i] = fabs((i < seen ? values[i].value : 0) - normal->ns);
+    qsort(scatter->distances, count, sizeof *scatter->distances, compare_double);
+    normal->scatter_ns = 1.4826 * scatter->distances[(count - 1) / 2];
+}
+
+// What a selection of messages spent where.
+struct spent {
+    struct keyed_array components, paths, calls;
+    size_t messages, traced; // with functions
+};
+
+static void spent_free(struct spent *spent)
+{
+    array_free(&spent->components);
+    array_free(&spent->paths);
+    array_free(&spent->calls);
+}
+
+// Takes apart an even selection of messages.
+static int spend(struct spent *out, struct decomposer *decomposer, const struct ranked *ranked,
+                 size_t count)
+{
+    struct component_share_array shares = {0};
+    struct path_share_array paths = {0};
+    *out = (struct spent){.messages = count < MAX_TAKEN_APART ? count : MAX_TAKEN_APART};
+    int result = 0;
+    for (size_t i = 0; i < out->messages && result == 0; i++) {
+        shares.count = paths.count = 0;
+        result = decompose(decomposer, ranked[i * count / out->messages].lifetime, &shares, &paths);
+        out->traced += decomposer->traced;
+        for (size_t k = 0; k < shares.count && result == 0; k++)
+            result = array_push(&out->components, (struct keyed){.key = shares.items[k].component,
+                                                                 .value = shares.items[k].ns});
+        for (size_t k = 0; k < paths.count && result == 0; k++) {
+            const struct path_share *path = &paths.items[k];
+            result = array_push(&out->paths, (struct keyed){path->path, path->ns});
+            if (result == 0)
+                result = array_push(&out->calls, (struct keyed){path->path, path->calls});
+        }
+    }
+    array_free(&shares);
+    array_free(&paths);
+    return result;
+}
+
+static void *zeroed(size_t count, size_t size)
+{
+    return calloc(count ? count : 1, size);
+}
+
+// Medians from the messages of the band, scatter from messages of any latency.
+static int fill(struct reference *reference, const struct decomposer *decomposer,
+                struct spent *band, struct spent *any)
+{
+    reference->component_count = decomposer->table->components.count;
+    reference->path_count = decomposer->paths.nodes.count;
+    reference->components = zeroed(reference->component_count, sizeof *reference->components);
+    reference->paths = zeroed(reference->path_count, sizeof *reference->paths);
+    reference->path_calls = zeroed(reference->path_count, sizeof *reference->path_calls);
+    struct scatter scatter = {.distances = zeroed(any->messages, sizeof *scatter.distances)};
+    int result = -1;
+    if (reference->components && reference->paths && reference->path_calls && scatter.distances) {
+        for_each_key(&band->components, band->messages, take_median, reference->components);
+        for_each_key(&band->paths, band->traced, take_median, reference->paths);
+        for_each_key(&band->calls, band->traced, take_calls, reference->path_calls);
+        scatter.normal = reference->components;
+        for_each_key(&any->components, any->messages, take_scatter, &scatter);
+        scatter.normal = reference->paths;
+        for_each_key(&any->paths, any->traced, take_scatter, &scatter);
+        result = 0;
+    }
+    free(scatter.distances);
+    return result;
+}
+
+static void reference_free(struct reference *reference)
+{
+    free(reference->components);
+    free(reference->paths);
+    free(reference->path_calls);
+}
+
+// Makes a reference of messages ordered by latency.
+static int build_one(struct reference *reference, struct decomposer *decomposer,
+                     const struct ranked *ranked, size_t count)
+{
+    size_t low = (size_t)floor(BAND_LOW * (double)count);
+    size_t high = (size_t)ceil(BAND_HIGH * (double)count);
+    size_t band = high - low;
+    *reference = (struct reference){.operation = ranked[low].operation,
+                                    .count = band,
+                                    .latency_ns = ranked[low + (band - 1) / 2].latency_ns};
+    struct spent around = {0}, any = {0};
+    int result = spend(&around, decomposer, ranked + low, band);
+    if (result == 0)
+        result = spend(&any, decomposer, ranked, count);
+    if (result == 0)
+        result = fill(reference, decomposer, &around, &any);
+    spent_free(&around);
+    spent_free(&any);
+    return result;
+}
+
+static int build_operations(struct reference_set *set, struct decomposer *decomposer,
+                            const struct ranked *ranked, size_t count)
+{
+    for (size_t first = 0; first < count;) {
+        size_t after = first;
+        while (after < count && ranked[after].operation == ranked[first].operation)
+            after++;
+        if ((double)(after - first) * (BAND_HIGH - BAND_LOW) >= MIN_REFERENCES) {
+            struct reference reference = {0};
+            if (build_one(&reference, decomposer, ranked + first, after - first) < 0 ||
+                array_push(&set->operations, reference) < 0) {
+                reference_free(&reference);
+                return -1;
+            }
+        }
+        first = after;
+    }
+    return 0;
+}
+
+// Messages of the same application and operation are compared.
+static uint32_t kind_of(const struct lifetime *life)
+{
+    return (uint32_t)life->application << 16 | life->operation;
+}
+
+static struct ranked *rank(const struct lifetime *lifetimes, enum lifetime_part part,
+                           const uint64_t *candidates, size_t count)
+{
+    struct ranked *ranked = malloc((count ? count : 1) * sizeof *ranked);
+    for (size_t i = 0; ranked && i < count; i++) {
+        const struct lifetime *life = &lifetimes[candidates[i]];
+        ranked[i] = (struct ranked){.lifetime = (uint32_t)candidates[i],
+                                    .latency_ns = lifetime_part_ns(life, part),
+                                    .operation = kind_of(life)};
+    }
+    return ranked;
+}
+
+int reference_set_build(struct reference_set *set, struct decomposer *decomposer,
+                        const uint64_t *candidates, size_t count)
+{
+    *set = (struct reference_set){0};
+    struct ranked *ranked =
+        rank(decomposer->in->lifetimes, decomposer->in->part, candidates, count);
+    if (!ranked)
+        return -1;
+    int result = 0;
+    if (count) {
+        qsort(ranked, count, sizeof *ranked, compare_latency);
+        result = build_one(&set->pooled, decomposer, ranked, count);
+    }
+    if (count && result == 0) {
+        qsort(ranked, count, sizeof *ranked, compare_operation);
+        result = build_operations(set, decomposer, ranked, count);
+    }
+    free(ranked);
+    return result;
+}
+
+// --- a few of them -----------------------------------------------------------------------------
+
+// Some of those that spend() takes.
+static void visit_evenly(const struct ranked *ranked, size_t count, reference_visitor *each,
+                         void *context)
+{
+    size_t taken = count < REFERENCE_SAMPLE ? count : REFERENCE_SAMPLE;
+    for (size_t i = 0; i < taken; i++)
+        each(ranked[i * count / taken].lifetime, context);
+}
+
+static void visit_one(const struct ranked *ranked, size_t count, reference_visitor *each,
+                      void *context)
+{
+    size_t low = (size_t)floor(BAND_LOW * (double)count);
+    size_t high = (size_t)ceil(BAND_HIGH * (double)count);
+    visit_evenly(ranked + low, high - low, each, context);
+    visit_evenly(ranked, count, each, context);
+}
+
+int reference_sample(const struct lifetime *lifetimes, const uint64_t *candidates, size_t count,
+                     reference_visitor *each, void *context)
+{
+    struct ranked *ranked = rank(lifetimes, PART_WHOLE, candidates, count);
+    if (!ranked)
+        return -1;
+    if (count) {
+        qsort(ranked, count, sizeof *ranked, compare_latency);
+        visit_one(ranked, count, each, context);
+        qsort(ranked, count, sizeof *ranked, compare_operation);
+    }
+    for (size_t first = 0, after; first < count; first = after) {
+        for (after = first; after < count && ranked[after].operation == ranked[first].operation;)
+            after++;
+        visit_one(ranked + first, after - first, each, context);
+    }
+    free(ranked);
+    return 0;
+}
+
+void reference_set_free(struct reference_set *set)
+{
+    reference_free(&set->pooled);
+    for (size_t i = 0; i < set->operations.count; i++)
+        reference_free(&set->operations.items[i]);
+    array_free(&set->operations);
+}
+
+const struct reference *reference_of(const struct reference_set *set, const struct lifetime *life)
+{
+    uint32_t operation = kind_of(life);
+    for (size_t i = 0; i < set->operations.count; i++)
+        if (set->operations.items[i].operation == operation)
+            return &set->operations.items[i];
+    return &set->pooled;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/trace_windows.h"
+
+#include <stdlib.h>
+
+#include "analysis/diagnosis/reference.h"
+
+enum { MOST_MESSAGES = 1000 }; // of a slice, the slowest
+// Around each life, so that the clocks' error and calls cut at its edges do not matter.
+enum { MARGIN_NS = 5000 };
+
+struct chooser {
+    const struct diagnosis_input *in;
+    bool *chosen; // by lifetime
+    struct trace_windows *out;
+    bool failed;
+};
+
+static struct core_windows *windows_at(struct chooser *chooser, uint16_t core)
+{
+    struct trace_windows *out = chooser->out;
+    for (size_t i = 0; i < out->core_count; i++)
+        if (out->cores[i].core == core)
+            return &out->cores[i];
+    struct core_windows *grown = realloc(out->cores, (out->core_count + 1) * sizeof *grown);
+    if (!grown) {
+        chooser->failed = true;
+        return NULL;
+    }
+    out->cores = grown;
+    out->cores[out->core_count] = (struct core_windows){.core = core};
+    return &out->cores[out->core_count++];
+}
+
+static void add_range(struct chooser *chooser, uint16_t core, struct time_range range)
+{
+    struct core_windows *windows = core == NO_CORE ? NULL : windows_at(chooser, core);
+    if (windows && array_push(&windows->ranges, range) < 0)
+        chooser->failed = true;
+}
+
+// The cores that a thread ran on in that time, and the next it ran on.
+static void add_thread(struct chooser *chooser, uint32_t thread, struct time_range range)
+{
+    size_t count;
+    const struct thread_run *runs = host_timeline_runs(chooser->in->server, thread, &count);
+    size_t low = 0, high = count;
+    while (low < high) { // the first run that ends later than the range begins
+        size_t middle = low + (high - low) / 2;
+        if (runs[middle].end_ns <= range.begin_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint16_t core = NO_CORE;
+    for (; low < count; low++) {
+        if (runs[low].core != core)
+            add_range(chooser, core = runs[low].core, range);
+        if (runs[low].end_ns >= range.end_ns)
+            break;
+    }
+}
+
+static void add_message(struct chooser *chooser, uint64_t index)
+{
+    const struct lifetime *life = &chooser->in->lifetimes[index];
+    struct time_range range = {INT64_MAX, INT64_MIN};
+    if (chooser->chosen[index])
+        return;
+    chooser->chosen[index] = true;
+    chooser->out->messages++;
+    for (int kind = STAMP_NIC; kind <= STAMP_SERVER_TX; kind++) {
+        if (!lifetime_has(life, (enum stamp_kind)kind))
+            continue;
+        int64_t at = life->stamp_ns[kind];
+        range.begin_ns = at < range.begin_ns ? at : range.begin_ns;
+        range.end_ns = at > range.end_ns ? at : range.end_ns;
+    }
+    if (range.end_ns < range.begin_ns)
+        return;
+    range.begin_ns -= MARGIN_NS;
+    range.end_ns += MARGIN_NS;
+    for (int kind = STAMP_NIC; kind <= STAMP_SERVER_TX; kind++) {
+        bool again = !lifetime_has(life, (enum stamp_kind)kind);
+        for (int earlier = STAMP_NIC; earlier < kind; earlier++)
+            again |= lifetime_has(life, (enum stamp_kind)earlier) &&
+                     life->stamp_core[earlier] == life->stamp_core[kind];
+        if (!again)
+            add_range(chooser, life->stamp_core[kind], range);
+    }
+    add_thread(chooser, life->thread, range);
+    const struct application_calls *calls = chooser->in->calls;
+    if (calls && life->send_call < calls->count &&
+        calls->items[life->send_call].thread != life->thread)
+        add_thread(chooser, calls->items[life->send_call].thread, range);
+}
+
+static void take_reference(uint64_t lifetime, void *context)
+{
+    add_message(context, lifetime);
+}
+
+static int add_slice(struct chooser *chooser, const struct diagnosis_slice *slice,
+                     struct error *err)
+{
+    struct diagnosis picked;
+    struct lifetime_indices candidates = {0};
+    int result = diagnosis_pick(chooser->in, slice, &picked, &candidates, err);
+    for (size_t i = 0; result == 0 && i < picked.messages.count && i < MOST_MESSAGES; i++)
+        add_message(chooser, picked.messages.items[i].lifetime);
+    if (result == 0 && reference_sample(chooser->in->lifetimes, candidates.items, candidates.count,
+                                        take_reference, chooser) < 0)
+        chooser->failed = true;
+    array_free(&candidates);
+    diagnosis_free(&picked);
+    return result;
+}
+
+static int by_begin(const void *left, const void *right)
+{
+    const struct time_range *a = left, *b = right;
+    return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
+}
+
+static void merge(struct time_range_array *ranges)
+{
+    size_t kept = 0;
+    if (ranges->count == 0)
+        return;
+    qsort(ranges->items, ranges->count, sizeof *ranges->items, by_begin);
+    for (size_t i = 1; i < ranges->count; i++) {
+        struct time_range *last = &ranges->items[kept], *next = &ranges->items[i];
+        if (next->begin_ns > last->end_ns)
+            ranges->items[++kept] = *next;
+        else if (next->end_ns > last->end_ns)
+            last->end_ns = next->end_ns;
+    }
+    ranges->count = kept + 1;
+}
+
+int trace_windows_choose(const struct diagnosis_input *in, const struct diagnosis_slice *slices,
+                         size_t slice_count, struct trace_windows *out, struct error *err)
+{
+    *out = (struct trace_windows){0};
+    struct chooser chooser = {.in = in, .out = out};
+    chooser.chosen = calloc(in->lifetime_count + 1, sizeof *chooser.chosen);
+    int result = 0;
+    if (!chooser.chosen)
+        chooser.failed = true;
+    for (size_t i = 0; result == 0 && !chooser.failed && i < slice_count; i++)
+        result = add_slice(&chooser, &slices[i], err);
+    for (size_t i = 0; i < out->core_count; i++)
+        merge(&out->cores[i].ranges);
+    free(chooser.chosen);
+    if (result == 0 && chooser.failed)
+        result = error_set(err, ERROR_FAILED, "no memory to choose what to decode");
+    return result;
+}
+
+const struct time_range_array *trace_windows_of(const struct trace_windows *windows, uint16_t core)
+{
+    for (size_t i = 0; i < windows->core_count; i++)
+        if (windows->cores[i].core == core)
+            return &windows->cores[i].ranges;
+    return NULL;
+}
+
+void trace_windows_free(struct trace_windows *windows)
+{
+    for (size_t i = 0; i < windows->core_count; i++)
+        array_free(&windows->cores[i].ranges);
+    free(windows->cores);
+    *windows = (struct trace_windows){0};
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// When, and on which cores, functions have to be known to explain some slices of messages: over the
+// lives of the slices' messages at the server, and of enough ordinary ones to compare with.
+#ifndef ANALYSIS_DIAGNOSIS_TRACE_WINDOWS_H
+#define ANALYSIS_DIAGNOSIS_TRACE_WINDOWS_H
+
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/timeline/span.h"
+#include "base/error.h"
+
+struct trace_windows {
+    struct core_windows {
+        uint16_t core;
+        struct time_range_array ranges; // ascending and disjoint, once all were added
+    } * cores;
+    size_t core_count;
+    uint64_t messages;
+};
+
+// The slices are in host time. The caller frees with trace_windows_free, also after a failure (no
+// memory).
+int trace_windows_choose(const struct diagnosis_input *in, const struct diagnosis_slice *slices,
+                         size_t slice_count, struct trace_windows *out, struct error *err);
+// Those of a core; NULL: none.
+const struct time_range_array *trace_windows_of(const struct trace_windows *windows, uint16_t core);
+void trace_windows_free(struct trace_windows *windows);
+
+#endif

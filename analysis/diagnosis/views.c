@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/views.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/diagnosis/diagnosis.h"
+#include "base/quantile.h"
+
+// The reference is that of the causes (reference.h), over all operations: of more messages than
+// this an even selection is looked at.
+enum { MAX_REFERENCES = 5000 };
+#define BAND_LOW  0.4
+#define BAND_HIGH 0.6
+
+struct ranked {
+    double latency_ns;
+    uint64_t lifetime;
+};
+
+static int compare_ranked(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+    if (a->latency_ns < b->latency_ns || a->latency_ns > b->latency_ns)
+        return a->latency_ns < b->latency_ns ? -1 : 1;
+    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+}
+
+// The lifetimes of the reference, moved to the front of *ranked; returns how many.
+static size_t pick_references(const struct diagnosis_input *in, const uint64_t *candidates,
+                              size_t count, struct ranked *ranked)
+{
+    for (size_t i = 0; i < count; i++)
+        ranked[i] = (struct ranked){in->lifetimes[candidates[i]].latency_ns, candidates[i]};
+    qsort(ranked, count, sizeof *ranked, compare_ranked);
+    size_t low = (size_t)floor(BAND_LOW * (double)count);
+    size_t band = (size_t)ceil(BAND_HIGH * (double)count) - low;
+    size_t taken = band < MAX_REFERENCES ? band : MAX_REFERENCES;
+    for (size_t i = 0; i < taken; i++)
+        ranked[i] = ranked[low + i * band / taken];
+    return taken;
+}
+
+// What the two sides are made of.
+struct builder {
+    const struct diagnosis_input *in;
+    struct diagnosis *diagnosis;
+    struct message_view_array references;
+    struct context_sums *contexts;
+    struct named_blocker *by_lifetime;
+    double *scratch;
+};
+
+static int read_slice(struct builder *builder)
+{
+    struct diagnosis *diagnosis = builder->diagnosis;
+    struct diagnosis_views *views = &diagnosis->views;
+    for (size_t i = 0; i < diagnosis->messages.count; i++) {
+        uint64_t lifetime = diagnosis->messages.items[i].lifetime;
+        struct message_view view;
+        if (view_queue(builder->in, lifetime, &view, &views->blockers, builder->by_lifetime) < 0 ||
+            array_push(&views->messages, view) < 0 ||
+            context_sums_add(builder->contexts, lifetime, VIEW_SLICE) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_references(struct builder *builder, const struct ranked *references, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct message_view view;
+        if (view_queue(builder->in, references[i].lifetime, &view, NULL, NULL) < 0 ||
+            array_push(&builder->references, view) < 0 ||
+            context_sums_add(builder->contexts, references[i].lifetime, VIEW_REFERENCE) < 0)
+            return -1;
+    }
+    builder->diagnosis->views.reference_messages = count;
+    return 0;
+}
+
+// Sorts the values.
+struct spread views_spread(double *values, size_t count)
+{
+    struct spread spread = {NAN, NAN, NAN, NAN, NAN, NAN};
+    if (count == 0)
+        return spread;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    quantile_sort(values, count);
+    spread.mean = sum / (double)count;
+    spread.min = values[0];
+    spread.p25 = quantile_sorted(values, count, 0.25);
+    spread.median = quantile_sorted(values, count, 0.5);
+    spread.p75 = quantile_sorted(values, count, 0.75);
+    spread.max = values[count - 1];
+    return spread;
+}
+
+static void summarise_queue(struct builder *builder, enum queue_kind kind)
+{
+    struct diagnosis_views *views = &builder->diagnosis->views;
+    struct queue_summary *summary = &views->queue[kind];
+    const struct message_view_array *const sides[VIEW_SIDES] = {&views->messages,
+                                                                &builder->references};
+    for (int side = 0; side < VIEW_SIDES; side++) {
+        size_t count = sides[side]->count;
+        for (size_t i = 0; i < count; i++)
+            builder->scratch[i] = sides[side]->items[i].ahead[kind];
+        summary->ahead[side] = views_spread(builder->scratch, count);
+        for (size_t i = 0; i < count; i++)
+            builder->scratch[i] = sides[side]->items[i].ahead_ns[kind];
+        summary->ns[side] = views_spread(builder->scratch, count);
+    }
+    for (size_t i = 0; i < views->messages.count; i++)
+        summary->more +=
+            views->messages.items[i].ahead[kind] > summary->ahead[VIEW_REFERENCE].median;
+}
+
+static double mean_blocked(const struct message_view_array *messages, enum blocking_scope scope)
+{
+    double sum = 0;
+    for (size_t i = 0; i < messages->count; i++)
+        sum += messages->items[i].blocked_ns[scope];
+    return messages->count ? sum / (double)messages->count : (double)NAN;
+}
+
+static void summarise_blocking(struct builder *builder, enum blocking_scope scope)
+{
+    struct diagnosis_views *views = &builder->diagnosis->views;
+    struct blocking_summary *summary = &views->blocking[scope];
+    for (size_t i = 0; i < views->messages.count; i++) {
+        const struct message_view *view = &views->messages.items[i];
+        if (view->blocked_by[scope] == 0)
+            continue;
+        builder->scratch[summary->messages++] = view->blocked_ns[scope];
+        summary->total_ns += view->blocked_ns[scope];
+    }
+    summary->median_ns = views_spread(builder->scratch, summary->messages).median;
+    summary->mean_ns[VIEW_SLICE] = mean_blocked(&views->messages, scope);
+    summary->mean_ns[VIEW_REFERENCE] = mean_blocked(&builder->references, scope);
+}
+
+static int longest_first(const void *left, const void *right)
+{
+    const struct named_blocker *a = left, *b = right;
+    if (a->total_ns < b->total_ns || a->total_ns > b->total_ns)
+        return a->total_ns > b->total_ns ? -1 : 1;
+    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+}
+
+static int pick_worst(struct builder *builder)
+{
+    struct named_blocker_array *worst = &builder->diagnosis->views.worst;
+    size_t count = 0, lifetimes = builder->in->lifetime_count;
+    for (size_t i = 0; i < lifetimes; i++)
+        if (builder->by_lifetime[i].messages && builder->by_lifetime[i].total_ns > 0)
+            builder->by_lifetime[count++] = builder->by_lifetime[i];
+    qsort(builder->by_lifetime, count, sizeof *builder->by_lifetime, longest_first);
+    for (size_t i = 0; i < count && i < WORST_BLOCKERS; i++)
+        if (array_push(worst, builder->by_lifetime[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static int build(struct builder *builder, const uint64_t *candidates, size_t count,
+                 struct ranked *ranked)
+{
+    size_t references = pick_references(builder->in, candidates, count, ranked);
+    if (read_slice(builder) < 0 || read_references(builder, ranked, references) < 0)
+        return -1;
+    for (int kind = 0; kind < QUEUE_KINDS; kind++)
+        summarise_queue(builder, (enum queue_kind)kind);
+    for (int scope = 0; scope < BLOCKING_SCOPES; scope++)
+        summarise_blocking(builder, (enum blocking_scope)scope);
+    if (context_sums_take(builder->contexts, &builder->diagnosis->views) < 0)
+        return -1;
+    return pick_worst(builder);
+}
+
+int views_build(const struct diagnosis_input *in, const uint64_t *candidates, size_t count,
+                struct diagnosis *diagnosis)
+{
+    if (!in->order || !in->calls || !in->server || count == 0)
+        return 0;
+    struct builder builder = {.in = in,
+                              .diagnosis = diagnosis,
+                              .contexts = context_sums_new(in),
+                              .by_lifetime =
+                                  calloc(in->lifetime_count + 1, sizeof *builder.by_lifetime),
+                              .scratch = malloc((count + 1) * sizeof *builder.scratch)};
+    struct ranked *ranked = malloc(count * sizeof *ranked);
+    int result = -1;
+    if (builder.contexts && builder.by_lifetime && builder.scratch && ranked)
+        result = build(&builder, candidates, count, ranked);
+    diagnosis->views.available = result == 0;
+    context_sums_free(builder.contexts);
+    array_free(&builder.references);
+    free(builder.by_lifetime);
+    free(builder.scratch);
+    free(ranked);
+    return result;
+}
+
+void views_free(struct diagnosis_views *views)
+{
+    array_free(&views->messages);
+    array_free(&views->blockers);
+    array_free(&views->worst);
+    array_free(&views->contexts);
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+//
+// What else people ask of a diagnosis than causes: how many messages were ahead, of what kind
+// (NSight's queuing breakdown, figure 19); which contexts the messages' cores were in (its
+// core-context summary, figure 20); and which messages blocked which (head-of-line blocking), by
+// name. Each for the slice and for the reference that it is compared with.
+#ifndef ANALYSIS_DIAGNOSIS_VIEWS_H
+#define ANALYSIS_DIAGNOSIS_VIEWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/lifetime/lifetime.h"
+#include "base/array.h"
+
+// What was ahead of a message.
+enum queue_kind {
+    QUEUE_APP_RECEIVE, // receive calls of its thread from its hand-off to its reply, its own apart
+    QUEUE_APP_SEND,    // send calls, likewise
+    QUEUE_PROCESSING,  // requests that its thread served first; the time is that between the calls
+    QUEUE_KERNEL_R,    // hand-offs on its R core from M(n) to M(h); the time is NET_RX's
+    QUEUE_KERNEL_A,    // hand-offs on its A core from M(h) to the reply, likewise
+    QUEUE_KINDS
+};
+const char *queue_kind_name(enum queue_kind kind); // "app receive", ...
+
+// How a message that blocks another is related to it, the closest relation first.
+enum blocking_scope {
+    BLOCKED_BY_CONNECTION, // the same connection
+    BLOCKED_BY_BATCH,      // another connection of the same epoll_wait return
+    BLOCKED_BY_THREAD,     // the same thread, an earlier return
+    BLOCKED_BY_CORE_A,     // another thread of the application on the same core
+    BLOCKED_BY_CORE_R,     // its hand-off came first on the same R core
+    BLOCKING_SCOPES
+};
+const char *blocking_scope_name(enum blocking_scope scope); // "same connection", ...
+enum core_role blocking_scope_role(enum blocking_scope scope);
+
+struct blocker {
+    uint64_t lifetime;
+    float ns; // how long it had the thread or the core while the other waited
+    uint8_t scope;
+};
+struct blocker_array ARRAY_OF(struct blocker);
+
+// Of each message the longest blockers are kept by name; all are counted.
+enum { NAMED_BLOCKERS = 16 };
+
+struct message_view {
+    uint32_t ahead[QUEUE_KINDS];
+    float ahead_ns[QUEUE_KINDS];
+    uint32_t blocked_by[BLOCKING_SCOPES]; // messages
+    float blocked_ns[BLOCKING_SCOPES];
+    uint32_t blockers;      // kept by name
+    uint64_t first_blocker; // in diagnosis_views.blockers, longest first
+};
+struct message_view_array ARRAY_OF(struct message_view);
+
+struct spread {
+    double mean, min, p25, median, p75, max; // NAN of nothing
+};
+
+// Sorts the values.
+struct spread views_spread(double *values, size_t count);
+
+enum { VIEW_SLICE, VIEW_REFERENCE, VIEW_SIDES };
+
+struct queue_summary {
+    struct spread ahead[VIEW_SIDES], ns[VIEW_SIDES];
+    uint64_t more; // messages of the slice with more ahead than the reference's median
+};
+
+struct blocking_summary {
+    uint64_t messages; // of the slice, blocked so
+    double total_ns;
+    double median_ns;           // over these
+    double mean_ns[VIEW_SIDES]; // over all of the side
+};
+
+// A request that blocked many, or for long.
+struct named_blocker {
+    uint64_t lifetime;
+    uint64_t messages; // of the slice that it blocked
+    double total_ns;
+    uint64_t last; // of these messages, plus 1: each is counted once
+};
+struct named_blocker_array ARRAY_OF(struct named_blocker);
+
+struct core_context {
+    char name[64];
+    enum core_role role; // R or A
+    uint16_t core;
+    double ns[VIEW_SIDES]; // of the messages' time from M(n) to server TX
+};
+struct core_context_array ARRAY_OF(struct core_context);
+
+struct diagnosis_views {
+    bool available;                     // false: no verdict, or no socket calls were captured
+    struct message_view_array messages; // as the diagnosis's messages
+    struct blocker_array blockers;
+    struct queue_summary queue[QUEUE_KINDS];
+    struct blocking_summary blocking[BLOCKING_SCOPES];
+    struct named_blocker_array worst;   // those that blocked longest, at most WORST_BLOCKERS
+    struct core_context_array contexts; // by role, core, and the slice's time, most first
+    double context_ns[VIEW_SIDES];      // their sums
+    uint64_t reference_messages;        // looked at
+};
+enum { WORST_BLOCKERS = 20 };
+
+struct diagnosis;
+struct diagnosis_input;
+
+// Fills diagnosis->views. candidates: the window's whole lifetimes, of which those around the
+// median are the reference. -1: no memory.
+int views_build(const struct diagnosis_input *in, const uint64_t *candidates, size_t count,
+                struct diagnosis *diagnosis);
+void views_free(struct diagnosis_views *views);
+
+// Internal to views*.c.
+// What one message had ahead of it; appends its blockers. by_lifetime: NULL, or sums by lifetime of
+// whom they block. -1: no memory.
+int view_queue(const struct diagnosis_input *in, uint64_t lifetime, struct message_view *out,
+               struct blocker_array *blockers, struct named_blocker *by_lifetime);
+
+struct context_sums; // by role, core and context
+struct context_sums *context_sums_new(const struct diagnosis_input *in);
+void context_sums_free(struct context_sums *sums);
+int context_sums_add(struct context_sums *sums, uint64_t lifetime, int side);
+int context_sums_take(const struct context_sums *sums, struct diagnosis_views *out);
+
+#endif

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/export/run_perfetto.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/export/perfetto.h"
+
+enum { CORES_TRACK = 1, THREADS_TRACK = 2, MESSAGES_TRACK = 3, FULL_BYTES = 1 << 20 };
+
+struct run_export {
+    const struct run_analysis *run;
+    struct perfetto *file;
+    struct perfetto_sequence sequence;
+    struct error *err;
+    int result;
+};
+
+// After each slice: what is full goes to the file.
+static void flush_full(struct run_export *export)
+{
+    if (export->result == 0 && export->sequence.packets.count > FULL_BYTES)
+        export->result = perfetto_flush(export->file, &export->sequence, export->err);
+}
+
+static void fail_memory(struct run_export *export)
+{
+    if (export->result == 0)
+        export->result = error_set(export->err, ERROR_FAILED, "out of memory for the trace");
+}
+
+// --- cores -------------------------------------------------------------------------------------
+
+static uint64_t name_of_span(struct run_export *export, uint64_t *names, const struct span *span)
+{
+    const struct name_array *all = &export->run->server.names;
+    if (span->name >= all->count)
+        return 0;
+    if (names[span->name] == 0)
+        names[span->name] = perfetto_name(&export->sequence, all->items[span->name]);
+    return names[span->name];
+}
+
+static void write_core(struct run_export *export, const struct core_timeline *core, uint64_t *names,
+                       const uint64_t *categories)
+{
+    int64_t open[UINT8_MAX + 1];
+    unsigned depth = 0;
+    uint64_t track = run_perfetto_core_track(core->core);
+    for (size_t i = 0; i <= core->spans.count && export->result == 0; i++) {
+        const struct span *span = i < core->spans.count ? &core->spans.items[i] : NULL;
+        while (depth > (span ? span->depth : 0))
+            perfetto_end(&export->sequence, track, (uint64_t)open[--depth]);
+        if (!span)
+            break;
+        struct perfetto_note note = {"thread", span->id};
+        const struct perfetto_slice slice = {.track = track,
+                                             .time_ns = (uint64_t)span->begin_ns,
+                                             .name = name_of_span(export, names, span),
+                                             .category = categories[span->kind],
+                                             .notes = &note,
+                                             .note_count = span->kind == SPAN_TASK};
+        perfetto_begin(&export->sequence, &slice);
+        open[depth++] = span->end_ns;
+        flush_full(export);
+    }
+}
+
+static void write_cores(struct run_export *export)
+{
+    static const char *const kinds[] = {
+        [SPAN_TASK] = "task",         [SPAN_IDLE] = "idle",        [SPAN_IRQ] = "interrupt",
+        [SPAN_SOFTIRQ] = "softirq",   [SPAN_VECTOR] = "interrupt", [SPAN_UNKNOWN] = "unknown",
+        [SPAN_FUNCTION] = "function", [SPAN_STOLEN] = "host"};
+    const struct host_timeline *server = &export->run->server;
+    uint64_t categories[SPAN_FUNCTION + 1] = {0};
+    uint64_t *names = calloc(server->names.count + 1, sizeof *names);
+    if (!names) {
+        fail_memory(export);
+        return;
+    }
+    for (int kind = SPAN_TASK; kind <= SPAN_FUNCTION; kind++)
+        categories[kind] = perfetto_category(&export->sequence, kinds[kind]);
+    perfetto_track(&export->sequence, CORES_TRACK, 0, "server cores", 1);
+    for (size_t i = 0; i < server->cores.count; i++) {
+        const struct core_timeline *core = &server->cores.items[i];
+        char name[32];
+        snprintf(name, sizeof name, "core %u", core->core);
+        perfetto_track(&export->sequence, run_perfetto_core_track(core->core), CORES_TRACK, name,
+                       core->core);
+        write_core(export, core, names, categories);
+    }
+    free(names);
+}
+
+// --- threads -----------------------------------------------------------------------------------
+
+struct call_flow {
+    uint32_t call;
+    uint64_t flow;
+};
+struct call_flows ARRAY_OF(struct call_flow);
+
+static int by_call(const void *left, const void *right)
+{
+    const struct call_flow *a = left, *b = right;
+    if (a->call != b->call)
+        return a->call < b->call ? -1 : 1;
+    return (a->flow > b->flow) - (a->flow < b->flow);
+}
+
+// Which requests each call received or answered.
+static struct call_flows flows_of_calls(struct run_export *export)
+{
+    const struct lifetime_array *lives = &export->run->lifetimes;
+    struct call_flows flows = {0};
+    for (size_t i = 0; i < lives->count; i++) {
+        const struct lifetime *life = &lives->items[i];
+        const uint32_t calls[] = {life->receive_call, life->send_call};
+        for (int k = 0; k < 2; k++)
+            if (life->state != LIFETIME_UNANSWERED && calls[k] < export->run->calls.count &&
+                array_push(&flows, (struct call_flow){calls[k], run_perfetto_flow(life->request)}) <
+                    0)
+                fail_memory(export);
+    }
+    if (flows.count)
+        qsort(flows.items, flows.count, sizeof *flows.items, by_call);
+    return flows;
+}
+
+static void write_call(struct run_export *export, const struct application_call *call,
+                       const uint64_t *names, uint64_t category, const uint64_t *flows,
+                       size_t flow_count)
+{
+    uint64_t track = run_perfetto_thread_track(call->thread);
+    bool data = call->kind == CALL_RECEIVE || call->kind == CALL_SEND;
+    const struct perfetto_note notes[] = {{"bytes", call->length},
+                                          {"connection", call->connection}};
+    const struct perfetto_slice slice = {.track = track,
+                                         .time_ns = (uint64_t)call->entry_ns,
+                                         .name = names[call->kind],
+                                         .category = category,
+                                         .flows = flows,
+                                         .flow_count = flow_count,
+                                         .notes = notes,
+                                         .note_count = data ? 2 : 0};
+    perfetto_begin(&export->sequence, &slice);
+    perfetto_end(&export->sequence, track, (uint64_t)call->exit_ns);
+    flush_full(export);
+}
+
+static void write_threads(struct run_export *export)
+{
+    const struct application_calls *calls = &export->run->calls;
+    struct call_flows flows = flows_of_calls(export);
+    struct numbers ARRAY_OF(uint64_t) own = {0};
+    uint64_t names[] = {[CALL_RECEIVE] = perfetto_name(&export->sequence, "receive"),
+                        [CALL_SEND] = perfetto_name(&export->sequence, "send"),
+                        [CALL_ACCEPT] = perfetto_name(&export->sequence, "accept"),
+                        [CALL_CLOSE] = perfetto_name(&export->sequence, "close"),
+                        [CALL_WAIT] = perfetto_name(&export->sequence, "wait")};
+    uint64_t category = perfetto_category(&export->sequence, "socket call");
+    size_t next = 0;
+    if (calls->count)
+        perfetto_track(&export->sequence, THREADS_TRACK, 0, "server threads: socket calls", 2);
+    for (size_t i = 0; i < calls->count && export->result == 0; i++) {
+        const struct application_call *call = &calls->items[i];
+        char name[32];
+        snprintf(name, sizeof name, "thread %" PRIu32, call->thread);
+        if (i == 0 || call->thread != call[-1].thread)
+            perfetto_track(&export->sequence, run_perfetto_thread_track(call->thread),
+                           THREADS_TRACK, name, call->thread);
+        own.count = 0;
+        for (; next < flows.count && flows.items[next].call == i; next++)
+            if (array_push(&own, flows.items[next].flow) < 0)
+                fail_memory(export);
+        write_call(export, call, names, category, own.items, own.count);
+    }
+    array_free(&own);
+    array_free(&flows);
+}
+
+// --- messages ----------------------------------------------------------------------------------
+
+// A row of the messages' group, taken until `end`.
+struct row {
+    int64_t end;
+    uint32_t number;
+};
+struct rows ARRAY_OF(struct row); // a heap: the row that is free first is items[0]
+
+static void sift_down(struct rows *rows)
+{
+    for (size_t at = 0;;) {
+        size_t least = at;
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < rows->count; child++)
+            if (rows->items[child].end < rows->items[least].end)
+                least = child;
+        if (least == at)
+            return;
+        struct row moved = rows->items[at];
+        rows->items[at] = rows->items[least];
+        rows->items[least] = moved;
+        at = least;
+    }
+}
+
+static void sift_up(struct rows *rows)
+{
+    for (size_t at = rows->count - 1; at > 0 && rows->items[at].end < rows->items[(at - 1) / 2].end;
+         at = (at - 1) / 2) {
+        struct row moved = rows->items[at];
+        rows->items[at] = rows->items[(at - 1) / 2];
+        rows->items[(at - 1) / 2] = moved;
+    }
+}
+
+// A row that is free at `begin`, a new one if need be; taken until `end`.
+static uint32_t take_row(struct run_export *export, struct rows *rows, int64_t begin, int64_t end)
+{
+    if (rows->count && rows->items[0].end <= begin) {
+        rows->items[0].end = end;
+        uint32_t number = rows->items[0].number;
+        sift_down(rows);
+        return number;
+    }
+    uint32_t number = (uint32_t)rows->count;
+    char name[32];
+    snprintf(name, sizeof name, "row %" PRIu32, number + 1);
+    perfetto_track(&export->sequence, run_perfetto_row_track(number), MESSAGES_TRACK, name, number);
+    if (array_push(rows, (struct row){end, number}) < 0)
+        fail_memory(export);
+    else
+        sift_up(rows);
+    return number;
+}
+
+struct message_names {
+    uint64_t message, stages[STAGES], message_category, stage_category;
+};
+
+static void write_stages(struct run_export *export, const struct lifetime *life, uint64_t track,
+                         const struct message_names *names)
+{
+    uint64_t flow = run_perfetto_flow(life->request);
+    int64_t at = life->stamp_ns[STAMP_INTENDED];
+    int first = 0, last = 0; // behind the send; of all
+    for (int stage = STAMP_CLIENT_TX; stage < STAGES; stage++) {
+        first = first == 0 && life->stage_ns[stage] > 0 ? stage : first;
+        last = life->stage_ns[stage] > 0 ? stage : last;
+    }
+    for (int stage = STAMP_SEND; stage < STAGES; stage++) {
+        if (life->stage_ns[stage] <= 0)
+            continue;
+        const struct perfetto_slice slice = {.track = track,
+                                             .time_ns = (uint64_t)at,
+                                             .name = names->stages[stage],
+                                             .category = names->stage_category,
+                                             .flows = &flow,
+                                             .flow_count = stage == first || stage == last};
+        perfetto_begin(&export->sequence, &slice);
+        at += (int64_t)life->stage_ns[stage];
+        perfetto_end(&export->sequence, track, (uint64_t)at);
+    }
+}
+
+static void write_message(struct run_export *export, const struct lifetime *life,
+                          const struct message_names *names, struct rows *rows)
+{
+    int64_t begin = life->stamp_ns[STAMP_INTENDED], end = begin;
+    for (int stage = STAMP_SEND; stage < STAGES; stage++)
+        end += (int64_t)life->stage_ns[stage];
+    uint64_t track = run_perfetto_row_track(take_row(export, rows, begin, end));
+    const struct perfetto_note notes[] = {{"request", (int64_t)life->request},
+                                          {"latency_ns", (int64_t)life->latency_ns},
+                                          {"connection", life->connection},
+                                          {"operation", life->operation},
+                                          {"thread", life->thread}};
+    const struct perfetto_slice slice = {.track = track,
+                                         .time_ns = (uint64_t)begin,
+                                         .name = names->message,
+                                         .category = names->message_category,
+                                         .notes = notes,
+                                         .note_count = sizeof notes / sizeof *notes};
+    perfetto_begin(&export->sequence, &slice);
+    write_stages(export, life, track, names);
+    perfetto_end(&export->sequence, track, (uint64_t)end);
+    flush_full(export);
+}
+
+static void write_messages(struct run_export *export)
+{
+    const struct lifetime_array *lives = &export->run->lifetimes;
+    struct rows rows = {0};
+    struct message_names names = {
+        .message = perfetto_name(&export->sequence, "request"),
+        .message_category = perfetto_category(&export->sequence, "request"),
+        .stage_category = perfetto_category(&export->sequence, "stage"),
+    };
+    for (int stage = STAMP_SEND; stage < STAGES; stage++)
+        names.stages[stage] =
+            perfetto_name(&export->sequence,
+                          stage_name((enum stamp_kind)stage, export->run->join.hosts.both_ways));
+    perfetto_track(&export->sequence, MESSAGES_TRACK, 0, "requests", 0);
+    for (size_t i = 0; i < lives->count && export->result == 0; i++)
+        if (lives->items[i].state != LIFETIME_UNANSWERED &&
+            lifetime_has(&lives->items[i], STAMP_INTENDED))
+            write_message(export, &lives->items[i], &names, &rows);
+    array_free(&rows);
+}
+
+// --- the file ----------------------------------------------------------------------------------
+
+int run_perfetto_write(const struct run_analysis *run, const char *path, struct error *err)
+{
+    struct run_export export = {.run = run, .err = err};
+    export.file = perfetto_create(path, "host time of the server (CLOCK_MONOTONIC_RAW)",
+                                  (uint64_t)run->begin_ns, err);
+    if (!export.file)
+        return -ERROR_FAILED;
+    perfetto_sequence_init(&export.sequence, 1);
+    write_messages(&export);
+    write_cores(&export);
+    write_threads(&export);
+    if (export.result == 0)
+        export.result = perfetto_flush(export.file, &export.sequence, err);
+    perfetto_sequence_free(&export.sequence);
+    if (export.result == 0)
+        return perfetto_close(export.file, err);
+    perfetto_abandon(export.file);
+    return export.result;
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+//
+// summary.json: the verdict for scripts (docs/summary-json.md).
+#include <math.h>
+
+#include "analysis/export/run_json.h"
+#include "analysis/run/run_internal.h"
+
+static json_t *micros(double ns)
+{
+    return json_number_or_null(ns / 1000);
+}
+
+static json_t *count_of(uint64_t count)
+{
+    return json_integer((json_int_t)count);
+}
+
+static json_t *latency_json(const struct latency_summary *latency)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < LATENCY_QUANTILES; i++)
+        json_object_set_new(object, latency_quantile_names[i], micros(latency->value_ns[i]));
+    return object;
+}
+
+static json_t *intervals_json(const struct latency_summary *latency)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < LATENCY_QUANTILES; i++) {
+        const struct quantile_interval *interval = &latency->interval_ns[i];
+        json_object_set_new(object, latency_quantile_names[i],
+                            interval->known
+                                ? json_pack("[o, o]", micros(interval->low), micros(interval->high))
+                                : json_null());
+    }
+    return object;
+}
+
+static const char *class_name(enum cause_class class)
+{
+    static const char *const names[] = {
+        [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
+        [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
+        [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
+    };
+    return names[class];
+}
+
+static json_t *causes_json(const struct diagnosis *diagnosis)
+{
+    json_t *causes = json_array();
+    for (size_t i = 0; diagnosis && i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        json_array_append_new(
+            causes, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:s, s:b}", "cause", cause->name,
+                              "role", role_name(cause->role), "messages", count_of(cause->messages),
+                              "total_us", micros(cause->total_ns), "median_us",
+                              micros(cause->median_ns), "class", class_name(cause->class),
+                              "category", cause->category, "explains", cause->explains));
+    }
+    return causes;
+}
+
+// What made the receive, service and send lifetimes slow, each on its own.
+static json_t *lifetimes_json(const struct run_analysis *run, size_t index)
+{
+    json_t *object = json_object();
+    for (int part = PART_WHOLE + 1; part < PARTS; part++) {
+        const struct diagnosis *of = run_diagnosis_of(run, index, (enum lifetime_part)part);
+        if (!of)
+            continue;
+        json_t *one = json_pack(
+            "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s}", "from",
+            stamp_name(lifetime_part_begin(of->part)), "to",
+            stamp_name(lifetime_part_end(of->part)), "low_us", micros(of->slice_low_ns), "high_us",
+            micros(of->slice_high_ns), "candidates", count_of(of->candidates), "without_stamp",
+            count_of(of->without_part), "messages", count_of(of->messages.count), "reference_us",
+            of->not_available ? json_null() : micros(of->reference_latency_ns), "causes",
+            causes_json(of), "coverage_median", json_number_or_null(of->coverage_median),
+            "coverage_min", json_number_or_null(of->coverage_min), "coverage_total",
+            json_number_or_null(of->coverage_total), "available", !of->not_available, "reason",
+            of->reason);
+        json_object_set_new(object, lifetime_part_name(of->part), one);
+    }
+    return object;
+}
+
+static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
+{
+    const struct diagnosis *diagnosis = &run->diagnoses.items[index];
+    const struct diagnosis_slice *slice = &diagnosis->slice;
+    bool bounded = slice->from_ns != slice->to_ns;
+    double from = bounded ? (double)(slice->from_ns - run->begin_ns) : 0;
+    double to = (double)((bounded ? slice->to_ns : run->end_ns) - run->begin_ns);
+    char words[96];
+    json_t *object = json_pack(
+        "{s:s, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, "
+        "s:s}",
+        "slice", diagnosis_slice_words(slice, words, sizeof words), "request",
+        slice->one ? count_of(slice->request) : json_null(), "from_s", from / 1e9, "to_s", to / 1e9,
+        "slice_low", slice->low, "slice_high", slice->high, "latency_low_us",
+        micros(diagnosis->slice_low_ns), "latency_high_us", micros(diagnosis->slice_high_ns),
+        "candidates", count_of(diagnosis->candidates), "messages",
+        count_of(diagnosis->messages.count), "reference_messages",
+        count_of(diagnosis->reference_count), "reference_latency_us",
+        diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns), "causes",
+        causes_json(diagnosis), "coverage_median", json_number_or_null(diagnosis->coverage_median),
+        "coverage_min", json_number_or_null(diagnosis->coverage_min), "coverage_total",
+        json_number_or_null(diagnosis->coverage_total), "available", !diagnosis->not_available,
+        "reason", diagnosis->reason);
+    json_object_set_new(object, "lifetimes", lifetimes_json(run, index));
+    run_summary_add_views(object, run, diagnosis);
+    return object;
+}
+
+static json_t *windows_json(const struct run_analysis *run)
+{
+    json_t *windows = json_array();
+    for (size_t i = 1; i < run->diagnoses.count; i++)
+        json_array_append_new(windows, diagnosis_json(run, i));
+    return windows;
+}
+
+// Requests without a whole lifetime, by reason.
+static json_t *unmatched_json(const struct run_analysis *run)
+{
+    json_t *object = json_object();
+    for (int state = LIFETIME_UNANSWERED; state < LIFETIME_STATES; state++)
+        json_object_set_new(object, lifetime_state_name((enum lifetime_state)state),
+                            count_of(run->states[state]));
+    return object;
+}
+
+static json_t *stages_json(const struct run_analysis *run)
+{
+    json_t *stages = json_array();
+    for (int stage = STAMP_SEND; stage < STAGES; stage++) {
+        json_t *at = json_object();
+        for (int q = 0; q < LATENCY_QUANTILES; q++)
+            json_object_set_new(at, latency_quantile_names[q],
+                                micros(run->stage_at_quantile_ns[q][stage]));
+        json_array_append_new(
+            stages, json_pack("{s:s, s:s, s:s, s:s, s:o}", "stage",
+                              stage_name((enum stamp_kind)stage, run->join.hosts.both_ways), "role",
+                              role_name(stage_role((enum stamp_kind)stage)), "machine",
+                              run_stage_machine(run, (enum stamp_kind)stage), "ends_at",
+                              stamp_name((enum stamp_kind)stage), "mean_us", at));
+    }
+    return stages;
+}
+
+static json_t *join_json(const struct run_analysis *run)
+{
+    const struct join_counts *join = &run->join;
+    const struct {
+        const char *key;
+        uint64_t count;
+    } counts[] = {
+        {"connections", join->connections},
+        {"connections_without_socket", join->connections_without_socket},
+        {"connections_without_calls", join->connections_without_calls},
+        {"unknown_connections", join->unknown_connections},
+        {"segments_repeated", join->segments_repeated},
+        {"segments_unseen", join->segments_unseen},
+        {"handoffs_unseen", join->handoffs_unseen},
+        {"transmits_unseen", join->transmits_unseen},
+        {"calls_unseen", join->calls_unseen},
+        {"segments_recovered", join->segments_recovered},
+        {"handoffs_recovered", join->handoffs_recovered},
+        {"segments_without_stamp", join->segments_without_stamp},
+        {"coalesced_rx", join->coalesced_rx},
+        {"impossible_stamps", join->impossible_stamps},
+        {"unpaired_records", run->server.unpaired + run->server.lost_intervals},
+    };
+    bool of_trace = run->trace.handoffs || run->trace.handoffs_unknown;
+    json_t *object =
+        json_pack("{s:b, s:b}", "events", run->has_events && !of_trace, "calls", run->has_calls);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_object_set_new(object, counts[i].key, count_of(counts[i].count));
+    return object;
+}
+
+// How the clocks of the client's machine and the server's relate; null where they are one.
+static json_t *hosts_json(const struct two_hosts *hosts)
+{
+    if (!hosts->apart)
+        return json_null();
+    bool related = hosts->exchanges > 0;
+    json_t *trips = json_object();
+    for (int q = 0; q < ROUND_TRIPS; q++)
+        json_object_set_new(trips, round_trip_quantile_names[q],
+                            related ? micros(hosts->round_trip_ns[q]) : json_null());
+    return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "exchanges",
+                     count_of(hosts->exchanges), "round_trip_us", trips, "both_ways",
+                     hosts->both_ways, "unknown", count_of(hosts->unknown), "gaps",
+                     count_of(hosts->gaps), "negative_trips", count_of(hosts->negative_trips),
+                     "offset_ns", json_integer(hosts->offset_ns), "rate_ppm",
+                     json_number_or_null(hosts->rate * 1e6), "bound_p50_us",
+                     related ? micros(hosts->bound_p50_ns) : json_null(), "bound_p99_us",
+                     related ? micros(hosts->bound_p99_ns) : json_null());
+}
+
+// What the processor's trace gave; null where the capture took none.
+static json_t *trace_json(const struct run_trace *trace)
+{
+    if (trace->problem[0])
+        return json_pack("{s:s}", "problem", trace->problem);
+    if (!trace->present)
+        return json_null();
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "handoffs", count_of(trace->handoffs),
+        "handoffs_unknown", count_of(trace->handoffs_unknown), "streams", count_of(trace->streams),
+        "bytes", count_of(trace->bytes), "decoded_bytes", count_of(trace->decoded), "messages",
+        count_of(trace->messages), "functions", count_of(trace->functions), "errors",
+        count_of(trace->errors), "traced_ns", json_number_or_null(trace->traced_ns),
+        "granularity_ns", json_number_or_null(trace->granularity_ns));
+}
+
+// The files of categories that came before the program's own.
+static json_t *categories_json(const struct run_categories *categories)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < categories->source_count; i++) {
+        const struct category_source *source = &categories->sources[i];
+        json_array_append_new(list, json_pack("{s:s, s:o}", "file", source->file, "patterns",
+                                              count_of(source->rules)));
+    }
+    return list;
+}
+
+json_t *run_summary_json(const struct run_analysis *run)
+{
+    const struct diagnosis *first = run->diagnoses.count ? run->diagnoses.items : NULL;
+    json_t *dropped =
+        json_pack("{s:o, s:o, s:o}", "events", count_of(run->dropped_events), "calls",
+                  count_of(run->dropped_calls), "samples", count_of(run->dropped_samples));
+    json_t *summary = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run_dir", run->run_dir, "verdict",
+        run->verdict, "requests", count_of(run->scheduled), "joined",
+        count_of(run->states[LIFETIME_WHOLE]), "order_violations", count_of(run->order_violations),
+        "dropped", dropped, "latency_us", latency_json(&run->latency), "achieved_rate",
+        json_number_or_null(run->achieved_rate), "causes", causes_json(first), "coverage_median",
+        json_number_or_null(first ? first->coverage_median : NAN));
+    json_t *more =
+        json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                  "s:o, s:o, s:o}",
+                  "name", run->name, "verdict_available", run->verdict_available, "latency_ci_us",
+                  intervals_json(&run->latency), "uncorrected_latency_us",
+                  latency_json(&run->uncorrected_latency), "uncorrected_latency_ci_us",
+                  intervals_json(&run->uncorrected_latency), "offered_rate",
+                  json_number_or_null(run->offered_rate), "answered", count_of(run->answered),
+                  "timed_out", count_of(run->timed_out), "lost", count_of(run->lost), "unsent",
+                  count_of(run->unsent), "unmatched", unmatched_json(run), "clock_error_ns",
+                  json_number_or_null(run->clock_error_ns), "worst_disorder_ns",
+                  json_number_or_null(run->worst_disorder_ns), "worst_stage_sum_error_ns",
+                  json_number_or_null(run->worst_stage_sum_error_ns), "stages", stages_json(run),
+                  "join", join_json(run), "diagnosis", first ? diagnosis_json(run, 0) : json_null(),
+                  "windows", windows_json(run));
+    if (summary && more)
+        json_object_update(summary, more);
+    if (summary) {
+        json_object_set_new(summary, "hosts", hosts_json(&run->join.hosts));
+        json_object_set_new(summary, "trace", trace_json(&run->trace));
+        json_object_set_new(summary, "categories", categories_json(&run->categories));
+        const struct overhead overhead = overhead_of_capture(run->capture, run->has_calls);
+        json_object_set_new(summary, "overhead_estimate",
+                            json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns,
+                                      "packet_ns", overhead.packet_ns, "call_ns",
+                                      overhead.call_ns));
+        json_object_set_new(summary, "functions", run_functions_json(&run->functions));
+        json_object_set_new(summary, "samples", run_samples_json(&run->samples));
+    }
+    json_decref(more);
+    return summary;
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/lifetime/applications.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/lifetime/streams.h"
+
+// A process and one of its threads, or one of the ports it serves.
+struct member {
+    uint32_t process, member;
+};
+struct member_array ARRAY_OF(struct member);
+
+static int compare_members(const void *left, const void *right)
+{
+    const struct member *a = left, *b = right;
+    if (a->member != b->member)
+        return a->member < b->member ? -1 : 1;
+    return a->process < b->process ? -1 : a->process > b->process;
+}
+
+// Orders by member and keeps each pair once.
+static void settle(struct member_array *members)
+{
+    size_t kept = 0;
+    if (members->count)
+        qsort(members->items, members->count, sizeof *members->items, compare_members);
+    for (size_t i = 0; i < members->count; i++)
+        if (i == 0 || compare_members(&members->items[kept - 1], &members->items[i]) != 0)
+            members->items[kept++] = members->items[i];
+    members->count = kept;
+}
+
+static int gather_threads(const struct call *calls, size_t count, struct member_array *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct member member = {calls[i].process, calls[i].thread};
+        if (out->count && compare_members(&out->items[out->count - 1], &member) == 0)
+            continue; // threads make many calls in a row
+        if (array_push(out, member) < 0)
+            return -1;
+    }
+    settle(out);
+    return 0;
+}
+
+static int gather_ports(const struct connection *connections, size_t count,
+                        struct member_array *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct member member = {connections[i].process, connections[i].local_port};
+        if (connections[i].protocol == CONNECTION_TCP && member.process &&
+            array_push(out, member) < 0)
+            return -1;
+    }
+    settle(out);
+    return 0;
+}
+
+static uint16_t find_process(const struct member_array *processes, uint32_t process)
+{
+    for (size_t i = 0; i < processes->count; i++)
+        if (processes->items[i].process == process)
+            return (uint16_t)processes->items[i].member;
+    return NO_APPLICATION;
+}
+
+// Numbers the processes (as `member`) so that those which serve the same port have the same number.
+static int number_processes(const struct member_array *threads, const struct member_array *ports,
+                            struct member_array *processes)
+{
+    const struct member_array *const sources[] = {threads, ports};
+    for (int s = 0; s < 2; s++)
+        for (size_t i = 0; i < sources[s]->count; i++)
+            if (processes->count < NO_APPLICATION &&
+                find_process(processes, sources[s]->items[i].process) == NO_APPLICATION &&
+                array_push(processes, (struct member){sources[s]->items[i].process,
+                                                      (uint32_t)processes->count}) < 0)
+                return -1;
+    for (size_t i = 1; i < ports->count; i++) {
+        if (ports->items[i].member != ports->items[i - 1].member)
+            continue;
+        uint32_t to = find_process(processes, ports->items[i - 1].process);
+        uint32_t from = find_process(processes, ports->items[i].process);
+        for (size_t p = 0; p < processes->count; p++)
+            if (processes->items[p].member == from)
+                processes->items[p].member = to;
+    }
+    return 0;
+}
+
+// The application of a process, made when it is met first.
+static int64_t application_of_process(struct applications *out,
+                                      const struct member_array *processes, uint32_t process)
+{
+    uint16_t number = find_process(processes, process);
+    for (size_t i = 0; i < out->items.count; i++)
+        if (find_process(processes, out->items.items[i].process) == number)
+            return (int64_t)i;
+    if (array_push(&out->items, (struct application){.process = process}) < 0)
+        return -1;
+    return (int64_t)out->items.count - 1;
+}
+
+static int take_members(struct applications *out, const struct member_array *processes,
+                        const struct member_array *threads, const struct member_array *ports)
+{
+    for (size_t i = 0; i < ports->count; i++) {
+        int64_t number = application_of_process(out, processes, ports->items[i].process);
+        struct application_member port = {ports->items[i].member, (uint16_t)number};
+        bool known = i > 0 && ports->items[i].member == ports->items[i - 1].member;
+        if (number < 0 || (!known && array_push(&out->ports, port) < 0))
+            return -1;
+        if (out->items.items[number].port == 0)
+            out->items.items[number].port = (uint16_t)ports->items[i].member;
+    }
+    for (size_t i = 0; i < threads->count; i++) {
+        int64_t number = application_of_process(out, processes, threads->items[i].process);
+        struct application_member thread = {threads->items[i].member, (uint16_t)number};
+        if (number < 0 || array_push(&out->threads, thread) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int compare_ports(const void *left, const void *right)
+{
+    const struct application_member *a = left, *b = right;
+    return a->member < b->member ? -1 : a->member > b->member;
+}
+
+// Ports that were watched but whose server has no shim.
+static int take_unknown_ports(struct applications *out, const struct connection *sockets,
+                              size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t port = sockets[i].local_port;
+        if (out->items.count >= NO_APPLICATION - 1 ||
+            application_of_port(out, port) != NO_APPLICATION)
+            continue;
+        struct application_member member = {port, (uint16_t)out->items.count};
+        if (array_push(&out->items, (struct application){.port = port}) < 0 ||
+            array_push(&out->ports, member) < 0)
+            return -1;
+        qsort(out->ports.items, out->ports.count, sizeof *out->ports.items, compare_ports);
+    }
+    return 0;
+}
+
+// The name of an application's process: that of any of its threads that ran, up to the thread's
+// own.
+static void name_from_spans(struct applications *out, const struct host_timeline *host)
+{
+    size_t left = out->items.count;
+    for (size_t c = 0; c < host->cores.count; c++) {
+        const struct span_array *spans = &host->cores.items[c].spans;
+        for (size_t i = 0; i < spans->count && left > 0; i++) {
+            const struct span *span = &spans->items[i];
+            uint16_t number =
+                span->kind == SPAN_TASK ? application_of_thread(out, span->id) : NO_APPLICATION;
+            if (number == NO_APPLICATION || out->items.items[number].name[0])
+                continue;
+            const char *name = host->names.items[span->name];
+            snprintf(out->items.items[number].name, sizeof out->items.items[number].name, "%.*s",
+                     (int)strcspn(name, ":"), name);
+            left--;
+        }
+    }
+}
+
+static void complete_names(struct applications *out)
+{
+    for (size_t i = 0; i < out->items.count; i++) {
+        struct application *application = &out->items.items[i];
+        if (!application->name[0])
+            snprintf(application->name, sizeof application->name, "server on port %u",
+                     application->port);
+    }
+    for (size_t i = 0; i < out->items.count; i++) {
+        struct application *application = &out->items.items[i];
+        char shared[sizeof application->name];
+        bool unique = true;
+        strcpy(shared, application->name);
+        for (size_t k = i + 1; k < out->items.count; k++) {
+            struct application *other = &out->items.items[k];
+            if (strcmp(other->name, shared) != 0)
+                continue;
+            unique = false;
+            snprintf(other->name, sizeof other->name, "%.50s:%u", shared, other->port);
+        }
+        if (!unique)
+            snprintf(application->name, sizeof application->name, "%.50s:%u", shared,
+                     application->port);
+    }
+}
+
+int applications_build(struct applications *out, const struct call *calls, size_t call_count,
+                       const struct connection *connections, size_t connection_count,
+                       const struct connection *sockets, size_t socket_count,
+                       const struct host_timeline *host)
+{
+    struct member_array threads = {0}, ports = {0}, processes = {0};
+    *out = (struct applications){0};
+    int result = -1;
+    if (gather_threads(calls, call_count, &threads) == 0 &&
+        gather_ports(connections, connection_count, &ports) == 0 &&
+        number_processes(&threads, &ports, &processes) == 0 &&
+        take_members(out, &processes, &threads, &ports) == 0 &&
+        take_unknown_ports(out, sockets, socket_count) == 0)
+        result = 0;
+    if (result == 0 && host)
+        name_from_spans(out, host);
+    complete_names(out);
+    array_free(&threads);
+    array_free(&ports);
+    array_free(&processes);
+    return result;
+}
+
+void applications_free(struct applications *applications)
+{
+    array_free(&applications->items);
+    array_free(&applications->threads);
+    array_free(&applications->ports);
+}
+
+static uint16_t find_member(const struct application_member *members, size_t count, uint32_t member)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (members[middle].member < member)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && members[low].member == member ? members[low].application : NO_APPLICATION;
+}
+
+uint16_t application_of_thread(const struct applications *applications, uint32_t thread)
+{
+    return find_member(applications->threads.items, applications->threads.count, thread);
+}
+
+uint16_t application_of_port(const struct applications *applications, uint16_t port)
+{
+    return find_member(applications->ports.items, applications->ports.count, port);
+}
+
+int applications_mark_handoffs(const struct applications *applications, struct host_timeline *host,
+                               const struct connection *sockets, size_t socket_count)
+{
+    struct connection_index index = {0};
+    if (applications->items.count < 2)
+        return 0;
+    if (connection_index_init(&index, sockets, socket_count) < 0)
+        return -1;
+    int result = 0;
+    for (size_t c = 0; c < host->cores.count && result == 0; c++) {
+        struct core_timeline *core = &host->cores.items[c];
+        result = array_reserve(&core->handoff_applications, core->handoff_sockets.count);
+        for (size_t i = 0; i < core->handoff_sockets.count && result == 0; i++) {
+            uint32_t at = connection_index_find(&index, core->handoff_sockets.items[i]);
+            uint32_t number = at == NO_CONNECTION
+                                  ? NO_APPLICATION
+                                  : application_of_port(applications, sockets[at].local_port);
+            result = array_push(&core->handoff_applications, number);
+        }
+    }
+    connection_index_fini(&index);
+    return result;
+}

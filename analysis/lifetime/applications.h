@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// Several servers in one capture: which application a thread, a port and a hand-off belong to, so
+// that each message belongs to its server and what the others do to it has their name (design §12,
+// phase 4). An application is the processes that serve the same ports, as workers of one server do.
+#ifndef ANALYSIS_LIFETIME_APPLICATIONS_H
+#define ANALYSIS_LIFETIME_APPLICATIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/timeline/span.h"
+#include "base/array.h"
+#include "base/connection.h"
+#include "shim/message_log.h"
+
+#define NO_APPLICATION UINT16_MAX
+
+struct application {
+    char name[64];    // "redis-server"; "redis-server:6380" where others have that name, too
+    uint32_t process; // one of its processes; 0: not known, its calls were not recorded
+    uint16_t port;    // one that it serves
+};
+struct application_member {
+    uint32_t member; // a thread, or a port
+    uint16_t application;
+};
+
+struct applications {
+    struct ARRAY_OF(struct application) items;
+    struct ARRAY_OF(struct application_member) threads, ports; // ascending
+};
+
+// From the shim's logs (calls as recorded; its connections) and the kernel's sockets: a port that
+// only the kernel's table knows is an application without a name. host gives the names, may be
+// NULL. -1: no memory. The caller frees either way.
+int applications_build(struct applications *out, const struct call *calls, size_t call_count,
+                       const struct connection *connections, size_t connection_count,
+                       const struct connection *sockets, size_t socket_count,
+                       const struct host_timeline *host);
+void applications_free(struct applications *applications);
+
+// NO_APPLICATION: none of them.
+uint16_t application_of_thread(const struct applications *applications, uint32_t thread);
+uint16_t application_of_port(const struct applications *applications, uint16_t port);
+
+// Says of every hand-off whose it is (struct core_timeline.handoff_applications), where there is
+// more than one application. -1: no memory.
+int applications_mark_handoffs(const struct applications *applications, struct host_timeline *host,
+                               const struct connection *sockets, size_t socket_count);
+
+#endif

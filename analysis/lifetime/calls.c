@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/lifetime/calls.h"
+
+#include <stdlib.h>
+
+static int compare_calls(const void *left, const void *right)
+{
+    const struct application_call *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    if (a->entry_ns != b->entry_ns)
+        return a->entry_ns < b->entry_ns ? -1 : 1;
+    return a->exit_ns < b->exit_ns ? -1 : a->exit_ns > b->exit_ns;
+}
+
+int application_calls_build(const struct call *calls, size_t count, const struct time_source *clock,
+                            struct application_calls *out, uint64_t *damaged, struct error *err)
+{
+    *out = (struct application_calls){0};
+    *damaged = 0;
+    if (array_reserve(out, count) < 0 || count >= UINT32_MAX)
+        return error_set(err, ERROR_FAILED, "no memory for %zu socket calls: analyze a shorter run",
+                         count);
+    bool ordered = true;
+    for (size_t i = 0; i < count; i++) {
+        const struct call *call = &calls[i];
+        if (call->kind < CALL_RECEIVE || call->kind > CALL_WAIT ||
+            call->exit_tsc < call->entry_tsc || call->offset + call->length < call->offset) {
+            ++*damaged;
+            continue;
+        }
+        out->items[out->count] = (struct application_call){
+            .entry_ns = time_source_to_host(clock, HOST_CLOCK_TSC, call->entry_tsc),
+            .exit_ns = time_source_to_host(clock, HOST_CLOCK_TSC, call->exit_tsc),
+            .offset = call->offset,
+            .length = call->length,
+            .connection = call->connection,
+            .thread = call->thread,
+            .batch = call->batch,
+            .batch_position = call->batch_position,
+            .entry_core = call->entry_core,
+            .exit_core = call->exit_core,
+            .kind = call->kind,
+        };
+        if (out->count && compare_calls(&out->items[out->count - 1], &out->items[out->count]) > 0)
+            ordered = false;
+        out->count++;
+    }
+    if (!ordered)
+        qsort(out->items, out->count, sizeof *out->items, compare_calls);
+    return 0;
+}
+
+// The number of calls by threads below `thread`.
+static size_t calls_below(const struct application_calls *calls, uint64_t thread)
+{
+    size_t low = 0, high = calls->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (calls->items[middle].thread < thread)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct application_call *application_calls_of(const struct application_calls *calls,
+                                                    uint32_t thread, size_t *count)
+{
+    size_t first = calls_below(calls, thread);
+    *count = calls_below(calls, (uint64_t)thread + 1) - first;
+    return *count ? calls->items + first : NULL;
+}
+
+size_t application_calls_after(const struct application_call *calls, size_t count, int64_t time_ns)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (calls[middle].entry_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

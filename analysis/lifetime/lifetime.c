@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/lifetime/lifetime.h"
+
+#include <math.h>
+
+static const char *const stamp_names[STAMP_KINDS] = {
+    [STAMP_INTENDED] = "intended",   [STAMP_SEND] = "send",
+    [STAMP_CLIENT_TX] = "client TX", [STAMP_NIC] = "M(n)",
+    [STAMP_HANDOFF] = "M(h)",        [STAMP_APPLICATION] = "M(a)",
+    [STAMP_REPLY] = "reply",         [STAMP_SERVER_TX] = "server TX",
+    [STAMP_CLIENT_RX] = "client RX", [STAMP_REPLY_READ] = "reply read",
+};
+
+static const struct {
+    const char *name;
+    enum core_role role;
+} stages[STAGES] = {
+    [STAMP_INTENDED] = {"", ROLE_CLIENT}, // ends no stage
+    [STAMP_SEND] = {"client queue", ROLE_CLIENT},
+    [STAMP_CLIENT_TX] = {"client stack", ROLE_CLIENT},
+    [STAMP_NIC] = {"network to server", ROLE_NETWORK},
+    [STAMP_HANDOFF] = {"R core", ROLE_R},
+    [STAMP_APPLICATION] = {"A core", ROLE_A},
+    [STAMP_REPLY] = {"application", ROLE_A},
+    [STAMP_SERVER_TX] = {"server stack", ROLE_A},
+    [STAMP_CLIENT_RX] = {"network to client", ROLE_NETWORK},
+    [STAMP_REPLY_READ] = {"client receive", ROLE_CLIENT},
+};
+
+static const char *const role_names[ROLES] = {"client", "network", "R", "A"};
+
+static const struct {
+    const char *name;
+    enum stamp_kind begin, end;
+} parts[PARTS] = {
+    [PART_WHOLE] = {"whole", STAMP_INTENDED, STAMP_REPLY_READ},
+    [PART_RECEIVE] = {"receive", STAMP_NIC, STAMP_APPLICATION},
+    [PART_SERVICE] = {"service", STAMP_APPLICATION, STAMP_REPLY},
+    [PART_SEND] = {"send", STAMP_REPLY, STAMP_SERVER_TX},
+};
+
+static const char *const state_names[LIFETIME_STATES] = {
+    [LIFETIME_WHOLE] = "whole",
+    [LIFETIME_UNANSWERED] = "unanswered",
+    [LIFETIME_NO_CONNECTION] = "connection unknown to the server's logs",
+    [LIFETIME_NO_NIC] = "no M(n) stamp",
+    [LIFETIME_NO_HANDOFF] = "no M(h) stamp",
+    [LIFETIME_NO_APPLICATION] = "no M(a) stamp",
+    [LIFETIME_NO_REPLY] = "no reply stamp",
+};
+
+const char *stamp_name(enum stamp_kind kind)
+{
+    return kind < STAMP_KINDS ? stamp_names[kind] : "?";
+}
+
+const char *stage_name(enum stamp_kind ends_at, bool both_ways)
+{
+    if (both_ways && ends_at == STAMP_CLIENT_RX)
+        return "network (both ways)";
+    return (unsigned)ends_at < STAGES ? stages[ends_at].name : "?";
+}
+
+enum core_role stage_role(enum stamp_kind ends_at)
+{
+    return (unsigned)ends_at < STAGES ? stages[ends_at].role : ROLE_CLIENT;
+}
+
+const char *role_name(enum core_role role)
+{
+    return role < ROLES ? role_names[role] : "?";
+}
+
+const char *lifetime_state_name(enum lifetime_state state)
+{
+    return state < LIFETIME_STATES ? state_names[state] : "?";
+}
+
+const char *lifetime_part_name(enum lifetime_part part)
+{
+    return part < PARTS ? parts[part].name : "?";
+}
+
+enum stamp_kind lifetime_part_begin(enum lifetime_part part)
+{
+    return parts[part].begin;
+}
+
+enum stamp_kind lifetime_part_end(enum lifetime_part part)
+{
+    return parts[part].end;
+}
+
+double lifetime_part_ns(const struct lifetime *life, enum lifetime_part part)
+{
+    if (part == PART_WHOLE)
+        return life->latency_ns;
+    if (!lifetime_has(life, parts[part].begin) || !lifetime_has(life, parts[part].end))
+        return NAN;
+    double sum = 0;
+    for (unsigned stage = parts[part].begin + 1; stage <= parts[part].end; stage++)
+        sum += life->stage_ns[stage];
+    return sum;
+}
+
+enum lifetime_state lifetime_state_of_stamps(const struct lifetime *life)
+{
+    static const struct {
+        enum stamp_kind stamp;
+        enum lifetime_state without;
+    } needed[] = {
+        {STAMP_NIC, LIFETIME_NO_NIC},
+        {STAMP_HANDOFF, LIFETIME_NO_HANDOFF},
+        {STAMP_APPLICATION, LIFETIME_NO_APPLICATION},
+        {STAMP_REPLY, LIFETIME_NO_REPLY},
+    };
+    if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_SEND) ||
+        !lifetime_has(life, STAMP_REPLY_READ))
+        return LIFETIME_UNANSWERED;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!lifetime_has(life, needed[i].stamp))
+            return needed[i].without;
+    return LIFETIME_WHOLE;
+}
+
+static bool is_of_server(int kind)
+{
+    return kind >= STAMP_NIC && kind <= STAMP_SERVER_TX;
+}
+
+// Compares a stamp with the one before it and says where in the life its stage ends: stages never
+// run backwards, nor beyond the reply's arrival, whatever the stamps say.
+static int64_t place_stamp(struct lifetime *life, int kind, int previous, int64_t cursor_ns,
+                           double clock_error_ns, struct disorder *disorder)
+{
+    int64_t time = life->stamp_ns[kind];
+    if (is_of_server(kind) != is_of_server(previous) && isfinite(life->hosts_error_ns))
+        clock_error_ns += life->hosts_error_ns;
+    double backwards = (double)(life->stamp_ns[previous] - time);
+    if (backwards > clock_error_ns) {
+        life->disordered |= (uint16_t)(1u << kind);
+        disorder->violations++;
+        if (backwards > disorder->worst_ns)
+            disorder->worst_ns = backwards;
+    } else if (backwards > 0) {
+        disorder->clamped++;
+    }
+    if (kind != STAMP_REPLY_READ && time > life->stamp_ns[STAMP_REPLY_READ])
+        time = life->stamp_ns[STAMP_REPLY_READ];
+    return time > cursor_ns ? time : cursor_ns;
+}
+
+void lifetime_compute_stages(struct lifetime *life, double clock_error_ns,
+                             struct disorder *disorder)
+{
+    life->merged = life->disordered = 0;
+    for (int kind = 0; kind < STAGES; kind++)
+        life->stage_ns[kind] = 0;
+    bool sent = lifetime_has(life, STAMP_SEND);
+    bool whole = lifetime_has(life, STAMP_INTENDED) && sent && lifetime_has(life, STAMP_REPLY_READ);
+    life->latency_ns = INFINITY;
+    life->uncorrected_latency_ns = sent ? INFINITY : (double)NAN;
+    if (!whole)
+        return;
+    int64_t begin = life->stamp_ns[STAMP_INTENDED];
+    // A reply read before the request was due can only be a broken log; it counts as 0.
+    int64_t latency = life->stamp_ns[STAMP_REPLY_READ] - begin;
+    int64_t uncorrected = life->stamp_ns[STAMP_REPLY_READ] - life->stamp_ns[STAMP_SEND];
+    life->latency_ns = latency > 0 ? (double)latency : 0;
+    life->uncorrected_latency_ns = uncorrected > 0 ? (double)uncorrected : 0;
+    int64_t cursor = begin;
+    int previous = STAMP_INTENDED;
+    for (int kind = STAMP_SEND; kind < STAMP_KINDS; kind++) {
+        if (!lifetime_has(life, (enum stamp_kind)kind)) {
+            life->merged |= (uint16_t)(1u << kind);
+            continue;
+        }
+        if (!isfinite(life->hosts_error_ns) && kind == STAMP_NIC)
+            life->merged |= 1u << STAMP_NIC; // into the way back
+        int64_t end = place_stamp(life, kind, previous, cursor, clock_error_ns, disorder);
+        life->stage_ns[kind] = (double)(end - cursor);
+        cursor = end;
+        previous = kind;
+    }
+}

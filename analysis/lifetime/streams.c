@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/lifetime/streams.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t slots_for(size_t count)
+{
+    size_t slots = 16;
+    while (slots < 2 * count)
+        slots *= 2;
+    return slots;
+}
+
+static uint64_t mix(uint64_t value)
+{
+    value *= 0x9e3779b97f4a7c15u; // Fibonacci hashing; the high bits are the good ones
+    return value ^ value >> 32;
+}
+
+int connection_index_init(struct connection_index *index, const struct connection *table,
+                          size_t count)
+{
+    *index = (struct connection_index){.table = table, .count = count};
+    if (count >= UINT32_MAX)
+        return -1;
+    index->slot_count = slots_for(count);
+    index->slots = calloc(index->slot_count, sizeof *index->slots);
+    if (!index->slots)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        size_t slot = mix(table[i].id) & (index->slot_count - 1);
+        while (index->slots[slot] && table[index->slots[slot] - 1].id != table[i].id)
+            slot = (slot + 1) & (index->slot_count - 1);
+        index->slots[slot] = (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+void connection_index_fini(struct connection_index *index)
+{
+    free(index->slots);
+    index->slots = NULL;
+}
+
+uint32_t connection_index_find(const struct connection_index *index, uint32_t id)
+{
+    size_t slot = mix(id) & (index->slot_count - 1);
+    for (; index->slots[slot]; slot = (slot + 1) & (index->slot_count - 1))
+        if (index->table[index->slots[slot] - 1].id == id)
+            return index->slots[slot] - 1;
+    return NO_CONNECTION;
+}
+
+static int compare_passages(const void *left, const void *right)
+{
+    const struct passage *a = left, *b = right;
+    if (a->time_ns != b->time_ns)
+        return a->time_ns < b->time_ns ? -1 : 1;
+    return a->record < b->record ? -1 : a->record > b->record;
+}
+
+int piles_build(struct piles *piles, const struct passage *passages, size_t count,
+                size_t pile_count)
+{
+    piles->pile_count = pile_count;
+    piles->starts = calloc(pile_count + 2, sizeof *piles->starts);
+    piles->items = malloc((count ? count : 1) * sizeof *piles->items);
+    if (!piles->starts || !piles->items)
+        return -1;
+    // Counted one place further on, so that filling leaves every start where it belongs.
+    size_t *cursor = piles->starts + 1;
+    for (size_t i = 0; i < count; i++)
+        if (passages[i].pile != NO_CONNECTION)
+            cursor[passages[i].pile + 1]++;
+    for (size_t p = 0; p < pile_count; p++)
+        cursor[p + 1] += cursor[p];
+    for (size_t i = 0; i < count; i++)
+        if (passages[i].pile != NO_CONNECTION)
+            piles->items[cursor[passages[i].pile]++] = passages[i];
+    for (size_t p = 0; p < pile_count; p++) {
+        struct passage *pile = piles->items + piles->starts[p];
+        size_t length = piles->starts[p + 1] - piles->starts[p];
+        for (size_t i = 1; i < length; i++) {
+            if (pile[i].time_ns < pile[i - 1].time_ns) {
+                qsort(pile, length, sizeof *pile, compare_passages);
+                break;
+            }
+        }
+    }
+    return 0;
+}
+
+void piles_free(struct piles *piles)
+{
+    free(piles->items);
+    free(piles->starts);
+    *piles = (struct piles){0};
+}
+
+// The same number for both ends of a connection.
+static uint64_t tuple_hash(const struct connection *connection)
+{
+    uint64_t parts[4];
+    memcpy(parts, connection->local, 16);
+    memcpy(parts + 2, connection->peer, 16);
+    uint64_t local = mix(parts[0]) + mix(parts[1] ^ connection->local_port);
+    uint64_t peer = mix(parts[2]) + mix(parts[3] ^ connection->peer_port);
+    return mix(local ^ peer ^ connection->protocol);
+}
+
+static uint64_t distance(int64_t a, int64_t b)
+{
+    return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+}
+
+int match_connections(const struct connection *client, size_t client_count,
+                      const int64_t *client_first_ns, const struct connection *server,
+                      size_t server_count, const int64_t *server_first_ns, uint32_t *other_end)
+{
+    // Chains of server connections with the same hash: head[slot] and next[i], positions plus 1.
+    size_t slot_count = slots_for(server_count);
+    uint32_t *head = calloc(slot_count, sizeof *head);
+    uint32_t *next = calloc(server_count + 1, sizeof *next);
+    if (!head || !next || server_count >= UINT32_MAX) {
+        free(head);
+        free(next);
+        return -1;
+    }
+    for (size_t i = 0; i < server_count; i++) {
+        size_t slot = tuple_hash(&server[i]) & (slot_count - 1);
+        next[i] = head[slot];
+        head[slot] = (uint32_t)i + 1;
+    }
+    for (size_t c = 0; c < client_count; c++) {
+        uint64_t nearest = UINT64_MAX;
+        other_end[c] = NO_CONNECTION;
+        uint32_t at = head[tuple_hash(&client[c]) & (slot_count - 1)];
+        for (; at; at = next[at - 1]) {
+            if (!connection_mirrors(&client[c], &server[at - 1]))
+                continue;
+            uint64_t away = distance(client_first_ns[c], server_first_ns[at - 1]);
+            if (other_end[c] == NO_CONNECTION || away < nearest) {
+                other_end[c] = at - 1;
+                nearest = away;
+            }
+        }
+    }
+    free(head);
+    free(next);
+    return 0;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+// Not INT64_MAX, and such that neither sums nor differences overflow.
+static bool is_time(int64_t time_ns)
+{
+    return time_ns > -(INT64_C(1) << 61) && time_ns < INT64_C(1) << 61;
+}
+
+int match_unrelated_connections(const struct connection *client, size_t client_count,
+                                const int64_t *client_first_ns, const struct connection *server,
+                                size_t server_count, const int64_t *server_first_ns,
+                                uint32_t *other_end)
+{
+    int64_t *times = malloc((client_count ? client_count : 1) * sizeof *times);
+    int result = times ? match_connections(client, client_count, client_first_ns, server,
+                                           server_count, server_first_ns, other_end)
+                       : -1;
+    size_t count = 0;
+    for (size_t c = 0; c < client_count && result == 0; c++)
+        if (other_end[c] != NO_CONNECTION && is_time(client_first_ns[c]) &&
+            is_time(server_first_ns[other_end[c]]))
+            times[count++] = server_first_ns[other_end[c]] - client_first_ns[c];
+    if (count > 0) {
+        qsort(times, count, sizeof *times, compare_times);
+        int64_t ahead = times[count / 2];
+        for (size_t c = 0; c < client_count; c++)
+            times[c] = is_time(client_first_ns[c]) ? client_first_ns[c] + ahead : INT64_MAX;
+        result = match_connections(client, client_count, times, server, server_count,
+                                   server_first_ns, other_end);
+    }
+    free(times);
+    return result;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report/page_history.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/compare/history_output.h"
+#include "analysis/report/page_write.h"
+#include "base/text.h"
+
+enum { NAMED_CHANGES = 3 };
+
+static const char *const scripts[] = {"page_plot.js", "page_runs.js", "page_history.js"};
+
+// "p99 of guard +38 % since #12 v1.4": the latest change of a series.
+static void say_change(const struct history_series *series, char *out, size_t bytes)
+{
+    char percent[TEXT_NUMBER_BYTES];
+    const struct change_point *change = &series->changes.items[series->changes.count - 1];
+    const struct history_point *point = &series->points.items[change->first];
+    text_append(out, bytes, "%s of %s", series->name, series->experiment);
+    if (change->before > 0)
+        text_append(out, bytes, " %s %%",
+                    text_percent(change->after / change->before - 1, percent));
+    text_append(out, bytes, " since #%lld %s", (long long)point->run, point->label);
+}
+
+static int64_t run_of_latest_change(const struct history_series *series)
+{
+    if (series->changes.count == 0)
+        return -1;
+    return series->points.items[series->changes.items[series->changes.count - 1].first].run;
+}
+
+// By their latest change, the latest first, the one after `previous` (NULL: the first); NULL: no
+// more.
+static const struct history_series *next_changed(const struct history_series_array *all,
+                                                 const struct history_series *previous)
+{
+    const struct history_series *found = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct history_series *series = &all->items[i];
+        int64_t run = run_of_latest_change(series),
+                bound = previous ? run_of_latest_change(previous) : INT64_MAX;
+        bool is_later = run > bound || (run == bound && series <= previous);
+        if (run >= 0 && !is_later && (!found || run > run_of_latest_change(found)))
+            found = series;
+    }
+    return found;
+}
+
+void history_page_verdict(const struct history_series_array *all, char *out, size_t out_bytes)
+{
+    const struct history_series *one = NULL;
+    size_t changed = 0;
+    for (size_t i = 0; i < all->count; i++)
+        changed += all->items[i].changes.count > 0;
+    if (changed)
+        snprintf(out, out_bytes, "%zu of %zu series changed their level; the latest: ", changed,
+                 all->count);
+    else
+        snprintf(out, out_bytes, "None of the %zu series changed its level", all->count);
+    for (size_t i = 0; i < NAMED_CHANGES && (one = next_changed(all, one)) != NULL; i++) {
+        text_append(out, out_bytes, "%s", i ? "; " : "");
+        say_change(one, out, out_bytes);
+    }
+}
+
+struct page {
+    const struct history_series_array *all;
+};
+
+static int write_data(const struct history_series_array *all, FILE *out, struct error *err)
+{
+    json_t *document = history_json(all);
+    int result = document ? page_write_json(document, out, err)
+                          : error_set(err, ERROR_FAILED, "no memory for the history's page");
+    json_decref(document);
+    return result;
+}
+
+static int write_part(const char *name, void *context, FILE *out, struct error *err)
+{
+    const struct history_series_array *all = ((const struct page *)context)->all;
+    char verdict[1000];
+    if (strcmp(name, "verdict") == 0) {
+        history_page_verdict(all, verdict, sizeof verdict);
+        page_write_clean(verdict, out);
+    } else if (strcmp(name, "data") == 0) {
+        return write_data(all, out, err);
+    } else {
+        for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+            page_write_asset(scripts[i], out);
+    }
+    return 0;
+}
+
+int history_page_write(const struct history_series_array *all, const char *path, struct error *err)
+{
+    struct page page = {all};
+    return page_write(path, "page_history.html", write_part, &page, err);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report_command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/diagnosis/slice_options.h"
+#include "analysis/export/run_perfetto.h"
+#include "analysis/report/report_html.h"
+#include "analysis/report/report_load.h"
+#include "analysis/report/report_set.h"
+#include "analysis/report/summary_text.h"
+#include "analysis/run/run_analysis.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "base/text.h"
+
+struct report_options {
+    struct slice_options slices;
+    const char *categories;
+    const char *output;
+    const char *perfetto;
+    bool text;
+    bool full;
+    bool json;
+    bool quiet;
+};
+
+static const struct option_spec options[] = {
+    SLICE_OPTIONS(struct report_options, slices),
+    OPTION_STRING("categories", 0, "FILE", struct report_options, categories,
+                  "categories of causes of your own, before the program's"),
+    OPTION_STRING("output", 'o', "FILE", struct report_options, output,
+                  "where the page goes (default: report.html in the run folder)"),
+    OPTION_STRING("perfetto", 0, "FILE", struct report_options, perfetto,
+                  "also write the whole run for ui.perfetto.dev"),
+    OPTION_FLAG("text", 0, struct report_options, text,
+                "print the terminal summary only, write no page"),
+    OPTION_FLAG("full", 0, struct report_options, full,
+                "print more than a screen: queues, windows, all stages, tuning"),
+    OPTION_FLAG("json", 0, struct report_options, json,
+                "print the summary as one JSON document on stdout"),
+    OPTION_FLAG("quiet", 'q', struct report_options, quiet,
+                "no progress and no summary, only the page's path"),
+    OPTION_END,
+};
+
+static const struct command_usage usage = {
+    .name = "report",
+    .arguments = "RUN [options]",
+    .summary = "Analyses a run folder and writes its report.",
+    .details = "The page is one self-contained file: latency, stages, causes, and the timeline of "
+               "every slow message.\nExit code 4: the run has no verdict (N/A), and the report "
+               "says why.",
+    .options = options,
+};
+
+static int print_json(const struct run_analysis *run, struct error *err)
+{
+    json_t *summary = run_summary_json(run);
+    if (!summary)
+        return error_set(err, ERROR_FAILED, "cannot make the summary of %s: out of memory",
+                         run->run_dir);
+    int written = json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    json_decref(summary);
+    if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
+        return error_set_errno(err, ERROR_FAILED, "cannot print the summary");
+    return 0;
+}
+
+static int write_report(const struct run_analysis *run, const struct report_options *values,
+                        struct error *err)
+{
+    char in_folder[4200];
+    snprintf(in_folder, sizeof in_folder, "%s/report.html", run->run_dir);
+    const char *path = values->output ? values->output : in_folder;
+    if (!values->text) {
+        int written = report_write_html(run, path, err);
+        if (written < 0)
+            return written;
+    }
+    if (values->perfetto) {
+        int written = run_perfetto_write(run, values->perfetto, err);
+        if (written < 0)
+            return written;
+    }
+    if (values->json)
+        return print_json(run, err);
+    if (!values->quiet || values->text) {
+        struct summary_style style = summary_style_for(stdout);
+        style.full = values->full;
+        summary_text_write(run, &style, stdout);
+    }
+    if (!values->text)
+        printf("%s%s\n", values->quiet ? "" : "\nReport: ", path);
+    if (fflush(stdout) == EOF)
+        return error_set_errno(err, ERROR_FAILED, "cannot print the summary");
+    return 0;
+}
+
+// The folder of a sweep or a search, or one of several runs: its document is all there is to it.
+static int report_document(const char *directory, const struct report_options *values,
+                           struct error *err)
+{
+    bool is_load = report_is_load(directory);
+    char in_folder[4200], verdict[600];
+    snprintf(in_folder, sizeof in_folder, "%s/report.html", directory);
+    const char *path = values->output ? values->output : in_folder;
+    json_t *document = is_load ? report_load_read(directory, err) : report_set_read(directory, err);
+    if (!document)
+        return -ERROR_INPUT;
+    if (is_load)
+        report_load_verdict(document, verdict, sizeof verdict);
+    else
+        report_set_verdict(document, verdict, sizeof verdict);
+    int status = values->text ? 0
+                 : is_load    ? report_load_write(document, path, err)
+                              : report_set_write(directory, path, err);
+    if (status == 0 && values->json)
+        status = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 ||
+                         putchar('\n') == EOF
+                     ? error_set_errno(err, ERROR_FAILED, "cannot print the document")
+                     : 0;
+    json_decref(document);
+    if (status < 0 || values->json)
+        return status;
+    if (!values->quiet || values->text)
+        printf("%s\n", verdict);
+    if (!values->text)
+        printf("%s%s\n", values->quiet ? "" : "\nReport: ", path);
+    return fflush(stdout) == EOF ? error_set_errno(err, ERROR_FAILED, "cannot print") : 0;
+}
+
+static int report_run(const char *directory, const struct report_options *values, struct error *err)
+{
+    struct diagnosis_slice_array slices = {0};
+    struct run_analysis run = {0};
+    struct progress progress;
+    int result = slice_options_read(&values->slices, &slices, err);
+    progress_init(&progress, values->quiet);
+    if (result == 0)
+        result = run_analyze(directory, slices.items, slices.count, values->categories, &progress,
+                             &run, err);
+    progress_end(&progress);
+    array_free(&slices);
+    if (result < 0)
+        return result;
+    result = write_report(&run, values, err);
+    int code = run.verdict_available ? 0 : ERROR_INCONCLUSIVE;
+    run_analysis_free(&run);
+    return result < 0 ? result : code;
+}
+
+int report_command(int argc, char **argv)
+{
+    struct report_options values = {0};
+    struct error err = {0};
+    int positional;
+    bool help;
+    int result = options_parse(&usage, argc, argv, &values, &positional, &help, &err);
+    if (result == 0 && !help && positional != 1)
+        result = error_set(&err, ERROR_INPUT,
+                           "report takes one run folder, not %d; see taillight report --help",
+                           positional);
+    else if (result == 0 && !help && (report_is_load(argv[1]) || report_is_set(argv[1])))
+        result = report_document(argv[1], &values, &err);
+    else if (result == 0 && !help)
+        result = report_run(argv[1], &values, &err);
+    slice_options_free(&values.slices);
+    return result < 0 ? error_report(&err) : result;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// From the function log (profiler/function_log.h) to function spans of a core. A thread's calls are
+// paired for as long as it runs on the core without another in between: what it began before, or
+// ends after, is a piece of a call (SPAN_ID_CUT), that reaches to the records of the other thread.
+// Where exactly threads changed, the contexts of the events backend know.
+#ifndef ANALYSIS_TIMELINE_FUNCTION_LOG_SPANS_H
+#define ANALYSIS_TIMELINE_FUNCTION_LOG_SPANS_H
+
+#include "analysis/timeline/span.h"
+#include "analysis/timeline/time_source.h"
+#include "profiler/function_log.h"
+
+// Names of addresses, ascending.
+struct function_name {
+    uint64_t address;
+    uint32_t name; // index into the host's names
+};
+struct function_names ARRAY_OF(struct function_name);
+
+struct function_log_spans {
+    struct span_array functions;    // ordered as a timeline's
+    struct time_range_array traced; // when all calls are known
+    uint64_t unpaired;              // exits of calls that were not open: lost records
+    uint64_t lost;                  // places where records are missing
+    uint64_t damaged;               // records that are none, or run back in time
+};
+
+// Takes one core's records of the log; any bytes are taken. Addresses without a name bear
+// `unnamed`. -1: no memory. The caller frees.
+int function_log_spans_build(const struct function_event *events, size_t count, uint16_t core,
+                             const struct time_source *clock, const struct function_names *names,
+                             uint32_t unnamed, struct function_log_spans *out);
+void function_log_spans_free(struct function_log_spans *spans);
+
+#endif

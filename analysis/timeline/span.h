@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+//
+// Spans: intervals of activity on a core, whatever backend saw them. They nest: a span lies wholly
+// inside the span of the next smaller depth that is open at its start. Time is host time (ns).
+#ifndef ANALYSIS_TIMELINE_SPAN_H
+#define ANALYSIS_TIMELINE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+
+enum span_kind {
+    SPAN_STOLEN = 0,  // the host of this virtual machine had the core for others
+    SPAN_TASK = 1,    // a thread runs; id: thread
+    SPAN_IDLE = 2,    // the idle task runs
+    SPAN_IRQ = 3,     // a device interrupt; id: irq number
+    SPAN_SOFTIRQ = 4, // id: softirq vector
+    SPAN_VECTOR = 5,  // a system vector (timer, IPIs); id: enum event_vector
+    SPAN_UNKNOWN = 6, // records were lost here: nobody knows
+    SPAN_FUNCTION = 7 // a function call (intel_pt and functions backends); id: see SPAN_ID_KERNEL
+};
+
+// The id of a SPAN_FUNCTION.
+enum {
+    SPAN_ID_KERNEL = 1, // the kernel's code
+    SPAN_ID_CUT = 2,    // only a part: it began before or goes on behind (the thread was switched
+                        // out, or nobody looked before)
+};
+
+enum { SPAN_NAMES = (1 << 21) - 1 }; // the greatest number of a name (names.h)
+
+// Tens of millions are held at once: 24 bytes each.
+struct span {
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint32_t id;
+    uint32_t name : 21; // index into host_timeline.names
+    enum span_kind kind : 3;
+    uint8_t depth; // 0: outermost (task, idle, unknown)
+};
+enum { NO_SPAN = 0xffffffff };
+
+struct span_array ARRAY_OF(struct span);
+
+struct time_range {
+    int64_t begin_ns, end_ns;
+};
+struct time_range_array ARRAY_OF(struct time_range);
+
+struct name_array ARRAY_OF(char *);
+
+struct index_array ARRAY_OF(uint32_t);
+struct time_array ARRAY_OF(int64_t);
+
+// One core's activity: spans ordered by begin, an enclosing span before the ones inside it.
+struct core_timeline {
+    uint16_t core;
+    bool scheduled; // its switches were captured: else what it ran is not known
+    struct span_array spans;
+    struct index_array enclosing; // of every SPAN_BLOCK-th span the one it lies in, or NO_SPAN;
+                                  // only a shortcut for searching: may be left empty
+    struct time_array handoffs;   // when data was handed to any socket on this core, ascending
+    struct index_array handoff_sockets;      // which, by the kernel's id; may be left empty
+    struct index_array handoff_applications; // whose (applications.h); empty: everything is one's
+    struct time_range_array traced; // when its function calls are known, ascending and disjoint:
+                                    // elsewhere there are no SPAN_FUNCTIONs whatever ran
+};
+
+// A thread was made runnable, or ran on a core for a while.
+struct waking {
+    int64_t time_ns;
+    uint32_t thread;
+    uint16_t core; // where it was to run
+};
+struct thread_run {
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint32_t thread;
+    uint16_t core;
+};
+// Something that happened to a thread at one moment.
+struct thread_moment {
+    int64_t time_ns;
+    uint32_t thread;
+    uint32_t value;
+};
+struct thread_moment_array ARRAY_OF(struct thread_moment);
+
+// The value of a pause: the number of the system call that the thread sleeps in, or one of these.
+#define PAUSE_STOPPED UINT32_MAX       // by a signal or a tracer
+#define PAUSE_NO_CALL (UINT32_MAX - 1) // outside of any, as in a page fault
+
+struct waking_array ARRAY_OF(struct waking);
+struct thread_run_array ARRAY_OF(struct thread_run);
+
+struct timeline_array ARRAY_OF(struct core_timeline);
+
+// All cores of one host.
+struct host_timeline {
+    struct timeline_array cores;       // ascending core numbers
+    struct name_array names;           // owned; "memcached", "NET_RX", "virtio1-input.0", ...
+    struct waking_array wakings;       // by thread, then by time
+    struct thread_run_array runs;      // by thread, then by time
+    struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
+    struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
+    struct thread_moment_array faults; // page faults; value: how long until it had its page, ns (0:
+                                       // nobody told); all three by thread, then by time
+    uint64_t damaged;                  // records that are no event at all
+    uint64_t unpaired;                 // exits without entry, or entries without exit: lost records
+    uint64_t lost_intervals;           // SPAN_UNKNOWN spans
+};
+
+// The timeline of a core, NULL when that core was not captured.
+const struct core_timeline *host_timeline_core(const struct host_timeline *host, uint16_t core);
+void host_timeline_free(struct host_timeline *host);
+
+// The runs and the wakings of one thread, in order of time; NULL and 0 when there are none.
+const struct thread_run *host_timeline_runs(const struct host_timeline *host, uint32_t thread,
+                                            size_t *count);
+const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,
+                                           size_t *count);
+
+// Those of one thread, in order of time; NULL and 0 when there are none.
+const struct thread_moment *thread_moments_of(const struct thread_moment_array *moments,
+                                              uint32_t thread, size_t *count);
+
+// How many of them lie before `time_ns`.
+size_t thread_moments_before(const struct thread_moment *moments, size_t count, int64_t time_ns);
+
+// Whether the function calls of that core are known all through [begin_ns, end_ns).
+bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns);
+
+// How many hand-offs on that core lie before `time_ns`.
+size_t core_timeline_handoffs_before(const struct core_timeline *timeline, int64_t time_ns);
+
+// Which span that at `index` lies in, NO_SPAN: none. Follows from the order and the depths.
+uint32_t core_timeline_parent(const struct core_timeline *timeline, uint32_t index);
+
+// Fills `enclosing`. Without it, searching is slow where one task runs for long. -1: no memory.
+enum { SPAN_BLOCK = 64 };
+int core_timeline_link(struct core_timeline *timeline);
+
+// Calls `each` for the disjoint pieces that tile [begin_ns, end_ns) on the core, in order of time;
+// each piece names the innermost context (any span but a function) that covers it, NULL where none
+// does. Allocates nothing.
+typedef void span_piece_visitor(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
+                                void *context);
+void core_timeline_pieces(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
+                          span_piece_visitor *each, void *context);
+
+// The same, and each piece gets all spans that cover it, outermost first (spans nested deeper than
+// MAX_OPEN count as their parent's). `open` is valid during the call.
+enum { MAX_OPEN = 128 };
+typedef void span_stack_visitor(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                                int64_t end_ns, void *context);
+void core_timeline_stacks(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
+                          span_stack_visitor *each, void *context);
+
+#endif

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/timeline/timeline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/timeline/names.h"
+
+enum { MAX_NESTED = 16 }; // interrupts and softirqs open at once on a core; Linux nests fewer
+
+static const char *const softirq_names[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
+                                            "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
+static const char *const vector_names[] = {
+    [VECTOR_LOCAL_TIMER] = "local timer",
+    [VECTOR_RESCHEDULE] = "reschedule",
+    [VECTOR_CALL_FUNCTION] = "function call",
+    [VECTOR_CALL_FUNCTION_SINGLE] = "single function call",
+    [VECTOR_IRQ_WORK] = "irq work",
+    [VECTOR_OTHER] = "other",
+};
+
+struct builder {
+    const struct time_source *clock;
+    struct host_timeline *out;
+    struct name_table names;
+    struct thread_moment_array processes; // by thread: the name of its process
+    // The core at hand.
+    struct core_timeline *core;
+    uint32_t open[MAX_NESTED]; // indices of nested spans without an end yet
+    unsigned depth;
+    uint32_t current; // the span of depth 0
+    bool started;     // a switch was seen on this core
+    int64_t last_ns;  // of the core's latest event
+    size_t fault;     // its latest page fault: index into out->faults
+    char unseen[40];  // up to whom nobody was seen: "unseen up to memcached"
+};
+
+static const char *table_name(const char *const *names, size_t count, uint32_t id, const char *kind,
+                              char *out, size_t out_bytes)
+{
+    if (id < count && names[id])
+        return names[id];
+    snprintf(out, out_bytes, "%s %u", kind, id);
+    return out;
+}
+
+static int name_of(struct builder *builder, enum span_kind kind, const struct event *event,
+                   uint32_t *number)
+{
+    char numbered[32];
+    const char *text = event->payload.text;
+    size_t bytes = sizeof event->payload.text;
+    if (kind == SPAN_IDLE)
+        text = "idle", bytes = 5;
+    if (kind == SPAN_SOFTIRQ)
+        text = table_name(softirq_names, sizeof softirq_names / sizeof *softirq_names, event->id,
+                          "softirq", numbered, sizeof numbered);
+    if (kind == SPAN_VECTOR)
+        text = table_name(vector_names, sizeof vector_names / sizeof *vector_names, event->id,
+                          "vector", numbered, sizeof numbered);
+    if (kind == SPAN_SOFTIRQ || kind == SPAN_VECTOR)
+        bytes = strlen(text);
+    if (bytes == 0 || text[0] == '\0') {
+        snprintf(numbered, sizeof numbered, "%s %u", kind == SPAN_IRQ ? "irq" : "thread",
+                 event->id);
+        text = numbered, bytes = strlen(numbered);
+    }
+    return name_table_intern(&builder->names, text, bytes, number);
+}
+
+// A thread that is not its process's first is named by both: "memcached:mc-worker".
+static int task_name(struct builder *builder, const struct event *event, uint32_t *number)
+{
+    const struct thread_moment_array *processes = &builder->processes;
+    size_t count;
+    const struct thread_moment *told =
+        processes->count ? thread_moments_of(processes, event->id, &count) : NULL;
+    if (!told)
+        return name_of(builder, SPAN_TASK, event, number);
+    char text[64];
+    const char *process = builder->out->names.items[told[count - 1].value];
+    const char *own = event->payload.text;
+    int bytes = (int)sizeof event->payload.text;
+    bool same = strncmp(process, own, sizeof event->payload.text) == 0;
+    int length = same ? snprintf(text, sizeof text, "%s", process)
+                      : snprintf(text, sizeof text, "%s:%.*s", process, bytes, own);
+    return name_table_intern(&builder->names, text, (size_t)length, number);
+}
+
+static int push_span(struct builder *builder, struct span span)
+{
+    struct span_array *spans = &builder->core->spans;
+    return spans->count >= NO_SPAN ? -1 : array_push(spans, span);
+}
+
+static int push_unknown(struct builder *builder, int64_t begin_ns, int64_t end_ns, unsigned depth,
+                        const char *why, bool lost)
+{
+    uint32_t name;
+    if (name_table_intern(&builder->names, why, strlen(why), &name) < 0)
+        return -1;
+    if (lost)
+        builder->out->lost_intervals++;
+    return push_span(builder, (struct span){.begin_ns = begin_ns,
+                                            .end_ns = end_ns,
+                                            .name = name & SPAN_NAMES,
+                                            .kind = SPAN_UNKNOWN,
+                                            .depth = (uint8_t)depth});
+}
+
+// Ends every nested span above `depth`: their exits are lost.
+static void abandon_nested(struct builder *builder, unsigned depth)
+{
+    while (builder->depth > depth) {
+        builder->core->spans.items[builder->open[--builder->depth]].end_ns = builder->last_ns;
+        builder->out->unpaired++;
+    }
+}
+
+static int take_entry(struct builder *builder, enum span_kind kind, const struct event *event,
+                      int64_t time_ns)
+{
+    uint32_t name;
+    if (builder->depth == MAX_NESTED)
+        abandon_nested(builder, 0);
+    if (name_of(builder, kind, event, &name) < 0)
+        return -1;
+    struct span span = {.begin_ns = time_ns,
+                        .end_ns = INT64_MAX,
+                        .id = event->id,
+                        .name = name & SPAN_NAMES,
+                        .kind = kind,
+                        .depth = (uint8_t)(builder->depth + 1)};
+    if (push_span(builder, span) < 0)
+        return -1;
+    builder->open[builder->depth++] = (uint32_t)builder->core->spans.count - 1;
+    return 0;
+}
+
+static int take_exit(struct builder *builder, enum span_kind kind, const struct event *event,
+                     int64_t time_ns)
+{
+    struct span *spans = builder->core->spans.items;
+    unsigned level = builder->depth;
+    while (level > 0 && !(spans[builder->open[level - 1]].kind == kind &&
+                          spans[builder->open[level - 1]].id == event->id))
+        level--;
+    if (level == 0) {
+        // Its entry is lost, or lies before the capture: then there is nothing to count.
+        if (builder->core->spans.count == 1 && !builder->started)
+            return 0;
+        builder->out->unpaired++;
+        return push_unknown(builder, builder->last_ns, time_ns, builder->depth + 1, "lost records",
+                            true);
+    }
+    abandon_nested(builder, level);
+    spans[builder->open[--builder->depth]].end_ns = time_ns;
+    return 0;
+}
+
+// The host says how long it had the core since the latest event, not when: at the end of that time,
+// since a core that idled first was not missed.
+static int take_stolen(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    static const char name_text[] = "virtual CPU taken away";
+    uint64_t passed = (uint64_t)(time_ns - builder->last_ns);
+    uint64_t stolen = event->payload.a < passed ? event->payload.a : passed;
+    uint32_t name;
+    if (stolen == 0 || !builder->started)
+        return 0;
+    if (name_table_intern(&builder->names, name_text, strlen(name_text), &name) < 0)
+        return -1;
+    return push_span(builder, (struct span){.begin_ns = time_ns - (int64_t)stolen,
+                                            .end_ns = time_ns,
+                                            .name = name & SPAN_NAMES,
+                                            .kind = SPAN_STOLEN,
+                                            .depth = (uint8_t)(builder->depth + 1)});
+}
+
+// The thread that came last is not the one that leaves now: who ran in between was not delivered.
+static int mark_unseen(struct builder *builder)
+{
+    struct span *span = &builder->core->spans.items[builder->current];
+    uint32_t name;
+    const char *text = builder->unseen[0] ? builder->unseen : "unseen switch";
+    if (name_table_intern(&builder->names, text, strlen(text), &name) < 0)
+        return -1;
+    builder->unseen[0] = '\0';
+    span->kind = SPAN_UNKNOWN;
+    span->name = name & SPAN_NAMES;
+    builder->out->lost_intervals++;
+    return 0;
+}
+
+static int take_switch(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    struct span *spans = builder->core->spans.items;
+    const struct span *current = &spans[builder->current];
+    bool nested = builder->depth > 0;
+    // Nobody switches inside an interrupt, nor from a thread to itself: something was lost since
+    // the last record.
+    bool lost = nested || (builder->started && current->id == event->id &&
+                           (current->kind == SPAN_IDLE) == (event->id == 0));
+    if (lost && !nested)
+        builder->out->unpaired++;
+    abandon_nested(builder, 0);
+    if ((event->flags & SWITCH_UNSEEN) && builder->started) {
+        if (mark_unseen(builder) < 0)
+            return -1;
+        lost = false; // the whole span is unknown already
+    }
+    spans[builder->current].end_ns = lost ? builder->last_ns : time_ns;
+    if (lost && builder->last_ns < time_ns &&
+        push_unknown(builder, builder->last_ns, time_ns, 0, "lost records", true) < 0)
+        return -1;
+    enum span_kind kind = event->id == 0 ? SPAN_IDLE : SPAN_TASK;
+    uint32_t name;
+    if ((kind == SPAN_IDLE ? name_of(builder, kind, event, &name)
+                           : task_name(builder, event, &name)) < 0)
+        return -1;
+    builder->started = true;
+    builder->current = (uint32_t)builder->core->spans.count;
+    return push_span(builder, (struct span){.begin_ns = time_ns,
+                                            .end_ns = INT64_MAX,
+                                            .id = event->id,
+                                            .name = name & SPAN_NAMES,
+                                            .kind = kind});
+}
+
+static int take_waking(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    return array_push(&builder->out->wakings, (struct waking){.time_ns = time_ns,
+                                                              .thread = event->id,
+                                                              .core = (uint16_t)event->payload.a});
+}
+
+static int take_moment(struct thread_moment_array *moments, const struct event *event,
+                       int64_t time_ns)
+{
+    uint32_t value = 0;
+    if (event->kind == EVENT_MIGRATE)
+        value = (uint32_t)event->payload.b;
+    else if (event->kind == EVENT_BLOCKED && (event->payload.b & BLOCKED_STOPPED))
+        value = PAUSE_STOPPED;
+    else if (event->kind == EVENT_BLOCKED)
+        value = event->payload.a < PAUSE_NO_CALL ? (uint32_t)event->payload.a : PAUSE_NO_CALL;
+    return array_push(
+        moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
+}
+
+// Gives the core's latest page fault, if it is that thread's, its length.
+static void end_fault(struct builder *builder, uint32_t thread, int64_t time_ns)
+{
+    if (builder->fault >= builder->out->faults.count)
+        return;
+    struct thread_moment *fault = &builder->out->faults.items[builder->fault];
+    int64_t length = time_ns - fault->time_ns;
+    if (fault->thread == thread && fault->value == 0 && length < UINT32_MAX)
+        fault->value = (uint32_t)length;
+}
+
+static int take_event(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    switch (event->kind) {
+    case EVENT_SWITCH:
+        return take_switch(builder, event, time_ns);
+    case EVENT_UNSEEN:
+        snprintf(builder->unseen, sizeof builder->unseen, "unseen up to %.16s",
+                 event->payload.text);
+        return 0;
+    case EVENT_WAKING:
+        return take_waking(builder, event, time_ns);
+    case EVENT_IRQ_ENTRY:
+        return take_entry(builder, SPAN_IRQ, event, time_ns);
+    case EVENT_IRQ_EXIT:
+        return take_exit(builder, SPAN_IRQ, event, time_ns);
+    case EVENT_SOFTIRQ_ENTRY:
+        return take_entry(builder, SPAN_SOFTIRQ, event, time_ns);
+    case EVENT_SOFTIRQ_EXIT:
+        return take_exit(builder, SPAN_SOFTIRQ, event, time_ns);
+    case EVENT_VECTOR_ENTRY:
+        return take_entry(builder, SPAN_VECTOR, event, time_ns);
+    case EVENT_VECTOR_EXIT:
+        return take_exit(builder, SPAN_VECTOR, event, time_ns);
+    case EVENT_STOLEN:
+        return take_stolen(builder, event, time_ns);
+    case EVENT_HANDOFF:
+        return array_push(&builder->core->handoff_sockets, event->id) < 0
+                   ? -1
+                   : array_push(&builder->core->handoffs, time_ns);
+    case EVENT_BLOCKED:
+        return take_moment(&builder->out->pauses, event, time_ns);
+    case EVENT_MIGRATE:
+        return take_moment(&builder->out->moves, event, time_ns);
+    case EVENT_PAGE_FAULT:
+        builder->fault = builder->out->faults.count;
+        return take_moment(&builder->out->faults, event, time_ns);
+    case EVENT_FAULT_END:
+        end_fault(builder, event->id, time_ns);
+        return 0;
+    default:
+        return 0; // segments and transmits open no span
+    }
+}
+
+static int compare_events(const void *left, const void *right)
+{
+    const struct event *a = *(const struct event *const *)left;
+    const struct event *b = *(const struct event *const *)right;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return a < b ? -1 : a > b; // keep the log's order
+}
+
+static void sort_if_needed(const struct event **events, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (events[i]->time < events[i - 1]->time) {
+            qsort(events, count, sizeof *events, compare_events);
+            return;
+        }
+    }
+}
+
+static int build_core(struct builder *builder, uint16_t core, const struct event **events,
+                      size_t count)
+{
+    sort_if_needed(events, count);
+    if (array_push(&builder->out->cores, (struct core_timeline){.core = core}) < 0)
+        return -1;
+    builder->core = &builder->out->cores.items[builder->out->cores.count - 1];
+    builder->depth = 0;
+    builder->current = 0;
+    builder->started = false;
+    builder->fault = SIZE_MAX;
+    builder->unseen[0] = '\0';
+    int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
+    builder->last_ns = first;
+    if (push_unknown(builder, first, INT64_MAX, 0, "before the first switch", false) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        int64_t time = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[i]->time);
+        if (time < builder->last_ns) // a conversion may be off by its error bound
+            time = builder->last_ns;
+        if (take_event(builder, events[i], time) < 0)
+            return -1;
+        builder->last_ns = time;
+    }
+    builder->core->scheduled = builder->started;
+    // The capture ends with the core's last event: what is open then is cut there.
+    while (builder->depth > 0)
+        builder->core->spans.items[builder->open[--builder->depth]].end_ns = builder->last_ns;
+    builder->core->spans.items[builder->current].end_ns = builder->last_ns;
+    return core_timeline_link(builder->core);
+}
+
+static int compare_wakings(const void *left, const void *right)
+{
+    const struct waking *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+static int compare_runs(const void *left, const void *right)
+{
+    const struct thread_run *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+static int compare_moments(const void *left, const void *right)
+{
+    const struct thread_moment *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+static void sort_moments(struct thread_moment_array *moments)
+{
+    if (moments->count)
+        qsort(moments->items, moments->count, sizeof *moments->items, compare_moments);
+}
+
+static int index_threads(struct host_timeline *out)
+{
+    for (size_t c = 0; c < out->cores.count; c++) {
+        const struct core_timeline *core = &out->cores.items[c];
+        const struct span_array *spans = &core->spans;
+        for (size_t i = 0; i < spans->count; i++) {
+            const struct span *span = &spans->items[i];
+            if (span->kind == SPAN_TASK &&
+                array_push(&out->runs, (struct thread_run){.begin_ns = span->begin_ns,
+                                                           .end_ns = span->end_ns,
+                                                           .thread = span->id,
+                                                           .core = core->core}) < 0)
+                return -1;
+        }
+    }
+    if (out->runs.count)
+        qsort(out->runs.items, out->runs.count, sizeof *out->runs.items, compare_runs);
+    if (out->wakings.count)
+        qsort(out->wakings.items, out->wakings.count, sizeof *out->wakings.items, compare_wakings);
+    sort_moments(&out->pauses);
+    sort_moments(&out->moves);
+    sort_moments(&out->faults);
+    // A thread cannot run on two cores at once: one of its switches was lost.
+    for (size_t i = 1; i < out->runs.count; i++)
+        if (out->runs.items[i].thread == out->runs.items[i - 1].thread &&
+            out->runs.items[i].begin_ns < out->runs.items[i - 1].end_ns)
+            out->unpaired++;
+    return 0;
+}
+
+// Whose the threads are, which is told on the core that each ran on first.
+static int take_processes(struct builder *builder, const struct event *events, size_t count)
+{
+    struct thread_moment_array *processes = &builder->processes;
+    for (size_t i = 0; i < count; i++) {
+        const struct event *event = &events[i];
+        struct thread_moment told = {.time_ns = (int64_t)event->time, .thread = event->id};
+        if (event->kind != EVENT_PROCESS)
+            continue;
+        if (name_of(builder, SPAN_TASK, event, &told.value) < 0 || array_push(processes, told) < 0)
+            return -1;
+    }
+    sort_moments(processes);
+    return 0;
+}
+
+static bool is_event(const struct event *event)
+{
+    return event->kind >= EVENT_SWITCH && event->kind <= EVENT_STOLEN;
+}
+
+// Orders pointers to the events by core, keeping the log's order; starts[c] is core c's first.
+static const struct event **group_by_core(const struct event *events, size_t count,
+                                          size_t starts[UINT16_MAX + 2], uint64_t *damaged)
+{
+    const struct event **grouped = malloc((count ? count : 1) * sizeof *grouped);
+    if (!grouped)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (is_event(&events[i]))
+            starts[events[i].core + 1]++;
+        else
+            ++*damaged;
+    }
+    for (size_t c = 0; c <= UINT16_MAX; c++)
+        starts[c + 1] += starts[c];
+    for (size_t i = 0; i < count; i++)
+        if (is_event(&events[i]))
+            grouped[starts[events[i].core]++] = &events[i];
+    for (size_t c = UINT16_MAX + 1; c > 0; c--) // each start has moved to its end: move back
+        starts[c] = starts[c - 1];
+    starts[0] = 0;
+    return grouped;
+}
+
+int host_timeline_build(const struct event *events, size_t count, const struct time_source *clock,
+                        struct host_timeline *out, struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    struct builder builder = {.clock = clock, .out = out};
+    size_t *starts = calloc(UINT16_MAX + 2, sizeof *starts);
+    const struct event **grouped = NULL;
+    int result = -1;
+    if (!starts || name_table_init(&builder.names, &out->names) < 0)
+        goto done;
+    grouped = group_by_core(events, count, starts, &out->damaged);
+    if (!grouped)
+        goto done;
+    result = take_processes(&builder, events, count);
+    for (size_t core = 0; core <= UINT16_MAX && result == 0; core++)
+        if (starts[core + 1] > starts[core])
+            result = build_core(&builder, (uint16_t)core, grouped + starts[core],
+                                starts[core + 1] - starts[core]);
+    if (result == 0)
+        result = index_threads(out);
+done:
+    free(starts);
+    free(grouped);
+    array_free(&builder.processes);
+    name_table_fini(&builder.names);
+    if (result < 0) {
+        host_timeline_free(out);
+        return error_set(err, ERROR_FAILED,
+                         "no memory for the timeline of %zu events: analyze a shorter run", count);
+    }
+    return 0;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+void text_append(char *text, size_t bytes, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, bytes - used, format, args);
+    va_end(args);
+}
+
+char *text_percent(double fraction, char out[TEXT_NUMBER_BYTES])
+{
+    double percent = 100 * fraction;
+    if (fabs(percent) >= 1e6)
+        snprintf(out, TEXT_NUMBER_BYTES, "%+.3g", percent);
+    else
+        snprintf(out, TEXT_NUMBER_BYTES, "%+.*f", fabs(percent) < 9.95 ? 1 : 0, percent);
+    return out;
+}
+
+char *text_signed_ns(double ns, char out[TEXT_NUMBER_BYTES])
+{
+    out[0] = ns < 0 ? '-' : '+';
+    units_format_ns(fabs(ns), out + 1, TEXT_NUMBER_BYTES - 1);
+    return out;
+}
+
+enum { REPLACEMENT = 0xfffd };
+
+// Decodes one character of UTF-8 (RFC 3629: no overlong forms, no surrogates). Returns its bytes,
+// or 0 where the bytes are not UTF-8. text is NUL-terminated, which no continuation byte matches.
+static size_t decode_utf8(const unsigned char *text, uint32_t *out)
+{
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (text[0] < 0x80) {
+        *out = text[0];
+        return 1;
+    }
+    size_t bytes = text[0] >> 5 == 6 ? 2 : text[0] >> 4 == 14 ? 3 : text[0] >> 3 == 30 ? 4 : 0;
+    if (bytes == 0)
+        return 0;
+    uint32_t code = text[0] & (0x7fu >> bytes);
+    for (size_t i = 1; i < bytes; i++) {
+        if (text[i] >> 6 != 2)
+            return 0;
+        code = code << 6 | (text[i] & 0x3f);
+    }
+    if (code < smallest[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+        return 0;
+    *out = code;
+    return bytes;
+}
+
+static size_t encode_utf8(uint32_t code, char out[4])
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    size_t bytes = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = bytes - 1; i > 0; i--, code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)((0xf00u >> bytes & 0xf0) | code);
+    return bytes;
+}
+
+// What is shown in the character's place.
+static uint32_t visible(uint32_t code)
+{
+    if (code < 0x20)
+        return 0x2400 + code;
+    if (code == 0x7f)
+        return 0x2421;
+    bool hidden_control = (code >= 0x80 && code < 0xa0) || (code >= 0x200b && code <= 0x200f) ||
+                          (code >= 0x2028 && code <= 0x202e) ||
+                          (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+    return hidden_control ? REPLACEMENT : code;
+}
+
+char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t used = 0;
+    while (*at) {
+        uint32_t code;
+        size_t taken = decode_utf8(at, &code);
+        code = taken ? visible(code) : REPLACEMENT;
+        at += taken ? taken : 1;
+        if (ascii && code >= 0x7f)
+            code = '?';
+        char encoded[4];
+        size_t bytes = encode_utf8(code, encoded);
+        if (used + bytes >= out_bytes)
+            break;
+        memcpy(out + used, encoded, bytes);
+        used += bytes;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+char *text_count(uint64_t count, char out[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRIu64, count);
+    char *at = out;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *at++ = ',';
+        *at++ = digits[i];
+    }
+    *at = '\0';
+    return out;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+//
+// Text for people: sentences piece by piece, counts and signed numbers as they read them, and names
+// made safe to show (a process is called whatever its owner wrote into it).
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TEXT_NUMBER_BYTES = 40 };
+
+// Appends; what does not fit is cut.
+void text_append(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// A fraction as "+4.2" or "-38": in percent, with a decimal below ten. Returns out.
+char *text_percent(double fraction, char out[TEXT_NUMBER_BYTES]);
+
+// "+4.2 us". Returns out.
+char *text_signed_ns(double ns, char out[TEXT_NUMBER_BYTES]);
+
+// Copies text as valid UTF-8 that shows what it is: control characters become their visible
+// pictures (U+2400 ff.), invalid bytes, other controls and bidirectional overrides become U+FFFD.
+// ascii: everything outside printable ASCII becomes '?'. Cut at a character's end to fit. Returns
+// out, always NUL-terminated.
+char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes);
+
+// 1234567 as "1,234,567". Returns out, which needs 32 bytes.
+char *text_count(uint64_t count, char out[32]);
+
+#endif

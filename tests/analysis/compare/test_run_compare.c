@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+//
+// Two runs of a scenario against each other: what differs is found, with about its true size; what
+// does not differ is not; and the differences add up.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "analysis/compare/cause_shift.h"
+#include "analysis/compare/run_compare.h"
+#include "analysis/lifetime/join.h"
+#include "analysis/report/report_compare.h"
+#include "analysis/run/run_internal.h"
+#include "analysis/timeline/timeline.h"
+#include "tests/analysis/diagnosis/scenario.h"
+
+static void build_run(struct run_analysis *run, const struct scenario_options *options,
+                      const struct diagnosis_slice *slices, size_t count)
+{
+    struct scenario s;
+    struct time_source clock = scenario_clock();
+    struct error err = {0};
+    uint64_t damaged;
+    *run = (struct run_analysis){.has_events = true, .has_calls = true};
+    scenario_build(&s, options);
+    assert_int_equal(
+        application_calls_build(s.calls.items, s.calls.count, &clock, &run->calls, &damaged, &err),
+        0);
+    assert_int_equal(
+        host_timeline_build(s.events.items, s.events.count, &clock, &run->server, &err), 0);
+    struct join_input join = {.samples = s.samples.items,
+                              .sample_count = s.samples.count,
+                              .client_connections = s.client.items,
+                              .client_connection_count = s.client.count,
+                              .events = s.events.items,
+                              .event_count = s.events.count,
+                              .sockets = s.sockets.items,
+                              .socket_count = s.sockets.count,
+                              .calls = &run->calls,
+                              .shim_connections = s.shim.items,
+                              .shim_connection_count = s.shim.count,
+                              .clock = clock};
+    assert_int_equal(join_lifetimes(&join, &run->lifetimes, &run->join, &err), 0);
+    assert_int_equal(service_order_build(&run->order, run->lifetimes.items, run->lifetimes.count,
+                                         &run->calls, &run->server),
+                     0);
+    run->application_threads = malloc(sizeof *run->application_threads);
+    run->application_threads[0] = SERVER_THREAD;
+    run->application_thread_count = 1;
+    assert_int_equal(run_statistics(run), 0);
+    struct diagnosis_input in;
+    run_diagnosis_input(run, &in);
+    for (size_t i = 0; i < count; i++) {
+        struct diagnosis diagnosis;
+        assert_int_equal(diagnose(&in, &slices[i], &diagnosis, &err), 0);
+        assert_int_equal(array_push(&run->diagnoses, diagnosis), 0);
+    }
+    scenario_free(&s);
+}
+
+static const struct scenario_options quiet = {.requests = 6000,
+                                              .connections = 16,
+                                              .gap_ns = 60000,
+                                              .pipelined = 1,
+                                              .faults = 150,
+                                              .fault_ns = 100000,
+                                              .seed = 11};
+static const struct diagnosis_slice slices[] = {{.low = 0, .high = 1}, {.low = 0.4, .high = 0.6}};
+
+static void read_categories(struct categories *out)
+{
+    static const char mine[] = "task yes,hogs";
+    struct error err = {0};
+    assert_int_equal(categories_init(out, &err), 0);
+    assert_int_equal(categories_add(out, mine, sizeof mine - 1, "mine", &err), 0);
+}
+
+static void compare(struct run_comparison *comparison, enum fault base, enum fault candidate)
+{
+    const enum fault faults[COMPARE_SIDES] = {base, candidate};
+    struct error err = {0};
+    *comparison = (struct run_comparison){0};
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct run_analysis run;
+        struct scenario_options options = quiet;
+        options.fault = faults[side];
+        options.seed += (uint64_t)side;
+        build_run(&run, &options, slices, 2);
+        read_categories(&run.categories.table);
+        assert_int_equal(run_profile_take(&run, &comparison->runs[side], &err), 0);
+        run_analysis_free(&run);
+    }
+    assert_int_equal(run_compare(comparison, &err), 0);
+    assert_int_equal(comparison->slices.count, 2);
+    for (size_t s = 0; s < 2; s++) {
+        const struct slice_comparison *slice = &comparison->slices.items[s];
+        assert_true(slice->available);
+        double sum = 0;
+        for (size_t i = 0; i < slice->changes.count; i++) {
+            const struct change *change = &slice->changes.items[i];
+            sum += change->difference_ns;
+            assert_true(change->low_ns <= change->difference_ns + 1);
+            assert_true(change->high_ns >= change->difference_ns - 1);
+        }
+        assert_true(fabs(sum - slice->latency.difference_ns) < 5);
+        for (size_t i = 0; i < slice->categories.count; i++)
+            sum -= slice->categories.items[i].difference_ns;
+        assert_true(fabs(sum) < 1);
+    }
+}
+
+static const struct change *find(const struct slice_comparison *slice, const char *name,
+                                 enum core_role role)
+{
+    for (size_t i = 0; i < slice->changes.count; i++)
+        if (strcmp(slice->changes.items[i].name, name) == 0 && slice->changes.items[i].role == role)
+            return &slice->changes.items[i];
+    return NULL;
+}
+
+static void a_new_cause_appears_and_an_old_one_is_gone(void **state)
+{
+    (void)state;
+    struct run_comparison comparison;
+    compare(&comparison, FAULT_NONE, FAULT_HOG);
+    const struct slice_comparison *all = &comparison.slices.items[0];
+    const struct change *hog = find(all, "yes", ROLE_A);
+    print_message("%s\n", all->verdict);
+    assert_non_null(hog);
+    assert_int_equal(hog->kind, CHANGE_APPEARED);
+    assert_true(hog->mean_ns[COMPARE_BASE] == 0 && hog->share[COMPARE_BASE] == 0);
+    assert_true(hog->share[COMPARE_CANDIDATE] > 0.01 && hog->share[COMPARE_CANDIDATE] < 0.5);
+    assert_ptr_equal(hog, &all->changes.items[0]);
+    assert_int_equal(all->latency.kind, CHANGE_GREW);
+    assert_non_null(strstr(all->verdict, "yes (A) appeared: +"));
+    assert_string_equal(hog->category, "hogs");
+    assert_string_equal(all->categories.items[0].category, "hogs");
+    run_comparison_free(&comparison);
+    compare(&comparison, FAULT_HOG, FAULT_NONE);
+    hog = find(&comparison.slices.items[0], "yes", ROLE_A);
+    assert_int_equal(hog->kind, CHANGE_GONE);
+    assert_int_equal(comparison.slices.items[0].latency.kind, CHANGE_SHRANK);
+    run_comparison_free(&comparison);
+}
+
+static void a_cause_that_was_there_grows(void **state)
+{
+    (void)state;
+    struct run_comparison comparison;
+    compare(&comparison, FAULT_NONE, FAULT_NETWORK);
+    const struct change *network =
+        find(&comparison.slices.items[0], "network to server", ROLE_NETWORK);
+    assert_int_equal(network->kind, CHANGE_GREW);
+    // 150 of 6,000 requests come 100 us late: 2.5 us on average.
+    assert_true(fabs(network->difference_ns - 2500) < 500);
+    assert_true(network->low_ns > 0 && network->high_ns < 6000);
+    run_comparison_free(&comparison);
+}
+
+static void alike_runs_are_alike(void **state)
+{
+    (void)state;
+    struct run_comparison comparison;
+    compare(&comparison, FAULT_NONE, FAULT_NONE);
+    for (size_t s = 0; s < 2; s++) {
+        const struct slice_comparison *slice = &comparison.slices.items[s];
+        for (size_t i = 0; i < slice->changes.count; i++)
+            assert_int_equal(slice->changes.items[i].kind, CHANGE_NONE);
+        assert_int_equal(slice->latency.kind, CHANGE_NONE);
+        assert_non_null(strstr(slice->verdict, "No cause changed"));
+    }
+    json_t *document = run_comparison_json(&comparison);
+    assert_int_equal(json_array_size(json_object_get(document, "slices")), 2);
+    json_t *first = json_array_get(json_object_get(document, "slices"), 0);
+    assert_true(json_array_size(json_object_get(first, "changes")) > 5);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(first, "base"), "queue")),
+                     QUEUE_KINDS);
+    json_t *curve = json_object_get(json_object_get(document, "base"), "curve");
+    assert_true(json_array_size(curve) > 50 && json_array_size(curve) < 400);
+    double above = 2, longer = 0;
+    for (size_t i = 0; i < json_array_size(curve); i++) {
+        const json_t *point = json_array_get(curve, i);
+        double slower = json_number_value(json_array_get(point, 0));
+        double us = json_number_value(json_array_get(point, 1));
+        assert_true(slower < above && us >= longer);
+        above = slower;
+        longer = us;
+    }
+    assert_true(above < 0.0003 && longer > 0); // down to one of 6,000
+    json_decref(document);
+    run_comparison_free(&comparison);
+}
+
+// A slice of one request: its difference is told, nothing is claimed.
+static void too_few_messages_claim_nothing(void **state)
+{
+    (void)state;
+    struct run_comparison comparison = {0};
+    struct error err = {0};
+    const struct diagnosis_slice one = {.high = 1, .one = true, .request = 100};
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct run_analysis run;
+        build_run(&run, &quiet, &one, 1);
+        assert_int_equal(run_profile_take(&run, &comparison.runs[side], &err), 0);
+        run_analysis_free(&run);
+    }
+    comparison.runs[COMPARE_CANDIDATE].slices.items[0].values.items[0].ns += 5e6f;
+    assert_int_equal(run_compare(&comparison, &err), 0);
+    const struct slice_comparison *slice = &comparison.slices.items[0];
+    assert_true(slice->available);
+    assert_int_equal(slice->changes.items[0].kind, CHANGE_NONE);
+    assert_true(isnan(slice->changes.items[0].low_ns));
+    assert_non_null(strstr(slice->verdict, "too few messages"));
+    assert_non_null(strstr(slice->verdict, "The largest difference is"));
+    assert_null(strstr(slice->verdict, "No cause changed"));
+    run_comparison_free(&comparison);
+}
+
+static void what_cannot_be_compared_says_why(void **state)
+{
+    (void)state;
+    struct run_comparison comparison = {0};
+    struct error err = {0};
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct run_analysis run;
+        struct scenario_options options = quiet;
+        options.requests = side == COMPARE_BASE ? 40 : 400; // the base has too few for a verdict
+        build_run(&run, &options, slices, 1);
+        assert_int_equal(run_profile_take(&run, &comparison.runs[side], &err), 0);
+        run_analysis_free(&run);
+    }
+    assert_int_equal(run_compare(&comparison, &err), 0);
+    const struct slice_comparison *slice = &comparison.slices.items[0];
+    assert_false(slice->available);
+    assert_int_equal(slice->changes.count, 0);
+    assert_non_null(strstr(slice->verdict, "N/A: the base: only 40 whole lifetimes"));
+    run_comparison_free(&comparison);
+}
+
+// Three runs a side of the scenario, of which the candidate's have the fault.
+static void shift_of_runs(enum fault fault, struct slice_shift *shift)
+{
+    enum { RUNS = 3 };
+    struct run_profile profiles[COMPARE_SIDES][RUNS];
+    struct slice_profile_list lists[COMPARE_SIDES] = {{0}, {0}};
+    struct error err = {0};
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        for (int r = 0; r < RUNS; r++) {
+            struct run_analysis run;
+            struct scenario_options options = quiet;
+            options.fault = side == COMPARE_CANDIDATE ? fault : FAULT_NONE;
+            options.seed += (uint64_t)(side * RUNS + r);
+            build_run(&run, &options, slices, 1);
+            assert_int_equal(run_profile_take(&run, &profiles[side][r], &err), 0);
+            run_analysis_free(&run);
+            assert_int_equal(array_push(&lists[side], &profiles[side][r].slices.items[0]), 0);
+        }
+    assert_int_equal(slice_shift(lists, 0.99, shift, &err), 0);
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        array_free(&lists[side]);
+        for (int r = 0; r < RUNS; r++)
+            run_profile_free(&profiles[side][r]);
+    }
+}
+
+static void causes_of_sets_of_runs(void **state)
+{
+    (void)state;
+    struct slice_shift shift;
+    shift_of_runs(FAULT_HOG, &shift);
+    assert_true(shift.available && shift.runs[COMPARE_BASE] == 3);
+    assert_int_equal(shift.messages[COMPARE_CANDIDATE], 3 * 6000);
+    double sum = 0;
+    for (size_t i = 0; i < shift.causes.count; i++)
+        sum += shift.causes.items[i].difference_ns;
+    double whole = shift.mean_ns[COMPARE_CANDIDATE] - shift.mean_ns[COMPARE_BASE];
+    assert_true(fabs(sum - whole) < 5);
+    const struct cause_shift *hog = &shift.causes.items[0];
+    assert_string_equal(hog->name, "yes");
+    assert_true(hog->interval.between_runs && hog->interval.low > 0);
+    assert_true(hog->share[COMPARE_BASE] == 0 && isnan(hog->median_ns[COMPARE_BASE]));
+    assert_true(hog->share[COMPARE_CANDIDATE] > 0.01 && hog->median_ns[COMPARE_CANDIDATE] > 1000);
+    slice_shift_free(&shift);
+    shift_of_runs(FAULT_NONE, &shift);
+    for (size_t i = 0; i < shift.causes.count; i++) {
+        const struct cause_shift *cause = &shift.causes.items[i];
+        assert_true(cause->interval.low <= 0 && cause->interval.high >= 0);
+    }
+    slice_shift_free(&shift);
+}
+
+// `test_run_compare --write FILE` only writes a comparison's page, for test_report_page.sh.
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--write") == 0) {
+        struct run_comparison comparison;
+        struct error err = {0};
+        compare(&comparison, FAULT_NONE, FAULT_HOG);
+        int result = report_compare_html(&comparison, argv[2], &err);
+        run_comparison_free(&comparison);
+        return result < 0 ? error_report(&err) : 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_cause_appears_and_an_old_one_is_gone),
+        cmocka_unit_test(a_cause_that_was_there_grows),
+        cmocka_unit_test(alike_runs_are_alike),
+        cmocka_unit_test(too_few_messages_claim_nothing),
+        cmocka_unit_test(what_cannot_be_compared_says_why),
+        cmocka_unit_test(causes_of_sets_of_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// What can make a message of a random server (synthetic.h) slow, what the diagnosis must call it,
+// and the names of all that runs on that server.
+#ifndef TESTS_ANALYSIS_DIAGNOSIS_SYNTHETIC_CAUSES_H
+#define TESTS_ANALYSIS_DIAGNOSIS_SYNTHETIC_CAUSES_H
+
+#include "analysis/lifetime/lifetime.h"
+
+enum synthetic_cause {
+    CAUSED_BY_TASK_A,       // a busy neighbour has the application's core
+    CAUSED_BY_IRQ_A,        // a device interrupt during the service
+    CAUSED_BY_SOFTIRQ_A,    // a softirq during the service
+    CAUSED_BY_WAKE_UP,      // the woken thread is switched in late
+    CAUSED_BY_SLEEP,        // the thread sleeps in the middle of the service
+    CAUSED_BY_DELIVERY,     // the interrupt comes late
+    CAUSED_BY_TASK_R,       // a task keeps the softirq from its core
+    CAUSED_BY_SLOW_USER,    // a leaf of the application is slow
+    CAUSED_BY_SLOW_SEND,    // the kernel is slow to send
+    CAUSED_BY_SLOW_RECEIVE, // the kernel is slow to receive
+    CAUSED_BY_MORE_CALLS,   // the application calls a function many times
+    CAUSED_BY_UNEXPECTED,   // a page fault, with all that it calls
+    CAUSED_BY_CLIENT_QUEUE,
+    CAUSED_BY_CLIENT_STACK,
+    CAUSED_BY_NETWORK,
+    CAUSED_BY_CLIENT_RECEIVE,
+    CAUSED_BY_SERVER_A, // another server of the same capture has the application's core
+    CAUSED_BY_SERVER_R, // another server's packets are ahead
+    CAUSED_BY_BURST,    // many messages at once: the ones ahead, on either core
+    SYNTHETIC_CHOSEN,   // the above are chosen; what follows comes about
+    CAUSED_BY_AHEAD_A = SYNTHETIC_CHOSEN,
+    CAUSED_BY_AHEAD_SAME, // on the same connection
+    CAUSED_BY_AHEAD_R,
+    SYNTHETIC_CAUSES
+};
+
+static const struct synthetic_name {
+    const char *name;
+    enum core_role role;
+} synthetic_names[SYNTHETIC_CAUSES] = {
+    [CAUSED_BY_TASK_A] = {"nginx", ROLE_A},
+    [CAUSED_BY_IRQ_A] = {"nvme0q1 interrupt", ROLE_A},
+    [CAUSED_BY_SOFTIRQ_A] = {"BLOCK softirq", ROLE_A},
+    [CAUSED_BY_WAKE_UP] = {"wake-up latency", ROLE_A},
+    [CAUSED_BY_SLEEP] = {"idle gap in futex_wait", ROLE_A},
+    [CAUSED_BY_DELIVERY] = {"interrupt delivery", ROLE_R},
+    [CAUSED_BY_TASK_R] = {"backup", ROLE_R},
+    [CAUSED_BY_SLOW_USER] = {"assoc_find slower", ROLE_A},
+    [CAUSED_BY_SLOW_SEND] = {"tcp_write_xmit slower", ROLE_A},
+    [CAUSED_BY_SLOW_RECEIVE] = {"tcp_rcv_established slower", ROLE_R},
+    [CAUSED_BY_MORE_CALLS] = {"item_get called more often", ROLE_A},
+    [CAUSED_BY_UNEXPECTED] = {"unexpected asm_exc_page_fault", ROLE_A},
+    [CAUSED_BY_SERVER_A] = {"redis", ROLE_A},
+    [CAUSED_BY_SERVER_R] = {"redis", ROLE_R},
+    [CAUSED_BY_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT},
+    [CAUSED_BY_CLIENT_STACK] = {"client stack", ROLE_CLIENT},
+    [CAUSED_BY_NETWORK] = {"network to server", ROLE_NETWORK},
+    [CAUSED_BY_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT},
+    [CAUSED_BY_AHEAD_A] = {"head-of-line blocking", ROLE_A},
+    [CAUSED_BY_AHEAD_SAME] = {"head-of-line blocking (same connection)", ROLE_A},
+    [CAUSED_BY_AHEAD_R] = {"head-of-line blocking", ROLE_R},
+};
+
+#define SYNTHETIC_NAMES(X)                                                                         \
+    X(idle)                                                                                        \
+    X(memcached)                                                                                   \
+    X(nginx)                                                                                       \
+    X(backup)                                                                                      \
+    X(redis)                                                                                       \
+    X(eth0)                                                                                        \
+    X(nvme0q1)                                                                                     \
+    X(NET_RX)                                                                                      \
+    X(BLOCK)                                                                                       \
+    X(do_idle)                                                                                     \
+    X(event_base_loop)                                                                             \
+    X(main_loop)                                                                                   \
+    X(asm_common_interrupt)                                                                        \
+    X(handle_irq)                                                                                  \
+    X(handle_softirqs)                                                                             \
+    X(net_rx_action) X(napi_poll) X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv)                      \
+        X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable) X(blk_complete_reqs) X(epoll_wait)  \
+            X(do_epoll_wait) X(drive_machine) X(recvmsg) X(sock_recvmsg) X(tcp_recvmsg)            \
+                X(skb_copy_datagram_iter) X(process_command) X(tokenize_command) X(assoc_find)     \
+                    X(item_get) X(memcmp) X(futex_wait) X(asm_exc_page_fault) X(handle_mm_fault)   \
+                        X(clear_page) X(sendmsg) X(sock_sendmsg) X(tcp_sendmsg) X(tcp_write_xmit)  \
+                            X(ip_queue_xmit) X(dev_queue_xmit)
+#define SYNTHETIC_ENUM(name) NAME_##name,
+enum synthetic_function { SYNTHETIC_NAMES(SYNTHETIC_ENUM) SYNTHETIC_NAME_COUNT };
+
+#endif

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+//
+// The diagnosis against scenarios with one known culprit: the top cause must be that culprit, with
+// about the nanoseconds it really cost each request.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/lifetime/join.h"
+#include "analysis/timeline/timeline.h"
+#include "tests/analysis/diagnosis/scenario_joined.h"
+
+struct diagnosed {
+    struct scenario scenario;
+    struct application_calls calls;
+    struct lifetime_array lives;
+    struct host_timeline server;
+    struct diagnosis diagnosis;
+};
+
+static const struct scenario_options usual = {.requests = 4000,
+                                              .connections = 16,
+                                              .gap_ns = 60000,
+                                              .pipelined = 1,
+                                              .faults = 10,
+                                              .fault_ns = 400000,
+                                              .seed = 1};
+
+static const struct expected {
+    const char *name;
+    enum core_role role;
+} expected[FAULT_SLOW] = {
+    [FAULT_HOG] = {"yes", ROLE_A},
+    [FAULT_WAKE] = {"wake-up latency", ROLE_A},
+    [FAULT_LATE] = {"client queue", ROLE_CLIENT},
+    [FAULT_NETWORK] = {"network to server", ROLE_NETWORK},
+    [FAULT_INTERRUPT] = {"interrupt delivery", ROLE_R},
+    [FAULT_IRQ] = {"virtio1-input.0 interrupt", ROLE_A},
+    [FAULT_BURST] = {"head-of-line blocking", ROLE_A},
+};
+
+static void rebuild(struct diagnosed *d, const struct scenario_options *options)
+{
+    *d = (struct diagnosed){0};
+    scenario_build(&d->scenario, options);
+    scenario_join(&d->scenario, &d->calls, &d->server, &d->lives);
+}
+
+static struct diagnosis_input input_of(const struct diagnosed *d)
+{
+    static const uint32_t threads[] = {SERVER_THREAD};
+    return (struct diagnosis_input){.lifetimes = d->lives.items,
+                                    .lifetime_count = d->lives.count,
+                                    .server = &d->server,
+                                    .application_threads = threads,
+                                    .application_thread_count = 1,
+                                    .granularity_ns = 500,
+                                    .calls = &d->calls};
+}
+
+static void run_slice(struct diagnosed *d, const struct diagnosis_slice *slice)
+{
+    struct error err = {0};
+    struct diagnosis_input input = input_of(d);
+    diagnosis_free(&d->diagnosis);
+    assert_int_equal(diagnose(&input, slice, &d->diagnosis, &err), 0);
+}
+
+static const struct diagnosis_slice slowest = {.low = 0.99, .high = 1};
+
+static void build(struct diagnosed *d, const struct scenario_options *options)
+{
+    rebuild(d, options);
+    run_slice(d, &slowest);
+}
+
+static void release(struct diagnosed *d)
+{
+    scenario_free(&d->scenario);
+    array_free(&d->calls);
+    array_free(&d->lives);
+    host_timeline_free(&d->server);
+    diagnosis_free(&d->diagnosis);
+}
+
+static const struct cause *find_cause(const struct diagnosis *diagnosis, const char *name,
+                                      enum core_role role)
+{
+    for (size_t i = 0; i < diagnosis->causes.count; i++)
+        if (diagnosis->causes.items[i].role == role &&
+            strcmp(diagnosis->causes.items[i].name, name) == 0)
+            return &diagnosis->causes.items[i];
+    return NULL;
+}
+
+// What must hold of any diagnosis.
+static void assert_sound(const struct diagnosis *g)
+{
+    double *sums = calloc(g->messages.count + 1, sizeof *sums);
+    size_t m = 0;
+    for (size_t i = 0; i < g->attributions.count; i++) {
+        const struct attribution *a = &g->attributions.items[i];
+        while (m < g->messages.count && g->messages.items[m].lifetime != a->lifetime)
+            m++;
+        assert_true(m < g->messages.count); // grouped in the order of the messages
+        assert_true(a->ns >= 0);
+        assert_true(a->cause < g->causes.count);
+        sums[m] += a->ns;
+    }
+    for (size_t i = 0; i < g->messages.count; i++) {
+        const struct diagnosed_message *message = &g->messages.items[i];
+        double deviation = message->deviation_ns > 0 ? message->deviation_ns : 0;
+        assert_true(sums[i] <= deviation * 1.000001 + 0.01);
+        assert_true(message->explained_ns <= deviation);
+    }
+    for (size_t i = 1; i < g->causes.count; i++)
+        assert_true(g->causes.items[i - 1].total_ns >= g->causes.items[i].total_ns);
+    free(sums);
+}
+
+static void print_diagnosis(const struct diagnosis *g)
+{
+    for (size_t i = 0; i < g->causes.count && i < 5; i++)
+        print_message("    %-40s %-7s %5llu x %9.0f ns\n", g->causes.items[i].name,
+                      role_name(g->causes.items[i].role),
+                      (unsigned long long)g->causes.items[i].messages,
+                      g->causes.items[i].median_ns);
+}
+
+static void each_fault_is_the_top_cause(void **state)
+{
+    (void)state;
+    for (int fault = FAULT_HOG; fault < FAULT_SLOW; fault++) {
+        struct diagnosed d;
+        struct scenario_options options = usual;
+        options.fault = (enum fault)fault;
+        build(&d, &options);
+        const struct diagnosis *g = &d.diagnosis;
+        print_message("%s: coverage median %.3f total %.3f\n", expected[fault].name,
+                      g->coverage_median, g->coverage_total);
+        print_diagnosis(g);
+        assert_false(g->not_available);
+        assert_in_range(g->messages.count, 40, 41);
+        assert_sound(g);
+        assert_true(g->causes.count > 0);
+        assert_string_equal(g->causes.items[0].name, expected[fault].name);
+        assert_int_equal(g->causes.items[0].role, expected[fault].role);
+        assert_true(g->causes.items[0].explains);
+        assert_true(g->coverage_median > 0.9 && g->coverage_total > 0.9);
+        release(&d);
+    }
+}
+
+// Relative difference between what the diagnosis attributes to the fault and what it really cost.
+static double attribution_error(const struct diagnosed *d, enum fault fault)
+{
+    const struct diagnosis *g = &d->diagnosis;
+    double truth = 0, off = 0;
+    size_t at = 0;
+    for (size_t m = 0; m < g->messages.count; m++) {
+        uint64_t life = g->messages.items[m].lifetime;
+        double attributed = 0, real = (double)d->scenario.requests.items[life].fault_ns;
+        for (; at < g->attributions.count && g->attributions.items[at].lifetime == life; at++) {
+            const struct cause *cause = &g->causes.items[g->attributions.items[at].cause];
+            if (strcmp(cause->name, expected[fault].name) == 0 &&
+                cause->role == expected[fault].role)
+                attributed += g->attributions.items[at].ns;
+        }
+        truth += real;
+        off += fabs(attributed - real);
+    }
+    return truth > 0 ? off / truth : 0;
+}
+
+// The slow request itself is located, not explained; those behind it are blocked by it.
+static void a_slow_application_is_located(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct scenario_options options = usual;
+    options.fault = FAULT_SLOW;
+    build(&d, &options);
+    const struct diagnosis *g = &d.diagnosis;
+    assert_sound(g);
+    const struct cause *located = find_cause(g, "application time", ROLE_A);
+    assert_non_null(located);
+    assert_false(located->explains);
+    assert_true(located->messages >= options.faults);
+    assert_true(fabs(located->max_ns - (double)options.fault_ns) < 5000);
+    const struct cause *blocking = find_cause(g, "head-of-line blocking", ROLE_A);
+    assert_non_null(blocking);
+    assert_true(blocking->explains && blocking->max_ns > 0.7 * (double)options.fault_ns);
+    double unexplained = 1 - g->coverage_total;
+    double deviation = 0;
+    for (size_t i = 0; i < g->messages.count; i++)
+        deviation += g->messages.items[i].deviation_ns;
+    assert_true(fabs(unexplained * deviation - located->total_ns) < 0.02 * deviation);
+    release(&d);
+}
+
+static void random_faults_are_found(void **state)
+{
+    (void)state;
+    enum { SEEDS = 210 };
+    unsigned right = 0;
+    double worst = 0, sum = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct diagnosed d;
+        struct scenario_options options = usual;
+        options.seed = seed * 7919;
+        options.fault = (enum fault)(FAULT_HOG + seed % (FAULT_SLOW - FAULT_HOG));
+        options.requests = 1500;
+        options.faults = 3 + (unsigned)(seed % 3);
+        options.gap_ns = 40000 + (int64_t)(seed * 997 % 60000);
+        options.fault_ns = 150000 + (int64_t)(seed * 10007 % 700000);
+        build(&d, &options);
+        const struct diagnosis *g = &d.diagnosis;
+        assert_sound(g);
+        bool found = g->causes.count > 0 &&
+                     strcmp(g->causes.items[0].name, expected[options.fault].name) == 0 &&
+                     g->causes.items[0].role == expected[options.fault].role;
+        right += found;
+        if (!found) {
+            print_message("seed %llu: %s was not found\n", (unsigned long long)seed,
+                          expected[options.fault].name);
+            print_diagnosis(g);
+        }
+        if (options.fault != FAULT_BURST) {
+            double error = attribution_error(&d, options.fault);
+            worst = error > worst ? error : worst;
+            sum += error;
+        }
+        release(&d);
+    }
+    print_message("top cause right in %u of %d; attribution error mean %.4f worst %.4f\n", right,
+                  SEEDS, sum / SEEDS, worst);
+    assert_true(right >= SEEDS * 98 / 100);
+    assert_true(sum / SEEDS < 0.03);
+    assert_true(worst < 0.15);
+}
+
+static void windows_are_told_apart(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct scenario_options options = usual;
+    options.fault = FAULT_HOG;
+    int64_t half = (int64_t)options.requests * options.gap_ns / 2;
+    options.fault_from_ns = half + half / 20;
+    rebuild(&d, &options);
+    struct diagnosis_slice window = slowest;
+    window.from_ns = SCENARIO_BEGIN_NS;
+    window.to_ns = SCENARIO_BEGIN_NS + half;
+    run_slice(&d, &window);
+    assert_false(d.diagnosis.not_available);
+    assert_null(find_cause(&d.diagnosis, "yes", ROLE_A));
+    assert_true(d.diagnosis.causes.count > 0);
+    window.from_ns = window.to_ns;
+    window.to_ns = INT64_MAX;
+    run_slice(&d, &window);
+    assert_string_equal(d.diagnosis.causes.items[0].name, "yes");
+    assert_int_equal(d.diagnosis.causes.items[0].role, ROLE_A);
+    release(&d);
+}
+
+static void batches_within_a_connection_are_named(void **state)
+{
+    (void)state;
+    for (int separate = 0; separate < 2; separate++) {
+        struct diagnosed d;
+        struct scenario_options options = usual;
+        options.requests = 3000;
+        options.connections = 1;
+        options.gap_ns = 100000;
+        options.pipelined = separate ? 8 : 1;
+        options.separate_sends = true;
+        build(&d, &options);
+        // With one connection all blocking is on it; the last of eight waits for the seven before.
+        assert_sound(&d.diagnosis);
+        assert_null(find_cause(&d.diagnosis, "head-of-line blocking", ROLE_A));
+        const struct cause *same =
+            find_cause(&d.diagnosis, "head-of-line blocking (same connection)", ROLE_A);
+        if (separate) {
+            assert_non_null(same);
+            assert_ptr_equal(same, &d.diagnosis.causes.items[0]);
+            assert_true(d.diagnosis.coverage_median > 0.8);
+        }
+        release(&d);
+    }
+}
+
+static void lost_records_are_said(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct scenario_options options = usual;
+    options.fault = FAULT_HOG;
+    options.lose_every = 200;
+    build(&d, &options);
+    assert_true(d.server.unpaired > 0);
+    assert_sound(&d.diagnosis);
+    assert_false(d.diagnosis.not_available);
+    assert_string_equal(d.diagnosis.causes.items[0].name, "yes");
+    release(&d);
+}
+
+static void too_little_evidence_is_no_verdict(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct error err = {0};
+    struct scenario_options options = usual;
+    options.requests = 49;
+    build(&d, &options);
+    assert_true(d.diagnosis.not_available);
+    assert_non_null(strstr(d.diagnosis.reason, "49 whole lifetimes"));
+    release(&d);
+
+    options.requests = 1000;
+    rebuild(&d, &options);
+    struct diagnosis_input input = input_of(&d);
+    input.dropped_share = 0.02;
+    assert_int_equal(diagnose(&input, &slowest, &d.diagnosis, &err), 0);
+    assert_true(d.diagnosis.not_available);
+    assert_non_null(strstr(d.diagnosis.reason, "2.0 %"));
+    input.dropped_share = 0;
+    input.server = NULL;
+    diagnosis_free(&d.diagnosis);
+    assert_int_equal(diagnose(&input, &slowest, &d.diagnosis, &err), 0);
+    assert_true(d.diagnosis.not_available);
+    for (size_t i = 0; i < 60; i++)
+        d.lives.items[i * 10].state = LIFETIME_NO_HANDOFF;
+    run_slice(&d, &slowest);
+    assert_true(d.diagnosis.not_available);
+    assert_int_equal(d.diagnosis.left_out[LIFETIME_NO_HANDOFF], 60);
+    assert_non_null(strstr(d.diagnosis.reason, "no M(h) stamp"));
+    release(&d);
+}
+
+static void unanswered_requests_fill_the_tail(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct scenario_options options = usual;
+    options.requests = 1000;
+    rebuild(&d, &options);
+    for (size_t i = 0; i < 20; i++) {
+        d.lives.items[i * 17].state = LIFETIME_UNANSWERED;
+        d.lives.items[i * 17].latency_ns = INFINITY;
+    }
+    run_slice(&d, &slowest);
+    assert_true(d.diagnosis.not_available);
+    assert_non_null(strstr(d.diagnosis.reason, "20 were never answered"));
+    release(&d);
+}
+
+static void slices_pick_their_messages(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct error err = {0};
+    struct diagnosis_slice slice;
+    struct scenario_options options = usual;
+    options.fault = FAULT_HOG;
+    rebuild(&d, &options);
+    assert_int_equal(diagnosis_slice_parse(">200us", &slice, &err), 0);
+    run_slice(&d, &slice);
+    size_t slow = 0;
+    for (size_t i = 0; i < d.lives.count; i++)
+        slow += d.lives.items[i].latency_ns >= 200000;
+    assert_true(slow > 20);
+    assert_int_equal(d.diagnosis.messages.count, slow);
+    assert_string_equal(d.diagnosis.causes.items[0].name, "yes");
+    assert_int_equal(diagnosis_slice_parse("p20-p30", &slice, &err), 0);
+    run_slice(&d, &slice);
+    assert_in_range(d.diagnosis.messages.count, 395, 405);
+    assert_sound(&d.diagnosis); // faster than the median: nothing to explain, and nothing invented
+    assert_int_equal(d.diagnosis.attributions.count, 0);
+    assert_true(isnan(d.diagnosis.coverage_median));
+    release(&d);
+}
+
+static void slice_texts(void **state)
+{
+    (void)state;
+    struct diagnosis_slice slice;
+    struct error err = {0};
+    assert_int_equal(diagnosis_slice_parse("p99-100", &slice, &err), 0);
+    assert_true(fabs(slice.low - 0.99) < 1e-12 && slice.high >= 1 && slice.min_latency_ns <= 0);
+    assert_int_equal(diagnosis_slice_parse(" 99.9 - p100 ", &slice, &err), 0);
+    assert_true(fabs(slice.low - 0.999) < 1e-12);
+    assert_int_equal(diagnosis_slice_parse("> 500us", &slice, &err), 0);
+    assert_true(slice.min_latency_ns >= 500000 && slice.low <= 0 && slice.high >= 1);
+    static const char *const bad[] = {"",      "p99",    "p99-",    "-100",   "99-101", "30-20",
+                                      "50-50", "p99-1x", "nan-100", "1e1-50", ">",      ">5",
+                                      ">-5us", "a-b",    "1..2-50", "0x1-50"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        err = (struct error){0};
+        assert_int_equal(diagnosis_slice_parse(bad[i], &slice, &err), -ERROR_INPUT);
+        assert_non_null(strstr(err.text, "slice '"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_fault_is_the_top_cause),
+        cmocka_unit_test(a_slow_application_is_located),
+        cmocka_unit_test(random_faults_are_found),
+        cmocka_unit_test(windows_are_told_apart),
+        cmocka_unit_test(batches_within_a_connection_are_named),
+        cmocka_unit_test(lost_records_are_said),
+        cmocka_unit_test(too_little_evidence_is_no_verdict),
+        cmocka_unit_test(unanswered_requests_fill_the_tail),
+        cmocka_unit_test(slices_pick_their_messages),
+        cmocka_unit_test(slice_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: MIT
+//
+// The join against scenarios whose every stamp is known.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "analysis/lifetime/join.h"
+#include "tests/analysis/lifetime/joined.h"
+
+static void assert_sums(const struct joined *j)
+{
+    for (size_t i = 0; i < j->lives.count; i++) {
+        double sum = 0;
+        for (int k = 0; k < STAGES; k++) {
+            assert_true(j->lives.items[i].stage_ns[k] >= 0);
+            sum += j->lives.items[i].stage_ns[k];
+        }
+        if (j->lives.items[i].latency_ns < 1e15) // doubles count whole ns that far
+            assert_true(fabs(sum - j->lives.items[i].latency_ns) < 1);
+    }
+}
+
+static void assert_exact(const struct joined *j)
+{
+    for (size_t i = 0; i < j->lives.count; i++) {
+        const struct lifetime *life = &j->lives.items[i];
+        const struct scenario_request *r = &j->scenario.requests.items[i];
+        const int64_t truth[STAMP_KINDS] = {r->intended,  r->send,        r->tx,    r->nic,
+                                            r->handoff,   r->application, r->reply, r->server_tx,
+                                            r->client_rx, r->read};
+        assert_int_equal(life->state, LIFETIME_WHOLE);
+        assert_int_equal(life->present, (1 << STAMP_KINDS) - 1);
+        for (int k = 0; k < STAMP_KINDS; k++)
+            assert_int_equal(life->stamp_ns[k], truth[k]);
+        assert_int_equal(life->thread, SERVER_THREAD);
+        assert_int_equal(life->stamp_core[STAMP_HANDOFF], 1);
+        assert_int_equal(life->stamp_core[STAMP_APPLICATION], 0);
+        assert_int_equal(life->connection, r->connection);
+        assert_true(life->batch > 0);
+    }
+    assert_int_equal(j->counts.disorder.violations, 0);
+    assert_int_equal(j->counts.connections_without_socket, 0);
+    assert_int_equal(j->counts.connections_without_calls, 0);
+    assert_sums(j);
+}
+
+static void plain_run_is_exact(void **state)
+{
+    (void)state;
+    struct joined j;
+    build(&j, &plain);
+    assert_exact(&j);
+    for (size_t i = 0; i < j.lives.count; i++)
+        assert_int_equal(j.lives.items[i].sharing, 1);
+    release(&j);
+}
+
+static void retransmits_and_fin_change_nothing(void **state)
+{
+    (void)state;
+    struct joined j;
+    struct scenario_options options = plain;
+    options.retransmits = options.fin = true;
+    build(&j, &options);
+    assert_exact(&j);
+    assert_true(j.counts.segments_repeated > 10);
+    assert_int_equal(j.counts.segments_without_stamp, plain.connections); // the FINs
+    release(&j);
+}
+
+static void pipelined_requests_share_records(void **state)
+{
+    (void)state;
+    for (int separate = 0; separate < 2; separate++) {
+        struct joined j;
+        struct scenario_options options = plain;
+        options.pipelined = 4;
+        options.separate_sends = separate;
+        build(&j, &options);
+        assert_exact(&j);
+        for (size_t i = 0; i < j.lives.count; i++)
+            assert_int_equal(j.lives.items[i].sharing, separate ? 1 : 4);
+        release(&j);
+    }
+}
+
+// Forgets every other hand-off of a socket.
+static void halve_handoffs(struct scenario *s)
+{
+    uint64_t seen[8] = {0};
+    size_t kept = 0;
+    for (size_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.items[i];
+        if (event->kind == EVENT_HANDOFF && seen[event->id - 500]++ % 2 == 0)
+            continue;
+        s->events.items[kept++] = *event;
+    }
+    s->events.count = kept;
+}
+
+// One hand-off announces what several segments brought, none of it read yet.
+static void one_handoff_covers_many(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    halve_handoffs(s);
+    for (size_t i = 0; i < s->events.count; i++)
+        if (s->events.items[i].kind == EVENT_HANDOFF)
+            s->events.items[i].payload.b = 0;
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    unsigned later = 0, without = 0;
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        without += !lifetime_has(life, STAMP_HANDOFF);
+        if (lifetime_has(life, STAMP_HANDOFF) &&
+            life->stamp_ns[STAMP_HANDOFF] > s->requests.items[i].handoff)
+            later++;
+    }
+    assert_true(later > plain.requests / 3);
+    assert_true(without <= plain.connections);     // at most the last of each stream
+    assert_true(j.counts.disorder.violations > 0); // M(a) now lies before "M(h)": said, not hidden
+    assert_int_equal(j.counts.handoffs_unseen, 0);
+    assert_sums(&j);
+    release(&j);
+}
+
+// The same records missing, but what is left says that the application had read on: they were lost.
+static void lost_handoffs_are_known(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    halve_handoffs(&j.scenario);
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    unsigned whole = 0, without = 0;
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        whole += life->state == LIFETIME_WHOLE;
+        without += life->state == LIFETIME_NO_HANDOFF;
+        if (lifetime_has(life, STAMP_HANDOFF))
+            assert_int_equal(life->stamp_ns[STAMP_HANDOFF], j.scenario.requests.items[i].handoff);
+    }
+    assert_int_equal(whole + without, plain.requests);
+    assert_true(whole > 900 && without > 900);
+    assert_true(j.counts.handoffs_unseen >= without - plain.connections);
+    assert_int_equal(j.counts.disorder.violations, 0);
+    release(&j);
+}
+
+// Forgets every other transmit, segment and call: what is left is not taken for what is lost.
+static void other_lost_records_are_known(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        struct joined j = {0};
+        scenario_build(&j.scenario, &plain);
+        struct scenario *s = &j.scenario;
+        size_t kept = 0, seen = 0;
+        for (size_t i = 0; i < s->events.count; i++)
+            if (!(s->events.items[i].kind == (kind == 0 ? EVENT_TRANSMIT : EVENT_SEGMENT) &&
+                  kind < 2 && seen++ % 2))
+                s->events.items[kept++] = s->events.items[i];
+        s->events.count = kept;
+        kept = 0;
+        for (size_t i = 0; i < s->calls.count; i++)
+            if (!(kind == 2 && s->calls.items[i].kind == CALL_RECEIVE && seen++ % 2))
+                s->calls.items[kept++] = s->calls.items[i];
+        s->calls.count = kept;
+        struct join_input input = input_of(&j);
+        join_all(&j, &input);
+        const enum stamp_kind stamp = kind == 0   ? STAMP_SERVER_TX
+                                      : kind == 1 ? STAMP_NIC
+                                                  : STAMP_APPLICATION;
+        unsigned without = 0;
+        for (size_t i = 0; i < j.lives.count; i++) {
+            const struct lifetime *life = &j.lives.items[i];
+            const struct scenario_request *r = &s->requests.items[i];
+            const int64_t truth[] = {r->server_tx, r->nic, r->application};
+            without += !lifetime_has(life, stamp);
+            if (lifetime_has(life, stamp))
+                assert_int_equal(life->stamp_ns[stamp], truth[kind]);
+        }
+        assert_int_equal(without, plain.requests / 2);
+        const uint64_t counted[] = {j.counts.transmits_unseen, j.counts.segments_unseen,
+                                    j.counts.calls_unseen};
+        assert_true(counted[kind] >= without - plain.connections); // but for the streams' ends
+        assert_int_equal(j.counts.disorder.violations, 0);
+        release(&j);
+    }
+}
+
+// A transmit of bytes that TCP had counted as sent may be a late one held back, or a retransmission
+// whose first transmission was not recorded: the client's stamp tells them apart.
+static void retransmissions_do_not_stand_for_lost_transmits(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    unsigned late = 0, seen = 0;
+    for (size_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.items[i];
+        if (event->kind != EVENT_TRANSMIT)
+            continue;
+        event->flags = TRANSMIT_AGAIN;
+        if (seen++ % 10 == 0) {
+            event->time += 50000000;
+            late++;
+        }
+    }
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    unsigned without = 0;
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        without += !lifetime_has(life, STAMP_SERVER_TX);
+        assert_int_equal(life->state, LIFETIME_WHOLE);
+        if (lifetime_has(life, STAMP_SERVER_TX))
+            assert_int_equal(life->stamp_ns[STAMP_SERVER_TX], s->requests.items[i].server_tx);
+    }
+    assert_true(without > 0 && without <= late);
+    assert_int_equal(j.counts.transmits_unseen, without);
+    assert_int_equal(j.counts.disorder.violations, 0);
+    release(&j);
+}
+
+// Where the kernel delivered nothing, the arrival on a virtual link and TCP's own note of the last
+// segment are as good: every stamp is had, at its true time, and what was missing is counted.
+static void unseen_requests_are_recovered(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    size_t kept = 0, seen = 0;
+    for (size_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.items[i];
+        bool message = event->kind == EVENT_SEGMENT || event->kind == EVENT_HANDOFF;
+        // Two in a row: a segment and its hand-off.
+        if (!message || seen++ / 2 % 2)
+            s->events.items[kept++] = *event;
+    }
+    s->events.count = kept;
+    for (size_t i = 0; i < s->requests.count; i++) {
+        const struct scenario_request *r = &s->requests.items[i];
+        uint64_t end = s->samples.items[i].request_end;
+        scenario_stream(s, r->nic - 2000, EVENT_ARRIVAL, 0, r->connection + 500, end, 0);
+        scenario_stream(s, r->application, EVENT_TAKEN, 1, r->connection + 500, end,
+                        (uint64_t)(r->handoff + MONOTONIC_AHEAD_NS));
+    }
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        const struct scenario_request *r = &s->requests.items[i];
+        assert_int_equal(life->state, LIFETIME_WHOLE);
+        assert_int_equal(life->stamp_ns[STAMP_NIC], r->nic - 2000); // earlier than the skb's stamp
+        assert_int_equal(life->stamp_ns[STAMP_HANDOFF], r->handoff);
+    }
+    assert_true(j.counts.segments_recovered > plain.requests / 3);
+    assert_true(j.counts.handoffs_recovered > plain.requests / 3);
+    assert_int_equal(j.counts.disorder.violations, 0);
+    release(&j);
+}
+
+static void missing_logs_are_reasons(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct join_input input = input_of(&j);
+    struct join_input variant = input;
+    variant.calls = NULL;
+    join_all(&j, &variant);
+    for (size_t i = 0; i < j.lives.count; i++)
+        assert_int_equal(j.lives.items[i].state, LIFETIME_NO_APPLICATION);
+    assert_int_equal(j.counts.connections_without_calls, plain.connections);
+    assert_sums(&j);
+    array_free(&j.lives);
+
+    variant = input;
+    variant.events = NULL;
+    variant.event_count = 0;
+    join_all(&j, &variant);
+    for (size_t i = 0; i < j.lives.count; i++)
+        assert_int_equal(j.lives.items[i].state, LIFETIME_NO_NIC);
+    array_free(&j.lives);
+
+    variant = input;
+    variant.calls = NULL;
+    variant.events = NULL;
+    variant.event_count = 0;
+    join_all(&j, &variant);
+    for (size_t i = 0; i < j.lives.count; i++)
+        assert_int_equal(j.lives.items[i].state, LIFETIME_NO_CONNECTION);
+    assert_sums(&j);
+    array_free(&j.lives);
+
+    // Half of the connections the kernel does not know, and one the shim does not.
+    variant = input;
+    variant.socket_count = 4;
+    variant.shim_connection_count = 7;
+    join_all(&j, &variant);
+    assert_int_equal(j.counts.connections_without_socket, 4);
+    assert_int_equal(j.counts.connections_without_calls, 1);
+    unsigned states[LIFETIME_STATES] = {0};
+    for (size_t i = 0; i < j.lives.count; i++)
+        states[j.lives.items[i].state]++;
+    assert_true(states[LIFETIME_WHOLE] > 800 && states[LIFETIME_NO_NIC] > 700);
+    assert_true(states[LIFETIME_NO_CONNECTION] > 100); // the one that neither knows
+    assert_int_equal(states[LIFETIME_WHOLE] + states[LIFETIME_NO_NIC] +
+                         states[LIFETIME_NO_CONNECTION],
+                     plain.requests);
+    release(&j);
+}
+
+static void unanswered_requests_stay_infinite(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct sample *samples = j.scenario.samples.items;
+    samples[10].status = SAMPLE_UNSENT;
+    samples[10].send_tsc = samples[10].sent_tsc = samples[10].reply_tsc = 0;
+    samples[10].tx_ns = samples[10].rx_ns = 0;
+    samples[11].status = SAMPLE_TIMED_OUT;
+    samples[11].reply_tsc = samples[11].rx_ns = samples[11].reply_begin = samples[11].reply_end = 0;
+    samples[12].connection = 4711;
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    assert_int_equal(j.lives.items[10].state, LIFETIME_UNANSWERED);
+    assert_true(isinf(j.lives.items[10].latency_ns));
+    assert_true(isnan(j.lives.items[10].uncorrected_latency_ns));
+    assert_int_equal(j.lives.items[11].state, LIFETIME_UNANSWERED);
+    assert_true(isinf(j.lives.items[11].uncorrected_latency_ns));
+    assert_true(lifetime_has(&j.lives.items[11], STAMP_NIC)); // it did arrive
+    assert_int_equal(j.lives.items[12].state, LIFETIME_NO_CONNECTION);
+    assert_int_equal(j.counts.unknown_connections, 1);
+    assert_int_equal(j.lives.items[13].state, LIFETIME_WHOLE);
+    release(&j);
+}
+
+static void a_reused_port_is_told_apart_by_time(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    // An earlier connection with the same addresses and ports, long before.
+    struct connection old = j.scenario.sockets.items[0];
+    uint32_t port_owner = old.id;
+    old.id = 4000;
+    SCENARIO_PUSH(&j.scenario.sockets, old);
+    scenario_stream(&j.scenario, 1000, EVENT_SEGMENT, 1, 4000, 1u << 30, 0);
+    scenario_stream(&j.scenario, 2000, EVENT_HANDOFF, 1, 4000, 1u << 30, 0);
+    assert_int_equal(port_owner, 500 + plain.connections - 1);
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    assert_exact(&j);
+    release(&j);
+}
+
+static void hostile_records_do_no_harm(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct joined j = {0};
+        struct scenario_options options = plain;
+        options.requests = 300;
+        options.seed = seed;
+        scenario_build(&j.scenario, &options);
+        struct scenario *s = &j.scenario;
+        struct join_input input = input_of(&j);
+        for (int i = 0; i < 200; i++) { // random bytes anywhere
+            char *bytes = (char *)s->samples.items;
+            bytes[scenario_random(s) % (s->samples.count * sizeof *s->samples.items)] =
+                (char)scenario_random(s);
+            bytes = (char *)s->events.items;
+            bytes[scenario_random(s) % (s->events.count * sizeof *s->events.items)] =
+                (char)scenario_random(s);
+            bytes = (char *)s->client.items;
+            bytes[scenario_random(s) % (s->client.count * sizeof *s->client.items)] =
+                (char)scenario_random(s);
+        }
+        join_all(&j, &input);
+        assert_sums(&j);
+        release(&j);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_run_is_exact),
+        cmocka_unit_test(retransmits_and_fin_change_nothing),
+        cmocka_unit_test(unseen_requests_are_recovered),
+        cmocka_unit_test(retransmissions_do_not_stand_for_lost_transmits),
+        cmocka_unit_test(pipelined_requests_share_records),
+        cmocka_unit_test(one_handoff_covers_many),
+        cmocka_unit_test(lost_handoffs_are_known),
+        cmocka_unit_test(other_lost_records_are_known),
+        cmocka_unit_test(missing_logs_are_reasons),
+        cmocka_unit_test(unanswered_requests_stay_infinite),
+        cmocka_unit_test(a_reused_port_is_told_apart_by_time),
+        cmocka_unit_test(hostile_records_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

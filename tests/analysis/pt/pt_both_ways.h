@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+//
+// Walks a trace in both ways, following runs (pt_follow.h) and by libipt's block decoder alone, and
+// compares everything that comes out, field by field.
+#ifndef TESTS_ANALYSIS_PT_PT_BOTH_WAYS_H
+#define TESTS_ANALYSIS_PT_PT_BOTH_WAYS_H
+
+#include "tests/analysis/pt/pt_round_trip.h"
+
+struct both_ways {
+    uint64_t pieces, bytes, followed_bytes, flows, errors; // looked at
+};
+
+static inline bool flows_equal(const struct pt_flow *a, const struct pt_flow *b)
+{
+    return a->tsc == b->tsc && a->from == b->from && a->to == b->to && a->function == b->function &&
+           a->instruction == b->instruction && a->error_tsc == b->error_tsc && a->kind == b->kind &&
+           a->at_start == b->at_start && a->unmarked == b->unmarked && a->ahead == b->ahead &&
+           a->asynchronous == b->asynchronous;
+}
+
+static inline bool counts_equal(const struct pt_walk_counts *a, const struct pt_walk_counts *b)
+{
+    return a->instructions == b->instructions && a->blocks == b->blocks && a->calls == b->calls &&
+           a->returns == b->returns && a->interrupts == b->interrupts &&
+           a->syscalls == b->syscalls && a->overflows == b->overflows &&
+           a->walked_bytes == b->walked_bytes && a->lost_mtc == b->lost_mtc &&
+           a->lost_cyc == b->lost_cyc;
+}
+
+static inline int pieces_differ(const struct pt_piece *followed, const struct pt_piece *walked)
+{
+    if (!counts_equal(&followed->counts, &walked->counts) ||
+        followed->handed_over != walked->handed_over ||
+        followed->errors.count != walked->errors.count ||
+        followed->flows.count != walked->flows.count) {
+        fprintf(stderr,
+                "piece %zu: %" PRIu64 " instructions, %" PRIu64 " blocks, %zu flows, %zu errors "
+                "followed; %" PRIu64 ", %" PRIu64 ", %zu, %zu by libipt\n",
+                followed->first_sync, followed->counts.instructions, followed->counts.blocks,
+                followed->flows.count, followed->errors.count, walked->counts.instructions,
+                walked->counts.blocks, walked->flows.count, walked->errors.count);
+        return -1;
+    }
+    for (size_t i = 0; i < walked->flows.count; i++)
+        if (!flows_equal(&followed->flows.items[i], &walked->flows.items[i])) {
+            fprintf(stderr, "piece %zu: flow %zu of kind %d at 0x%" PRIx64 " differs\n",
+                    followed->first_sync, i, walked->flows.items[i].kind,
+                    walked->flows.items[i].from);
+            return -1;
+        }
+    for (size_t i = 0; i < walked->errors.count; i++) {
+        const struct pt_walk_error *a = &followed->errors.items[i], *b = &walked->errors.items[i];
+        if (a->offset != b->offset || a->ip != b->ip || strcmp(a->what, b->what) != 0) {
+            fprintf(stderr, "piece %zu: error %zu differs\n", followed->first_sync, i);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+// Walks every piece of the stream, each from one PSB that hands over to the next.
+static inline int stream_both_ways(struct pt_walker *follower, struct pt_walker *careful,
+                                   const struct pt_stream *stream, struct both_ways *sum)
+{
+    enum { FILLINGS = 3 }; // how libipt cuts blocks depends on what its cache of code knows
+    const struct pt_syncs *syncs = &stream->packets->syncs;
+    struct pt_piece followed = {0}, walked = {0};
+    struct error err = {0};
+    int result = 0;
+    for (size_t first = 0, end; result == 0 && first < syncs->count; first = end) {
+        end = first + 1;
+        while (end < syncs->count && !syncs->items[end].after_break &&
+               !syncs->items[end].hands_over)
+            end++;
+        for (int i = 0; result == 0 && i < FILLINGS; i++)
+            result = pt_walk(careful, stream, first, end, &walked, &err);
+        if (result == 0)
+            result = pt_walk(follower, stream, first, end, &followed, &err);
+        if (result == 0 && followed.counts.followed_bytes) // the others are libipt's own
+            result = pieces_differ(&followed, &walked);
+        sum->pieces++;
+        sum->bytes += followed.counts.walked_bytes;
+        sum->followed_bytes += followed.counts.followed_bytes;
+        sum->flows += followed.flows.count;
+        sum->errors += followed.errors.count;
+    }
+    pt_piece_free(&followed);
+    pt_piece_free(&walked);
+    return result;
+}
+
+// One CPU of a scenario; `damage` bytes of its trace are overwritten by others.
+static inline int both_ways(const struct scenario *scenario, unsigned damage, bool named,
+                            struct both_ways *sum)
+{
+    static struct program program;
+    static struct machine machine;
+    struct pt_packets packets = {0};
+    struct pt_memory memory;
+    struct error err = {0};
+    struct random_source random = {scenario->seed};
+    struct pt_symbols symbols = {.context = &program, .find = program_find};
+    program_build(&program, scenario->seed / 8, 0, scenario->rich);
+    if (memory_of(&program, &memory, &err) < 0)
+        return -1;
+    int result = machine_run(&machine, &program, scenario);
+    size_t bytes = writer_offset(&machine.writer);
+    for (unsigned i = 0; i < damage; i++)
+        machine.writer.data[random_below(&random, (unsigned)bytes)] = (uint8_t)random_next(&random);
+    struct pt_stream stream = {.bytes = {.bytes = bytes, .data = machine.writer.data},
+                               .packets = &packets,
+                               .changes = &machine.changes,
+                               .recorder = scenario_recorder()};
+    if (result == 0)
+        result = pt_packets_scan(&stream.bytes, &packets, &err);
+    struct pt_walker *follower = pt_walker_alloc(&memory, named ? &symbols : NULL, false, &err);
+    struct pt_walker *careful = pt_walker_alloc(&memory, named ? &symbols : NULL, true, &err);
+    if (result == 0 && follower && careful)
+        result = stream_both_ways(follower, careful, &stream, sum);
+    else
+        result = -1;
+    pt_walker_free(follower);
+    pt_walker_free(careful);
+    pt_packets_free(&packets);
+    machine_fini(&machine);
+    pt_memory_free(&memory);
+    return result;
+}
+
+static inline int seeds_both_ways(uint64_t first, uint64_t count, bool damaged,
+                                  struct both_ways *sum)
+{
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        struct scenario scenario = {.seed = seed,
+                                    .bytes = 1000 + seed * 37 % 5000,
+                                    .psb_bytes = 200 + (unsigned)(seed * 211 % 2000),
+                                    .faults = seed % 3 == 0,
+                                    .rich = seed / 2 % 2};
+        if (both_ways(&scenario, damaged ? 1 + (unsigned)seed % 5 : 0, seed % 4 != 0, sum) < 0) {
+            fprintf(stderr, "seed %" PRIu64 "\n", seed);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// The fast way through a trace gives what libipt's block decoder gives, bit for bit, on whole
+// traces and on damaged ones.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/analysis/pt/pt_both_ways.h"
+
+enum { SEEDS = 2000 };
+
+static void whole_traces_are_followed_all_the_way(void **state)
+{
+    (void)state;
+    struct both_ways sum = {0};
+    assert_int_equal(seeds_both_ways(1, SEEDS, false, &sum), 0);
+    assert_true(sum.flows > SEEDS * 100);
+    assert_int_equal(sum.errors, 0);
+    assert_int_equal(sum.followed_bytes, sum.bytes);
+}
+
+// What libipt finds an error in is never followed; what is followed through damage is the same.
+static void damaged_traces_are_left_to_libipt_where_it_fails(void **state)
+{
+    (void)state;
+    struct both_ways sum = {0};
+    assert_int_equal(seeds_both_ways(100000, SEEDS, true, &sum), 0);
+    assert_true(sum.errors > SEEDS / 2);
+    assert_true(sum.followed_bytes < sum.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_traces_are_followed_all_the_way),
+        cmocka_unit_test(damaged_traces_are_left_to_libipt_where_it_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+//
+// A run for the report's tests, made in memory: one memcached thread on core 3 that takes requests
+// in order of their hand-off, a receive core 2, and a CPU hog that shares core 3 in the second
+// half. Stamps, spans and causes come from the same small simulation, so they agree; the numbers
+// resemble a real run (median near 45 us, head-of-line blocking behind the hog).
+#ifndef TESTS_ANALYSIS_REPORT_REPORT_FIXTURE_H
+#define TESTS_ANALYSIS_REPORT_REPORT_FIXTURE_H
+
+#include <stdio.h>
+
+#include "tests/analysis/report/report_fixture_diagnosis.h"
+
+static void fixture_names(struct fixture *f, bool odd)
+{
+    static const char *const names[NAMES] = {"idle",   "memcached",       "yes",
+                                             "NET_RX", "virtio1-input.0", "local timer"};
+    for (int i = 0; i < NAMES; i++)
+        if (array_push(&f->run.server.names,
+                       strdup(odd && i == NAME_HOG ? FIXTURE_ODD_NAME : names[i])) < 0)
+            abort();
+    for (uint16_t core = FIXTURE_RECEIVE_CORE; core <= FIXTURE_APPLICATION_CORE; core++)
+        if (array_push(&f->run.server.cores, (struct core_timeline){.core = core}) < 0)
+            abort();
+    f->run.application_threads = malloc(sizeof(uint32_t));
+    f->run.application_threads[0] = FIXTURE_THREAD;
+    f->run.application_thread_count = 1;
+}
+
+// Every fiftieth request without an answer, every ninetieth never sent, some without a stamp.
+static void fixture_lose(struct run_analysis *run)
+{
+    for (size_t i = 0; i < run->lifetimes.count; i++) {
+        struct lifetime *life = &run->lifetimes.items[i];
+        bool unanswered = i % 50 == 7, unsent = i % 90 == 11;
+        if (unanswered || unsent) {
+            life->state = LIFETIME_UNANSWERED;
+            life->latency_ns = INFINITY;
+            life->uncorrected_latency_ns = unsent ? NAN : INFINITY;
+            life->present = unsent ? 1 : 3;
+        } else if (i % 70 == 13) {
+            life->state = LIFETIME_NO_NIC;
+            life->present &= (uint16_t) ~(1u << STAMP_NIC);
+            life->stamp_ns[STAMP_NIC] = 0;
+            life->stage_ns[STAMP_HANDOFF] += life->stage_ns[STAMP_NIC];
+            life->stage_ns[STAMP_NIC] = 0;
+        }
+        run->unsent += unsent;
+        run->timed_out += unanswered && !unsent;
+    }
+    run->dropped_events = 12;
+    run->server.unpaired = 3;
+    run->order_violations = 2;
+    run->worst_disorder_ns = 910;
+}
+
+// What stood beside the server: tuned, and not, and a neighbour under load.
+static void fixture_setup(json_t *experiment)
+{
+    json_object_set_new(experiment, "tuned",
+                        json_pack("[{s:s,s:s,s:s,s:s,s:s,s:b,s:n}, {s:s,s:s,s:s,s:s,s:n,s:b,s:s}]",
+                                  "host", "server", "setting", "sysctl", "path",
+                                  "/proc/sys/kernel/numa_balancing", "value", "0", "old", "1",
+                                  "applied", 1, "reason", "host", "server", "setting", "governor",
+                                  "path", "/sys/devices/</script>", "value", "performance", "old",
+                                  "applied", 0, "reason", "No such file or directory"));
+    json_object_set_new(experiment, "neighbour_loads",
+                        json_pack("[{s:s,s:s,s:i,s:f,s:f,s:f}]", "name", "web", "file",
+                                  "nginx-web/load.json", "rate", 5000, "achieved_rate", 4998.7,
+                                  "p50_us", 144.2, "p99_us", 4613.0));
+}
+
+static void fixture_documents(struct run_analysis *run)
+{
+    run->experiment = json_pack("{s:s, s:{s:s, s:i}, s:{s:{s:i, s:i}}, s:{s:f, s:s, s:i}}", "name",
+                                "quickstart", "server", "kind", "memcached", "threads", 1,
+                                "workload", "mix", "get", 90, "set", 10, "load", "rate",
+                                run->offered_rate, "arrivals", "exponential", "connections", 16);
+    run->load = json_pack("{s:i, s:i}", "tx_stamps_unmatched", 0, "timed_out", (int)run->timed_out);
+    if (run->timed_out) {
+        json_object_set_new(run->load, "reasons",
+                            json_pack("[s]", "some requests had to wait for a connection"));
+        fixture_setup(run->experiment);
+    }
+    run->capture = json_pack("{s:s, s:i, s:i}", "backend", "events", "events", 812345, "dropped",
+                             (int)run->dropped_events);
+    run->facts = json_pack("{s:{s:s, s:i}}", "server", "kernel", "6.18.0", "cores", 4);
+}
+
+static void fixture_summarise(struct run_analysis *run, const struct fixture_options *options)
+{
+    run->scheduled = run->lifetimes.count;
+    for (size_t i = 0; i < run->lifetimes.count; i++)
+        run->states[run->lifetimes.items[i].state]++;
+    run->sent = run->scheduled - run->unsent;
+    run->answered = run->scheduled - run->states[LIFETIME_UNANSWERED];
+    run->offered_rate = options->rate;
+    run->achieved_rate = options->rate * 0.9996;
+    run->lateness_p50_ns = 1240;
+    run->lateness_p99_ns = 8900;
+    run->clock_error_ns = 38;
+    fixture_latency(run, true, &run->latency);
+    fixture_latency(run, false, &run->uncorrected_latency);
+    fixture_stages(run);
+}
+
+static void fixture_verdict(struct run_analysis *run, const struct fixture_options *options)
+{
+    run->verdict_available = !options->no_verdict;
+    if (options->no_verdict)
+        snprintf(run->verdict, sizeof run->verdict, "N/A: too few requests could be followed.");
+    else if (options->odd)
+        snprintf(run->verdict, sizeof run->verdict, "The tail is %s & co.", FIXTURE_ODD_NAME);
+    else
+        snprintf(run->verdict, sizeof run->verdict,
+                 "The slowest 1 %% of requests took %.0f us to %.2f ms where an ordinary one takes "
+                 "%.0f us. Most of the extra time went to head-of-line blocking (A) behind "
+                 "requests that waited while yes (A) held the server's core, all of it in the "
+                 "second half of the run.",
+                 run->diagnoses.items[0].slice_low_ns / 1e3,
+                 run->diagnoses.items[0].slice_high_ns / 1e6,
+                 run->diagnoses.items[0].reference_latency_ns / 1e3);
+}
+
+// Builds the run. Free with fixture_free.
+static inline void fixture_build(struct fixture *f, const struct fixture_options *options)
+{
+    *f = (struct fixture){.random = 88172645463325252u};
+    struct run_analysis *run = &f->run;
+    double spacing = 1e9 / options->rate;
+    snprintf(run->run_dir, sizeof run->run_dir, "runs/quickstart-20250102T030405Z");
+    snprintf(run->name, sizeof run->name, "%s", options->odd ? FIXTURE_ODD_NAME : "quickstart");
+    run->begin_ns = FIXTURE_BEGIN_NS;
+    run->end_ns = FIXTURE_BEGIN_NS + (int64_t)(spacing * (double)options->requests);
+    f->extra = calloc(options->requests + 1, sizeof *f->extra);
+    f->application_free_ns = f->receive_free_ns = f->application_shown_ns = f->receive_shown_ns =
+        f->next_timer_ns = FIXTURE_BEGIN_NS;
+    fixture_names(f, options->odd);
+    int64_t at = FIXTURE_BEGIN_NS;
+    for (size_t i = 0; i < options->requests; i++) {
+        fixture_request(f, i, at);
+        at += (int64_t)fixture_exponential(f, spacing);
+    }
+    if (options->odd)
+        fixture_lose(run);
+    fixture_summarise(run, options);
+    if (options->requests) {
+        int64_t half = (run->begin_ns + run->end_ns) / 2;
+        fixture_diagnose(f, options, 0, 0);
+        if (!options->everything) {
+            fixture_diagnose(f, options, run->begin_ns, half);
+            fixture_diagnose(f, options, half, run->end_ns);
+        }
+    }
+    if (options->requests)
+        fixture_verdict(run, options);
+    fixture_documents(run);
+}
+
+static inline void fixture_free(struct fixture *f)
+{
+    struct run_analysis *run = &f->run;
+    for (size_t i = 0; i < run->diagnoses.count; i++) {
+        array_free(&run->diagnoses.items[i].messages);
+        array_free(&run->diagnoses.items[i].causes);
+        array_free(&run->diagnoses.items[i].attributions);
+        array_free(&run->diagnoses.items[i].views.messages);
+        array_free(&run->diagnoses.items[i].views.blockers);
+        array_free(&run->diagnoses.items[i].views.contexts);
+        array_free(&run->diagnoses.items[i].views.worst);
+    }
+    array_free(&run->diagnoses);
+    for (size_t i = 0; i < run->part_diagnoses.count; i++) {
+        array_free(&run->part_diagnoses.items[i].messages);
+        array_free(&run->part_diagnoses.items[i].causes);
+    }
+    array_free(&run->part_diagnoses);
+    array_free(&run->lifetimes);
+    host_timeline_free(&run->server);
+    free(run->application_threads);
+    json_decref(run->experiment);
+    json_decref(run->load);
+    json_decref(run->capture);
+    json_decref(run->facts);
+    free(f->extra);
+}
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+//
+// The page as a file: whole, self-contained, safe whatever processes are called, and of bounded
+// size. `test_report_html --write FILE VARIANT` only writes a page, for test_report_page.sh.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/report/report_html.h"
+#include "tests/analysis/report/report_fixture.h"
+
+static int write_variant(const char *path, const char *variant)
+{
+    struct fixture_options options = {.requests = 4000, .rate = 20000};
+    options.everything = strcmp(variant, "everything") == 0;
+    if (strcmp(variant, "large") == 0)
+        options.requests = 200000;
+    if (options.everything)
+        options.requests = 100000;
+    options.odd = strcmp(variant, "odd") == 0;
+    options.no_causes = strcmp(variant, "no-causes") == 0;
+    options.no_verdict = strcmp(variant, "no-verdict") == 0;
+    if (strcmp(variant, "empty") == 0)
+        options.requests = 0;
+    struct fixture fixture;
+    struct error err = {0};
+    fixture_build(&fixture, &options);
+    int result = report_write_html(&fixture.run, path, &err);
+    fixture_free(&fixture);
+    return result < 0 ? error_report(&err) : 0;
+}
+
+static char *read_all(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    long bytes = ftell(file);
+    rewind(file);
+    char *text = calloc((size_t)bytes + 1, 1);
+    assert_int_equal(fread(text, 1, (size_t)bytes, file), (size_t)bytes);
+    fclose(file);
+    return text;
+}
+
+static size_t occurrences(const char *text, const char *what)
+{
+    size_t count = 0;
+    for (; (text = strstr(text, what)) != NULL; text += strlen(what))
+        count++;
+    return count;
+}
+
+static char *page_of(const char *variant, off_t *bytes)
+{
+    char path[] = "/tmp/test-report-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(write_variant(path, variant), 0);
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    *bytes = status.st_size;
+    char *text = read_all(path);
+    unlink(path);
+    return text;
+}
+
+static void test_is_whole_and_fetches_nothing(void **state)
+{
+    (void)state;
+    off_t bytes;
+    char *page = page_of("usual", &bytes);
+    assert_memory_equal(page, "<!doctype html>", 15);
+    assert_non_null(strstr(page, "</html>"));
+    assert_non_null(strstr(page, "head-of-line blocking (A) behind")); // without any script
+    assert_int_equal(occurrences(page, "{{"), 0);
+    assert_int_equal(occurrences(page, "</script"), 2);
+    assert_int_equal(occurrences(page, "src="), 0);
+    assert_int_equal(occurrences(page, "@import"), 0);
+    assert_int_equal(occurrences(page, "https://"), 0);
+    free(page);
+}
+
+static void test_odd_names_stay_text(void **state)
+{
+    (void)state;
+    off_t bytes;
+    char *page = page_of("odd", &bytes);
+    assert_int_equal(occurrences(page, "</script"), 2);
+    assert_int_equal(occurrences(page, "<!--"), 0);
+    assert_int_equal(occurrences(page, "\xe2\x80\xa8"), 0);
+    assert_int_equal(occurrences(page, "\033"), 0);
+    assert_int_equal(occurrences(page, "\xff"), 0);
+    assert_non_null(strstr(page, "&lt;/script&gt;&lt;!--"));
+    assert_non_null(strstr(page, "\\u003c/script>\\u003c!--"));
+    free(page);
+}
+
+static void test_data_parses_back(void **state)
+{
+    (void)state;
+    static const char *const variants[] = {"usual", "odd", "no-causes", "no-verdict", "empty"};
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        off_t bytes;
+        char *page = page_of(variants[i], &bytes);
+        const char *open = strstr(page, "id=\"data\">");
+        assert_non_null(open);
+        open += strlen("id=\"data\">");
+        json_error_t error;
+        json_t *data = json_loads(open, JSON_DISABLE_EOF_CHECK, &error);
+        assert_non_null(data);
+        assert_string_equal(json_string_value(json_object_get(data, "version")), TAILLIGHT_VERSION);
+        json_decref(data);
+        free(page);
+    }
+}
+
+static void test_size_is_bounded(void **state)
+{
+    (void)state;
+    off_t bytes;
+    static const char *const variants[] = {"large", "everything"};
+    for (size_t i = 0; i < 2; i++) {
+        char *page = page_of(variants[i], &bytes);
+        assert_true(bytes > 200 * 1024);
+        assert_true(bytes < 8 * 1024 * 1024);
+        free(page);
+    }
+}
+
+static void test_failure_leaves_nothing(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct error err = {0};
+    fixture_build(&fixture, &(struct fixture_options){.requests = 100, .rate = 20000});
+    assert_int_equal(report_write_html(&fixture.run, "/nowhere/report.html", &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "/nowhere/report.html"));
+    // A directory stands where the page should go: the rename fails, the partial file goes.
+    char folder[] = "/tmp/test-report-XXXXXX", partial[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(partial, sizeof partial, "%s.partial", folder);
+    assert_int_equal(report_write_html(&fixture.run, folder, &err), -ERROR_FAILED);
+    assert_int_equal(access(partial, F_OK), -1);
+    rmdir(folder);
+    // A full disk is an error, not a short page.
+    if (access("/dev/full", W_OK) == 0) {
+        char link[] = "/tmp/test-report-full-XXXXXX", full[64];
+        assert_non_null(mkdtemp(link));
+        snprintf(full, sizeof full, "%s/report.html", link);
+        snprintf(partial, sizeof partial, "%s/report.html.partial", link);
+        assert_int_equal(symlink("/dev/full", partial), 0);
+        assert_int_equal(report_write_html(&fixture.run, full, &err), -ERROR_FAILED);
+        assert_int_equal(access(full, F_OK), -1);
+        rmdir(link);
+    }
+    fixture_free(&fixture);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "--write") == 0)
+        return write_variant(argv[2], argv[3]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_is_whole_and_fetches_nothing),
+        cmocka_unit_test(test_odd_names_stay_text),
+        cmocka_unit_test(test_data_parses_back),
+        cmocka_unit_test(test_size_is_bounded),
+        cmocka_unit_test(test_failure_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Opens reports in a headless browser, from file://, and uses them: every variant loads without an
+# error and fetches nothing; balloons, keys, windows, sorting, timelines and printing do their work.
+set -u
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+[ -n "$browser" ] || { echo "no Chromium to open the report with (apt-get install chromium)"; exit 77; }
+writer="$BUILD/tests/analysis/report/test_report_html"
+[ -x "$writer" ] || { echo "$writer is not built"; exit 1; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# Opens a page and keeps its DOM, after its scripts have run, and what the browser said: NAME.dom,
+# NAME.stderr. $1: NAME, $2: file, $3: address's hash.
+open_page() {
+    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+        --disable-background-networking --disable-component-update --disable-sync \
+        --disable-dev-shm-usage --window-size=1400,2000 --virtual-time-budget=5000 \
+        --user-data-dir="$folder/$1.profile" --enable-logging=stderr --dump-dom "file://$2${3:-}" \
+        >"$folder/$1.dom" 2>"$folder/$1.stderr" || echo "FAIL  $1: the browser failed" >>"$folder/$1.stderr"
+    rm -rf "$folder/$1.profile"
+}
+
+# The same beside whatever else is being opened, as many at once as there are cores.
+begin_page() {
+    while [ "$(jobs -pr | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+    open_page "$@" &
+}
+
+look_at() { # NAME: what the next expectations are of
+    name=$1
+    if grep "^FAIL  $1: the browser" "$folder/$1.stderr"; then
+        cat "$folder/$1.stderr"
+        exit 1
+    fi
+}
+
+expect() { # $1: what, $2: pattern
+    if grep -q -F -- "$2" "$folder/$name.dom"; then
+        echo "ok    $1"
+    else
+        echo "FAIL  $1: \"$2\" is not on the page"
+        failures=$((failures + 1))
+    fi
+}
+
+no_errors() {
+    if grep -E 'CONSOLE.*(rror|iolat|efused)' "$folder/$name.stderr" || grep -F '[FAIL]' "$folder/$name.dom"; then
+        echo "FAIL  $name: the page has problems"
+        failures=$((failures + 1))
+    fi
+}
+
+# A copy of a page with a listener for problems in front and a driver at the end.
+instrument() { # $1: page, $2: copy, $3: driver
+    sed -e 's|^<head>$|<head><script>window.problems = [];\
+addEventListener("error", event => problems.push(event.message));\
+addEventListener("securitypolicyviolation", event => problems.push(event.blockedURI));</script>|' \
+        -e "/^<\/body>\$/r tests/analysis/report/$3" "$1" >"$2"
+}
+
+variants='usual large everything odd no-causes no-verdict empty'
+for variant in $variants; do
+    "$writer" --write "$folder/$variant.html" "$variant" || exit 1
+    instrument "$folder/$variant.html" "$folder/$variant-driven.html" report_page_driver.html
+    begin_page "$variant" "$folder/$variant-driven.html"
+done
+# Two runs against each other.
+"$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/compare.html" || exit 1
+begin_page compare "$folder/compare.html"
+# And two whose functions are known, used.
+"$BUILD/tests/analysis/compare/test_run_compare_functions" --write "$folder/functions.html" >/dev/null || exit 1
+instrument "$folder/functions.html" "$folder/functions-driven.html" compare_page_driver.html
+begin_page functions "$folder/functions-driven.html"
+# The address chooses the message: an ordinary one, and one that is not there.
+ordinary=$(grep -o '"id":[0-9]*,"reference":true' "$folder/usual.html" | head -n 1 | grep -o '[0-9]*')
+begin_page ordinary "$folder/usual.html" "#message=$ordinary"
+begin_page unknown "$folder/usual.html" "#message=999999"
+wait
+
+for variant in $variants; do
+    look_at "$variant"
+    expect "$variant: the page became ready" 'data-ready="yes"'
+    expect "$variant: the driver ran to its end" 'driver: done'
+    [ $variant != odd ] || expect "odd: what was not set" 'no: No such file or directory'
+    [ $variant != odd ] || expect "odd: the neighbour's load" '4,999/s'
+    no_errors
+    grep -o '\[ok\].*' "$folder/$variant.dom" | sed "s/^\[ok\]/ok    $variant:/"
+done
+
+look_at compare
+expect "compare: the page became ready" 'data-ready="yes"'
+expect "compare: what appeared is drawn and named" 'aria-label="yes (A) appeared: +'
+expect "compare: both runs' latencies are drawn" 'aria-label="Latency of both runs'
+expect "compare: slices can be chosen" '>p40-p60</button>'
+expect "compare: queues are drawn" 'aria-label="Messages ahead by kind'
+expect "compare: contexts stand in a table" '<caption class="only-screen-reader">Contexts of the cores</caption>'
+expect "compare: no functions, and why" 'Functions are known in neither run'
+no_errors
+
+look_at functions
+expect "functions: the driver ran to its end" 'driver: done'
+no_errors
+grep -o '\[ok\].*' "$folder/functions.dom" | sed "s/^\[ok\]/ok    functions:/"
+
+look_at ordinary
+expect "an ordinary message by its address" "data-message=\"$ordinary\""
+expect "it is called ordinary" "Message $ordinary, an ordinary one"
+no_errors
+look_at unknown
+expect "an unknown message is said to be missing" "Message 999999 is not in this report"
+no_errors
+
+[ $failures -eq 0 ] && echo "all passed"
+exit $((failures > 0))

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+//
+// The page's data: it parses back, its columns agree with one another and with the run, what is
+// not finite is null, and what is cut is counted.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "analysis/report/page_data.h"
+#include "tests/analysis/report/report_fixture.h"
+
+static const struct fixture_options usual = {.requests = 6000, .rate = 20000};
+static const struct fixture_options odd = {.requests = 6000, .rate = 20000, .odd = true};
+
+// As a browser gets it: through text.
+static json_t *page_of(const struct run_analysis *run)
+{
+    struct error err = {0};
+    json_t *built = page_data_build(run, &err);
+    if (!built)
+        fail_msg("%s", err.text);
+    char *text = json_dumps(built, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
+    assert_non_null(text);
+    json_decref(built);
+    json_error_t error;
+    json_t *page = json_loads(text, 0, &error);
+    if (!page)
+        fail_msg("%s at %d", error.text, error.position);
+    free(text);
+    return page;
+}
+
+static const json_t *get(const json_t *value, const char *key)
+{
+    const json_t *inner = json_object_get(value, key);
+    if (!inner)
+        fail_msg("no \"%s\"", key);
+    return inner;
+}
+
+static json_int_t integer(const json_t *value, const char *key)
+{
+    const json_t *inner = get(value, key);
+    assert_true(json_is_integer(inner));
+    return json_integer_value(inner);
+}
+
+static void check_messages(const struct run_analysis *run, const struct diagnosis *diagnosis,
+                           const json_t *data)
+{
+    const json_t *messages = get(data, "messages"), *attributions = get(data, "attributions");
+    size_t shown = (size_t)integer(data, "shown"), detailed = (size_t)integer(data, "detailed");
+    static const char *const columns[] = {"id", "at_ns", "latency_ns", "deviation_ns",
+                                          "explained_ns"};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        assert_int_equal(json_array_size(get(messages, columns[i])), shown);
+    assert_int_equal(json_array_size(get(messages, "operation")), detailed);
+    assert_int_equal(json_array_size(get(messages, "stages")), STAGES);
+    const json_t *first = get(messages, "first");
+    assert_int_equal(json_array_size(first), shown + 1);
+    assert_int_equal(json_integer_value(json_array_get(first, shown)),
+                     diagnosis->attributions.count);
+    assert_int_equal(json_array_size(get(attributions, "cause")), diagnosis->attributions.count);
+    for (size_t i = 0; i < shown; i++) {
+        const struct diagnosed_message *message = &diagnosis->messages.items[i];
+        const struct lifetime *life = &run->lifetimes.items[message->lifetime];
+        assert_int_equal(json_integer_value(json_array_get(get(messages, "id"), i)), life->request);
+        assert_int_equal(json_integer_value(json_array_get(get(messages, "latency_ns"), i)),
+                         llround(life->latency_ns));
+        assert_int_equal(json_integer_value(json_array_get(get(messages, "at_ns"), i)),
+                         life->stamp_ns[STAMP_INTENDED] - run->begin_ns);
+        json_int_t begin = json_integer_value(json_array_get(first, i));
+        if (begin < json_integer_value(json_array_get(first, i + 1)))
+            assert_int_equal(diagnosis->attributions.items[begin].lifetime, message->lifetime);
+    }
+}
+
+static void test_messages_match_the_run(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture, &usual);
+    json_t *page = page_of(&fixture.run);
+    const json_t *diagnoses = get(page, "diagnoses");
+    assert_int_equal(json_array_size(diagnoses), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const struct diagnosis *diagnosis = &fixture.run.diagnoses.items[i];
+        const json_t *data = json_array_get(diagnoses, i);
+        assert_true(diagnosis->messages.count > 0);
+        assert_true(diagnosis->attributions.count > 0);
+        assert_int_equal(integer(data, "total"), diagnosis->messages.count);
+        assert_int_equal(json_array_size(get(data, "causes")), diagnosis->causes.count);
+        check_messages(&fixture.run, diagnosis, data);
+    }
+    json_decref(page);
+    fixture_free(&fixture);
+}
+
+// A curve's ranks and latencies ascend, end at the last answered request, and were all measured.
+static void check_curve(const struct run_analysis *run, const json_t *curve, size_t infinite)
+{
+    const json_t *ranks = get(curve, "rank"), *values = get(curve, "ns");
+    size_t points = json_array_size(ranks);
+    assert_int_equal(json_array_size(values), points);
+    assert_true(points > 100 && points <= 2000);
+    assert_int_equal(integer(curve, "infinite"), infinite);
+    json_int_t last_rank = 0, last_ns = 0;
+    for (size_t i = 0; i < points; i++) {
+        json_int_t rank = json_integer_value(json_array_get(ranks, i));
+        json_int_t ns = json_integer_value(json_array_get(values, i));
+        assert_true(rank > last_rank && ns >= last_ns);
+        last_rank = rank;
+        last_ns = ns;
+    }
+    assert_int_equal(json_integer_value(json_array_get(ranks, 0)), 1);
+    assert_int_equal(last_rank, integer(curve, "count") - (json_int_t)infinite);
+    size_t slower = 0;
+    for (size_t i = 0; i < run->lifetimes.count; i++)
+        slower += isfinite(run->lifetimes.items[i].latency_ns) &&
+                  run->lifetimes.items[i].latency_ns > (double)last_ns;
+    assert_int_equal(slower, 0);
+}
+
+static void test_curve_reaches_the_last_request(void **state)
+{
+    (void)state;
+    const struct fixture_options *const runs[] = {&usual, &odd};
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture fixture;
+        fixture_build(&fixture, runs[i]);
+        json_t *page = page_of(&fixture.run);
+        check_curve(&fixture.run, get(get(page, "curves"), "corrected"),
+                    fixture.run.states[LIFETIME_UNANSWERED]);
+        json_decref(page);
+        fixture_free(&fixture);
+    }
+}
+
+static void test_what_is_not_finite_is_null(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture, &odd);
+    struct diagnosis *diagnosis = &fixture.run.diagnoses.items[0];
+    diagnosis->coverage_median = NAN;
+    diagnosis->causes.items[0].max_ns = INFINITY;
+    fixture.run.clock_error_ns = NAN;
+    json_t *page = page_of(&fixture.run);
+    const json_t *data = json_array_get(get(page, "diagnoses"), 0);
+    assert_true(json_is_null(get(data, "coverage_median")));
+    assert_true(json_is_null(get(json_array_get(get(data, "causes"), 0), "max_ns")));
+    assert_true(json_is_null(get(get(page, "measures"), "clock_error_ns")));
+    const json_t *values = get(get(page, "latency"), "value");
+    assert_true(json_is_integer(json_array_get(values, 0)));
+    assert_true(json_is_null(json_array_get(values, LATENCY_QUANTILES - 1))); // unanswered ones
+    json_decref(page);
+    fixture_free(&fixture);
+}
+
+// Every span lies within the life, and inside the spans that are open when it begins.
+static void check_spans(const json_t *core, json_int_t life)
+{
+    const json_t *spans = get(core, "spans");
+    size_t count = json_array_size(get(spans, "from"));
+    json_int_t open_until[8] = {0};
+    for (size_t i = 0; i < count; i++) {
+        json_int_t from = json_integer_value(json_array_get(get(spans, "from"), i));
+        json_int_t length = json_integer_value(json_array_get(get(spans, "length"), i));
+        json_int_t depth = json_integer_value(json_array_get(get(spans, "depth"), i));
+        assert_true(from >= 0 && length > 0 && from + length <= life);
+        assert_true(json_integer_value(json_array_get(get(spans, "whole"), i)) >= length);
+        assert_true(depth >= 0 && depth < 8);
+        if (depth > 0)
+            assert_true(from + length <= open_until[depth - 1]);
+        open_until[depth] = from + length;
+    }
+}
+
+static void test_timelines_hold_the_slowest(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture, &usual);
+    json_t *page = page_of(&fixture.run);
+    const json_t *timelines = get(page, "timelines");
+    size_t references = 0, spans = 0, names = json_array_size(get(page, "names"));
+    assert_int_equal(
+        integer(json_array_get(timelines, 0), "id"),
+        fixture.run.lifetimes.items[fixture.run.diagnoses.items[0].messages.items[0].lifetime]
+            .request);
+    for (size_t i = 0; i < json_array_size(timelines); i++) {
+        const json_t *one = json_array_get(timelines, i), *cores = get(one, "cores");
+        references += json_is_true(get(one, "reference"));
+        assert_int_equal(json_array_size(get(one, "stamps")), STAMP_KINDS);
+        assert_int_equal(json_array_size(cores), 2);
+        for (size_t c = 0; c < 2; c++) {
+            check_spans(json_array_get(cores, c), integer(one, "life_ns"));
+            const json_t *of = get(get(json_array_get(cores, c), "spans"), "name");
+            spans += json_array_size(of);
+            for (size_t s = 0; s < json_array_size(of); s++)
+                assert_in_range(json_integer_value(json_array_get(of, s)), 0, names - 1);
+        }
+    }
+    assert_int_equal(references, 5);
+    assert_true(spans > json_array_size(timelines));
+    json_decref(page);
+    fixture_free(&fixture);
+}
+
+// More spans than a page shows: the longest stay, the rest is counted.
+static void test_omitted_spans_are_counted(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture, &(struct fixture_options){.requests = 3000, .rate = 20000});
+    struct run_analysis *run = &fixture.run;
+    struct lifetime *life = &run->lifetimes.items[0]; // alive during the whole run
+    run->diagnoses.items[0].messages.items[0].lifetime = 0;
+    life->stamp_ns[STAMP_REPLY_READ] = run->end_ns;
+    struct core_timeline *timeline = &run->server.cores.items[0];
+    size_t within = 0;
+    for (size_t i = 0; i < timeline->spans.count; i++)
+        within += timeline->spans.items[i].begin_ns < run->end_ns &&
+                  timeline->spans.items[i].end_ns > run->begin_ns;
+    json_t *page = page_of(run);
+    const json_t *core = json_array_get(get(json_array_get(get(page, "timelines"), 0), "cores"), 0);
+    size_t shown = json_array_size(get(get(core, "spans"), "from"));
+    assert_true(within > 1000 && shown <= 500 && shown > 100);
+    assert_int_equal(integer(core, "omitted"), within - shown);
+    json_decref(page);
+    fixture_free(&fixture);
+}
+
+// A slice of everything: the page stays small, and says how much of it is there.
+static void test_large_slices_are_cut(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture, &(struct fixture_options){.requests = 50000, .rate = 20000});
+    struct diagnosis *diagnosis = &fixture.run.diagnoses.items[0];
+    diagnosis->messages.count = diagnosis->attributions.count = 0;
+    for (size_t i = 0; i < 50000; i++)
+        if (array_push(&diagnosis->messages, (struct diagnosed_message){i, 1000, 500}) < 0 ||
+            array_push(&diagnosis->attributions, (struct attribution){i, 0, 500}) < 0)
+            abort();
+    json_t *page = page_of(&fixture.run);
+    const json_t *data = json_array_get(get(page, "diagnoses"), 0);
+    assert_int_equal(integer(data, "total"), 50000);
+    assert_int_equal(integer(data, "shown"), 33333);
+    assert_int_equal(integer(data, "detailed"), 2000);
+    assert_int_equal(json_array_size(get(get(data, "messages"), "id")), 33333);
+    assert_int_equal(json_array_size(get(get(data, "attributions"), "ns")), 33333);
+    char *text = json_dumps(page, JSON_COMPACT);
+    assert_true(strlen(text) < 8 * 1024 * 1024);
+    free(text);
+    json_decref(page);
+    fixture_free(&fixture);
+}
+
+// Nothing was captured: no cores, no names, no diagnoses.
+static void test_run_without_a_capture(void **state)
+{
+    (void)state;
+    struct run_analysis run = {0};
+    json_t *page = page_of(&run);
+    assert_true(json_is_false(get(page, "captured")));
+    assert_int_equal(json_array_size(get(page, "timelines")), 0);
+    assert_int_equal(json_array_size(get(get(get(page, "curves"), "corrected"), "ns")), 0);
+    assert_true(json_is_null(get(get(page, "documents"), "capture")));
+    json_decref(page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_messages_match_the_run),
+        cmocka_unit_test(test_curve_reaches_the_last_request),
+        cmocka_unit_test(test_what_is_not_finite_is_null),
+        cmocka_unit_test(test_timelines_hold_the_slowest),
+        cmocka_unit_test(test_omitted_spans_are_counted),
+        cmocka_unit_test(test_large_slices_are_cut),
+        cmocka_unit_test(test_run_without_a_capture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: MIT
+//
+// A whole run folder: the logs of a scenario on disk, analyzed, and what comes out read back from
+// summary.json's document and run.db. And folders that are damaged in every way that was thought
+// of.
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "analysis/analyze_command.h"
+#include "analysis/export/run_database.h"
+#include "analysis/run/run_analysis.h"
+#include "base/log_file.h"
+#include "profiler/clock_log.h"
+#include "tests/analysis/diagnosis/scenario.h"
+
+struct folder {
+    char path[200];
+    struct scenario scenario;
+};
+
+static const char *in_folder(const struct folder *f, const char *name)
+{
+    static char path[400];
+    snprintf(path, sizeof path, "%s/%s", f->path, name);
+    return path;
+}
+
+static void write_text(const struct folder *f, const char *name, const char *text)
+{
+    FILE *file = fopen(in_folder(f, name), "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+#define WRITE_LOG(f, name, kind, version, array)                                                   \
+    assert_int_equal(log_write(in_folder(f, name), kind, version, sizeof *(array)->items,          \
+                               (array)->items, (array)->count, 0, &err),                           \
+                     0)
+
+// Knots of the scenario's clocks, every 100 ms from before its begin to after its end.
+static void write_clock(const struct folder *f, const char *name)
+{
+    struct ARRAY_OF(struct clock_reading) readings = {0};
+    struct error err = {0};
+    const int64_t ahead[HOST_CLOCKS] = {
+        [HOST_CLOCK_MONOTONIC] = MONOTONIC_AHEAD_NS, [HOST_CLOCK_REALTIME] = REALTIME_AHEAD_NS};
+    for (int64_t at = SCENARIO_BEGIN_NS / 2; at < SCENARIO_BEGIN_NS + 1000000000; at += 100000000)
+        for (uint32_t clock = HOST_CLOCK_RAW; clock < HOST_CLOCKS; clock++)
+            SCENARIO_PUSH(&readings, (struct clock_reading){.clock = clock,
+                                                            .width = 20,
+                                                            .tsc = (uint64_t)at * CYCLES_PER_NS,
+                                                            .ns = at + ahead[clock]});
+    WRITE_LOG(f, name, LOG_CLOCK, CLOCK_LOG_VERSION, &readings);
+    array_free(&readings);
+}
+
+static const char experiment[] =
+    "{\"name\": \"noisy\", \"diagnose\": {\"slice\": \"p99-100\", \"windows\": ["
+    "{\"from_ns\": 0, \"to_ns\": 120000000},"
+    "{\"from_ns\": 120000000, \"to_ns\": 300000000}]}}";
+
+static void make_folder(struct folder *f)
+{
+    struct error err = {0};
+    struct scenario_options options = {.requests = 4000,
+                                       .connections = 16,
+                                       .gap_ns = 60000,
+                                       .fault = FAULT_HOG,
+                                       .faults = 10,
+                                       .fault_ns = 400000,
+                                       .fault_from_ns = 130000000,
+                                       .fin = true,
+                                       .seed = 3};
+    snprintf(f->path, sizeof f->path, "%s/ana-test-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    assert_non_null(mkdtemp(f->path));
+    assert_int_equal(mkdir(in_folder(f, "client"), 0755), 0);
+    assert_int_equal(mkdir(in_folder(f, "server"), 0755), 0);
+    scenario_build(&f->scenario, &options);
+    struct scenario *s = &f->scenario;
+    s->samples.items[7].status = SAMPLE_TIMED_OUT;
+    s->samples.items[7].reply_tsc = s->samples.items[7].reply_end = 0;
+    WRITE_LOG(f, "client/samples.tlog", LOG_SAMPLES, SAMPLE_LOG_VERSION, &s->samples);
+    WRITE_LOG(f, "client/connections.tlog", LOG_CONNECTIONS, 1, &s->client);
+    WRITE_LOG(f, "server/events.tlog", LOG_EVENTS, EVENT_LOG_VERSION, &s->events);
+    WRITE_LOG(f, "server/sockets.tlog", LOG_CONNECTIONS, 1, &s->sockets);
+    WRITE_LOG(f, "server/calls.tlog", LOG_CALLS, MESSAGE_LOG_VERSION, &s->calls);
+    WRITE_LOG(f, "server/connections.tlog", LOG_CONNECTIONS, 1, &s->shim);
+    write_clock(f, "server/clock.tlog");
+    write_text(f, "experiment.json", experiment);
+}
+
+static void remove_folder(struct folder *f)
+{
+    static const char *const names[] = {"client/samples.tlog",
+                                        "client/connections.tlog",
+                                        "client/load.json",
+                                        "client/clock.tlog",
+                                        "client",
+                                        "server/events.tlog",
+                                        "server/sockets.tlog",
+                                        "server/calls.tlog",
+                                        "server/connections.tlog",
+                                        "server/clock.tlog",
+                                        "server",
+                                        "experiment.json",
+                                        "categories.csv",
+                                        "own.csv",
+                                        "facts.json",
+                                        "run.db",
+                                        "run.db.partial",
+                                        "summary.json",
+                                        "summary.json.partial"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        remove(in_folder(f, names[i]));
+    assert_int_equal(rmdir(f->path), 0);
+    scenario_free(&f->scenario);
+}
+
+static int analyze(const struct folder *f, struct run_analysis *run, struct error *err)
+{
+    struct progress progress;
+    progress_init(&progress, true);
+    *err = (struct error){0};
+    return run_analyze(f->path, NULL, 0, NULL, &progress, run, err);
+}
+
+static double number_in(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+static void assert_top_cause(json_t *diagnosis, const char *name, const char *role)
+{
+    json_t *first = json_array_get(json_object_get(diagnosis, "causes"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "cause")), name);
+    assert_string_equal(json_string_value(json_object_get(first, "role")), role);
+    assert_true(number_in(first, "messages") > 0);
+    assert_true(number_in(first, "total_us") >= number_in(first, "median_us"));
+}
+
+static void check_summary(const struct folder *f, const struct run_analysis *run)
+{
+    json_t *summary = run_summary_json(run);
+    assert_non_null(summary);
+    assert_string_equal(json_string_value(json_object_get(summary, "run_dir")), f->path);
+    assert_string_equal(json_string_value(json_object_get(summary, "name")), "noisy");
+    assert_string_equal(json_string_value(json_object_get(summary, "verdict")), run->verdict);
+    assert_true(number_in(summary, "requests") == 4000 && number_in(summary, "joined") == 3999);
+    assert_true(number_in(summary, "order_violations") == 0);
+    json_t *dropped = json_object_get(summary, "dropped");
+    assert_true(number_in(dropped, "events") == 0 && number_in(dropped, "calls") == 0);
+    json_t *latency = json_object_get(summary, "latency_us");
+    assert_true(number_in(latency, "p50") > 10 && number_in(latency, "p99") > 100);
+    assert_true(number_in(latency, "p99") <= number_in(latency, "p99.9"));
+    assert_true(json_is_null(json_object_get(latency, "max"))); // one was never answered
+    assert_true(number_in(summary, "achieved_rate") > 10000);
+    assert_true(number_in(summary, "coverage_median") > 0.9);
+    assert_top_cause(summary, "yes", "A");
+    json_t *windows = json_object_get(summary, "windows");
+    assert_int_equal(json_array_size(windows), 2);
+    assert_top_cause(json_array_get(windows, 1), "yes", "A");
+    json_t *quiet = json_object_get(json_array_get(windows, 0), "causes"), *cause;
+    size_t index;
+    json_array_foreach(quiet, index, cause)
+        assert_string_not_equal(json_string_value(json_object_get(cause, "cause")), "yes");
+    assert_true(number_in(json_object_get(summary, "unmatched"), "unanswered") == 1);
+    json_decref(summary);
+}
+
+static double query(sqlite3 *database, const char *sql)
+{
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    double value = sqlite3_column_double(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+static void check_database(const struct folder *f, const struct run_analysis *run)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open_v2(in_folder(f, "run.db"), &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    assert_true(query(db, "SELECT count(*) FROM requests") == 4000);
+    assert_true(query(db, "SELECT count(*) FROM requests WHERE latency_ns IS NULL") == 1);
+    assert_true(query(db, "SELECT count(*) FROM requests WHERE state='whole'") == 3999);
+    assert_true(
+        query(db, "SELECT max(abs(r.latency_ns - (client_queue_ns + client_stack_ns + "
+                  "network_to_server_ns + r_core_ns + a_core_ns + s.application_ns + "
+                  "server_stack_ns + network_to_client_ns + client_receive_ns))) FROM requests r "
+                  "JOIN stages s ON s.request = r.id") == 0);
+    assert_true(query(db, "SELECT count(*) FROM diagnoses WHERE lifetime = 'whole'") == 3);
+    assert_true(query(db, "SELECT count(*) FROM diagnoses WHERE lifetime = 'receive' AND id >= 3 "
+                          "AND latency_low_ns > 0") == 3);
+    assert_true(query(db, "SELECT count(*) FROM causes WHERE name = 'yes' AND diagnosis = "
+                          "(SELECT min(id) FROM diagnoses WHERE lifetime = 'receive')") == 1);
+    assert_true(query(db, "SELECT name = 'yes' AND role = 'A' FROM causes WHERE diagnosis = 0 "
+                          "ORDER BY total_ns DESC LIMIT 1") == 1);
+    assert_true(query(db, "SELECT count(*) FROM causes WHERE diagnosis=1 AND name='yes'") == 0);
+    assert_true(query(db, "SELECT max(abs(c.total_ns - t.ns)) FROM causes c JOIN (SELECT diagnosis,"
+                          " cause, sum(ns) AS ns FROM attributions GROUP BY 1, 2) t USING "
+                          "(diagnosis, cause)") < 1);
+    assert_true(query(db, "SELECT count(*) FROM diagnosed WHERE diagnosis = 0") ==
+                (double)run->diagnoses.items[0].messages.count);
+    assert_true(query(db, "SELECT count(*) FROM meta WHERE key='verdict' AND length(value) > 50") ==
+                1);
+    assert_true(query(db, "SELECT max(nic_ns - client_tx_ns) < 10000 FROM requests") == 1);
+    // The sums are those of the messages, and those of the summary.
+    assert_true(
+        query(db, "SELECT sum(ahead) FROM queue WHERE diagnosis = 0 AND kind = 'app send'") > 0);
+    assert_true(query(db, "SELECT max(abs(s.ahead_mean * s.messages - ifnull(q.ahead, 0))) FROM "
+                          "queue_summary s LEFT JOIN (SELECT diagnosis, kind, sum(ahead) AS ahead "
+                          "FROM queue GROUP BY 1, 2) q USING (diagnosis, kind) "
+                          "WHERE s.side = 'slice'") < 1e-6);
+    assert_true(query(db, "SELECT min(ahead) FROM queue") > 0);
+    assert_true(query(db, "SELECT abs(sum(slice_share) - 1) < 1e-6 AND "
+                          "abs(sum(reference_share) - 1) < 1e-6 FROM core_contexts "
+                          "WHERE diagnosis = 0") == 1);
+    assert_true(query(db, "SELECT context = 'yes' FROM core_contexts WHERE diagnosis = 0 AND role "
+                          "= 'A' ORDER BY slice_ns DESC LIMIT 1") == 1);
+    assert_true(query(db, "SELECT count(*) FROM blockers b JOIN requests r ON r.id = b.blocker "
+                          "WHERE b.diagnosis = 0 AND b.request <> b.blocker") > 10);
+    assert_true(query(db, "SELECT count(*) FROM queue_summary WHERE diagnosis = 0") == 10);
+    assert_true(query(db, "SELECT slice = 'p99-p100' AND request IS NULL FROM diagnoses "
+                          "WHERE id = 0") == 1);
+    sqlite3_close(db);
+}
+
+static void a_run_is_analyzed(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err;
+    make_folder(&f);
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    print_message("%s\n", run.verdict);
+    assert_true(run.verdict_available);
+    assert_non_null(strstr(run.verdict, "yes (A) explains"));
+    assert_non_null(strstr(run.verdict, "3,999 of 4,000 requests joined, 1 never answered; "
+                                        "nothing was dropped."));
+    assert_true(run.worst_stage_sum_error_ns < 1);
+    assert_true(run.clock_error_ns > 0 && run.clock_error_ns < 100);
+    assert_int_equal(run.application_thread_count, 1);
+    assert_true(run.latency.interval_ns[0].known);
+    assert_true(run.latency.interval_ns[0].low <= run.latency.value_ns[0]);
+    // The stages at the median add up to about the median.
+    double sum = 0;
+    for (int stage = 0; stage < STAGES; stage++)
+        sum += run.stage_at_quantile_ns[0][stage];
+    assert_true(fabs(sum - run.latency.value_ns[0]) < 0.02 * run.latency.value_ns[0]);
+    check_summary(&f, &run);
+    assert_int_equal(run_analysis_write(&run, &err), 0);
+    check_database(&f, &run);
+    assert_int_equal(access(in_folder(&f, "run.db.partial"), F_OK), -1);
+    json_t *written = json_load_file(in_folder(&f, "summary.json"), 0, NULL);
+    assert_non_null(written);
+    json_decref(written);
+    run_analysis_free(&run);
+    remove_folder(&f);
+}
+
+static void assert_written(const struct folder *f, const char *key, const char *says)
+{
+    json_t *summary = json_load_file(in_folder(f, "summary.json"), 0, NULL);
+    assert_non_null(summary);
+    const char *text = json_string_value(json_object_get(summary, key));
+    assert_non_null(text);
+    if (!strstr(text, says))
+        fail_msg("'%s' does not say '%s'", text, says);
+    json_decref(summary);
+}
+
+// After --slice p20-p30 --slice >200us --message 9.
+static void check_several(const struct folder *f)
+{
+    json_t *summary = json_load_file(in_folder(f, "summary.json"), 0, NULL);
+    assert_non_null(summary);
+    json_t *first = json_object_get(summary, "diagnosis");
+    json_t *more = json_object_get(summary, "windows");
+    assert_int_equal(json_array_size(more), 2);
+    json_t *slow = json_array_get(more, 0), *one = json_array_get(more, 1);
+    assert_string_equal(json_string_value(json_object_get(first, "slice")), "p20-p30");
+    assert_string_equal(json_string_value(json_object_get(slow, "slice")), "over 200 us");
+    assert_string_equal(json_string_value(json_object_get(one, "slice")), "request 9");
+    assert_true(json_is_null(json_object_get(first, "request")));
+    assert_int_equal(number_in(one, "request"), 9);
+    assert_int_equal(number_in(one, "messages"), 1);
+    assert_true(number_in(one, "latency_low_us") == number_in(one, "latency_high_us"));
+    assert_true(number_in(slow, "latency_low_us") >= 200);
+    assert_true(number_in(first, "messages") > 390 && number_in(first, "messages") < 410);
+    assert_top_cause(slow, "yes", "A");
+    json_decref(summary);
+}
+
+static void the_command_takes_slices(void **state)
+{
+    (void)state;
+    struct folder f;
+    make_folder(&f);
+    fflush(stdout);
+    char *slice[] = {"analyze", f.path, "--slice", ">300us", "--from", "130ms", "--quiet", NULL};
+    assert_int_equal(analyze_command(7, slice), 0);
+    char *narrow[] = {"analyze", f.path, "--to", "1ms", "-q", NULL};
+    assert_int_equal(analyze_command(5, narrow), ERROR_INCONCLUSIVE);
+    char *beyond[] = {"analyze", f.path, "--from", "5s", "-q", NULL};
+    assert_int_equal(analyze_command(5, beyond), ERROR_INCONCLUSIVE);
+    char *several[] = {"analyze", f.path, "-s", "p20-p30", "-s", ">200us", "-m", "9", "-q", NULL};
+    assert_int_equal(analyze_command(9, several), 0);
+    check_several(&f);
+    char *unanswered[] = {"analyze", f.path, "--message", "7", "-q", NULL};
+    assert_int_equal(analyze_command(5, unanswered), ERROR_INCONCLUSIVE);
+    assert_written(&f, "verdict", "N/A: request 7 could not be followed: unanswered");
+    char *absent[] = {"analyze", f.path, "--message", "4000", "-q", NULL};
+    assert_int_equal(analyze_command(5, absent), ERROR_INPUT);
+    char *unnumbered[] = {"analyze", f.path, "--message", "7us", "-q", NULL};
+    assert_int_equal(analyze_command(5, unnumbered), ERROR_INPUT);
+    char *bad[] = {"analyze", f.path, "--slice", "fast", "-q", NULL};
+    assert_int_equal(analyze_command(5, bad), ERROR_INPUT);
+    char *backwards[] = {"analyze", f.path, "--from", "2s", "--to", "1s", NULL};
+    assert_int_equal(analyze_command(6, backwards), ERROR_INPUT);
+    char *none[] = {"analyze", NULL};
+    assert_int_equal(analyze_command(1, none), ERROR_INPUT);
+    remove_folder(&f);
+}
+
+static void expect_refusal(const struct folder *f, const char *says)
+{
+    struct run_analysis run;
+    struct error err;
+    assert_int_equal(analyze(f, &run, &err), -ERROR_INPUT);
+    if (!strstr(err.text, says))
+        fail_msg("'%s' does not say '%s'", err.text, says);
+}
+
+static void flip_byte(const struct folder *f, const char *name, long offset)
+{
+    FILE *file = fopen(in_folder(f, name), "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+    assert_true(fputc(byte ^ 1, file) != EOF);
+    fclose(file);
+}
+
+// The category of the cause `yes`, as run.db has it, and how many patterns came before the
+// program's.
+static void assert_categories(const struct folder *f, const char *category, double patterns)
+{
+    sqlite3 *db;
+    char sql[200];
+    assert_int_equal(sqlite3_open_v2(in_folder(f, "run.db"), &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    snprintf(sql, sizeof sql,
+             "SELECT category = '%s' FROM causes WHERE diagnosis = 0 AND name = 'yes'", category);
+    assert_true(query(db, sql) == 1);
+    assert_true(query(db, "SELECT count(*) FROM categories") == patterns);
+    if (patterns > 0)
+        assert_true(query(db, "SELECT pattern = 'task yes' AND file LIKE '%.csv' FROM categories "
+                              "WHERE position = 0") == 1);
+    sqlite3_close(db);
+}
+
+static void categories_of_the_run_and_those_asked_for(void **state)
+{
+    (void)state;
+    struct folder f;
+    char own[400];
+    make_folder(&f);
+    fflush(stdout);
+    char *plain[] = {"analyze", f.path, "-q", NULL};
+    assert_int_equal(analyze_command(3, plain), 0);
+    assert_categories(&f, "other programs", 0);
+    write_text(&f, "categories.csv", "task yes,hogs\nsoftirq NET_RX,the network\n");
+    assert_int_equal(analyze_command(3, plain), 0);
+    assert_categories(&f, "hogs", 2);
+    write_text(&f, "own.csv", "task yes,neighbours\n");
+    snprintf(own, sizeof own, "%s", in_folder(&f, "own.csv"));
+    char *asked[] = {"analyze", f.path, "--categories", own, "-q", NULL};
+    assert_int_equal(analyze_command(5, asked), 0);
+    assert_categories(&f, "neighbours", 3);
+    json_t *summary = json_load_file(in_folder(&f, "summary.json"), 0, NULL);
+    json_t *first = json_array_get(json_object_get(summary, "categories"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "file")), own);
+    assert_true(number_in(first, "patterns") == 1);
+    json_decref(summary);
+    write_text(&f, "categories.csv", "task yes\n");
+    assert_int_equal(analyze_command(3, plain), ERROR_INPUT);
+    remove_folder(&f);
+}
+
+static void damaged_folders_are_refused(void **state)
+{
+    (void)state;
+    struct folder f;
+    make_folder(&f);
+    write_text(&f, "experiment.json", "{\"name\": ");
+    expect_refusal(&f, "experiment.json:1: not valid JSON");
+    write_text(&f, "experiment.json", "{\"diagnose\": {\"slice\": \"p9x\"}}");
+    expect_refusal(&f, "slice 'p9x'");
+    write_text(&f, "experiment.json",
+               "{\"diagnose\": {\"windows\": [{\"from_ns\": 5, \"to_ns\": 5}]}}");
+    expect_refusal(&f, "windows[0]");
+    write_text(&f, "experiment.json", "{}");
+    flip_byte(&f, "server/events.tlog", 40 + 3); // its boot id
+    expect_refusal(&f, "nothing relates their clocks");
+    flip_byte(&f, "server/events.tlog", 43);
+    flip_byte(&f, "server/calls.tlog", 0);
+    expect_refusal(&f, "server/calls.tlog: not a Taillight log");
+    flip_byte(&f, "server/calls.tlog", 0);
+    assert_int_equal(truncate(in_folder(&f, "client/samples.tlog"), 128 + 96 * 10 + 5), 0);
+    expect_refusal(&f, "truncated");
+    assert_int_equal(truncate(in_folder(&f, "client/samples.tlog"), 50), 0);
+    expect_refusal(&f, "too short");
+    remove(in_folder(&f, "client/samples.tlog"));
+    expect_refusal(&f, "not the folder of a finished run");
+    remove_folder(&f);
+}
+
+// The same logs as if the client were another machine: of another boot, with a clock log of its
+// own.
+static void a_client_of_another_boot_needs_its_own_clock(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err;
+    make_folder(&f);
+    flip_byte(&f, "client/samples.tlog", 40 + 3);
+    expect_refusal(&f, "client/clock.tlog: no such file");
+    write_clock(&f, "client/clock.tlog");
+    expect_refusal(&f, "nothing relates their clocks");
+    flip_byte(&f, "client/clock.tlog", 40 + 3);
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_true(run.verdict_available);
+    json_t *summary = run_summary_json(&run), *hosts = json_object_get(summary, "hosts");
+    assert_true(number_in(hosts, "exchanges") == 3999 && number_in(hosts, "unknown") == 0);
+    assert_true(json_is_false(json_object_get(hosts, "both_ways")));
+    assert_true(fabs(number_in(hosts, "offset_ns")) <= 1000 * number_in(hosts, "bound_p99_us"));
+    assert_true(number_in(json_object_get(hosts, "round_trip_us"), "p50") > 4);
+    assert_top_cause(json_array_get(json_object_get(summary, "windows"), 1), "yes", "A");
+    json_decref(summary);
+    assert_string_equal(run_stage_machine(&run, STAMP_SEND), "client");
+    assert_string_equal(run_stage_machine(&run, STAMP_REPLY), "server");
+    run_analysis_free(&run);
+    write_text(&f, "experiment.json",
+               "{\"load\": {\"from\": \"here\", \"to\": \"cache\"}, \"servers\": {\"cache\": "
+               "{\"host\": \"there\"}}}");
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_string_equal(run_stage_machine(&run, STAMP_REPLY_READ), "here");
+    assert_string_equal(run_stage_machine(&run, STAMP_NIC), "");
+    assert_string_equal(run_stage_machine(&run, STAMP_HANDOFF), "there");
+    run_analysis_free(&run);
+    remove_folder(&f);
+}
+
+static void missing_captures_are_no_verdict(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err;
+    make_folder(&f);
+    remove(in_folder(&f, "server/calls.tlog"));
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_false(run.verdict_available);
+    assert_non_null(strstr(run.verdict, "N/A: "));
+    assert_non_null(strstr(run.verdict, "no M(a) stamp"));
+    assert_int_equal(run.states[LIFETIME_NO_APPLICATION], 3999);
+    run_analysis_free(&run);
+    remove(in_folder(&f, "server/events.tlog"));
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_false(run.verdict_available);
+    assert_true(run.latency.value_ns[0] > 0); // what the client saw still counts
+    assert_int_equal(run.states[LIFETIME_NO_CONNECTION], 3999);
+    assert_int_equal(run_analysis_write(&run, &err), 0);
+    run_analysis_free(&run);
+    remove(in_folder(&f, "server/clock.tlog"));
+    expect_refusal(&f, "clock.tlog");
+    remove_folder(&f);
+}
+
+// Any bytes in any record: no crash, and whatever comes out can be written.
+static void hostile_logs_do_no_harm(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t record;
+    } logs[] = {{"client/samples.tlog", 96}, {"client/connections.tlog", 64},
+                {"server/events.tlog", 32},  {"server/sockets.tlog", 64},
+                {"server/calls.tlog", 64},   {"server/connections.tlog", 64}};
+    for (int seed = 1; seed <= 6; seed++) {
+        struct folder f;
+        struct run_analysis run;
+        struct error err;
+        make_folder(&f);
+        for (size_t l = 0; l < sizeof logs / sizeof *logs; l++) {
+            struct stat status;
+            assert_int_equal(stat(in_folder(&f, logs[l].name), &status), 0);
+            FILE *file = fopen(in_folder(&f, logs[l].name), "r+b");
+            for (int i = 0; i < 300; i++) {
+                long at =
+                    128 + (long)(scenario_random(&f.scenario) % (uint64_t)(status.st_size - 128));
+                assert_int_equal(fseek(file, at, SEEK_SET), 0);
+                fputc((int)(scenario_random(&f.scenario) & 0xff), file);
+            }
+            fclose(file);
+        }
+        if (analyze(&f, &run, &err) == 0) {
+            assert_int_equal(run_analysis_write(&run, &err), 0);
+            run_analysis_free(&run);
+        } else {
+            assert_true(strlen(err.text) > 10);
+        }
+        remove_folder(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_is_analyzed),
+        cmocka_unit_test(the_command_takes_slices),
+        cmocka_unit_test(categories_of_the_run_and_those_asked_for),
+        cmocka_unit_test(damaged_folders_are_refused),
+        cmocka_unit_test(a_client_of_another_boot_needs_its_own_clock),
+        cmocka_unit_test(missing_captures_are_no_verdict),
+        cmocka_unit_test(hostile_logs_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+//
+// What holds a thread up by itself: one request of sixty meets it, and the diagnosis must say what
+// it was and how long it took.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/timeline/pauses.h"
+#include "analysis/timeline/timeline.h"
+#include "tests/analysis/diagnosis/scenario.h"
+
+enum { REQUESTS = 60, HIT = 30, PERIOD_NS = 1000000, HELD_NS = 100000, FAR_CORE = 3, FUTEX = 202 };
+
+enum hindrance { NOTHING, LOCKED, STOPPED, UNKNOWN_CALL, MOVED, FAULTING };
+
+static void sleeps(struct scenario *s, int64_t at, uint64_t call, uint64_t state)
+{
+    struct event *blocked = scenario_event(s, at, EVENT_BLOCKED, 0, SERVER_THREAD);
+    blocked->payload.a = call;
+    blocked->payload.b = state;
+    scenario_switch(s, at, 0, 0, "swapper/0");
+    scenario_event(s, at + HELD_NS, EVENT_WAKING, 1, SERVER_THREAD);
+    scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
+}
+
+static void moves(struct scenario *s, int64_t at, uint16_t to)
+{
+    scenario_event(s, at, EVENT_MIGRATE, 0, SERVER_THREAD)->payload.b = to;
+}
+
+// One request's life on the server; returns how long it was held up.
+static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance)
+{
+    int64_t held = hindrance == NOTHING ? 0 : HELD_NS, service = begin + 6000;
+    scenario_event(s, begin + 2000, EVENT_WAKING, 0, SERVER_THREAD);
+    if (hindrance == MOVED) {
+        moves(s, begin + 2000, FAR_CORE);
+        moves(s, begin + 2000 + held, 0);
+        scenario_switch(s, begin + 4000 + held, 0, SERVER_THREAD, "server");
+    } else {
+        scenario_switch(s, begin + 4000, 0, SERVER_THREAD, "server");
+    }
+    if (hindrance == LOCKED)
+        sleeps(s, service, FUTEX, 1);
+    if (hindrance == STOPPED)
+        sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_STOPPED);
+    if (hindrance == UNKNOWN_CALL)
+        sleeps(s, service, 999, 2);
+    for (int64_t at = 0; hindrance == FAULTING && at < held; at += 2000)
+        scenario_event(s, service + at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
+    scenario_switch(s, begin + 18000 + held, 0, 0, "swapper/0");
+    return held;
+}
+
+static struct lifetime life_of(int64_t begin, int64_t held)
+{
+    struct lifetime life = {.thread = SERVER_THREAD,
+                            .receive_call = NO_CALL,
+                            .send_call = NO_CALL,
+                            .sharing = 1,
+                            .state = LIFETIME_WHOLE};
+    const struct {
+        enum stamp_kind kind;
+        int64_t at;
+    } stamps[] = {{STAMP_INTENDED, 0},
+                  {STAMP_SEND, 0},
+                  {STAMP_NIC, 1000},
+                  {STAMP_HANDOFF, 2000},
+                  {STAMP_APPLICATION, 5000},
+                  {STAMP_REPLY, 15000 + held},
+                  {STAMP_REPLY_READ, 20000 + held}};
+    for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++) {
+        life.stamp_ns[stamps[i].kind] = begin + stamps[i].at;
+        life.present |= (uint16_t)(1u << stamps[i].kind);
+    }
+    struct disorder disorder = {0};
+    lifetime_compute_stages(&life, 0, &disorder);
+    return life;
+}
+
+static void expect(enum hindrance hindrance, const char *name)
+{
+    struct scenario s = {0};
+    struct lifetime lives[REQUESTS];
+    struct host_timeline server;
+    struct time_source clock = scenario_clock();
+    struct error err = {0};
+    scenario_switch(&s, SCENARIO_BEGIN_NS, 0, 0, "swapper/0");
+    for (int i = 0; i < REQUESTS; i++) {
+        int64_t begin = SCENARIO_BEGIN_NS + (i + 1) * (int64_t)PERIOD_NS;
+        lives[i] = life_of(begin, serve(&s, begin, i == HIT ? hindrance : NOTHING));
+        lives[i].request = (uint64_t)i;
+    }
+    assert_int_equal(host_timeline_build(s.events.items, s.events.count, &clock, &server, &err), 0);
+    const uint32_t threads[] = {SERVER_THREAD};
+    const struct diagnosis_input input = {.lifetimes = lives,
+                                          .lifetime_count = REQUESTS,
+                                          .server = &server,
+                                          .application_threads = threads,
+                                          .application_thread_count = 1,
+                                          .granularity_ns = 500};
+    const struct diagnosis_slice slowest = {.low = 0.99, .high = 1};
+    struct diagnosis diagnosis;
+    assert_int_equal(diagnose(&input, &slowest, &diagnosis, &err), 0);
+    assert_false(diagnosis.not_available);
+    assert_int_equal(diagnosis.messages.count, 1);
+    assert_int_equal(diagnosis.messages.items[0].lifetime, HIT);
+    assert_true(diagnosis.causes.count > 0);
+    assert_string_equal(diagnosis.causes.items[0].name, name);
+    assert_int_equal(diagnosis.causes.items[0].role, ROLE_A);
+    assert_float_equal(diagnosis.causes.items[0].total_ns, HELD_NS, 4000);
+    assert_true(diagnosis.coverage_min > 0.95);
+    diagnosis_free(&diagnosis);
+    host_timeline_free(&server);
+    scenario_free(&s);
+}
+
+static void a_sleeping_thread_says_in_what(void **state)
+{
+    (void)state;
+    expect(LOCKED, "lock wait (futex)");
+    expect(STOPPED, "stopped by a signal");
+    expect(UNKNOWN_CALL, "blocked in system call 999");
+}
+
+static void a_moved_thread_waits_elsewhere(void **state)
+{
+    (void)state;
+    expect(MOVED, "scheduler migration");
+}
+
+static void page_faults_take_their_time(void **state)
+{
+    (void)state;
+    expect(FAULTING, "page faults");
+}
+
+static void a_fault_lasts_until_the_next_within_bounds(void **state)
+{
+    (void)state;
+    struct thread_moment faults[] = {{.time_ns = 1000, .thread = 7},
+                                     {.time_ns = 3000, .thread = 7},
+                                     {.time_ns = 70000, .thread = 7}};
+    const struct host_timeline host = {.faults = {.items = faults, .count = 3}};
+    const double most = PAGE_FAULT_MOST_NS;
+    assert_float_equal(page_fault_ns(&host, 7, 0, 100000), 2000 + 2 * most, 0.1);
+    assert_float_equal(page_fault_ns(&host, 7, 2000, 4000), 2000, 0.1);
+    assert_float_equal(page_fault_ns(&host, 7, 71000, 100000), most - 1000, 0.1);
+    assert_float_equal(page_fault_ns(&host, 8, 0, 100000), 0, 0.1);
+    assert_float_equal(page_fault_ns(NULL, 7, 0, 100000), 0, 0.1);
+}
+
+static void a_fault_ends_when_it_has_its_page(void **state)
+{
+    (void)state;
+    struct thread_moment faults[24] = {{.time_ns = 1000, .thread = 7, .value = 30000},
+                                       {.time_ns = 90000, .thread = 7, .value = 500}};
+    const struct host_timeline host = {.faults = {.items = faults, .count = 2}};
+    const double after = PAGE_FAULT_RETURN_NS;
+    assert_float_equal(page_fault_ns(&host, 7, 0, 200000), 30000 + 500 + 2 * after, 0.1);
+    assert_float_equal(page_fault_ns(&host, 7, 20000, 200000), 11000 + 500 + 2 * after, 0.1);
+    faults[1].time_ns =
+        1000 + 30000 + PAGE_FAULT_STORM_NS - 1; // what lies between is faulting, too
+    assert_float_equal(page_fault_ns(&host, 7, 0, 200000),
+                       30000 + PAGE_FAULT_STORM_NS - 1 + 500 + after, 0.1);
+}
+
+static void a_pause_amid_a_storm_is_the_storms(void **state)
+{
+    (void)state;
+    enum { STORM = 24, EACH_NS = 2000, PAUSE_NS = 60000 };
+    struct thread_moment faults[STORM];
+    const struct host_timeline host = {.faults = {.items = faults, .count = STORM}};
+    for (int pause_at = 0; pause_at < STORM; pause_at++) {
+        int64_t now = 0;
+        for (int i = 0; i < STORM; i++) {
+            now += i == pause_at && i > 0 ? PAUSE_NS : EACH_NS;
+            faults[i] = (struct thread_moment){.time_ns = now, .thread = 7, .value = 1000};
+        }
+        bool amid = pause_at > 4 && pause_at < STORM - 4;
+        double all = (STORM - 1) * EACH_NS + 1000 + PAGE_FAULT_RETURN_NS;
+        if (pause_at > 0)
+            all += amid ? PAUSE_NS - EACH_NS : 1000 + PAGE_FAULT_RETURN_NS - EACH_NS;
+        assert_float_equal(page_fault_ns(&host, 7, 0, 1000000), all, 0.1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sleeping_thread_says_in_what),
+        cmocka_unit_test(a_moved_thread_waits_elsewhere),
+        cmocka_unit_test(page_faults_take_their_time),
+        cmocka_unit_test(a_fault_lasts_until_the_next_within_bounds),
+        cmocka_unit_test(a_fault_ends_when_it_has_its_page),
+        cmocka_unit_test(a_pause_amid_a_storm_is_the_storms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+//
+// Timelines from events: nesting, lost records, the edges of a capture, and the tiling of
+// intervals.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "analysis/timeline/timeline.h"
+#include "tests/analysis/diagnosis/scenario.h"
+
+struct fixture {
+    struct scenario scenario; // only its events are used
+    struct host_timeline host;
+};
+
+static void build(struct fixture *f)
+{
+    struct time_source clock = scenario_clock();
+    struct error err = {0};
+    assert_int_equal(host_timeline_build(f->scenario.events.items, f->scenario.events.count, &clock,
+                                         &f->host, &err),
+                     0);
+}
+
+static void release(struct fixture *f)
+{
+    scenario_free(&f->scenario);
+    host_timeline_free(&f->host);
+}
+
+static const struct span *span_at(const struct fixture *f, size_t index)
+{
+    assert_true(index < f->host.cores.items[0].spans.count);
+    return &f->host.cores.items[0].spans.items[index];
+}
+
+static void assert_span(const struct fixture *f, size_t index, enum span_kind kind, int64_t begin,
+                        int64_t end, unsigned depth, const char *name)
+{
+    const struct span *span = span_at(f, index);
+    assert_int_equal(span->kind, kind);
+    assert_int_equal(span->begin_ns, begin);
+    assert_int_equal(span->end_ns, end);
+    assert_int_equal(span->depth, depth);
+    assert_string_equal(f->host.names.items[span->name], name);
+}
+
+// Every span lies in the one it is nested in; spans are ordered; siblings do not overlap.
+static void assert_well_formed(const struct host_timeline *host)
+{
+    for (size_t c = 0; c < host->cores.count; c++) {
+        const struct core_timeline *core = &host->cores.items[c];
+        const struct span *open[64] = {0};
+        for (size_t i = 0; i < core->spans.count; i++) {
+            const struct span *span = &core->spans.items[i];
+            assert_true(span->end_ns >= span->begin_ns);
+            assert_true(i == 0 || core->spans.items[i - 1].begin_ns <= span->begin_ns);
+            assert_true(span->depth < 63);
+            if (span->depth > 0) {
+                const struct span *parent = open[span->depth - 1];
+                assert_non_null(parent);
+                assert_true(span->begin_ns >= parent->begin_ns && span->end_ns <= parent->end_ns);
+            }
+            if (open[span->depth])
+                assert_true(open[span->depth]->end_ns <= span->begin_ns);
+            for (size_t d = span->depth + 1u; d < 64; d++)
+                open[d] = NULL;
+            open[span->depth] = span;
+        }
+    }
+}
+
+static void interrupts_nest_in_tasks(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 2, 0, "swapper/2");
+    scenario_event(s, 1100, EVENT_IRQ_ENTRY, 2, 27)->payload.text[0] = 'n';
+    scenario_event(s, 1150, EVENT_IRQ_EXIT, 2, 27);
+    scenario_event(s, 1150, EVENT_SOFTIRQ_ENTRY, 2, 3);
+    scenario_event(s, 1160, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+    scenario_event(s, 1170, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+    scenario_event(s, 1200, EVENT_SOFTIRQ_EXIT, 2, 3);
+    scenario_switch(s, 1300, 2, 5, "memcached");
+    scenario_switch(s, 1400, 2, 0, "swapper/2");
+    scenario_switch(s, 1500, 2, 5, "memcached");
+    build(&f);
+    assert_int_equal(f.host.unpaired, 0);
+    assert_int_equal(f.host.lost_intervals, 0);
+    assert_span(&f, 1, SPAN_IDLE, 1000, 1300, 0, "idle");
+    assert_span(&f, 2, SPAN_IRQ, 1100, 1150, 1, "n");
+    assert_span(&f, 3, SPAN_SOFTIRQ, 1150, 1200, 1, "NET_RX");
+    assert_span(&f, 4, SPAN_VECTOR, 1160, 1170, 2, "local timer");
+    assert_span(&f, 5, SPAN_TASK, 1300, 1400, 0, "memcached");
+    assert_int_equal(span_at(&f, 5)->name, span_at(&f, 7)->name); // one name, one number
+    assert_well_formed(&f.host);
+    size_t runs;
+    const struct thread_run *run = host_timeline_runs(&f.host, 5, &runs);
+    assert_int_equal(runs, 2);
+    assert_int_equal(run[0].begin_ns, 1300);
+    assert_int_equal(run[0].end_ns, 1400);
+    assert_null(host_timeline_runs(&f.host, 6, &runs));
+    assert_null(host_timeline_core(&f.host, 0));
+    assert_non_null(host_timeline_core(&f.host, 2));
+    release(&f);
+}
+
+static void capture_begins_in_the_middle(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_event(s, 1000, EVENT_SOFTIRQ_EXIT, 0, 3); // entered before the capture
+    scenario_event(s, 1500, EVENT_VECTOR_ENTRY, 0, VECTOR_RESCHEDULE);
+    scenario_event(s, 1600, EVENT_VECTOR_EXIT, 0, VECTOR_RESCHEDULE);
+    scenario_switch(s, 2000, 0, 5, "");
+    scenario_event(s, 2100, EVENT_SOFTIRQ_ENTRY, 0, 1); // still open at the end
+    build(&f);
+    assert_int_equal(f.host.unpaired, 0);
+    assert_int_equal(f.host.lost_intervals, 0);
+    assert_span(&f, 0, SPAN_UNKNOWN, 1000, 2000, 0, "before the first switch");
+    assert_span(&f, 1, SPAN_VECTOR, 1500, 1600, 1, "reschedule");
+    assert_span(&f, 2, SPAN_TASK, 2000, 2100, 0, "thread 5");
+    assert_span(&f, 3, SPAN_SOFTIRQ, 2100, 2100, 1, "TIMER");
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
+static void lost_records_become_unknown_time(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 5, "a");
+    scenario_event(s, 1100, EVENT_SOFTIRQ_EXIT, 0, 3);  // its entry is lost
+    scenario_event(s, 1200, EVENT_SOFTIRQ_ENTRY, 0, 3); // its exit is lost
+    scenario_event(s, 1250, EVENT_PAGE_FAULT, 0, 0);
+    scenario_switch(s, 1400, 0, 6, "b");
+    scenario_switch(s, 1500, 0, 6, "b"); // what it switched to in between is lost
+    scenario_switch(s, 1600, 0, 0, "swapper");
+    build(&f);
+    assert_int_equal(f.host.unpaired, 3);
+    assert_int_equal(f.host.lost_intervals, 3);
+    assert_span(&f, 1, SPAN_TASK, 1000, 1250, 0, "a");
+    assert_span(&f, 2, SPAN_UNKNOWN, 1000, 1100, 1, "lost records");
+    assert_span(&f, 3, SPAN_SOFTIRQ, 1200, 1250, 1, "NET_RX");
+    assert_span(&f, 4, SPAN_UNKNOWN, 1250, 1400, 0, "lost records");
+    assert_span(&f, 6, SPAN_UNKNOWN, 1400, 1500, 0, "lost records");
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
+// The kernel delivered nothing while "supervisor" ran, nor the switch to who leaves at 1300.
+static void undelivered_switches_leave_the_time_unknown(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 5, "a");
+    scenario_switch(s, 1100, 0, 6, "supervisor");
+    scenario_event(s, 1200, EVENT_SOFTIRQ_ENTRY, 0, 3);
+    scenario_event(s, 1250, EVENT_SOFTIRQ_EXIT, 0, 3);
+    scenario_switch(s, 1300, 0, 7, "b");
+    s->events.items[s->events.count - 1].flags = SWITCH_UNSEEN;
+    scenario_switch(s, 1400, 0, 0, "swapper");
+    build(&f);
+    assert_int_equal(f.host.lost_intervals, 1);
+    assert_int_equal(f.host.unpaired, 0);
+    assert_span(&f, 1, SPAN_TASK, 1000, 1100, 0, "a");
+    assert_span(&f, 2, SPAN_UNKNOWN, 1100, 1300, 0, "unseen switch");
+    assert_span(&f, 3, SPAN_SOFTIRQ, 1200, 1250, 1, "NET_RX");
+    assert_span(&f, 4, SPAN_TASK, 1300, 1400, 0, "b");
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
+// Since the capture tells who leaves, the time has its name; and threads that of their process.
+static void names_tell_what_is_known(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 5, "a");
+    struct event *unseen = scenario_event(s, 1300, EVENT_UNSEEN, 0, 6);
+    memcpy(unseen->payload.text, "supervisor", sizeof "supervisor");
+    scenario_switch(s, 1300, 0, 7, "worker");
+    s->events.items[s->events.count - 1].flags = SWITCH_UNSEEN;
+    struct event *process = scenario_event(s, 1350, EVENT_PROCESS, 0, 8);
+    memcpy(process->payload.text, "server", sizeof "server");
+    scenario_switch(s, 1400, 0, 8, "worker");
+    scenario_switch(s, 1500, 0, 0, "swapper");
+    build(&f);
+    assert_span(&f, 1, SPAN_UNKNOWN, 1000, 1300, 0, "unseen up to supervisor");
+    assert_span(&f, 2, SPAN_TASK, 1300, 1400, 0, "worker");
+    assert_span(&f, 3, SPAN_TASK, 1400, 1500, 0, "server:worker");
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
+// What the host of a virtual machine took is the end of the time since the record before, and no
+// more than that.
+static void stolen_time_is_a_span(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 5, "a");
+    scenario_event(s, 1200, EVENT_STOLEN, 0, 0)->payload.a = 150;
+    scenario_event(s, 1200, EVENT_SOFTIRQ_ENTRY, 0, 3);
+    scenario_event(s, 1300, EVENT_STOLEN, 0, 0)->payload.a = 1000000;
+    scenario_event(s, 1300, EVENT_SOFTIRQ_EXIT, 0, 3);
+    scenario_switch(s, 1400, 0, 0, "swapper");
+    build(&f);
+    assert_span(&f, 1, SPAN_TASK, 1000, 1400, 0, "a");
+    assert_span(&f, 2, SPAN_STOLEN, 1050, 1200, 1, "virtual CPU taken away");
+    assert_span(&f, 3, SPAN_SOFTIRQ, 1200, 1300, 1, "NET_RX");
+    assert_span(&f, 4, SPAN_STOLEN, 1200, 1300, 2, "virtual CPU taken away");
+    assert_int_equal(f.host.unpaired, 0);
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
+struct tiles {
+    int64_t cursor, end;
+    unsigned count;
+    const struct core_timeline *core;
+};
+
+static void check_tile(const struct span *innermost, int64_t begin, int64_t end, void *opaque)
+{
+    struct tiles *tiles = opaque;
+    assert_int_equal(begin, tiles->cursor);
+    assert_true(end > begin && end <= tiles->end);
+    tiles->cursor = end;
+    tiles->count++;
+    // The slow way: the deepest span that covers the piece.
+    const struct span *deepest = NULL;
+    for (size_t i = 0; i < tiles->core->spans.count; i++) {
+        const struct span *span = &tiles->core->spans.items[i];
+        if (span->begin_ns <= begin && span->end_ns >= end && span->end_ns > span->begin_ns &&
+            (!deepest || span->depth >= deepest->depth))
+            deepest = span;
+    }
+    assert_ptr_equal(innermost, deepest);
+}
+
+static void pieces_tile_any_interval(void **state)
+{
+    (void)state;
+    for (int lose = 0; lose < 2; lose++) {
+        struct fixture f = {0};
+        struct scenario_options options = {.requests = 150,
+                                           .connections = 4,
+                                           .gap_ns = 30000,
+                                           .fault = FAULT_IRQ,
+                                           .faults = 5,
+                                           .fault_ns = 50000,
+                                           .lose_every = lose ? 20 : 0,
+                                           .seed = 5};
+        scenario_build(&f.scenario, &options);
+        build(&f);
+        assert_well_formed(&f.host);
+        assert_int_equal(f.host.unpaired > 0, lose);
+        for (size_t c = 0; c < f.host.cores.count; c++) {
+            struct core_timeline core = f.host.cores.items[c];
+            int64_t first = core.spans.items[0].begin_ns - 1000;
+            int64_t span = core.spans.items[core.spans.count - 1].end_ns + 1000 - first;
+            for (int i = 0; i < 300; i++) {
+                int64_t begin = first + (int64_t)(scenario_uniform(&f.scenario) * (double)span);
+                int64_t length = (int64_t)(scenario_uniform(&f.scenario) * 200000);
+                struct tiles tiles = {.cursor = begin, .end = begin + length, .core = &core};
+                core_timeline_pieces(&core, begin, begin + length, check_tile, &tiles);
+                assert_int_equal(tiles.cursor, begin + length);
+                if (i == 150) // it is only a shortcut
+                    core.enclosing.count = 0;
+            }
+        }
+        release(&f);
+    }
+}
+
+// With the shortcut and without.
+static void parents_follow_from_depths(void **state)
+{
+    (void)state;
+    enum { SPANS = 2000 };
+    struct core_timeline core = {0};
+    unsigned depth = 0;
+    srand(4);
+    for (int i = 0; i < SPANS; i++) { // mostly deep inside a few that stay open
+        depth = rand() % 300 == 0 ? 0 : 3 + (unsigned)rand() % 9;
+        SCENARIO_PUSH(&core.spans, (struct span){.begin_ns = i, .depth = (uint8_t)depth});
+    }
+    for (int linked = 0; linked < 2; linked++) {
+        for (uint32_t i = 0; i < SPANS; i++) {
+            uint32_t parent = i;
+            while (parent != NO_SPAN && core.spans.items[parent].depth >= core.spans.items[i].depth)
+                parent--; // below 0: NO_SPAN
+            assert_int_equal(core_timeline_parent(&core, i), parent);
+        }
+        assert_int_equal(core_timeline_link(&core), 0);
+    }
+    assert_int_equal(core.enclosing.count, (SPANS + SPAN_BLOCK - 1) / SPAN_BLOCK);
+    array_free(&core.spans);
+    array_free(&core.enclosing);
+}
+
+static void cores_out_of_order_are_sorted(void **state)
+{
+    (void)state;
+    struct fixture f = {0}, g = {0};
+    struct scenario_options options = {
+        .requests = 200, .connections = 4, .gap_ns = 30000, .seed = 9};
+    scenario_build(&f.scenario, &options);
+    scenario_build(&g.scenario, &options);
+    size_t count = g.scenario.events.count;
+    for (size_t i = 0; i + 1 < count; i += 2) { // swap neighbours of different time
+        struct event *pair = &g.scenario.events.items[i];
+        if (pair[0].time != pair[1].time) {
+            struct event kept = pair[0];
+            pair[0] = pair[1];
+            pair[1] = kept;
+        }
+    }
+    build(&f);
+    build(&g);
+    assert_int_equal(f.host.cores.count, 2);
+    assert_int_equal(g.host.cores.count, 2);
+    assert_int_equal(g.host.unpaired, 0);
+    for (size_t c = 0; c < 2; c++)
+        assert_int_equal(f.host.cores.items[c].spans.count, g.host.cores.items[c].spans.count);
+    release(&f);
+    release(&g);
+}
+
+static void any_bytes_are_taken(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct fixture f = {0};
+        struct scenario_options options = {
+            .requests = 60, .connections = 3, .gap_ns = 30000, .seed = seed};
+        scenario_build(&f.scenario, &options);
+        struct scenario *s = &f.scenario;
+        size_t bytes = s->events.count * sizeof *s->events.items;
+        for (int i = 0; i < 300; i++)
+            ((char *)s->events.items)[scenario_random(s) % bytes] = (char)scenario_random(s);
+        for (size_t i = 0; i < s->events.count; i++) // times that a clock map could give
+            s->events.items[i].time &= (UINT64_C(1) << 62) - 1;
+        build(&f);
+        assert_well_formed(&f.host);
+        assert_true(f.host.damaged + f.host.unpaired > 0);
+        for (size_t i = 0; i < f.host.names.count; i++)
+            for (const char *at = f.host.names.items[i]; *at; at++)
+                assert_true(*at >= ' ' && *at <= '~');
+        release(&f);
+    }
+    struct fixture empty = {0};
+    build(&empty);
+    assert_int_equal(empty.host.cores.count, 0);
+    release(&empty);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(interrupts_nest_in_tasks),
+        cmocka_unit_test(capture_begins_in_the_middle),
+        cmocka_unit_test(lost_records_become_unknown_time),
+        cmocka_unit_test(undelivered_switches_leave_the_time_unknown),
+        cmocka_unit_test(names_tell_what_is_known),
+        cmocka_unit_test(stolen_time_is_a_span),
+        cmocka_unit_test(pieces_tile_any_interval),
+        cmocka_unit_test(parents_follow_from_depths),
+        cmocka_unit_test(cores_out_of_order_are_sorted),
+        cmocka_unit_test(any_bytes_are_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
