@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/tsc_rate.h"
-#include "loadgen/engine/engine.h"
+#include "loadgen/engine/engine_result.h"
 
 enum { AGENT_CLOCK_TRIPS = 16 };
 

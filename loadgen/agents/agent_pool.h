@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "loadgen/agents/agent_fleet.h"
-#include "loadgen/engine/engine.h"
+#include "loadgen/engine/engine_result.h"
 
 // Pools what the agents that measure brought: their samples in the order of their intended times,
 // their counts added up; and the connections of all agents, with ids of their own. Agents that are

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "base/tsc.h"
-#include "loadgen/client/client_connection_internal.h"
-#include "loadgen/client/live_counters.h"
+#include "loadgen/client/client_datagram.h"
+#include "loadgen/client/client_reconnect.h"
+#include "loadgen/client/client_socket.h"
 #include "workloads/memcached_udp.h"
 
 enum {
@@ -62,7 +63,8 @@ int connection_open(struct client_connection *connection, uint32_t id,
     connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
     connection->out = malloc(out_bytes);
     connection->event = event_new(context->base, -1, 0, context->on_ready, connection);
-    connection->timer = event_new(context->base, -1, 0, connection_retry, connection);
+    connection->timer = event_new(
+        context->base, -1, 0, context->datagrams ? datagram_timer : connection_retry, connection);
     if (!connection->slots || !connection->out || !connection->event || !connection->timer ||
         (context->kernel_stamps && !connection->waits))
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
@@ -87,16 +89,6 @@ int connection_establish(struct client_connection *connection, int64_t deadline_
                          connection->context->server->text);
     int status = connection_finish(connection, err);
     return status < 0 ? status : connection_watch(connection, err);
-}
-
-int connection_watch(struct client_connection *connection, struct error *err)
-{
-    event_assign(connection->event, connection->context->base, connection->socket_fd,
-                 EV_READ | EV_WRITE | EV_PERSIST | EV_ET, connection->context->on_ready,
-                 connection);
-    return event_add(connection->event, NULL) < 0
-               ? error_set(err, ERROR_FAILED, "cannot watch connection %u", connection->id)
-               : 0;
 }
 
 void connection_close(struct client_connection *connection)
@@ -200,47 +192,6 @@ void connection_flush(struct client_connection *connection)
     mark_sent(connection, before, after);
 }
 
-static uint8_t status_of(struct connection_counts *counts, const struct protocol *protocol,
-                         uint16_t operation, enum reply_kind kind)
-{
-    counts->replies[kind]++;
-    if (!protocol->answers(operation, kind)) {
-        counts->mismatched++;
-        return SAMPLE_ERROR_REPLY;
-    }
-    if (kind == REPLY_VALUE || kind == REPLY_STORED)
-        return SAMPLE_ANSWERED;
-    return kind == REPLY_MISS ? SAMPLE_MISS : SAMPLE_ERROR_REPLY;
-}
-
-void connection_answer(struct client_connection *connection, struct sample *sample,
-                       const struct reply *reply, const struct arrival *arrival)
-{
-    struct connection_context *context = connection->context;
-    struct connection_counts *counts = context->counts;
-    sample->status = status_of(counts, context->protocol, sample->operation, reply->kind);
-    sample->reply_tsc = arrival->tsc;
-    sample->reply_begin = reply->begin;
-    sample->reply_end = reply->end;
-    if (context->live)
-        live_note_reply(context->live, arrival->tsc - sample->intended_tsc,
-                        sample->status == SAMPLE_ERROR_REPLY, counts->in_flight);
-    if (!context->kernel_stamps)
-        return;
-    if (!arrival->rx.ns) {
-        counts->rx_missing++;
-        return;
-    }
-    sample->rx_ns = arrival->rx.ns;
-    sample->rx_source = (uint8_t)arrival->rx.source;
-    // The stamp is that of the last segment; a reply that ends before the last byte may have come
-    // with an earlier one.
-    if (reply->end < arrival->stream_end) {
-        sample->flags |= SAMPLE_RX_COALESCED;
-        counts->rx_coalesced++;
-    }
-}
-
 static void take_reply(struct client_connection *connection, const struct reply *reply,
                        const struct arrival *arrival)
 {
@@ -323,40 +274,4 @@ static bool receive(struct client_connection *connection, int send_error)
 bool connection_receive(struct client_connection *connection)
 {
     return connection->context->datagrams ? datagram_receive(connection) : receive(connection, 0);
-}
-
-// Whether the NIC's stamp may still follow the kernel's of the same bytes. A NIC that accepts every
-// setting and delivers nothing is not waited for any longer.
-static bool hardware_may_follow(const struct connection_context *context)
-{
-    enum { PATIENCE = 64 };
-    return context->hardware_stamps &&
-           (context->counts->tx_hardware || context->counts->tx_software < PATIENCE);
-}
-
-int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc)
-{
-    struct connection_context *context = connection->context;
-    unsigned stamps;
-    if (!connection_is_open(connection))
-        return 0;
-    int taken = stamp_reader_take(context->reader, connection->socket_fd, &stamps);
-    for (unsigned i = 0; i < stamps; i++) {
-        const struct tx_stamp *stamp = &context->reader->stamps[i];
-        bool hardware = stamp->at.source == STAMP_HARDWARE;
-        uint64_t *count = hardware ? &context->counts->tx_hardware : &context->counts->tx_software;
-        *count += 1;
-        const struct stamp_wait *wait = stamp_waits_match(
-            connection->waits, stamp->last_byte, hardware || !hardware_may_follow(context));
-        for (uint32_t k = 0; wait && k < wait->requests; k++) {
-            struct sample *sample = connection_sample(connection, wait->first_slot + k);
-            sample->tx_ns = stamp->at.ns;
-            sample->tx_source = (uint8_t)stamp->at.source;
-        }
-    }
-    context->counts->foreign_errors += (unsigned)taken - stamps;
-    connection->waits->oldest_tsc = now_tsc;
-    if (taken < STAMP_BATCH)
-        stamp_waits_note_empty(connection->waits, connection->put);
-    return taken;
 }

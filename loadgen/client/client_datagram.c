@@ -7,7 +7,8 @@
 #include <sys/time.h>
 
 #include "base/tsc.h"
-#include "loadgen/client/client_connection_internal.h"
+#include "loadgen/client/client_reconnect.h"
+#include "loadgen/client/client_samples.h"
 #include "workloads/memcached_udp.h"
 
 enum {
@@ -61,6 +62,24 @@ void datagram_reader_free(struct datagram_reader *reader)
     for (unsigned i = 0; i < ASSEMBLIES; i++)
         udp_assembly_fini(&reader->assemblies[i].reply);
     free(reader);
+}
+
+static void free_assembly(struct datagram_reader *reader, struct assembly *assembly)
+{
+    if (!assembly || !assembly->connection)
+        return;
+    assembly->connection = NULL;
+    reader->under_way--;
+}
+
+// What came of replies through a socket that is gone counts no more.
+static void end_datagrams(struct client_connection *connection, int error)
+{
+    struct datagram_reader *reader = connection->context->datagrams;
+    for (unsigned i = 0; i < ASSEMBLIES; i++)
+        if (reader->assemblies[i].connection == connection)
+            free_assembly(reader, &reader->assemblies[i]);
+    connection_end(connection, LOSS_OTHER, strerror(error));
 }
 
 // --- out -----------------------------------------------------------------------------------------
@@ -134,7 +153,7 @@ void datagram_flush(struct client_connection *connection)
             return;
         }
         if (sent < 0) {
-            connection_end(connection, LOSS_OTHER, strerror(errno));
+            end_datagrams(connection, errno);
             return;
         }
         mark_sent(connection, (unsigned)sent, before, tsc_now());
@@ -154,14 +173,6 @@ static struct assembly *find_assembly(struct client_connection *connection, uint
             reader->assemblies[i].number == number)
             return &reader->assemblies[i];
     return NULL;
-}
-
-static void free_assembly(struct datagram_reader *reader, struct assembly *assembly)
-{
-    if (!assembly || !assembly->connection)
-        return;
-    assembly->connection = NULL;
-    reader->under_way--;
 }
 
 static struct assembly *make_assembly(struct client_connection *connection, uint64_t number,
@@ -285,7 +296,7 @@ static int take_batch(struct client_connection *connection)
         return RECEIVE_BATCH; // there may be more behind it
     }
     if (count < 0 && errno != EAGAIN && errno != EINTR)
-        connection_end(connection, LOSS_OTHER, strerror(errno));
+        end_datagrams(connection, errno);
     for (int i = 0; i < count; i++) {
         if (context->kernel_stamps)
             arrival.rx = client_stamps_receive(&reader->messages[i].msg_hdr);
@@ -319,7 +330,7 @@ static void lose(struct client_connection *connection, struct sample *sample, ui
     settle(connection, number);
 }
 
-void datagram_expire(struct client_connection *connection)
+static void expire_requests(struct client_connection *connection)
 {
     uint64_t now = tsc_now(), limit = connection->context->timeout_tsc;
     connection->expiry_set = false;
@@ -334,15 +345,16 @@ void datagram_expire(struct client_connection *connection)
         break;
     }
     if (connection->blocked)
-        connection_flush(connection);
+        datagram_flush(connection);
 }
 
-void datagram_forget(struct client_connection *connection)
+void datagram_timer(evutil_socket_t unused, short what, void *argument)
 {
-    struct datagram_reader *reader = connection->context->datagrams;
-    for (unsigned i = 0; i < ASSEMBLIES; i++)
-        if (reader->assemblies[i].connection == connection)
-            free_assembly(reader, &reader->assemblies[i]);
-    connection->settled_ahead = 0;
-    connection->expiry_set = false;
+    struct client_connection *connection = argument;
+    if (connection->state == CONNECTION_OPEN) {
+        connection->context->progress = true;
+        expire_requests(connection);
+    } else {
+        connection_retry(unused, what, argument);
+    }
 }

@@ -10,7 +10,7 @@
 #ifndef LOADGEN_CLIENT_DATAGRAM_H
 #define LOADGEN_CLIENT_DATAGRAM_H
 
-#include "loadgen/client/client_connection.h"
+#include "loadgen/client/client_state.h"
 
 // What the output buffer holds beside each request: its length, and its frame.
 enum { DATAGRAM_OVERHEAD = 4 + 8 };
@@ -22,5 +22,16 @@ struct datagram_reader;
 // reply_bytes: of the longest reply. NULL: out of memory.
 struct datagram_reader *datagram_reader_new(char *buffer, size_t bytes, size_t reply_bytes);
 void datagram_reader_free(struct datagram_reader *reader);
+
+// Encodes a request into the output buffer; returns how many bytes of it that took.
+size_t datagram_put(struct client_connection *connection, const struct request *request);
+
+// As connection_flush and connection_receive.
+void datagram_flush(struct client_connection *connection);
+bool datagram_receive(struct client_connection *connection);
+
+// The connection's timer: gives up the requests that were not answered in time; of one that is not
+// open, as connection_retry.
+void datagram_timer(evutil_socket_t unused, short what, void *connection);
 
 #endif

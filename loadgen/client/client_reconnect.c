@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-//
-// The end of a connection and its being opened again. The first attempt is made at once, those
-// after it with pauses that double up to PAUSE_MS_MAX; what never answers anything counts as a
-// failed attempt too, so that a server which accepts and closes cannot make this loop busy.
+#include "loadgen/client/client_reconnect.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/tsc.h"
-#include "loadgen/client/client_connection_internal.h"
+#include "loadgen/client/client_samples.h"
+#include "loadgen/client/client_socket.h"
 
 enum {
     PAUSE_MS_MAX = 100,
@@ -16,52 +15,9 @@ enum {
     USE_MS = 1000,     // a connection that lived for so long was of use, even without requests
 };
 
-const char *const connection_loss_names[LOSS_REASONS] = {
-    [LOSS_CLOSED] = "closed",         [LOSS_RESET] = "reset", [LOSS_MALFORMED] = "malformed",
-    [LOSS_UNANSWERED] = "unanswered", [LOSS_OTHER] = "other",
-};
-
 enum connection_loss connection_loss_of(int number)
 {
     return number == ECONNRESET || number == EPIPE ? LOSS_RESET : LOSS_OTHER;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return !a || (b && b < a) ? b : a;
-}
-
-void connection_counts_add(struct connection_counts *all, const struct connection_counts *more)
-{
-    for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
-        all->replies[kind] += more->replies[kind];
-    for (unsigned reason = 0; reason < LOSS_REASONS; reason++)
-        all->lost[reason] += more->lost[reason];
-    all->moved += more->moved;
-    all->repeated += more->repeated;
-    all->mismatched += more->mismatched;
-    all->unexpected += more->unexpected;
-    all->in_flight += more->in_flight;
-    if (more->broken && !all->broken)
-        all->first_break = more->first_break;
-    all->ended += more->ended;
-    all->broken += more->broken;
-    all->reconnects += more->reconnects;
-    all->reconnects_failed += more->reconnects_failed;
-    all->given_up += more->given_up;
-    all->first_end_tsc = earlier(all->first_end_tsc, more->first_end_tsc);
-    if (more->last_reconnect_tsc > all->last_reconnect_tsc)
-        all->last_reconnect_tsc = more->last_reconnect_tsc;
-    all->rx_missing += more->rx_missing;
-    all->rx_coalesced += more->rx_coalesced;
-    all->foreign_errors += more->foreign_errors;
-    all->datagrams_refused += more->datagrams_refused;
-    all->datagrams_malformed += more->datagrams_malformed;
-    all->datagrams_surplus += more->datagrams_surplus;
-    all->datagrams_unassembled += more->datagrams_unassembled;
-    all->tx_hardware += more->tx_hardware;
-    all->tx_software += more->tx_software;
-    all->stamps_unknown += more->stamps_unknown;
 }
 
 static void set_timer(struct client_connection *connection, int64_t ms)
@@ -135,8 +91,8 @@ static void forget_stream(struct client_connection *connection)
     connection->bytes_put = connection->bytes_sent = connection->bytes_received = 0;
     connection->out_begin = connection->out_end = 0;
     connection->blocked = true;
-    if (connection->context->datagrams)
-        datagram_forget(connection);
+    connection->settled_ahead = 0;
+    connection->expiry_set = false;
     memset(&connection->parser, 0, sizeof connection->parser);
 }
 
@@ -194,10 +150,6 @@ void connection_retry(evutil_socket_t unused, short what, void *argument)
     struct error why;
     struct client_connection *connection = argument;
     connection->context->progress = true;
-    if (connection->state == CONNECTION_OPEN) { // over UDP alone
-        datagram_expire(connection);
-        return;
-    }
     if (connection->state == CONNECTION_CONNECTING || // it took too long
         connection_begin(connection, false, &why) < 0 || connection_watch(connection, &why) < 0) {
         fail_attempt(connection);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//
-// The sockets of client connections: made, connected without waiting, entered into the log.
+#include "loadgen/client/client_socket.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/tsc.h"
-#include "loadgen/client/client_connection_internal.h"
 
 enum {
     BACKLOG_S = 5,
@@ -124,4 +123,14 @@ int connection_finish(struct client_connection *connection, struct error *err)
     connection->blocked = false;
     context->open++;
     return 0;
+}
+
+int connection_watch(struct client_connection *connection, struct error *err)
+{
+    event_assign(connection->event, connection->context->base, connection->socket_fd,
+                 EV_READ | EV_WRITE | EV_PERSIST | EV_ET, connection->context->on_ready,
+                 connection);
+    return event_add(connection->event, NULL) < 0
+               ? error_set(err, ERROR_FAILED, "cannot watch connection %u", connection->id)
+               : 0;
 }

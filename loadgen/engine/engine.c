@@ -423,11 +423,3 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
         engine_result_free(result);
     return status;
 }
-
-void engine_result_free(struct engine_result *result)
-{
-    if (result->samples)
-        munmap(result->samples, result->sample_bytes);
-    free(result->connections);
-    memset(result, 0, sizeof *result);
-}

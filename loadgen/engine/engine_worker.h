@@ -16,7 +16,10 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "loadgen/engine/engine.h"
+#include "loadgen/client/client_connection.h"
+#include "loadgen/engine/engine_result.h"
+#include "loadgen/engine/engine_settings.h"
+#include "loadgen/engine/schedule.h"
 
 // What all threads read. Written before they begin, but for `stop`.
 struct engine_shared {

@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "loadgen/engine/engine.h"
+#include "loadgen/engine/engine_result.h"
 #include "loadgen/method/load_summary.h"
 
 enum saturation { SATURATION_NONE, SATURATION_SERVER, SATURATION_CLIENT };

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/quantile.h"
-#include "loadgen/engine/engine.h"
+#include "loadgen/engine/engine_result.h"
 
 enum { SUMMARY_QUANTILES = 6, SUMMARY_REASONS = 12 };
 extern const double summary_quantiles[SUMMARY_QUANTILES];           // 0.5 ... 0.9999, 1

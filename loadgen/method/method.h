@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "loadgen/engine/engine.h"
+#include "loadgen/engine/engine_result.h"
 #include "loadgen/method/method_arrivals.h"
 #include "loadgen/method/method_independence.h"
 #include "loadgen/method/method_interval.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "loadgen/engine/engine.h"
+#include "loadgen/engine/engine_result.h"
 #include "loadgen/method/method_anderson_darling.h"
 #include "workloads/distribution.h"
 #include "workloads/rate_pattern.h"

@@ -8,7 +8,7 @@
 #define LOADGEN_METHOD_METHOD_LEVELS_H
 
 #include "base/error.h"
-#include "loadgen/engine/engine.h"
+#include "loadgen/engine/engine_result.h"
 #include "loadgen/method/method_stationarity.h"
 #include "workloads/rate_pattern.h"
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/client_samples.h"
+
+// Whether the NIC's stamp may still follow the kernel's of the same bytes. A NIC that accepts every
+// setting and delivers nothing is not waited for any longer.
+static bool hardware_may_follow(const struct connection_context *context)
+{
+    enum { PATIENCE = 64 };
+    return context->hardware_stamps &&
+           (context->counts->tx_hardware || context->counts->tx_software < PATIENCE);
+}
+
+int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc)
+{
+    struct connection_context *context = connection->context;
+    unsigned stamps;
+    if (!connection_is_open(connection))
+        return 0;
+    int taken = stamp_reader_take(context->reader, connection->socket_fd, &stamps);
+    for (unsigned i = 0; i < stamps; i++) {
+        const struct tx_stamp *stamp = &context->reader->stamps[i];
+        bool hardware = stamp->at.source == STAMP_HARDWARE;
+        uint64_t *count = hardware ? &context->counts->tx_hardware : &context->counts->tx_software;
+        *count += 1;
+        const struct stamp_wait *wait = stamp_waits_match(
+            connection->waits, stamp->last_byte, hardware || !hardware_may_follow(context));
+        for (uint32_t k = 0; wait && k < wait->requests; k++) {
+            struct sample *sample = connection_sample(connection, wait->first_slot + k);
+            sample->tx_ns = stamp->at.ns;
+            sample->tx_source = (uint8_t)stamp->at.source;
+        }
+    }
+    context->counts->foreign_errors += (unsigned)taken - stamps;
+    connection->waits->oldest_tsc = now_tsc;
+    if (taken < STAMP_BATCH)
+        stamp_waits_note_empty(connection->waits, connection->put);
+    return taken;
+}

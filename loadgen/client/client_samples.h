@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+//
+// What became of a connection's requests, noted in their samples and counted: their replies, with
+// the kernel's RX stamp, and their TX stamps. What is done for each reply is inline.
+#ifndef LOADGEN_CLIENT_CLIENT_SAMPLES_H
+#define LOADGEN_CLIENT_CLIENT_SAMPLES_H
+
+#include "loadgen/client/client_state.h"
+#include "loadgen/client/live_counters.h"
+
+static inline struct sample *connection_sample(struct client_connection *connection, uint64_t slot)
+{
+    return &connection->context->samples[connection->slots[slot & connection->slot_mask]];
+}
+
+// When bytes of replies came.
+struct arrival {
+    uint64_t tsc, stream_end;
+    struct kernel_stamp rx;
+};
+
+// Counts a reply of that kind and returns the status (enum sample_status) of its request.
+static inline uint8_t connection_count_reply(struct connection_counts *counts,
+                                             const struct protocol *protocol, uint16_t operation,
+                                             enum reply_kind kind)
+{
+    counts->replies[kind]++;
+    if (!protocol->answers(operation, kind)) {
+        counts->mismatched++;
+        return SAMPLE_ERROR_REPLY;
+    }
+    if (kind == REPLY_VALUE || kind == REPLY_STORED)
+        return SAMPLE_ANSWERED;
+    return kind == REPLY_MISS ? SAMPLE_MISS : SAMPLE_ERROR_REPLY;
+}
+
+// A request has its reply.
+static inline void connection_answer(struct client_connection *connection, struct sample *sample,
+                                     const struct reply *reply, const struct arrival *arrival)
+{
+    struct connection_context *context = connection->context;
+    struct connection_counts *counts = context->counts;
+    sample->status =
+        connection_count_reply(counts, context->protocol, sample->operation, reply->kind);
+    sample->reply_tsc = arrival->tsc;
+    sample->reply_begin = reply->begin;
+    sample->reply_end = reply->end;
+    if (context->live)
+        live_note_reply(context->live, arrival->tsc - sample->intended_tsc,
+                        sample->status == SAMPLE_ERROR_REPLY, counts->in_flight);
+    if (!context->kernel_stamps)
+        return;
+    if (!arrival->rx.ns) {
+        counts->rx_missing++;
+        return;
+    }
+    sample->rx_ns = arrival->rx.ns;
+    sample->rx_source = (uint8_t)arrival->rx.source;
+    // The stamp is that of the last segment; a reply that ends before the last byte may have come
+    // with an earlier one.
+    if (reply->end < arrival->stream_end) {
+        sample->flags |= SAMPLE_RX_COALESCED;
+        counts->rx_coalesced++;
+    }
+}
+
+// Takes up to one batch of TX stamps. Returns how many messages the error queue held (at most
+// STAMP_BATCH).
+int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc);
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//
+// The state of one connection of the load generator, and what all connections of a thread share.
+// The files that work on it, each using only those before it: client_samples notes in a request's
+// sample what became of it, client_socket opens sockets, client_reconnect deals with the end of a
+// connection and opens it again, client_datagram sends and receives over UDP, client_connection
+// does over a stream and is what the engine calls.
+#ifndef LOADGEN_CLIENT_CLIENT_STATE_H
+#define LOADGEN_CLIENT_CLIENT_STATE_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/connection.h"
+#include "base/error.h"
+#include "loadgen/client/client_stamps.h"
+#include "loadgen/client/connection_counts.h"
+#include "loadgen/client/sample_log.h"
+#include "loadgen/client/server_address.h"
+#include "workloads/protocol.h"
+
+struct connection_log ARRAY_OF(struct connection);
+
+struct engine_worker;
+
+// What all connections of one thread share.
+struct connection_context {
+    const struct protocol *protocol;
+    const struct server_address *server;
+    struct event_base *base;
+    struct sample *samples;
+    struct connection_counts *counts;
+    struct engine_worker *owner; // whose connections these are
+    uint32_t sender;             // its number, for the samples
+    event_callback_fn on_ready;  // its answer to events: calls connection_ready
+    // Takes back a request whose connection ended before it could be sent, or answered.
+    void (*put_again)(struct engine_worker *owner, uint32_t sample);
+    struct connection_log log;  // an entry for each connection that came about
+    _Atomic uint32_t *last_id;  // of the connections of all threads
+    uint32_t busy_poll_us;      // SO_BUSY_POLL; 0: left alone
+    struct error busy_poll_why; // why that cannot be had
+    struct stamp_reader *reader;
+    char *receive_buffer;
+    size_t receive_bytes;
+    struct datagram_reader
+        *datagrams;       // over UDP (loadgen/client/client_datagram.h); NULL: a stream
+    uint64_t timeout_tsc; // over UDP: how long a reply is waited for
+    double ticks_per_us;  // of the TSC
+    int64_t reconnect_ms; // how long a connection that ended is tried again; 0: not at all
+    uint32_t open;        // connections that are open right now
+    struct live_counters
+        *live; // of this thread (loadgen/client/live_counters.h); NULL: nobody looks
+    bool kernel_stamps;
+    bool hardware_stamps; // of the NIC, beside the kernel's
+    bool progress;        // set when any connection had something to do
+};
+
+enum connection_state {
+    CONNECTION_CONNECTING,
+    CONNECTION_OPEN,
+    CONNECTION_PAUSING,
+    CONNECTION_GONE
+};
+
+struct client_connection {
+    int socket_fd; // -1: none at present
+    uint32_t id;
+    enum connection_state state;
+    struct event *event; // its readiness, edge-triggered
+    struct event *timer; // for the next attempt to open it again
+    struct connection_context *context;
+    char *out; // bytes [out_begin, out_end) are encoded and not yet taken by the kernel
+    size_t out_bytes, out_begin, out_end;
+    uint32_t *slots; // slots[n & slot_mask]: the sample of this connection's n-th request
+    uint64_t slot_mask;
+    uint64_t put, sent, answered; // requests so far; answered <= sent <= put
+    uint64_t settled_ahead;       // over UDP, of those sent: settled before the oldest that is not
+    uint64_t window; // the most requests from that one on; over UDP alone it can be reached
+    uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
+    uint32_t depth;                                 // the most that may be in flight
+    bool blocked;               // not open, or the socket took less than it was given: wait
+    bool dirty;                 // in its owner's list of connections to flush
+    bool expiry_set;            // over UDP: the timer runs
+    bool listed;                // in its owner's queue of connections with room
+    bool unstamped;             // in its owner's queue of those that await TX stamps
+    bool draining;              // of a closed loop: all is to be answered before more is put
+    uint32_t attempts;          // to open it again, since it last was of use
+    int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it ceased to be of use; when it opened
+    struct reply_parser parser;
+    struct stamp_waits *waits; // with kernel stamps; else NULL
+};
+
+static inline bool connection_is_open(const struct client_connection *connection)
+{
+    return connection->state == CONNECTION_OPEN;
+}
+
+// True when another request of that many bytes may be put.
+static inline bool connection_has_room(const struct client_connection *connection,
+                                       size_t request_bytes)
+{
+    uint64_t unsettled = connection->put - connection->answered;
+    return !connection->blocked && unsettled - connection->settled_ahead < connection->depth &&
+           unsettled < connection->window &&
+           connection->out_end + request_bytes <= connection->out_bytes;
+}
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/connection_counts.h"
+
+const char *const connection_loss_names[LOSS_REASONS] = {
+    [LOSS_CLOSED] = "closed",         [LOSS_RESET] = "reset", [LOSS_MALFORMED] = "malformed",
+    [LOSS_UNANSWERED] = "unanswered", [LOSS_OTHER] = "other",
+};
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+void connection_counts_add(struct connection_counts *all, const struct connection_counts *more)
+{
+    for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
+        all->replies[kind] += more->replies[kind];
+    for (unsigned reason = 0; reason < LOSS_REASONS; reason++)
+        all->lost[reason] += more->lost[reason];
+    all->moved += more->moved;
+    all->repeated += more->repeated;
+    all->mismatched += more->mismatched;
+    all->unexpected += more->unexpected;
+    all->in_flight += more->in_flight;
+    if (more->broken && !all->broken)
+        all->first_break = more->first_break;
+    all->ended += more->ended;
+    all->broken += more->broken;
+    all->reconnects += more->reconnects;
+    all->reconnects_failed += more->reconnects_failed;
+    all->given_up += more->given_up;
+    all->first_end_tsc = earlier(all->first_end_tsc, more->first_end_tsc);
+    if (more->last_reconnect_tsc > all->last_reconnect_tsc)
+        all->last_reconnect_tsc = more->last_reconnect_tsc;
+    all->rx_missing += more->rx_missing;
+    all->rx_coalesced += more->rx_coalesced;
+    all->foreign_errors += more->foreign_errors;
+    all->datagrams_refused += more->datagrams_refused;
+    all->datagrams_malformed += more->datagrams_malformed;
+    all->datagrams_surplus += more->datagrams_surplus;
+    all->datagrams_unassembled += more->datagrams_unassembled;
+    all->tx_hardware += more->tx_hardware;
+    all->tx_software += more->tx_software;
+    all->stamps_unknown += more->stamps_unknown;
+}
