@@ -5,10 +5,48 @@
 #ifndef SHIM_MESSAGE_STATS_H
 #define SHIM_MESSAGE_STATS_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "shim/message_collector.h"
+struct message_thread {
+    uint32_t process;
+    uint32_t thread;  // the first user of the ring; threads that end leave it to later ones
+    uint64_t calls;   // taken from its ring
+    uint64_t dropped; // by its ring, because it was full
+};
+
+struct message_process {
+    uint32_t process;
+    char name[16];
+    uint64_t connections; // accepted and watched since it attached
+    bool io_uring;        // has an io_uring: calls through it are not seen
+};
+
+struct message_stats {
+    uint64_t calls;        // written to calls.tlog
+    uint64_t connections;  // written to connections.tlog
+    uint64_t dropped;      // calls lost, all reasons below together; also in the log's header
+    uint64_t dropped_full; // rings were full
+    uint64_t dropped_without_ring; // a thread could not make a ring, or a signal came in between
+    uint64_t dropped_memory;       // beyond what the collector keeps in memory
+    uint64_t rejected;             // entries that made no sense
+    uint64_t unidentified;         // calls of a connection whose identity was lost
+    uint64_t late;                 // calls that ended after their connection was closed
+    uint64_t unseen_connections;   // beyond the shim's tables, or handed to stdio
+    uint64_t damaged_files;        // in the directory, that were not what their name says
+    struct message_process *processes;
+    size_t process_count;
+    struct message_thread *threads; // one per ring
+    size_t thread_count;
+    char warning[800]; // what a person should know, empty when all is well
+};
+
+void message_stats_free(struct message_stats *stats);
+
+// For capture.json. The caller owns it; NULL: out of memory.
+json_t *message_stats_json(const struct message_stats *stats);
 
 struct message_notes {
     const char *dir;

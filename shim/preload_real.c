@@ -2,10 +2,12 @@
 //
 // Finding the functions behind the shim's. The first call of any of them, or the constructor, does
 // it for all, so that no signal handler meets the dynamic linker later.
-#include "shim/preload.h"
+#include "shim/preload_real.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 
 #define KERNEL_SIGSET_BYTES 8 // _NSIG / 8
