@@ -446,6 +446,7 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
     struct connection_array sockets = {0};
     char path[4096];
     program_costs_end(&capture->costs);
+    look_up_known_sockets(capture); // those whose beginning was not seen
     finish_records(capture, &losses);
     int result = write_events(capture, out_dir, losses.dropped, err);
     if (result < 0)

@@ -141,6 +141,7 @@ enum { // include/net/tcp_states.h: part of the user interface, so fixed
     STATE_SYN_RECEIVED = 3,
     STATE_TIME_WAIT = 6,
     STATE_CLOSE = 7,
+    STATE_CLOSE_WAIT = 8,
     STATE_LISTEN = 10,
     STATE_NEW_SYN_RECEIVED = 12,
 };

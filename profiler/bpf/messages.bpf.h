@@ -17,11 +17,55 @@ static __always_inline bool port_watched(const struct sock *sk)
     return port_in_set(sk->__sk_common.skc_num);
 }
 
+static __always_inline uint64_t stream_key(uint32_t peer_address_end, uint32_t ports)
+{
+    return (uint64_t)peer_address_end << 32 | ports; // peer's port << 16 | local port
+}
+
+static __always_inline void map_address(uint8_t out[16], uint32_t ipv4)
+{
+    out[10] = out[11] = 0xff;
+    __builtin_memcpy(out + 12, &ipv4, 4);
+}
+
+// Enters a connection into the table; entries are never taken out, so that closed ones stay known.
+static __always_inline void remember(struct sock_common *common, uint64_t cookie,
+                                     uint64_t opened_time)
+{
+    struct connection connection = {.id = (uint32_t)cookie, .protocol = CONNECTION_TCP};
+    connection.cookie = cookie;
+    connection.local_port = common->skc_num;
+    connection.peer_port = bpf_ntohs(common->skc_dport);
+    connection.opened_time = opened_time;
+    if (common->skc_family == FAMILY_INET) {
+        map_address(connection.local, common->skc_rcv_saddr);
+        map_address(connection.peer, common->skc_daddr);
+    } else if (bpf_core_field_exists(common->skc_v6_daddr)) {
+        bpf_core_read(connection.local, 16, &common->skc_v6_rcv_saddr);
+        bpf_core_read(connection.peer, 16, &common->skc_v6_daddr);
+    }
+    if (bpf_map_update_elem(&sockets, &cookie, &connection, BPF_NOEXIST) == -7 /* E2BIG */)
+        __sync_fetch_and_add(&sockets_dropped, 1);
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock((void *)common);
+    if (!tcp)
+        return;
+    struct stream stream = {.first = tcp->rcv_nxt - (uint32_t)tcp->bytes_received,
+                            .id = (uint32_t)cookie,
+                            .reached = tcp->bytes_received};
+    uint32_t peer;
+    __builtin_memcpy(&peer, connection.peer + 12, sizeof peer);
+    uint64_t key = stream_key(peer, (uint32_t)connection.peer_port << 16 | connection.local_port);
+    bpf_map_update_elem(&streams, &key, &stream, BPF_ANY);
+}
+
+// A socket without a cookie is one whose beginning was not seen: the helper makes it one.
 static __always_inline uint32_t socket_id(struct sock *sk)
 {
     uint64_t cookie = (uint64_t)sk->__sk_common.skc_cookie.counter;
-    if (!cookie) // nobody asked before: the helper makes one
+    if (!cookie) {
         cookie = bpf_get_socket_cookie(sk);
+        remember(&sk->__sk_common, cookie, 0);
+    }
     return (uint32_t)cookie;
 }
 
@@ -163,6 +207,7 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
         return 0;
     uint32_t tcp[4]; // ports, sequence, acknowledgement, data offset and flags
     uint32_t header, whole;
+    bool version_6 = false;
     if (bytes[0] == 0x45 && bytes[9] == PROTOCOL_TCP) {
         header = 20;
         whole = (uint32_t)bytes[2] << 8 | bytes[3];
@@ -174,6 +219,7 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
             return 0;
     } else if (bytes[0] >> 4 == 6 && bytes[6] == PROTOCOL_TCP) {
         header = 40;
+        version_6 = true;
         whole = header + ((uint32_t)bytes[4] << 8 | bytes[5]);
         if (bpf_probe_read_kernel(tcp, sizeof tcp, skb->data + header) < 0)
             return 0;
@@ -185,7 +231,10 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
     uint32_t payload = whole - header - (tcp[3] >> 4 & 0xf) * 4;
     if (!port_in_set(local) || payload == 0 || payload > whole)
         return 0;
-    struct stream *stream = bpf_map_lookup_elem(&streams, &ports);
+    uint32_t address;
+    __builtin_memcpy(&address, bytes + (version_6 ? 20 : 12), sizeof address);
+    uint64_t key = stream_key(address, ports);
+    struct stream *stream = bpf_map_lookup_elem(&streams, &key);
     if (!stream)
         return 0;
     uint32_t end = bpf_ntohl(tcp[1]) + payload - stream->first;

@@ -34,7 +34,8 @@ struct {
     __type(value, struct connection);
 } sockets SEC(".maps");
 
-// Where a watched connection's stream begins, by its ports: for segments met below TCP.
+// Where a watched connection's stream begins: for segments met below TCP. By its ports and the last
+// 32 bits of the peer's address, since two client hosts may use one port each of the same number.
 struct stream {
     uint32_t first; // sequence number of offset 0
     uint32_t id;
@@ -44,7 +45,7 @@ struct stream {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1);
-    __type(key, uint32_t); // peer's port << 16 | local port
+    __type(key, uint64_t); // see stream_key()
     __type(value, struct stream);
 } streams SEC(".maps");
 
