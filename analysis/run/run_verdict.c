@@ -133,6 +133,30 @@ static void say_window(struct sentence *out, const struct run_analysis *run,
     say(out, ". ");
 }
 
+// What those that were answered and yet not joined lack, and why that may be.
+static void say_not_joined(struct sentence *out, const struct run_analysis *run)
+{
+    char count[32], of[32];
+    const char *before = " (";
+    for (int state = 0; state < LIFETIME_STATES; state++) {
+        if (state == LIFETIME_WHOLE || state == LIFETIME_UNANSWERED || !run->states[state])
+            continue;
+        say(out, "%s%s: %s", before, grouped(run->states[state], count),
+            lifetime_state_name((enum lifetime_state)state));
+        before = ", ";
+    }
+    if (before[0] == ',')
+        say(out, ")");
+    if (run->has_events && run->join.connections_without_socket)
+        say(out, "; the capture never saw %s of %s connections",
+            grouped(run->join.connections_without_socket, count),
+            grouped(run->join.connections, of));
+    if (run->has_calls && run->join.connections_without_calls)
+        say(out, "; the shim never saw %s of %s connections",
+            grouped(run->join.connections_without_calls, count),
+            grouped(run->join.connections, of));
+}
+
 static void say_completeness(struct sentence *out, const struct run_analysis *run)
 {
     char joined[32], scheduled[32], count[32], other[32], worst[32];
@@ -141,6 +165,8 @@ static void say_completeness(struct sentence *out, const struct run_analysis *ru
     uint64_t unanswered = run->scheduled - run->answered;
     if (unanswered)
         say(out, ", %s never answered", grouped(unanswered, count));
+    if (run->states[LIFETIME_WHOLE] < run->answered)
+        say_not_joined(out, run);
     uint64_t dropped = run->dropped_events + run->dropped_calls + run->dropped_samples;
     const struct join_counts *join = &run->join;
     uint64_t unseen =

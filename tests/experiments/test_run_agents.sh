@@ -42,7 +42,7 @@ EOF
     [ "$(records "$work/run/client/connections.tlog")" = 11 ] || fail "connections.tlog"
     measured=$(jq .answered "$load")
     requests=$(sqlite3 "$work/run/run.db" 'select count(*) from requests where state = "whole"')
-    [ "$requests" -ge "$((measured * 98 / 100))" ] || fail "$requests of $measured requests are joined"
+    [ "$requests" -ge "$((measured * 98 / 100))" ] || fail "$requests of $measured requests are joined: $(jq -r .verdict "$work/run/summary.json")"
     connections=$(sqlite3 "$work/run/run.db" 'select count(distinct connection) from requests')
     [ "$connections" = 7 ] || fail "requests of $connections connections are joined, not of the 7 that measure"
     jq -e '.load.agents | length == 3 and .[0].host == "client1" and .[1].rate == 1000' "$work/run/experiment.json" >/dev/null ||
