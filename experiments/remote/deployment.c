@@ -39,11 +39,18 @@ static int add_file(struct deployment *deployment, const char *path, const char 
     if ((size_t)snprintf(file.path, sizeof file.path, "%s", path) >= sizeof file.path ||
         snprintf(file.name, sizeof file.name, "%s", name) >= 100)
         return error_set(err, ERROR_FAILED, "%s: its name is too long to be copied", path);
-    if (stat(path, &status) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot look at %s", path);
+    file.fd = open(path, O_RDONLY); // sha256sum inherits it
+    if (file.fd < 0 || fstat(file.fd, &status) < 0) {
+        int result = error_set_errno(err, ERROR_FAILED, "cannot read %s", path);
+        if (file.fd >= 0)
+            close(file.fd);
+        return result;
+    }
     file.bytes = (uint64_t)status.st_size;
-    return array_push(&deployment->files, file) < 0 ? error_set(err, ERROR_FAILED, "out of memory")
-                                                    : 0;
+    if (array_push(&deployment->files, file) == 0)
+        return 0;
+    close(file.fd);
+    return error_set(err, ERROR_FAILED, "out of memory");
 }
 
 struct collection {
@@ -79,9 +86,7 @@ static int add_files(struct deployment *deployment, struct error *err)
     static const char *const beside[] = {"libtaillight-shim.so", "labserver"};
     char path[4096];
     struct collection collection = {deployment, err};
-    int result = program_path_self(path, sizeof path, err);
-    if (result == 0)
-        result = add_file(deployment, path, "taillight", err);
+    int result = add_file(deployment, "/proc/self/exe", "taillight", err);
     for (size_t i = 0; result == 0 && i < 2; i++) {
         result = program_path_beside(beside[i], path, sizeof path, err);
         if (result == 0)
@@ -107,13 +112,16 @@ static int sum_files(struct deployment *deployment, struct error *err)
 {
     size_t count = deployment->files.count, room = count * 4300;
     const char **words = calloc(count + 3, sizeof *words);
+    char(*paths)[64] = calloc(count + 1, sizeof *paths);
     char *sums = malloc(room + 1);
-    int result = words && sums ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+    int result = words && paths && sums ? 0 : error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0) {
         words[0] = "sha256sum";
         words[1] = "--";
-        for (size_t i = 0; i < count; i++)
-            words[2 + i] = deployment->files.items[i].path;
+        for (size_t i = 0; i < count; i++) {
+            snprintf(paths[i], sizeof paths[i], "/proc/self/fd/%d", deployment->files.items[i].fd);
+            words[2 + i] = paths[i];
+        }
         result = process_run(words, NULL, SUMS_TIMEOUT_MS, sums, room, err);
     }
     char *line = sums;
@@ -126,6 +134,7 @@ static int sum_files(struct deployment *deployment, struct error *err)
         line += *line == '\n';
     }
     free(words);
+    free(paths);
     free(sums);
     return result;
 }
@@ -152,6 +161,8 @@ int deployment_make(struct deployment *deployment, struct error *err)
 
 void deployment_free(struct deployment *deployment)
 {
+    for (size_t i = 0; i < deployment->files.count; i++)
+        close(deployment->files.items[i].fd);
     array_free(&deployment->files);
     array_free(&deployment->sums);
 }
@@ -221,19 +232,17 @@ static int put_header(struct stream *stream, const char *name, uint64_t bytes)
 static int put_contents(struct stream *stream, const struct deployed_file *file)
 {
     char piece[65536];
-    uint64_t left = file->bytes;
-    int result = 0, fd = open(file->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(stream->err, ERROR_FAILED, "cannot read %s", file->path);
-    while (result == 0 && left) {
-        ssize_t got = read(fd, piece, left < sizeof piece ? left : sizeof piece);
+    uint64_t at = 0;
+    int result = 0;
+    while (result == 0 && at < file->bytes) {
+        uint64_t left = file->bytes - at;
+        ssize_t got = pread(file->fd, piece, left < sizeof piece ? left : sizeof piece, (off_t)at);
         if (got <= 0)
             result = error_set(stream->err, ERROR_FAILED, "%s has become shorter", file->path);
         else
             result = put(stream, piece, (size_t)got);
-        left -= got > 0 ? (uint64_t)got : 0;
+        at += got > 0 ? (uint64_t)got : 0;
     }
-    close(fd);
     return result < 0 ? result : pad(stream, SECTOR_BYTES);
 }
 

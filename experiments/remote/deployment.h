@@ -19,6 +19,7 @@ enum { DEPLOYMENT_BLOCK_BYTES = 65536, DEPLOYMENT_HASH_BYTES = 17 };
 struct deployed_file {
     char name[128];
     char path[4096];
+    int fd; // open from its sum to its copy: whoever builds anew meanwhile replaces the path only
     uint64_t bytes;
 };
 
@@ -29,7 +30,8 @@ struct deployment {
     uint64_t blocks;
 };
 
-// Finds the files and their sums. deployment_free frees, also after an error.
+// Opens the files and finds their sums; the program is the one that runs. deployment_free frees,
+// also after an error.
 int deployment_make(struct deployment *deployment, struct error *err);
 void deployment_free(struct deployment *deployment);
 
