@@ -1,37 +1,47 @@
 #!/usr/bin/env bash
-# Runs every test under BUILD and tests/*/test_*.sh, one after the other: the machine's cores are
-# part of what the end-to-end tests measure. Exit 77 of a test is a skip, with its reason as the
-# last line it printed. TAILLIGHT_NO_SKIP=1 turns skips into failures; TAILLIGHT_LONG=1 adds the
-# long tests (test_long_*); TEST=pattern picks by name. A test has five minutes, or what its script's
-# line "# Time limit: N s" says, or TEST_TIMEOUT seconds.
+# Runs every test under BUILD and tests/**/test_*.sh, and prints a line for each as it ends. The
+# machine's cores are part of what the end-to-end tests measure, so a test has the machine to itself
+# unless it is known to compute only. Those run first, as many at a time as there are cores: all of
+# the folders in `computing`, but for sources that say "Needs the machine to itself", and elsewhere
+# the sources that say "Runs beside others" (each in a comment of its own line).
+# Exit 77 of a test is a skip, with its reason as the last line it printed. TAILLIGHT_NO_SKIP=1 turns
+# skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*); TEST=pattern picks by
+# name. A test has five minutes, or what its script's line "# Time limit: N s" says, or TEST_TIMEOUT
+# seconds.
 set -u
-build=${1:?usage: run_tests.sh BUILD}
-export BUILD="$build"
-passed=0 failed=0 skipped=0
-run() {
-    local name=$1 log started seconds status limit=
-    shift
-    log=$(mktemp)
-    case "$name" in *.sh) limit=$(sed -n 's/^# Time limit: \([0-9]*\) s$/\1/p' "$name") ;; esac
+computing='analysis base tree workloads'
+if [ "${1:-}" = --one ]; then # NAME LOGS: one test, to its line and its outcome
+    name=$2 log=$(mktemp) limit= command=("$BUILD/$2")
+    case "$name" in *.sh)
+        limit=$(sed -n 's/^# Time limit: \([0-9]*\) s$/\1/p' "$name")
+        command=(bash "$name")
+        ;;
+    esac
     started=$(date +%s%N)
-    timeout "${TEST_TIMEOUT:-${limit:-300}}" "$@" >"$log" 2>&1 </dev/null
+    timeout "${TEST_TIMEOUT:-${limit:-300}}" "${command[@]}" >"$log" 2>&1 </dev/null
     status=$?
     seconds=$(((($(date +%s%N) - started) / 10000000)))
     seconds=$(printf '%d.%02d' $((seconds / 100)) $((seconds % 100)))
     if [ $status -eq 0 ]; then
-        passed=$((passed + 1))
-        printf '  ok    %-48s %7ss\n' "$name" "$seconds"
+        outcome=passed text=$(printf '  ok    %-52s %7ss' "$name" "$seconds")
     elif [ $status -eq 77 ] && [ -z "${TAILLIGHT_NO_SKIP:-}" ]; then
-        skipped=$((skipped + 1))
-        printf '  skip  %-48s %s\n' "$name" "$(tail -n 1 "$log")"
+        outcome=skipped text=$(printf '  skip  %-52s %s' "$name" "$(tail -n 1 "$log")")
     else
-        failed=$((failed + 1))
-        printf '  FAIL  %-48s %7ss (exit %d)\n' "$name" "$seconds" "$status"
-        grep -m 1 '^FAIL' "$log" | sed 's/^/        /' # often above what follows it
-        sed 's/^/        /' "$log" | tail -n 40
+        outcome=failed
+        text=$(
+            printf '  FAIL  %-52s %7ss (exit %d)\n' "$name" "$seconds" "$status"
+            grep -m 1 '^FAIL' "$log" | sed 's/^/        /' # often above what follows it
+            sed 's/^/        /' "$log" | tail -n 40
+        )
     fi
+    flock "$3" printf '%s\n' "$text" # whole, whoever else ends just now
+    echo $outcome >>"$3"
     rm -f "$log"
-}
+    exit
+fi
+build=${1:?usage: run_tests.sh BUILD}
+export BUILD="$build"
+cd "$(dirname "$0")/.." || exit 1
 wanted() {
     case "$1" in
         *${TEST:-}*) ;;
@@ -41,13 +51,27 @@ wanted() {
         */test_long_*) [ -n "${TAILLIGHT_LONG:-}" ] ;;
     esac
 }
-cd "$(dirname "$0")/.." || exit 1
-for test in $(find "$build/tests" -name 'test_*' -type f -perm -u+x ! -name '*.d' 2>/dev/null | sort); do
-    name=${test#"$build"/}
-    wanted "$name" && run "$name" "$test"
+computes() { # NAME
+    local source=$1 folder=${1#tests/}
+    [ -e "$source" ] || source=$source.c
+    case " $computing " in
+        *" ${folder%%/*} "*) ! grep -qE '^(#|//) Needs the machine to itself' "$source" ;;
+        *) grep -qE '^(#|//) Runs beside others' "$source" ;;
+    esac
+}
+outcomes=$(mktemp)
+trap 'rm -f "$outcomes"' EXIT
+beside=() alone=()
+# Scripts first: among them are those that take longest.
+for name in $(find tests -name 'test_*.sh' | sort) $(find tests -name 'test_*.c' | sort); do
+    name=${name%.c}
+    wanted "$name" || continue
+    case "$name" in *.sh) ;; *) [ -x "$build/$name" ] || continue ;; esac
+    if computes "$name"; then beside+=("$name"); else alone+=("$name"); fi
 done
-for test in $(find tests -name 'test_*.sh' | sort); do
-    wanted "$test" && run "$test" bash "$test"
-done
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
+{ [ ${#beside[@]} -eq 0 ] || printf '%s\n' "${beside[@]}"; } |
+    xargs -r -P "$(nproc)" -I '{}' "$0" --one '{}' "$outcomes"
+for name in ${alone[@]+"${alone[@]}"}; do "$0" --one "$name" "$outcomes"; done
+count() { grep -c "^$1$" "$outcomes"; }
+echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
+[ "$(count failed)" -eq 0 ] && [ "$(wc -l <"$outcomes")" -eq $((${#beside[@]} + ${#alone[@]})) ] && [ -s "$outcomes" ]
