@@ -19,7 +19,7 @@ enum log_kind {
     LOG_CONNECTIONS = 1, // struct connection   (base/connection.h)
     LOG_SAMPLES = 2,     // struct sample       (loadgen/client/sample_log.h)
     LOG_CALLS = 3,       // struct call         (shim/message_log.h)
-    LOG_EVENTS = 4,      // struct event        (profiler/event_log.h)
+    LOG_EVENTS = 4,      // struct event        (profiler/bpf/event_log.h)
     LOG_CLOCK = 5,       // struct clock_reading (profiler/clock_log.h)
     LOG_FUNCTIONS = 6,   // struct function_event (profiler/function_log.h)
 };

@@ -12,7 +12,7 @@
 #include "experiments/remote/far_host.h"
 #include "experiments/remote/link_file.h"
 #include "experiments/hosts/supervisor.h"
-#include "profiler/doctor_print.h"
+#include "profiler/doctor/doctor_print.h"
 
 enum { EXAMINE_TIMEOUT_S = 60 };
 

@@ -13,7 +13,7 @@
 #include "experiments/run_state.h"
 #include "experiments/servers/server_kind.h"
 #include "experiments/hosts/tuning.h"
-#include "profiler/doctor.h"
+#include "profiler/doctor/doctor.h"
 
 enum { ARM_TIMEOUT_S = 60, CAPTURE_GRACE_S = 240 }; // to load its programs; to write its logs
 

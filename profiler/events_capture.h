@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The `events` backend of a capture: loads the BPF programs, keeps what they record, and writes
-// <out_dir>/events.tlog and <out_dir>/sockets.tlog (profiler/event_log.h) at the end.
+// <out_dir>/events.tlog and <out_dir>/sockets.tlog (profiler/bpf/event_log.h) at the end.
 //
 //     struct events_capture *capture;
 //     if (events_capture_open(&settings, &capture, &err) < 0) ...

@@ -6,7 +6,7 @@
 #define PROFILER_EVENTS_SKELETON_H
 
 #include "base/connection.h"
-#include "profiler/bpf/events.h"
+#include "profiler/bpf/event_rings.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"

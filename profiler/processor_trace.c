@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "profiler/doctor_checks.h"
+#include "profiler/host_facts.h"
 #include "profiler/privilege.h"
 
 #define DEVICE "/sys/bus/event_source/devices/intel_pt"
@@ -31,7 +31,7 @@ static bool read_device(const char *root, const char *name, char *out, size_t ou
 {
     char path[512];
     snprintf(path, sizeof path, "%s" DEVICE "/%s", root, name);
-    return doctor_read_line(path, out, out_bytes);
+    return host_read_line(path, out, out_bytes);
 }
 
 // A mask of allowed values, printed in hexadecimal. Absent: none.
@@ -50,9 +50,9 @@ static void explain_no_device(const char *root, struct processor_trace *trace)
     snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
     char *flags = calloc(1, 8192);
     if (flags)
-        doctor_read_field(path, "flags", flags, 8192);
-    doctor_read_field(path, "vendor_id", vendor, sizeof vendor);
-    bool flagged = flags && doctor_has_word(flags, "intel_pt");
+        host_read_field(path, "flags", flags, 8192);
+    host_read_field(path, "vendor_id", vendor, sizeof vendor);
+    bool flagged = flags && host_has_word(flags, "intel_pt");
     free(flags);
     if (flagged)
         obstruct(trace, PROCESSOR_TRACE_NO_DEVICE,
@@ -71,7 +71,7 @@ static bool may_record_cores(const char *root, char *paranoid, size_t paranoid_b
 {
     char path[512];
     snprintf(path, sizeof path, "%s/proc/sys/kernel/perf_event_paranoid", root);
-    doctor_read_line(path, paranoid, paranoid_bytes);
+    host_read_line(path, paranoid, paranoid_bytes);
     return privilege_held(PRIVILEGE_PERFMON) || (paranoid[0] && strtol(paranoid, NULL, 10) <= 0);
 }
 
@@ -81,7 +81,7 @@ void processor_trace_find(const char *root, const char *perf, struct processor_t
     *out = (struct processor_trace){0};
     if (perf)
         snprintf(out->perf, sizeof out->perf, "%s", perf);
-    else if (!doctor_find_program("perf", out->perf, sizeof out->perf))
+    else if (!host_find_program("perf", out->perf, sizeof out->perf))
         out->perf[0] = '\0';
     if (!read_device(root, "type", text, sizeof text)) {
         explain_no_device(root, out);

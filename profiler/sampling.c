@@ -3,13 +3,14 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "profiler/doctor_checks.h"
+#include "profiler/host_facts.h"
 
 // Whether the event can be opened for the core that this runs on, whoever runs there.
 static bool opens(uint32_t type, uint64_t config)
@@ -38,7 +39,7 @@ void sampling_find(const char *perf, struct sampling *out)
     *out = (struct sampling){0};
     if (perf)
         snprintf(out->perf, sizeof out->perf, "%s", perf);
-    else if (!doctor_find_program("perf", out->perf, sizeof out->perf))
+    else if (!host_find_program("perf", out->perf, sizeof out->perf))
         out->perf[0] = '\0';
     if (opens(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES))
         out->event = "cycles";
@@ -46,7 +47,7 @@ void sampling_find(const char *perf, struct sampling *out)
         out->event = "cpu-clock";
     int reason = errno;
     if (!out->event && (reason == EACCES || reason == EPERM)) {
-        doctor_read_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof paranoid);
+        host_read_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof paranoid);
         snprintf(out->reason, sizeof out->reason,
                  "sampling every core takes CAP_PERFMON (perf_event_paranoid is %s)",
                  paranoid[0] ? paranoid : "unknown");
@@ -65,6 +66,6 @@ void sampling_find(const char *perf, struct sampling *out)
 unsigned sampling_most_allowed(void)
 {
     char text[16];
-    doctor_read_line("/proc/sys/kernel/perf_event_max_sample_rate", text, sizeof text);
+    host_read_line("/proc/sys/kernel/perf_event_max_sample_rate", text, sizeof text);
     return (unsigned)strtoul(text, NULL, 10);
 }

@@ -17,7 +17,7 @@
 #include "base/connection.h"
 #include "base/error.h"
 #include "loadgen/client/sample_log.h"
-#include "profiler/event_log.h"
+#include "profiler/bpf/event_log.h"
 
 struct join_input {
     const struct sample *samples;

@@ -7,7 +7,7 @@
 
 #include "base/connection.h"
 #include "loadgen/client/sample_log.h"
-#include "profiler/event_log.h"
+#include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
 
 enum { CONNECTIONS_VERSION = 1, PATH_BYTES = 4200 };

@@ -14,7 +14,7 @@
 #include "analysis/timeline/time_source.h"
 #include "base/array.h"
 #include "base/error.h"
-#include "profiler/event_log.h"
+#include "profiler/bpf/event_log.h"
 
 struct event_array ARRAY_OF(struct event);
 

@@ -14,7 +14,7 @@
 #include "analysis/timeline/span.h"
 #include "analysis/timeline/time_source.h"
 #include "base/error.h"
-#include "profiler/event_log.h"
+#include "profiler/bpf/event_log.h"
 
 // Builds the timeline of a host from its events: ordered by time per core, cores in any mixture (a
 // core whose events are out of order is sorted first). Any bytes are taken; what is no event is

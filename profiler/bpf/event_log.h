@@ -7,8 +7,8 @@
 // is the event's id, the low half of the cookie; opened_time is CLOCK_MONOTONIC).
 //
 // This header is read by the BPF compiler too: plain types, no libc.
-#ifndef PROFILER_EVENT_LOG_H
-#define PROFILER_EVENT_LOG_H
+#ifndef PROFILER_BPF_EVENT_LOG_H
+#define PROFILER_BPF_EVENT_LOG_H
 
 #ifndef __bpf__
 #include <stdint.h>

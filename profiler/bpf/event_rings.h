@@ -2,10 +2,10 @@
 //
 // What events.bpf.c and its loader (profiler/events_capture.c) share: where each core's records go.
 // Read by the BPF compiler too: plain types, no libc.
-#ifndef PROFILER_BPF_EVENTS_H
-#define PROFILER_BPF_EVENTS_H
+#ifndef PROFILER_BPF_EVENT_RINGS_H
+#define PROFILER_BPF_EVENT_RINGS_H
 
-#include "profiler/event_log.h"
+#include "profiler/bpf/event_log.h"
 
 enum {
     EVENTS_MAX_CORES = 1024,

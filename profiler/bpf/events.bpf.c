@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The `events` backend: what the kernel does on the captured cores and with the watched sockets,
-// as 32-byte records (profiler/event_log.h) in a ring per core that the reader has mapped.
+// as 32-byte records (profiler/bpf/event_log.h) in a ring per core that the reader has mapped.
 //
 // These programs run inside what they measure, so every one filters first, reads the clock once,
 // takes its slot with one atomic add on its own core's line and wakes nobody. Programs on one core

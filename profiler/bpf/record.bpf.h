@@ -14,7 +14,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "base/connection.h"
-#include "profiler/bpf/events.h"
+#include "profiler/bpf/event_rings.h"
 
 enum { UNSEEN_WAIT_NS = 10000000 }; // a request waits no longer for its turn, as a rule
 

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "profiler/doctor_checks.h"
+#include "profiler/doctor/doctor_checks.h"
+#include "profiler/host_facts.h"
 #include "profiler/events_capture.h"
 #include "profiler/function_tracer.h"
 #include "profiler/privilege.h"
@@ -36,7 +37,7 @@ static void check_events(struct doctor_items *items)
     struct doctor_item *bpf = doctor_add(items, DOCTOR_CAPTURE, "BPF (events backend)",
                                          "task runs, interrupts, M(n), M(h), replies");
     size_t at = items->count - 1, attached = 0;
-    doctor_read_line("/proc/sys/kernel/unprivileged_bpf_disabled", disabled, sizeof disabled);
+    host_read_line("/proc/sys/kernel/unprivileged_bpf_disabled", disabled, sizeof disabled);
     if (events_capture_open(&settings, &capture, &err) < 0) {
         doctor_missing(bpf, DOCTOR_NO,
                        "run as root, or setcap cap_bpf,cap_perfmon+ep on the program", "%s",
@@ -121,9 +122,9 @@ static void check_counters(struct doctor_items *items)
     char type[16], paranoid[16];
     struct doctor_item *item =
         doctor_add(items, DOCTOR_CAPTURE, "performance counters", "cycles, cache misses, samples");
-    doctor_read_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof paranoid);
-    if (!doctor_read_line("/sys/bus/event_source/devices/cpu/type", type, sizeof type) &&
-        !doctor_read_line("/sys/bus/event_source/devices/cpu_core/type", type, sizeof type)) {
+    host_read_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof paranoid);
+    if (!host_read_line("/sys/bus/event_source/devices/cpu/type", type, sizeof type) &&
+        !host_read_line("/sys/bus/event_source/devices/cpu_core/type", type, sizeof type)) {
         doctor_missing(item, DOCTOR_NO, "bare metal, or a hypervisor with a virtual PMU",
                        "no PMU here; samples come from the timer (cpu-clock)");
         return;

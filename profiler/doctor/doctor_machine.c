@@ -9,7 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "profiler/doctor_checks.h"
+#include "profiler/doctor/doctor_checks.h"
+#include "profiler/host_facts.h"
 
 #define CPU0 "/sys/devices/system/cpu/cpu0"
 
@@ -19,7 +20,7 @@ static void check_cores(struct doctor_items *items)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct doctor_item *item =
         doctor_add(items, DOCTOR_MACHINE, "cores", "client, server and capture apart");
-    doctor_read_field("/proc/cpuinfo", "model name", model, sizeof model);
+    host_read_field("/proc/cpuinfo", "model name", model, sizeof model);
     doctor_found(item, cores > 2 ? DOCTOR_YES : DOCTOR_LIMITED, "%ld x %s", cores,
                  model[0] ? model : "unnamed CPU");
     if (cores <= 2)
@@ -34,11 +35,11 @@ static void check_tsc(struct doctor_items *items)
     char source[64];
     struct doctor_item *item =
         doctor_add(items, DOCTOR_MACHINE, "TSC", "host time in one instruction, on every core");
-    doctor_read_field("/proc/cpuinfo", "flags", flags, sizeof flags);
-    doctor_read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
-                     sizeof source);
-    bool constant = doctor_has_word(flags, "constant_tsc");
-    bool nonstop = doctor_has_word(flags, "nonstop_tsc"), rdtscp = doctor_has_word(flags, "rdtscp");
+    host_read_field("/proc/cpuinfo", "flags", flags, sizeof flags);
+    host_read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+                   sizeof source);
+    bool constant = host_has_word(flags, "constant_tsc");
+    bool nonstop = host_has_word(flags, "nonstop_tsc"), rdtscp = host_has_word(flags, "rdtscp");
     doctor_found(item, DOCTOR_YES, "%s%s%sclocksource %s", constant ? "constant, " : "",
                  nonstop ? "nonstop, " : "", rdtscp ? "rdtscp, " : "", source);
     if (!rdtscp)
@@ -62,12 +63,12 @@ static void check_idle_states(struct doctor_items *items)
         doctor_add(items, DOCTOR_MACHINE, "idle states", "wake-ups that take the same time");
     for (;; states++) {
         snprintf(path, sizeof path, CPU0 "/cpuidle/state%d/name", states);
-        if (!doctor_read_line(path, name, sizeof name))
+        if (!host_read_line(path, name, sizeof name))
             break;
         snprintf(path, sizeof path, CPU0 "/cpuidle/state%d/latency", states);
-        doctor_read_line(path, latency, sizeof latency);
+        host_read_line(path, latency, sizeof latency);
         snprintf(path, sizeof path, CPU0 "/cpuidle/state%d/disable", states);
-        doctor_read_line(path, disabled, sizeof disabled);
+        host_read_line(path, disabled, sizeof disabled);
         if (strcmp(disabled, "1") != 0 && strtol(latency, NULL, 10) >= worst) {
             worst = strtol(latency, NULL, 10);
             snprintf(deepest, sizeof deepest, "%s", name);
@@ -87,7 +88,7 @@ static void check_frequency(struct doctor_items *items)
     char governor[64];
     struct doctor_item *item =
         doctor_add(items, DOCTOR_MACHINE, "frequency", "work that takes the same time");
-    if (!doctor_read_line(CPU0 "/cpufreq/scaling_governor", governor, sizeof governor)) {
+    if (!host_read_line(CPU0 "/cpufreq/scaling_governor", governor, sizeof governor)) {
         doctor_found(item, DOCTOR_LIMITED, "not under Linux's control");
         doctor_missing(item, DOCTOR_LIMITED, "the firmware's or the hypervisor's settings",
                        "frequency may change unseen");
@@ -111,7 +112,7 @@ static void check_numa(struct doctor_items *items)
                  entry->d_name[4] <= '9';
     if (folder)
         closedir(folder);
-    doctor_read_line("/proc/sys/kernel/numa_balancing", balancing, sizeof balancing);
+    host_read_line("/proc/sys/kernel/numa_balancing", balancing, sizeof balancing);
     bool on = balancing[0] && strcmp(balancing, "0") != 0;
     doctor_found(item, DOCTOR_YES, "%s, %d node%s", on ? "on" : "off", nodes > 1 ? nodes : 1,
                  nodes > 1 ? "s" : "");

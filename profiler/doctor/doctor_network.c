@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "profiler/doctor_checks.h"
+#include "profiler/doctor/doctor_checks.h"
 
 static void check_interface(struct doctor_items *items, int control, const char *interface)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "profiler/doctor_print.h"
+#include "profiler/doctor/doctor_print.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "profiler/doctor.h"
+#include "profiler/doctor/doctor.h"
 
 // Prints the words of a text from the given column on, in lines of 100 columns.
 static void print_wrapped(const char *text, int column)

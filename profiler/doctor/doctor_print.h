@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What profiler/doctor.h finds, on one screen or as a document.
-#ifndef PROFILER_DOCTOR_PRINT_H
-#define PROFILER_DOCTOR_PRINT_H
+// What profiler/doctor/doctor.h finds, on one screen or as a document.
+#ifndef PROFILER_DOCTOR_DOCTOR_PRINT_H
+#define PROFILER_DOCTOR_DOCTOR_PRINT_H
 
 #include <stdbool.h>
 

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/process.h"
-#include "profiler/doctor_checks.h"
+#include "profiler/doctor/doctor_checks.h"
+#include "profiler/host_facts.h"
 
 struct wanted_program {
     const char *name;
@@ -28,7 +29,7 @@ static void check_program(struct doctor_items *items, const struct wanted_progra
     char path[512], command[640], out[256], how[200];
     struct error err;
     struct doctor_item *item = doctor_add(items, DOCTOR_PROGRAMS, wanted->name, wanted->gives);
-    if (!doctor_find_program(wanted->name, path, sizeof path)) {
+    if (!host_find_program(wanted->name, path, sizeof path)) {
         snprintf(how, sizeof how, "apt-get install %s", wanted->package);
         doctor_missing(item, DOCTOR_NO, how, "not in PATH");
         return;

@@ -37,7 +37,7 @@
 #include "base/process.h"
 #include "profiler/clock_log.h"
 #include "profiler/clock_recorder.h"
-#include "profiler/event_log.h"
+#include "profiler/bpf/event_log.h"
 #include "profiler/events_capture.h"
 #include "profiler/privilege.h"
 

@@ -17,7 +17,7 @@
 #include "base/array.h"
 #include "base/connection.h"
 #include "loadgen/client/sample_log.h"
-#include "profiler/event_log.h"
+#include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
 
 // How the scenario's clocks relate to host time.
