@@ -12,7 +12,7 @@
 #include <gsl/gsl_randist.h>
 
 #include "loadgen/method/method_stationarity.h"
-#include "tests/loadgen/method_series.h"
+#include "tests/loadgen/method/method_series.h"
 
 enum { LENGTH = 150 };
 

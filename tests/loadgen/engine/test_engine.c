@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The engine against real servers (memcached, labserver): every scheduled request is accounted for.
-#include "tests/loadgen/engine_test.h"
+#include "tests/loadgen/engine/engine_test.h"
 
 #include <sched.h>
 #include <sys/resource.h>

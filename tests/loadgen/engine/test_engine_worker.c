@@ -8,7 +8,7 @@
 
 #include "base/tsc.h"
 #include "loadgen/engine/engine_worker.h"
-#include "tests/loadgen/engine_test.h"
+#include "tests/loadgen/engine/engine_test.h"
 
 enum { MOST_CONNECTIONS = 2 };
 

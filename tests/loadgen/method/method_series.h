@@ -2,8 +2,8 @@
 //
 // Number series that other programs can draw too, so that their reference values hold: a linear
 // congruential generator (the C standard's example), and what the tests share.
-#ifndef TESTS_METHOD_SERIES_H
-#define TESTS_METHOD_SERIES_H
+#ifndef TESTS_LOADGEN_METHOD_METHOD_SERIES_H
+#define TESTS_LOADGEN_METHOD_METHOD_SERIES_H
 
 #include <math.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 #include <gsl/gsl_randist.h>
 
 #include "loadgen/method/method_interval.h"
-#include "tests/loadgen/method_series.h"
+#include "tests/loadgen/method/method_series.h"
 
 enum { MOST = 40000 };
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "loadgen/method/between_runs.h"
-#include "tests/loadgen/method_series.h"
+#include "tests/loadgen/method/method_series.h"
 
 enum { SAMPLES = 3000, RUNS = 5 };
 

@@ -11,7 +11,7 @@
 
 #include "base/quantile.h"
 #include "loadgen/method/method_anderson_darling.h"
-#include "tests/loadgen/method_series.h"
+#include "tests/loadgen/method/method_series.h"
 
 // D'Agostino and Stephens 1986, table 4.2 (case 0, modified statistic for n >= 5: the statistic).
 static void known_p_matches_the_table(void **state)

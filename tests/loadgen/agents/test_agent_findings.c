@@ -13,7 +13,7 @@
 #include "base/quantile.h"
 #include "loadgen/agents/agent_findings.h"
 #include "loadgen/agents/agents_word.h"
-#include "tests/loadgen/method_series.h"
+#include "tests/loadgen/method/method_series.h"
 
 // The 95 % interval of the median of 2000 uniform values in [0, 100) + shift.
 static struct agent_finding find(const char *name, double shift, uint64_t seed)

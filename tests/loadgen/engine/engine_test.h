@@ -2,8 +2,8 @@
 //
 // What the tests of the engine share: a short run against a port, checked for what must hold of any
 // run whatever the server does.
-#ifndef TESTS_ENGINE_TEST_H
-#define TESTS_ENGINE_TEST_H
+#ifndef TESTS_LOADGEN_ENGINE_ENGINE_TEST_H
+#define TESTS_LOADGEN_ENGINE_ENGINE_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 #include <gsl/gsl_randist.h>
 
 #include "loadgen/method/method_independence.h"
-#include "tests/loadgen/method_series.h"
+#include "tests/loadgen/method/method_series.h"
 
 // Reference: scipy 1.10.1, stats.spearmanr(x[:-lag], x[lag:]); values with many ties.
 static void correlation_matches_scipy(void **state)
