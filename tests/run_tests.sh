@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs every test under BUILD and tests/**/test_*.sh, and prints a line for each as it ends. The
-# machine's cores are part of what the end-to-end tests measure, so a test has the machine to itself
-# unless it is known to compute only. Those run first, as many at a time as there are cores: all of
-# the folders in `computing`, but for sources that say "Needs the machine to itself", and elsewhere
-# the sources that say "Runs beside others" (each in a comment of its own line).
+# machine's cores are part of what the end-to-end tests measure, so a test has the machine to itself,
+# as far as that is ours to say (preferred.sh), unless it is known to compute only. Those run first,
+# as many at a time as there are cores: all of the folders in `computing`, but for sources that say
+# "Needs the machine to itself", and elsewhere the sources that say "Runs beside others" (each at
+# the beginning of a comment's line).
 # Exit 77 of a test is a skip, with its reason as the last line it printed. TAILLIGHT_NO_SKIP=1 turns
 # skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*); TEST=pattern picks by
 # name. A test has five minutes, or what its script's line "# Time limit: N s" says, or TEST_TIMEOUT
@@ -70,8 +71,8 @@ for name in $(find tests -name 'test_*.sh' | sort) $(find tests -name 'test_*.c'
     if computes "$name"; then beside+=("$name"); else alone+=("$name"); fi
 done
 { [ ${#beside[@]} -eq 0 ] || printf '%s\n' "${beside[@]}"; } |
-    xargs -r -P "$(nproc)" -I '{}' "$0" --one '{}' "$outcomes"
-for name in ${alone[@]+"${alone[@]}"}; do "$0" --one "$name" "$outcomes"; done
+    xargs -r -P "$(nproc)" -I '{}' tests/run_tests.sh --one '{}' "$outcomes"
+for name in ${alone[@]+"${alone[@]}"}; do tests/preferred.sh tests/run_tests.sh --one "$name" "$outcomes"; done
 count() { grep -c "^$1$" "$outcomes"; }
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
 [ "$(count failed)" -eq 0 ] && [ "$(wc -l <"$outcomes")" -eq $((${#beside[@]} + ${#alone[@]})) ] && [ -s "$outcomes" ]

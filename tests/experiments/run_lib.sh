@@ -55,16 +55,12 @@ EOF
 
 # Runs an experiment to its end, in $work/run, stdout in $work/out. When the run itself says that
 # nothing can be concluded (exit 4), as on a machine busy with other things, it gets two more
-# chances; every other failure is one. It runs in a session of its own that the scheduler prefers
-# to what else the machine does, where that is allowed: what is tested is what the run says of
-# itself, not of its neighbours.
+# chances; every other failure is one.
 conclusive_run() { # EXPERIMENT OPTIONS...
     local attempt status
     for attempt in 1 2 3; do
         rm -rf "$work/run"
-        setsid --wait bash -c '{ echo -20 >/proc/self/autogroup; } 2>/dev/null
-            exec nice -n -20 "$@"' run "$taillight" run "$@" --out "$work/run" \
-            >"$work/out" 2>"$work/run.err"
+        "$taillight" run "$@" --out "$work/run" >"$work/out" 2>"$work/run.err"
         status=$?
         [ $status -eq 4 ] || break
         echo "attempt $attempt was inconclusive: $(json "$work/run/summary.json" '$.verdict')"

@@ -5,7 +5,7 @@
 # Sourced after run_lib.sh. $ssh_config names the hosts; far NAME runs a command inside one.
 # The namespaces are called ssh<pid>-<name>; `here` is where the controller runs.
 #
-# As in conclusive_run, what runs is preferred to what else the machine does, where that is allowed.
+# What runs there is preferred as tests/preferred.sh does it; each connection is a session of its own.
 prefer='{ echo -20 >/proc/self/autogroup; } 2>/dev/null; exec nice -n -20'
 near() { ip netns exec "ssh$$-here" "$@"; }
 far() { local name=$1; shift; ip netns exec "ssh$$-$name" "$@"; }

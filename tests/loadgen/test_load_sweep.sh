@@ -21,12 +21,10 @@ fail() {
 claim_port
 printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/workload.yaml"
 load() {
-    setsid -w bash -c 'echo -20 >/proc/self/autogroup; exec nice -n -20 "$@"' first \
-        timeout 60 "$build/taillight" load --server "127.0.0.1:$port" \
-        --workload "$dir/workload.yaml" --quiet "$@" >"$dir/out" 2>"$dir/err"
+    timeout 60 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" \
+        --quiet "$@" >"$dir/out" 2>"$dir/err"
 }
-setsid bash -c 'echo -20 >/proc/self/autogroup; exec nice -n -20 "$@"' first \
-    "$build/labserver" --port $port --service fixed:100us >"$dir/ready" 2>"$dir/server" &
+"$build/labserver" --port $port --service fixed:100us >"$dir/ready" 2>"$dir/server" &
 server=$!
 for _ in $(seq 100); do
     grep -q ready "$dir/ready" && break
