@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analysis/samples/sample_profile.h"
+#include "base/array.h"
 
 enum { THREADS_LISTED = 10, NOTES_PRINTED = 8 };
 
@@ -40,9 +41,7 @@ static int add_up(const struct sample_profile *profile, struct sums *sums)
             array_push(&sums->threads, (struct sample_function){node->name, 0, node->total}) < 0)
             return -1;
     }
-    if (sums->threads.count)
-        qsort(sums->threads.items, sums->threads.count, sizeof *sums->threads.items,
-              most_total_first);
+    array_sort(&sums->threads, most_total_first);
     return sample_profile_functions(profile, &sums->functions);
 }
 

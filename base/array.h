@@ -61,6 +61,34 @@ static inline int array_reserve_raw(void **items, size_t *capacity, size_t wante
         pushed_;                                                                                   \
     })
 
+// Binary search. Where the items from index `from` up to `to` (not included) begin with those for
+// which `before` holds: the index of the first for which it does not hold, or `to`. `before` is an
+// expression on `at`, a name of the caller's choice.
+//
+//     size_t next = array_bound(0, spans.count, at, spans.items[at].begin_ns <= time_ns);
+#define array_bound(from, to, at, before)                                                          \
+    ({                                                                                             \
+        size_t low_ = (from), high_ = (to);                                                        \
+        while (low_ < high_) {                                                                     \
+            size_t at = low_ + (high_ - low_) / 2;                                                 \
+            if (before)                                                                            \
+                low_ = at + 1;                                                                     \
+            else                                                                                   \
+                high_ = at;                                                                        \
+        }                                                                                          \
+        low_;                                                                                      \
+    })
+
+// Sorts by a comparison as qsort's; an empty array needs no memory.
+#define array_sort(array, compare)                                                                 \
+    do {                                                                                           \
+        if ((array)->count > 1)                                                                    \
+            qsort((array)->items, (array)->count, sizeof *(array)->items, (compare));              \
+    } while (0)
+
+// Below, equal, above as -1, 0, 1: what a comparison for qsort returns.
+#define order_of(a, b) (((a) > (b)) - ((a) < (b)))
+
 #define array_free(array)                                                                          \
     do {                                                                                           \
         free((array)->items);                                                                      \

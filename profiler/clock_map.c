@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "profiler/clock_map_private.h"
+#include "base/array.h"
 
 struct clock_map {
     struct line lines[HOST_CLOCKS]; // none for the TSC
@@ -53,26 +54,13 @@ static double rate_at_end(const struct clock_map *map, const struct line *line,
 // The last knot in [first, last) at or before the cycles; `first` when they precede it.
 static size_t knot_at_tsc(const struct line *line, size_t first, size_t last, uint64_t tsc)
 {
-    while (last - first > 1) {
-        size_t middle = first + (last - first) / 2;
-        if ((int64_t)(tsc - line->knots.items[middle].tsc) >= 0)
-            first = middle;
-        else
-            last = middle;
-    }
-    return first;
+    const struct knot *knots = line->knots.items;
+    return array_bound(first + 1, last, at, (int64_t)(tsc - knots[at].tsc) >= 0) - 1;
 }
 
 static size_t knot_at_ns(const struct line *line, size_t first, size_t last, int64_t ns)
 {
-    while (last - first > 1) {
-        size_t middle = first + (last - first) / 2;
-        if (ns >= line->knots.items[middle].ns)
-            first = middle;
-        else
-            last = middle;
-    }
-    return first;
+    return array_bound(first + 1, last, at, ns >= line->knots.items[at].ns) - 1;
 }
 
 // Where a value lies: beside which knot of which era, and the rate there.

@@ -321,7 +321,7 @@ static int write_events(struct events_capture *capture, const char *out_dir, uin
 static int compare_connections(const void *a, const void *b)
 {
     uint32_t x = ((const struct connection *)a)->id, y = ((const struct connection *)b)->id;
-    return (x > y) - (x < y);
+    return order_of(x, y);
 }
 
 // Copies the table of sockets out of the kernel, by id.
@@ -336,8 +336,7 @@ static int read_sockets(struct events_capture *capture, struct connection_array 
             return error_set(err, ERROR_FAILED, "no memory for the table of sockets");
         previous = &key;
     }
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, compare_connections);
+    array_sort(out, compare_connections);
     return 0;
 }
 

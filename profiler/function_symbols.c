@@ -66,7 +66,7 @@ void function_symbols_free(struct function_symbols *symbols)
 static int compare_addresses(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
+    return order_of(a, b);
 }
 
 static int compare_symbols(const void *left, const void *right)
@@ -93,8 +93,7 @@ static int read_kallsyms(struct symbol_array *out, struct error *err)
         result = array_push(out, symbol);
     }
     fclose(file);
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, compare_symbols);
+    array_sort(out, compare_symbols);
     return result < 0 ? error_set(err, ERROR_FAILED, "no memory for the kernel's symbols") : 0;
 }
 

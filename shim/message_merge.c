@@ -6,6 +6,7 @@
 
 #include "base/connection.h"
 #include "base/log_file.h"
+#include "base/array.h"
 
 // Who a process's connection is in the log.
 struct identity {
@@ -20,11 +21,9 @@ struct identity_array ARRAY_OF(struct identity);
 static int identity_compare(const void *left, const void *right)
 {
     const struct identity *a = left, *b = right;
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    if (a->instance != b->instance)
-        return a->instance < b->instance ? -1 : 1;
-    return a->own < b->own ? -1 : a->own > b->own;
+    return order_of(a->process, b->process) ?:
+           order_of(a->instance, b->instance) ?:
+           order_of(a->own, b->own);
 }
 
 // All connections, sorted by process and own id, each once.
@@ -44,7 +43,7 @@ static int identities_gather(struct ring_reader *const *rings, size_t count, con
     }
     if (out->count == 0)
         return 0;
-    qsort(out->items, out->count, sizeof *out->items, identity_compare);
+    array_sort(out, identity_compare);
     size_t kept = 0;
     for (size_t i = 0; i < out->count; i++)
         if (i == 0 || identity_compare(&out->items[kept - 1], &out->items[i]) != 0)
@@ -90,9 +89,7 @@ static int connections_write(const struct identity_array *identities, const char
 static int call_compare(const void *left, const void *right)
 {
     const struct call *a = left, *b = right;
-    if (a->entry_tsc != b->entry_tsc)
-        return a->entry_tsc < b->entry_tsc ? -1 : 1;
-    return a->exit_tsc < b->exit_tsc ? -1 : a->exit_tsc > b->exit_tsc;
+    return order_of(a->entry_tsc, b->entry_tsc) ?: order_of(a->exit_tsc, b->exit_tsc);
 }
 
 // Replaces the process's connection ids by the log's and leaves out what has none.

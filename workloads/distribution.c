@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/distribution.h"
+#include "base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,15 +34,7 @@ static double grown(double shape, double x)
 
 static double table_quantile(const struct distribution_table *table, double p)
 {
-    size_t low = 0, high = table->count - 1;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (table->fractions[middle] > p)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return table->values[low];
+    return table->values[array_bound(0, table->count - 1, at, table->fractions[at] <= p)];
 }
 
 // Before values below 0 are cut off.

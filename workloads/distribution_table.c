@@ -56,7 +56,7 @@ static int read_line(const char *path, size_t number, char *line, struct weighte
 static int compare_values(const void *a, const void *b)
 {
     double left = ((const struct weighted *)a)->value, right = ((const struct weighted *)b)->value;
-    return (left > right) - (left < right);
+    return order_of(left, right);
 }
 
 static int make_table(const char *path, struct weighted_array *array,
@@ -69,7 +69,7 @@ static int make_table(const char *path, struct weighted_array *array,
         return error_set(err, ERROR_INPUT,
                          "%s: there must be a value, and the weights must add up to more than 0",
                          path);
-    qsort(array->items, array->count, sizeof *array->items, compare_values);
+    array_sort(array, compare_values);
     struct distribution_table *table = calloc(1, sizeof *table);
     *distribution = (struct distribution){.kind = DISTRIBUTION_EMPIRICAL, .table = table};
     if (table) {

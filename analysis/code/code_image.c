@@ -2,6 +2,7 @@
 //
 // Lays out the code of every address space as sections of files; see code_image.h.
 #include "analysis/code/code_image_private.h"
+#include "base/array.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -27,16 +28,8 @@ const char *code_problem_name(enum code_problem problem)
 // The first section that ends after the address.
 static size_t first_ending_after(const struct code_section_array *sections, uint64_t address)
 {
-    size_t low = 0, high = sections->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct code_section *section = &sections->items[middle];
-        if (section->address + section->bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, sections->count, at,
+                       sections->items[at].address + sections->items[at].bytes <= address);
 }
 
 static int insert_section(struct code_section_array *sections, size_t place,
@@ -310,15 +303,11 @@ void code_images_free(struct code_images *images)
 const struct code_space *code_images_at(const struct code_images *images, uint32_t pid,
                                         uint64_t time)
 {
-    size_t low = 0, high = images->spaces.count; // the first behind (pid, time)
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct code_space *space = &images->spaces.items[middle];
-        if (space->pid < pid || (space->pid == pid && space->from <= time))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first behind (pid, time)
+    size_t low =
+        array_bound(0, images->spaces.count, at,
+                    images->spaces.items[at].pid < pid || (images->spaces.items[at].pid == pid &&
+                                                           images->spaces.items[at].from <= time));
     const struct code_space *space = low ? &images->spaces.items[low - 1] : NULL;
     if (space && space->pid == pid && time < space->to)
         return space;

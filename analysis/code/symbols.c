@@ -5,6 +5,7 @@
 #include "analysis/code/symbols.h"
 
 #include "analysis/code/symbols_made.h"
+#include "base/array.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -190,14 +191,7 @@ static void load_file(struct symbols *symbols, uint32_t file)
 
 static const struct symbol_table *jit_table(struct symbols *symbols, uint32_t pid)
 {
-    size_t low = 0, high = symbols->jit.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (symbols->jit.items[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, symbols->jit.count, at, symbols->jit.items[at].pid < pid);
     if (low < symbols->jit.count && symbols->jit.items[low].pid == pid)
         return &symbols->jit.items[low].table;
     if (symbols->all_loaded || pid == PERF_NO_PID)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/code/symbols_made.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,8 @@ struct changes ARRAY_OF(struct change);
 static int by_address(const void *a, const void *b)
 {
     const struct change *left = a, *right = b;
-    if (left->symbol.address != right->symbol.address)
-        return left->symbol.address < right->symbol.address ? -1 : 1;
-    return (left->order > right->order) - (left->order < right->order);
+    return order_of(left->symbol.address, right->symbol.address)
+               ?: order_of(left->order, right->order);
 }
 
 static int collect(const struct perf_data *data, struct changes *changes)
@@ -40,8 +40,7 @@ int made_symbols_read(const struct perf_data *data, struct name_pool *pool,
 {
     struct changes changes = {0};
     int result = collect(data, &changes);
-    if (changes.count)
-        qsort(changes.items, changes.count, sizeof *changes.items, by_address);
+    array_sort(&changes, by_address);
     for (size_t i = 0; result == 0 && i < changes.count; i++) {
         const struct change *change = &changes.items[i], *next = change + 1;
         const struct perf_ksymbol *symbol = &change->symbol;
@@ -65,14 +64,8 @@ const struct symbol *made_symbols_find(const struct made_symbols *made, uint64_t
 {
     // Pages are given out anew in other pieces: what held the address may not be the nearest one.
     enum { LOOK_BACK = 64 };
-    size_t low = 0, high = made->count; // the first that begins behind the address
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (made->items[middle].symbol.address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first that begins behind the address
+    size_t low = array_bound(0, made->count, at, made->items[at].symbol.address <= address);
     const struct symbol *other = NULL;
     for (size_t i = low; i-- > 0 && low - i <= LOOK_BACK;) {
         const struct made_symbol *one = &made->items[i];

@@ -3,6 +3,7 @@
 // One table of symbols: filled from text (kallsyms, JIT maps), sorted, searched. ELF files are read
 // in symbols_elf.c.
 #include "analysis/code/symbols.h"
+#include "base/array.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,11 +89,9 @@ int symbol_table_add_jit_map(struct symbol_table *table, struct name_pool *pool,
 static int by_address_and_rank(const void *a, const void *b)
 {
     const struct symbol *left = a, *right = b;
-    if (left->address != right->address)
-        return left->address < right->address ? -1 : 1;
-    if (left->rank != right->rank)
-        return left->rank > right->rank ? -1 : 1;
-    return (left->name > right->name) - (left->name < right->name);
+    return order_of(left->address, right->address) ?:
+           order_of(right->rank, left->rank) ?:
+           order_of(left->name, right->name);
 }
 
 void symbol_table_sort(struct symbol_table *table)
@@ -101,7 +100,7 @@ void symbol_table_sort(struct symbol_table *table)
     struct symbol_array *symbols = &table->symbols;
     if (!symbols->count)
         return;
-    qsort(symbols->items, symbols->count, sizeof *symbols->items, by_address_and_rank);
+    array_sort(symbols, by_address_and_rank);
     size_t kept = 0;
     for (size_t i = 0; i < symbols->count; i++) {
         struct symbol *last = kept ? &symbols->items[kept - 1] : NULL;
@@ -128,15 +127,10 @@ void symbol_table_sort(struct symbol_table *table)
 
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address)
 {
-    enum { NESTING = 16 };                       // a label may stand within a function
-    size_t low = 0, high = table->symbols.count; // the first behind the address
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (table->symbols.items[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    enum { NESTING = 16 }; // a label may stand within a function
+    // the first behind the address
+    size_t low =
+        array_bound(0, table->symbols.count, at, table->symbols.items[at].address <= address);
     for (size_t i = low; i > 0 && low - i < NESTING; i--)
         if (address < table->symbols.items[i - 1].end)
             return &table->symbols.items[i - 1];

@@ -56,7 +56,7 @@ struct message_value {
 static int by_ns(const void *left, const void *right)
 {
     const struct message_value *a = left, *b = right;
-    return (a->ns > b->ns) - (a->ns < b->ns);
+    return order_of(a->ns, b->ns);
 }
 
 struct scratch {

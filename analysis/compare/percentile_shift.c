@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/quantile.h"
+#include "base/array.h"
 
 // Requests beyond a percentile that it takes to speak of its scatter.
 enum { BINS_PER_OCTAVE = 256, LEAST_BEYOND = 10 };
@@ -121,14 +122,9 @@ static double log_percentile(const void *context, const uint16_t *weights)
     const struct figure_context *figure = context;
     const struct latency_set *set = figure->set;
     double rank = figure->quantile * weighted_up_to(set, weights, set->bins - 1);
-    unsigned low = 0, high = set->bins - 1; // the first bin that reaches the rank
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-        if (weighted_up_to(set, weights, middle) >= rank)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    // the first bin that reaches the rank
+    unsigned low = (unsigned)array_bound(0, set->bins - 1, at,
+                                         weighted_up_to(set, weights, (unsigned)at) < rank);
     if (low == set->bins - 1)
         return INFINITY;
     double below = low ? weighted_up_to(set, weights, low - 1) : 0,

@@ -10,6 +10,7 @@
 #include "base/quantile.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/array.h"
 
 // Resamples, and the blocks with messages that a side needs to be resampled at all.
 enum { RESAMPLES = 2000, RESAMPLE_SEED = 20260, LEAST_BLOCKS = 8, NAMED_CHANGES = 3 };
@@ -222,9 +223,7 @@ static int compare_components(struct slice_comparison *slice, const struct draws
                 return -1;
         }
     }
-    if (slice->changes.count)
-        qsort(slice->changes.items, slice->changes.count, sizeof *slice->changes.items,
-              compare_changes);
+    array_sort(&slice->changes, compare_changes);
     return 0;
 }
 
@@ -250,8 +249,7 @@ static int sum_categories(struct slice_comparison *slice)
             return -1;
         sums->items[at].difference_ns += change->difference_ns;
     }
-    if (sums->count)
-        qsort(sums->items, sums->count, sizeof *sums->items, compare_category_changes);
+    array_sort(sums, compare_category_changes);
     return 0;
 }
 

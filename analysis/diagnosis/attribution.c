@@ -8,13 +8,14 @@
 
 #include "analysis/diagnosis/functions.h"
 #include "base/quantile.h"
+#include "base/array.h"
 
 static int compare_ns_down(const void *left, const void *right)
 {
     const struct attribution *a = left, *b = right;
     if (a->ns < b->ns || a->ns > b->ns)
         return a->ns > b->ns ? -1 : 1;
-    return a->cause < b->cause ? -1 : a->cause > b->cause;
+    return order_of(a->cause, b->cause);
 }
 
 // What the messages are explained with, one after the other.
@@ -184,9 +185,7 @@ static int attribute_messages(struct diagnosis *out, struct decomposer *decompos
 static int compare_cause(const void *left, const void *right)
 {
     const struct attribution *a = left, *b = right;
-    if (a->cause != b->cause)
-        return a->cause < b->cause ? -1 : 1;
-    return a->ns < b->ns ? -1 : a->ns > b->ns;
+    return order_of(a->cause, b->cause) ?: order_of(a->ns, b->ns);
 }
 
 static struct cause summarise(const struct component *component,
@@ -253,7 +252,7 @@ static int collect_causes(struct diagnosis *out, const struct component_array *c
         first = after;
     }
     if (result == 0) {
-        qsort(out->causes.items, out->causes.count, sizeof *out->causes.items, compare_total_down);
+        array_sort(&out->causes, compare_total_down);
         for (size_t c = 0; c < components->count; c++)
             renumber[c] = cause_of_component(&out->causes, &components->items[c]);
         for (size_t i = 0; i < count; i++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/call_paths.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -102,15 +103,14 @@ int call_paths_add(struct call_paths *paths, uint32_t component,
 static int compare_paths(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
+    return order_of(a, b);
 }
 
 int call_paths_take(struct call_paths *paths, struct path_share_array *out)
 {
     int result = 0;
     if (out && paths->touched.count)
-        qsort(paths->touched.items, paths->touched.count, sizeof *paths->touched.items,
-              compare_paths);
+        array_sort(&paths->touched, compare_paths);
     for (size_t i = 0; i < paths->touched.count; i++) {
         struct path_node *node = &paths->nodes.items[paths->touched.items[i]];
         if (out && array_push(out, (struct path_share){.path = paths->touched.items[i],

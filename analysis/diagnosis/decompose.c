@@ -7,6 +7,7 @@
 
 #include "analysis/diagnosis/decompose_walk.h"
 #include "analysis/timeline/pauses.h"
+#include "base/array.h"
 
 void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,
                      struct component_table *table)
@@ -268,28 +269,13 @@ static int64_t walk_moves(struct walk *walk, const struct thread_run *before, in
 // When the thread, having stopped running at `stopped_ns`, was made runnable again.
 static int64_t woken_after(const struct waking *wakings, size_t count, int64_t stopped_ns)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (wakings[middle].time_ns < stopped_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, count, at, wakings[at].time_ns < stopped_ns);
     return low < count ? wakings[low].time_ns : INT64_MAX;
 }
 
 static size_t first_run_ending_after(const struct thread_run *runs, size_t count, int64_t time_ns)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (runs[middle].end_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, count, at, runs[at].end_ns <= time_ns);
 }
 
 // While a thread does not run, it waits for the core that it runs on next.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/decompose_walk.h"
+#include "base/array.h"
 
 #include <string.h>
 
@@ -7,17 +8,9 @@ enum { SOFTIRQ_NET_RX = 3 }; // include/linux/interrupt.h
 
 static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
 {
-    size_t low = 0, high = in->application_thread_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (in->application_threads[middle] == thread)
-            return true;
-        if (in->application_threads[middle] < thread)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
+    size_t count = in->application_thread_count;
+    size_t found = array_bound(0, count, at, in->application_threads[at] < thread);
+    return found < count && in->application_threads[found] == thread;
 }
 
 uint32_t walk_application_of(const struct walk *walk, uint32_t thread)

@@ -13,6 +13,7 @@
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/reference.h"
 #include "base/quantile.h"
+#include "base/array.h"
 
 static bool in_window(const struct diagnosis_slice *slice, const struct lifetime *life)
 {
@@ -69,7 +70,7 @@ static int slowest_first(const void *left, const void *right, void *context)
     double other = lifetime_part_ns(&in->lifetimes[b->lifetime], in->part);
     if (one < other || one > other)
         return one > other ? -1 : 1;
-    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+    return order_of(a->lifetime, b->lifetime);
 }
 
 static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out,

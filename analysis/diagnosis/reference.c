@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/quantile.h"
+#include "base/array.h"
 
 // An operation with fewer messages around its median is compared with all of them; of more than the
 // largest number an even selection is taken apart: the median of 5,000 is as good as one of more.
@@ -23,21 +24,19 @@ static int compare_latency(const void *left, const void *right)
     const struct ranked *a = left, *b = right;
     if (a->latency_ns < b->latency_ns || a->latency_ns > b->latency_ns)
         return a->latency_ns < b->latency_ns ? -1 : 1;
-    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+    return order_of(a->lifetime, b->lifetime);
 }
 
 static int compare_operation(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;
-    if (a->operation != b->operation)
-        return a->operation < b->operation ? -1 : 1;
-    return compare_latency(left, right);
+    return order_of(a->operation, b->operation) ?: compare_latency(left, right);
 }
 
 static int compare_double(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
+    return order_of(a, b);
 }
 
 // One message's value of one key: a component's or a function's time, or its calls.
@@ -50,9 +49,7 @@ struct keyed_array ARRAY_OF(struct keyed);
 static int compare_keyed(const void *left, const void *right)
 {
     const struct keyed *a = left, *b = right;
-    if (a->key != b->key)
-        return a->key < b->key ? -1 : 1;
-    return a->value < b->value ? -1 : a->value > b->value;
+    return order_of(a->key, b->key) ?: order_of(a->value, b->value);
 }
 
 // The median of `count` values of which only the largest `seen`, ascending, are not 0.
@@ -67,8 +64,7 @@ typedef void each_key(void *context, const struct keyed *values, size_t seen, si
 // Calls `each` for every key with its values, ascending; the others of the `count` messages have 0.
 static void for_each_key(struct keyed_array *values, size_t count, each_key *each, void *context)
 {
-    if (values->count)
-        qsort(values->items, values->count, sizeof *values->items, compare_keyed);
+    array_sort(values, compare_keyed);
     for (size_t first = 0; first < values->count;) {
         size_t after = first;
         while (after < values->count && values->items[after].key == values->items[first].key)

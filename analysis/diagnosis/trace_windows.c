@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/diagnosis/reference.h"
+#include "base/array.h"
 
 enum { MOST_MESSAGES = 1000 }; // of a slice, the slowest
 // Around each life, so that the clocks' error and calls cut at its edges do not matter.
@@ -44,14 +45,8 @@ static void add_thread(struct chooser *chooser, uint32_t thread, struct time_ran
 {
     size_t count;
     const struct thread_run *runs = host_timeline_runs(chooser->in->server, thread, &count);
-    size_t low = 0, high = count;
-    while (low < high) { // the first run that ends later than the range begins
-        size_t middle = low + (high - low) / 2;
-        if (runs[middle].end_ns <= range.begin_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first run that ends later than the range begins
+    size_t low = array_bound(0, count, at, runs[at].end_ns <= range.begin_ns);
     uint16_t core = NO_CORE;
     for (; low < count; low++) {
         if (runs[low].core != core)
@@ -119,7 +114,7 @@ static int add_slice(struct chooser *chooser, const struct diagnosis_slice *slic
 static int by_begin(const void *left, const void *right)
 {
     const struct time_range *a = left, *b = right;
-    return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
+    return order_of(a->begin_ns, b->begin_ns);
 }
 
 static void merge(struct time_range_array *ranges)
@@ -127,7 +122,7 @@ static void merge(struct time_range_array *ranges)
     size_t kept = 0;
     if (ranges->count == 0)
         return;
-    qsort(ranges->items, ranges->count, sizeof *ranges->items, by_begin);
+    array_sort(ranges, by_begin);
     for (size_t i = 1; i < ranges->count; i++) {
         struct time_range *last = &ranges->items[kept], *next = &ranges->items[i];
         if (next->begin_ns > last->end_ns)

@@ -6,6 +6,7 @@
 
 #include "analysis/diagnosis/diagnosis.h"
 #include "base/quantile.h"
+#include "base/array.h"
 
 // The reference is that of the causes (reference.h), over all operations: of more messages than
 // this an even selection is looked at.
@@ -23,7 +24,7 @@ static int compare_ranked(const void *left, const void *right)
     const struct ranked *a = left, *b = right;
     if (a->latency_ns < b->latency_ns || a->latency_ns > b->latency_ns)
         return a->latency_ns < b->latency_ns ? -1 : 1;
-    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+    return order_of(a->lifetime, b->lifetime);
 }
 
 // The lifetimes of the reference, moved to the front of *ranked; returns how many.
@@ -147,7 +148,7 @@ static int longest_first(const void *left, const void *right)
     const struct named_blocker *a = left, *b = right;
     if (a->total_ns < b->total_ns || a->total_ns > b->total_ns)
         return a->total_ns > b->total_ns ? -1 : 1;
-    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+    return order_of(a->lifetime, b->lifetime);
 }
 
 static int pick_worst(struct builder *builder)

@@ -10,6 +10,7 @@
 #include "analysis/diagnosis/components.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/views.h"
+#include "base/array.h"
 
 enum { CORE_ROLES = 2 };
 
@@ -90,15 +91,7 @@ static void add_core(struct context_sums *sums, int side, enum core_role role, u
 
 static size_t first_run_after(const struct thread_run *runs, size_t count, int64_t time_ns)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (runs[middle].end_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, count, at, runs[at].end_ns <= time_ns);
 }
 
 int context_sums_add(struct context_sums *sums, uint64_t lifetime, int side)
@@ -166,8 +159,6 @@ int context_sums_take(const struct context_sums *sums, struct diagnosis_views *o
     for (size_t row = 0; row < sums->rows; row++)
         if (take_row(sums, row, out) < 0)
             return -1;
-    if (out->contexts.count)
-        qsort(out->contexts.items, out->contexts.count, sizeof *out->contexts.items,
-              compare_contexts);
+    array_sort(&out->contexts, compare_contexts);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/views.h"
 #include "analysis/lifetime/service_order.h"
+#include "base/array.h"
 
 // Requests ahead of one message that are looked at one by one, nearest first. The ones beyond count
 // as the same thread's.
@@ -265,7 +266,7 @@ static int compare_blockers(const void *left, const void *right)
     const struct blocker *a = left, *b = right;
     if (a->ns < b->ns || a->ns > b->ns)
         return a->ns > b->ns ? -1 : 1;
-    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+    return order_of(a->lifetime, b->lifetime);
 }
 
 int view_queue(const struct diagnosis_input *in, uint64_t lifetime, struct message_view *out,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analysis/pt/pt_label.h"
+#include "base/array.h"
 
 enum { CORES_TRACK = 1 }; // parent of the cores' tracks
 
@@ -34,7 +35,7 @@ struct pt_perfetto {
 static int compare_tasks(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
+    return order_of(a, b);
 }
 
 // Every thread that was switched in anywhere, once. Idling stays on the core's track.
@@ -50,8 +51,7 @@ static int write_threads(const struct pt_trace *trace, struct perfetto_sequence 
             if (array_push(&tasks, switches->items[i].task) < 0)
                 result = error_set(err, ERROR_FAILED, "out of memory for threads");
     }
-    if (tasks.count)
-        qsort(tasks.items, tasks.count, sizeof *tasks.items, compare_tasks);
+    array_sort(&tasks, compare_tasks);
     for (size_t i = 0; result == 0 && i < tasks.count; i++) {
         uint32_t task = tasks.items[i];
         if (task == 0 || (i > 0 && task == tasks.items[i - 1]))

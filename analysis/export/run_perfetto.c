@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analysis/export/perfetto.h"
+#include "base/array.h"
 
 enum { CORES_TRACK = 1, THREADS_TRACK = 2, MESSAGES_TRACK = 3, FULL_BYTES = 1 << 20 };
 
@@ -105,9 +106,7 @@ struct call_flows ARRAY_OF(struct call_flow);
 static int by_call(const void *left, const void *right)
 {
     const struct call_flow *a = left, *b = right;
-    if (a->call != b->call)
-        return a->call < b->call ? -1 : 1;
-    return (a->flow > b->flow) - (a->flow < b->flow);
+    return order_of(a->call, b->call) ?: order_of(a->flow, b->flow);
 }
 
 // Which requests each call received or answered.
@@ -124,8 +123,7 @@ static struct call_flows flows_of_calls(struct run_export *export)
                     0)
                 fail_memory(export);
     }
-    if (flows.count)
-        qsort(flows.items, flows.count, sizeof *flows.items, by_call);
+    array_sort(&flows, by_call);
     return flows;
 }
 

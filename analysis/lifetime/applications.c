@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/streams.h"
+#include "base/array.h"
 
 // A process and one of its threads, or one of the ports it serves.
 struct member {
@@ -16,17 +17,14 @@ struct member_array ARRAY_OF(struct member);
 static int compare_members(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
-    if (a->member != b->member)
-        return a->member < b->member ? -1 : 1;
-    return a->process < b->process ? -1 : a->process > b->process;
+    return order_of(a->member, b->member) ?: order_of(a->process, b->process);
 }
 
 // Orders by member and keeps each pair once.
 static void settle(struct member_array *members)
 {
     size_t kept = 0;
-    if (members->count)
-        qsort(members->items, members->count, sizeof *members->items, compare_members);
+    array_sort(members, compare_members);
     for (size_t i = 0; i < members->count; i++)
         if (i == 0 || compare_members(&members->items[kept - 1], &members->items[i]) != 0)
             members->items[kept++] = members->items[i];
@@ -128,7 +126,7 @@ static int take_members(struct applications *out, const struct member_array *pro
 static int compare_ports(const void *left, const void *right)
 {
     const struct application_member *a = left, *b = right;
-    return a->member < b->member ? -1 : a->member > b->member;
+    return order_of(a->member, b->member);
 }
 
 // Ports that were watched but whose server has no shim.
@@ -144,7 +142,7 @@ static int take_unknown_ports(struct applications *out, const struct connection 
         if (array_push(&out->items, (struct application){.port = port}) < 0 ||
             array_push(&out->ports, member) < 0)
             return -1;
-        qsort(out->ports.items, out->ports.count, sizeof *out->ports.items, compare_ports);
+        array_sort(&out->ports, compare_ports);
     }
     return 0;
 }
@@ -228,14 +226,7 @@ void applications_free(struct applications *applications)
 
 static uint16_t find_member(const struct application_member *members, size_t count, uint32_t member)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (members[middle].member < member)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, count, at, members[at].member < member);
     return low < count && members[low].member == member ? members[low].application : NO_APPLICATION;
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/lifetime/calls.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
 static int compare_calls(const void *left, const void *right)
 {
     const struct application_call *a = left, *b = right;
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    if (a->entry_ns != b->entry_ns)
-        return a->entry_ns < b->entry_ns ? -1 : 1;
-    return a->exit_ns < b->exit_ns ? -1 : a->exit_ns > b->exit_ns;
+    return order_of(a->thread, b->thread) ?:
+           order_of(a->entry_ns, b->entry_ns) ?:
+           order_of(a->exit_ns, b->exit_ns);
 }
 
 int application_calls_build(const struct call *calls, size_t count, const struct time_source *clock,
@@ -47,22 +46,14 @@ int application_calls_build(const struct call *calls, size_t count, const struct
         out->count++;
     }
     if (!ordered)
-        qsort(out->items, out->count, sizeof *out->items, compare_calls);
+        array_sort(out, compare_calls);
     return 0;
 }
 
 // The number of calls by threads below `thread`.
 static size_t calls_below(const struct application_calls *calls, uint64_t thread)
 {
-    size_t low = 0, high = calls->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (calls->items[middle].thread < thread)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, calls->count, at, calls->items[at].thread < thread);
 }
 
 const struct application_call *application_calls_of(const struct application_calls *calls,
@@ -75,13 +66,5 @@ const struct application_call *application_calls_of(const struct application_cal
 
 size_t application_calls_after(const struct application_call *calls, size_t count, int64_t time_ns)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (calls[middle].entry_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, count, at, calls[at].entry_ns <= time_ns);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/lifetime/clock_relation.h"
+#include "base/array.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -57,20 +58,12 @@ static double between_knots_error(const struct clock_relation *relation)
 static int compare_points(const void *left, const void *right)
 {
     const struct point *a = left, *b = right;
-    return (a->t > b->t) - (a->t < b->t);
+    return order_of(a->t, b->t);
 }
 
 static size_t first_from(const struct points *points, double t)
 {
-    size_t low = 0, high = points->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (points->items[middle].t < t)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, points->count, at, points->items[at].t < t);
 }
 
 // The side of the hull of the points in [from, to] that is turned to the other envelope: what a

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/lifetime/deliveries.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,30 +63,17 @@ static bool one_for_each(const struct application_calls *calls, size_t wait, siz
 // The first delivery after that time.
 static size_t first_after(const struct delivery_array *all, int64_t time_ns)
 {
-    size_t low = 0, high = all->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (all->items[middle].delivered_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, all->count, at, all->items[at].delivered_ns <= time_ns);
 }
 
 // The last time that the thread went to sleep in this call; INT64_MIN: it did not, or nobody knows.
 static int64_t slept_at(const struct thread_sleeps *sleeps, const struct application_call *wait)
 {
-    size_t low = 0, high = sleeps->count;
-    while (low < high) { // the first after the call
-        size_t middle = low + (high - low) / 2;
-        const struct thread_sleep *sleep = &sleeps->items[middle];
-        if (sleep->thread < wait->thread ||
-            (sleep->thread == wait->thread && sleep->time_ns <= wait->exit_ns))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first after the call
+    size_t low = array_bound(0, sleeps->count, at,
+                             sleeps->items[at].thread < wait->thread ||
+                                 (sleeps->items[at].thread == wait->thread &&
+                                  sleeps->items[at].time_ns <= wait->exit_ns));
     const struct thread_sleep *last = low ? &sleeps->items[low - 1] : NULL;
     return last && last->thread == wait->thread && last->time_ns >= wait->entry_ns ? last->time_ns
                                                                                    : INT64_MIN;
@@ -141,7 +129,7 @@ static int add_batch(struct matcher *matcher, struct thread_waits *waits, size_t
 static int by_exit(const void *left, const void *right)
 {
     const struct batch *a = left, *b = right;
-    return (a->exit_ns > b->exit_ns) - (a->exit_ns < b->exit_ns);
+    return order_of(a->exit_ns, b->exit_ns);
 }
 
 static int add_batches(struct matcher *matcher)
@@ -153,9 +141,7 @@ static int add_batches(struct matcher *matcher)
         if (calls->items[i].kind == CALL_WAIT && add_batch(matcher, &waits, i, &end) < 0)
             return -1;
     }
-    if (matcher->batches.count)
-        qsort(matcher->batches.items, matcher->batches.count, sizeof *matcher->batches.items,
-              by_exit);
+    array_sort(&matcher->batches, by_exit);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/lifetime/service_order.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -19,23 +20,18 @@ struct handed {
 static int compare_turns(const void *left, const void *right)
 {
     const struct turn *a = left, *b = right;
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    if (a->end_ns != b->end_ns)
-        return a->end_ns < b->end_ns ? -1 : 1;
-    if (a->answer != b->answer)
-        return a->answer < b->answer ? -1 : 1;
-    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+    return order_of(a->thread, b->thread) ?:
+           order_of(a->end_ns, b->end_ns) ?:
+           order_of(a->answer, b->answer) ?:
+           order_of(a->lifetime, b->lifetime);
 }
 
 static int compare_handed(const void *left, const void *right)
 {
     const struct handed *a = left, *b = right;
-    if (a->core != b->core)
-        return a->core < b->core ? -1 : 1;
-    if (a->handoff_ns != b->handoff_ns)
-        return a->handoff_ns < b->handoff_ns ? -1 : 1;
-    return a->lifetime < b->lifetime ? -1 : a->lifetime > b->lifetime;
+    return order_of(a->core, b->core) ?:
+           order_of(a->handoff_ns, b->handoff_ns) ?:
+           order_of(a->lifetime, b->lifetime);
 }
 
 double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint16_t core,
@@ -43,14 +39,7 @@ double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint
 {
     size_t count = 0;
     const struct thread_run *runs = host ? host_timeline_runs(host, thread, &count) : NULL;
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (runs[middle].end_ns <= begin_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, count, at, runs[at].end_ns <= begin_ns);
     double ns = 0;
     for (; low < count && runs[low].begin_ns < end_ns; low++) {
         int64_t from = runs[low].begin_ns > begin_ns ? runs[low].begin_ns : begin_ns;
@@ -185,24 +174,10 @@ size_t service_order_after(const struct service_order *order, uint32_t thread, i
                            size_t *end)
 {
     const struct service *services = order->services.items;
-    size_t low = 0, high = order->services.count;
-    while (low < high) { // the first of the thread, or of a later one, that ends after
-        size_t middle = low + (high - low) / 2;
-        if (services[middle].thread < thread ||
-            (services[middle].thread == thread && services[middle].end_ns <= time_ns))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    size_t first = low;
-    high = order->services.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (services[middle].thread <= thread)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *end = low;
-    return first;
+    // the first of the thread, or of a later one, that ends after
+    size_t low = array_bound(0, order->services.count, at,
+                             services[at].thread < thread ||
+                                 (services[at].thread == thread && services[at].end_ns <= time_ns));
+    *end = array_bound(low, order->services.count, at, services[at].thread <= thread);
+    return low;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/lifetime/streams.h"
+#include "base/array.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -56,9 +57,7 @@ uint32_t connection_index_find(const struct connection_index *index, uint32_t id
 static int compare_passages(const void *left, const void *right)
 {
     const struct passage *a = left, *b = right;
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return a->record < b->record ? -1 : a->record > b->record;
+    return order_of(a->time_ns, b->time_ns) ?: order_of(a->record, b->record);
 }
 
 int piles_build(struct piles *piles, const struct passage *passages, size_t count,
@@ -155,7 +154,7 @@ int match_connections(const struct connection *client, size_t client_count,
 static int compare_times(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
+    return order_of(a, b);
 }
 
 // Not INT64_MAX, and such that neither sums nor differences overflow.

@@ -3,6 +3,7 @@
 // The AUX area: what AUXTRACE_INFO tells of the hardware, the streams that AUXTRACE records add to,
 // and the conversion between the TSC and perf's clock.
 #include "analysis/perf/perf_data_private.h"
+#include "base/array.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -167,14 +168,7 @@ enum { RINGS_MOST = 1 << 14 }; // Linux has 8,192 CPUs at most
 static struct perf_aux_stream *stream_of(struct perf_reader *reader, uint32_t ring)
 {
     struct perf_aux_stream_array *streams = &reader->data->streams;
-    size_t low = 0, high = streams->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (streams->items[middle].ring < ring)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, streams->count, at, streams->items[at].ring < ring);
     if (low < streams->count && streams->items[low].ring == ring)
         return &streams->items[low];
     if (streams->count >= RINGS_MOST) {
@@ -306,15 +300,10 @@ const struct perf_aux_extent *perf_aux_extent_at(const struct perf_aux_stream *s
                                                  uint64_t offset)
 {
     assert(offset < stream->bytes);
-    size_t low = 0, high = stream->extents.count; // the last that begins at or before offset
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (stream->extents.items[middle].stream_offset <= offset)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &stream->extents.items[low];
+    const struct perf_aux_extent *extents = stream->extents.items;
+    size_t count = stream->extents.count;
+    // the last that begins at or before the offset
+    return &extents[array_bound(1, count, at, extents[at].stream_offset <= offset) - 1];
 }
 
 const uint8_t *perf_aux_view(const struct perf_aux_stream *stream, uint64_t offset, size_t bytes,

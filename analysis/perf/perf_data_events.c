@@ -3,6 +3,7 @@
 // Sideband records: checked once, when read, so that the typed readers below cannot fail; then kept
 // as events with the time, task and CPU of their sample_id; in the end sorted by time.
 #include "analysis/perf/perf_data_private.h"
+#include "base/array.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -27,7 +28,7 @@ static int by_id(const void *a, const void *b)
 {
     uint64_t left = ((const struct perf_id_entry *)a)->id;
     uint64_t right = ((const struct perf_id_entry *)b)->id;
-    return (left > right) - (left < right);
+    return order_of(left, right);
 }
 
 // Where the id stands, counted in u64 from the record's end; 0: nowhere.
@@ -68,21 +69,13 @@ void perf_index_attrs(struct perf_reader *reader)
             if (array_push(&reader->ids, (struct perf_id_entry){attr->ids[k], (uint32_t)i}) < 0)
                 reader->out_of_memory = true;
     }
-    if (reader->ids.count)
-        qsort(reader->ids.items, reader->ids.count, sizeof *reader->ids.items, by_id);
+    array_sort(&reader->ids, by_id);
 }
 
 struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id)
 {
     perf_index_attrs(reader);
-    size_t low = 0, high = reader->ids.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (reader->ids.items[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, reader->ids.count, at, reader->ids.items[at].id < id);
     if (low < reader->ids.count && reader->ids.items[low].id == id)
         return &reader->data->attrs.items[reader->ids.items[low].attr];
     return NULL;

@@ -2,6 +2,7 @@
 //
 // Replays mapping events into address spaces; see perf_data_maps.h.
 #include "analysis/perf/perf_data_maps.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,15 +166,7 @@ no_memory:
 // The first mapping that ends after the address.
 static size_t first_ending_after(const struct perf_mapping_array *mappings, uint64_t address)
 {
-    size_t low = 0, high = mappings->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (mappings->items[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, mappings->count, at, mappings->items[at].end <= address);
 }
 
 // The same bytes wherever both are.
@@ -329,9 +322,7 @@ static void replay_exec(struct builder *builder, const struct perf_event *event)
 static int by_pid_and_time(const void *a, const void *b)
 {
     const struct perf_address_space *left = a, *right = b;
-    if (left->pid != right->pid)
-        return left->pid < right->pid ? -1 : 1;
-    return (left->from > right->from) - (left->from < right->from);
+    return order_of(left->pid, right->pid) ?: order_of(left->from, right->from);
 }
 
 int perf_maps_build(const struct perf_data *data, uint64_t mapping_limit, struct perf_maps *out,
@@ -349,8 +340,7 @@ int perf_maps_build(const struct perf_data *data, uint64_t mapping_limit, struct
         else if (event->type == PERF_COMM)
             replay_exec(&builder, event);
     }
-    if (out->spaces.count)
-        qsort(out->spaces.items, out->spaces.count, sizeof *out->spaces.items, by_pid_and_time);
+    array_sort(&out->spaces, by_pid_and_time);
     free(builder.current.slots);
     free(builder.named);
     if (!builder.out_of_memory)
@@ -370,15 +360,11 @@ void perf_maps_free(struct perf_maps *maps)
 const struct perf_address_space *perf_maps_at(const struct perf_maps *maps, uint32_t pid,
                                               uint64_t time)
 {
-    size_t low = 0, high = maps->spaces.count; // the first behind (pid, time)
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct perf_address_space *space = &maps->spaces.items[middle];
-        if (space->pid < pid || (space->pid == pid && space->from <= time))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first behind (pid, time)
+    size_t low =
+        array_bound(0, maps->spaces.count, at,
+                    maps->spaces.items[at].pid < pid ||
+                        (maps->spaces.items[at].pid == pid && maps->spaces.items[at].from <= time));
     if (!low)
         return NULL;
     const struct perf_address_space *space = &maps->spaces.items[low - 1];

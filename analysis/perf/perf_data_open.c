@@ -125,7 +125,7 @@ static int by_number(const struct dirent **a, const struct dirent **b)
 {
     unsigned long long left = strtoull((*a)->d_name + 5, NULL, 10);
     unsigned long long right = strtoull((*b)->d_name + 5, NULL, 10);
-    return (left > right) - (left < right);
+    return order_of(left, right);
 }
 
 static int only_data_files(const struct dirent *entry)

@@ -2,19 +2,13 @@
 //
 // Sorts events by time, in place: a recording is almost sorted already, and may be large.
 #include "analysis/perf/perf_data_private.h"
+#include "base/array.h"
 
 // The first event of [from, to) that is later than `time`, or (or_at) at it.
 static size_t first_later(const struct perf_event *events, size_t from, size_t to, uint64_t time,
                           bool or_at)
 {
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (events[middle].time < time || (!or_at && events[middle].time == time))
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
+    return array_bound(from, to, at, events[at].time < time || (!or_at && events[at].time == time));
 }
 
 struct spare ARRAY_OF(struct perf_event);

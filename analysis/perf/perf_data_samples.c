@@ -3,6 +3,7 @@
 // Samples: where the processor was, and who had called that. The order of a sample's fields is
 // fixed (perf_event_open(2), PERF_RECORD_SAMPLE); which there are, the attribute says.
 #include "analysis/perf/perf_data_private.h"
+#include "base/array.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -148,11 +149,10 @@ void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t 
 static int by_time(const void *left, const void *right)
 {
     const struct perf_sample *a = left, *b = right;
-    return (a->time > b->time) - (a->time < b->time);
+    return order_of(a->time, b->time);
 }
 
 void perf_sort_samples(struct perf_sample_array *samples)
 {
-    if (samples->count)
-        qsort(samples->items, samples->count, sizeof *samples->items, by_time);
+    array_sort(samples, by_time);
 }

@@ -4,22 +4,16 @@
 // recording holds in memory. A lean reading keeps of each who was switched in, when, by CPU: 16
 // bytes.
 #include "analysis/perf/perf_data_private.h"
+#include "base/array.h"
 
 enum { LISTS_MOST = 1 << 14 }; // Linux has 8,192 CPUs at most
 
 // The first list at or behind (cpu, thread).
 static size_t list_place(const struct perf_switches_array *lists, uint32_t cpu, uint32_t thread)
 {
-    size_t low = 0, high = lists->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct perf_switches *list = &lists->items[middle];
-        if (list->cpu < cpu || (list->cpu == cpu && list->thread < thread))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, lists->count, at,
+                       lists->items[at].cpu < cpu ||
+                           (lists->items[at].cpu == cpu && lists->items[at].thread < thread));
 }
 
 struct perf_switches *perf_switches_of(const struct perf_data *data, uint32_t cpu, uint32_t thread)
@@ -85,9 +79,7 @@ void perf_take_switch(struct perf_reader *reader, const struct perf_event *event
 static int by_time(const void *a, const void *b)
 {
     const struct perf_run *left = a, *right = b;
-    if (left->time != right->time)
-        return left->time < right->time ? -1 : 1;
-    return (left->tid > right->tid) - (left->tid < right->tid);
+    return order_of(left->time, right->time) ?: order_of(left->tid, right->tid);
 }
 
 void perf_finish_switches(struct perf_data *data)
@@ -95,7 +87,7 @@ void perf_finish_switches(struct perf_data *data)
     for (size_t i = 0; i < data->switches.count; i++) {
         struct perf_switches *list = &data->switches.items[i];
         if (list->disordered)
-            qsort(list->runs.items, list->runs.count, sizeof *list->runs.items, by_time);
+            array_sort(&list->runs, by_time);
         list->disordered = false;
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_flow.h"
+#include "base/array.h"
 
 static uint64_t add(uint64_t a, uint64_t b)
 {
@@ -59,14 +60,8 @@ static void changes_doubt(struct pt_ratio_changes *changes, const struct pt_flow
 
 static uint64_t change_error(const struct pt_ratio_changes *changes, uint64_t tsc)
 {
-    size_t low = 0, high = changes->count; // the first change that is not before it
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (changes->items[middle].from < tsc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first change that is not before it
+    size_t low = array_bound(0, changes->count, at, changes->items[at].from < tsc);
     return low && tsc <= changes->items[low - 1].until ? changes->items[low - 1].error : 0;
 }
 

@@ -5,17 +5,15 @@
 #include <stdlib.h>
 
 #include "analysis/pt/pt_label.h"
+#include "base/array.h"
 
 static int by_identity(const void *a, const void *b)
 {
     const struct pt_function_total *x = a, *y = b;
-    if (x->task != y->task)
-        return x->task < y->task ? -1 : 1;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->known != y->known)
-        return x->known < y->known ? -1 : 1;
-    return (x->function > y->function) - (x->function < y->function);
+    return order_of(x->task, y->task) ?:
+           order_of(x->kind, y->kind) ?:
+           order_of(x->known, y->known) ?:
+           order_of(x->function, y->function);
 }
 
 static int by_self(const void *a, const void *b)
@@ -47,7 +45,7 @@ static void merge(struct pt_function_list *all)
     size_t kept = 0;
     if (all->count == 0)
         return;
-    qsort(all->items, all->count, sizeof *all->items, by_identity);
+    array_sort(all, by_identity);
     for (size_t i = 1; i < all->count; i++) {
         struct pt_function_total *to = &all->items[kept], *from = &all->items[i];
         if (by_identity(to, from) == 0) {
@@ -65,8 +63,7 @@ struct pt_function_list pt_functions_all(const struct pt_result *result)
 {
     struct pt_function_list all = collect(result, false);
     merge(&all);
-    if (all.count)
-        qsort(all.items, all.count, sizeof *all.items, by_self);
+    array_sort(&all, by_self);
     return all;
 }
 
@@ -98,7 +95,7 @@ static int by_time(const void *a, const void *b)
     const struct group *x = a, *y = b;
     if (x->time != y->time)
         return x->time < y->time ? 1 : -1;
-    return (x->first > y->first) - (x->first < y->first);
+    return order_of(x->first, y->first);
 }
 
 struct pt_function_list pt_functions_by_process(const struct pt_result *result)
@@ -114,8 +111,7 @@ struct pt_function_list pt_functions_by_process(const struct pt_result *result)
         if (array_push(&groups, group) < 0)
             break;
     }
-    if (groups.count)
-        qsort(groups.items, groups.count, sizeof *groups.items, by_time);
+    array_sort(&groups, by_time);
     for (size_t g = 0; g < groups.count; g++)
         for (size_t i = 0; i < groups.items[g].count; i++)
             if (array_push(&sorted, all.items[groups.items[g].first + i]) < 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_packets.h"
+#include "base/array.h"
 
 enum {
     PSB_BYTES = 16, // the longest packet
@@ -369,13 +370,6 @@ void pt_packets_free(struct pt_packets *packets)
 
 size_t pt_packets_find(const struct pt_packets *packets, uint64_t tsc)
 {
-    size_t low = 0, high = packets->syncs.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (packets->syncs.items[middle].tsc <= tsc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, packets->syncs.count, at, packets->syncs.items[at].tsc <= tsc);
     return low ? low - 1 : 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_patches.h"
+#include "base/array.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -29,17 +30,13 @@ static uint64_t patch_end(const struct patch *patch)
 static int by_address(const void *a, const void *b)
 {
     const struct patch *left = a, *right = b;
-    if (left->address != right->address)
-        return left->address < right->address ? -1 : 1;
-    return (left->order > right->order) - (left->order < right->order);
+    return order_of(left->address, right->address) ?: order_of(left->order, right->order);
 }
 
 static int by_order(const void *a, const void *b)
 {
     const struct patch *left = a, *right = b;
-    if (left->state != right->state)
-        return left->state < right->state ? -1 : 1;
-    return (left->order > right->order) - (left->order < right->order);
+    return order_of(left->state, right->state) ?: order_of(left->order, right->order);
 }
 
 // --- what happened when --------------------------------------------------------------------------
@@ -139,7 +136,7 @@ static int by_program(const void *a, const void *b)
 {
     const struct perf_bpf_function *left = *(const struct perf_bpf_function *const *)a;
     const struct perf_bpf_function *right = *(const struct perf_bpf_function *const *)b;
-    return (left->program > right->program) - (left->program < right->program);
+    return order_of(left->program, right->program);
 }
 
 static int collect_functions(struct collection *collection)
@@ -267,8 +264,7 @@ int pt_patches_add(const struct perf_data *data, struct pt_memory *memory, struc
         result = take_function(&collection, i, 0); // it was there before the recording
     if (result < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for patches of code");
-    if (patches->count)
-        qsort(patches->items, patches->count, sizeof *patches->items, by_address);
+    array_sort(patches, by_address);
     for (size_t first = 0; result == 0 && first < patches->count;) {
         uint64_t end = patch_end(&patches->items[first]);
         size_t next = first + 1;
@@ -296,14 +292,8 @@ uint64_t pt_patches_begin(const struct pt_patches *patches, uint32_t state)
 
 uint32_t pt_patches_state(const struct pt_patches *patches, uint64_t time, uint64_t *until)
 {
-    size_t low = 0, high = patches->times.count; // the first later than the time
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (patches->times.items[middle] <= time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first later than the time
+    size_t low = array_bound(0, patches->times.count, at, patches->times.items[at] <= time);
     *until = low < patches->times.count ? patches->times.items[low] : UINT64_MAX;
     return (uint32_t)low;
 }

@@ -6,6 +6,7 @@
 
 #include "analysis/pt/pt_label.h"
 #include "base/units.h"
+#include "base/array.h"
 
 enum { LETTERS = 26 };
 
@@ -66,7 +67,7 @@ static int longest_first(const void *left, const void *right)
     const struct pt_task_total *a = left, *b = right;
     if (a->time != b->time)
         return a->time < b->time ? 1 : -1;
-    return (a->task > b->task) - (a->task < b->task);
+    return order_of(a->task, b->task);
 }
 
 // The tasks but idling, over all streams, those that ran longest first.
@@ -84,8 +85,7 @@ static struct pt_task_totals tasks_of(const struct pt_result *result)
             else if (task.task != 0 && array_push(&all, task) < 0)
                 return all;
         }
-    if (all.count)
-        qsort(all.items, all.count, sizeof *all.items, longest_first);
+    array_sort(&all, longest_first);
     return all;
 }
 

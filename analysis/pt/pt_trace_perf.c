@@ -5,6 +5,7 @@
 #include "analysis/pt/pt_map.h"
 #include "analysis/pt/pt_patches.h"
 #include "analysis/pt/pt_trace.h"
+#include "base/array.h"
 #include "base/pages.h"
 
 #include <inttypes.h>
@@ -52,14 +53,7 @@ static void recording_free(void *keeper)
 
 static size_t ring_part_at(const struct ring *ring, uint64_t offset)
 {
-    size_t low = 0, high = ring->parts.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ring->parts.items[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, ring->parts.count, at, ring->parts.items[at].offset <= offset);
     return low - 1;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_walk.h"
+#include "base/array.h"
 
 // --- functions -------------------------------------------------------------------------------
 
@@ -104,14 +105,7 @@ void pt_walk_follow_changes(struct pt_walk *walk, uint64_t tsc)
 void pt_walk_find_change(struct pt_walk *walk, uint64_t tsc)
 {
     const struct pt_space_changes *changes = walk->stream->changes;
-    size_t low = 0, high = changes ? changes->count : 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (changes->items[middle].tsc <= tsc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, changes ? changes->count : 0, at, changes->items[at].tsc <= tsc);
     walk->next_change = low;
     walk_set_space(walk, low ? changes->items[low - 1].space : PT_SPACE_ALL);
 }

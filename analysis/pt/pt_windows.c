@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_windows.h"
+#include "base/array.h"
 
 bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t to)
 {
-    size_t low = 0, high = windows->count; // the first window that ends at or after `from`
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (windows->items[middle].to < from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first window that ends at or after `from`
+    size_t low = array_bound(0, windows->count, at, windows->items[at].to < from);
     return low < windows->count && windows->items[low].from <= to;
 }
 

@@ -5,6 +5,7 @@
 // messages of each diagnosis, the worst of each cause, and a few ordinary ones to compare with.
 // Where spans are too many for a page the shortest are left out, and counted.
 #include "analysis/report/page_json.h"
+#include "base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -86,14 +87,9 @@ static int64_t shortest_kept(const struct interval_array *spans)
 // The outermost span that is open at that time, or the first one after it.
 static size_t first_span(const struct core_timeline *timeline, int64_t time_ns)
 {
-    size_t low = 0, high = timeline->spans.count;
-    while (low < high) { // the first that begins later
-        size_t middle = low + (high - low) / 2;
-        if (timeline->spans.items[middle].begin_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first that begins later
+    size_t low =
+        array_bound(0, timeline->spans.count, at, timeline->spans.items[at].begin_ns <= time_ns);
     while (low > 0 && timeline->spans.items[--low].depth > 0)
         ;
     return low;
@@ -203,15 +199,7 @@ static bool handled(const struct lifetime *life)
 // The first lifetime that was intended at that time or later.
 static size_t first_life(const struct lifetime_array *lives, int64_t time_ns)
 {
-    size_t low = 0, high = lives->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (lives->items[middle].stamp_ns[STAMP_INTENDED] < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, lives->count, at, lives->items[at].stamp_ns[STAMP_INTENDED] < time_ns);
 }
 
 // Other messages of the same thread that were at the server when this one was: from M(n), by way
@@ -332,7 +320,7 @@ struct ranked {
 static int compare_ranked(const void *a, const void *b)
 {
     double x = ((const struct ranked *)a)->latency_ns, y = ((const struct ranked *)b)->latency_ns;
-    return (x > y) - (x < y);
+    return order_of(x, y);
 }
 
 // Whole lifetimes in the middle of the latency distribution.

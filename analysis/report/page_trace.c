@@ -26,7 +26,7 @@ static void leave_out(struct pt_page_stream *stream, const struct pt_nested_span
 static int by_value(const void *a, const void *b)
 {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
+    return order_of(left, right);
 }
 
 // Leaves out the shorter half.

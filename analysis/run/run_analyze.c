@@ -14,6 +14,7 @@
 #include "analysis/run/run_trace.h"
 #include "analysis/run/run_trace_events.h"
 #include "analysis/timeline/timeline.h"
+#include "base/array.h"
 
 // Differences below this are not told apart even with perfect clocks: a record is taken somewhat
 // after what it stands for, and no two take the same time to take (NSight's figure was 322 ns).
@@ -23,7 +24,7 @@
 static int compare_threads(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
+    return order_of(a, b);
 }
 
 // The server's threads: those that made socket calls. The calls are ordered by thread.

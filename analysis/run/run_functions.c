@@ -9,11 +9,12 @@
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/names.h"
 #include "base/log_file.h"
+#include "base/array.h"
 
 static int compare_names(const void *left, const void *right)
 {
     const struct function_name *a = left, *b = right;
-    return a->address < b->address ? -1 : a->address > b->address;
+    return order_of(a->address, b->address);
 }
 
 // Lines that are none are passed over: their addresses bear no name.
@@ -29,8 +30,7 @@ static int read_names(FILE *file, struct name_table *table, struct function_name
             array_push(out, (struct function_name){address, number}) < 0)
             return -1;
     }
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, compare_names);
+    array_sort(out, compare_names);
     return 0;
 }
 

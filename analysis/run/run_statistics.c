@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analysis/run/run_internal.h"
+#include "base/array.h"
 
 const double latency_quantiles[LATENCY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
 const char *const latency_quantile_names[LATENCY_QUANTILES] = {"p50",   "p90",    "p99",
@@ -87,7 +88,7 @@ static int by_latency(const void *left, const void *right)
     const struct lifetime *b = *(const struct lifetime *const *)right;
     if (a->latency_ns < b->latency_ns || a->latency_ns > b->latency_ns)
         return a->latency_ns < b->latency_ns ? -1 : 1;
-    return a->request < b->request ? -1 : a->request > b->request;
+    return order_of(a->request, b->request);
 }
 
 // A tenth of what lies beyond the quantile, on either side, but five messages at least: a handful

@@ -9,6 +9,7 @@
 #include "analysis/pt/pt_label.h"
 #include "analysis/pt/pt_map.h"
 #include "analysis/pt/pt_result.h"
+#include "base/array.h"
 
 // What a function is to a message.
 enum path { PATH_NEW, PATH_OTHER, PATH_ARRIVES, PATH_DELIVERS, PATH_WAKES, PATH_SLEEPS };
@@ -126,7 +127,7 @@ static uint64_t monotonic_of(const struct time_source *clock, int64_t host_ns)
 static int by_delivery(const void *left, const void *right)
 {
     const struct delivery *a = left, *b = right;
-    return (a->delivered_ns > b->delivered_ns) - (a->delivered_ns < b->delivered_ns);
+    return order_of(a->delivered_ns, b->delivered_ns);
 }
 
 static int gather(const struct pt_trace *trace, const struct core_deliveries *cores,
@@ -149,8 +150,7 @@ static int gather(const struct pt_trace *trace, const struct core_deliveries *co
                 return -1;
         }
     }
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, by_delivery);
+    array_sort(out, by_delivery);
     return 0;
 }
 
@@ -159,7 +159,7 @@ static int by_thread_and_time(const void *left, const void *right)
     const struct thread_sleep *a = left, *b = right;
     if (a->thread != b->thread)
         return a->thread > b->thread ? 1 : -1;
-    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+    return order_of(a->time_ns, b->time_ns);
 }
 
 // None where no delivery woke anyone: this kernel calls what wakes by another name.
@@ -178,8 +178,7 @@ static int gather_sleeps(const struct pt_trace *trace, const struct core_deliver
             if (array_push(out, sleep) < 0)
                 return -1;
         }
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, by_thread_and_time);
+    array_sort(out, by_thread_and_time);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/samples/sample_names.h"
+#include "base/array.h"
 
 #include <libgen.h>
 #include <stdio.h>
@@ -9,9 +10,7 @@
 static int by_thread_and_time(const void *left, const void *right)
 {
     const struct thread_name *a = left, *b = right;
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    return (a->time > b->time) - (a->time < b->time);
+    return order_of(a->thread, b->thread) ?: order_of(a->time, b->time);
 }
 
 static int collect_threads(struct sample_names *names)
@@ -25,9 +24,7 @@ static int collect_threads(struct sample_names *names)
         if (array_push(&names->threads, (struct thread_name){comm.tid, event->time, comm.name}) < 0)
             return -1;
     }
-    if (names->threads.count)
-        qsort(names->threads.items, names->threads.count, sizeof *names->threads.items,
-              by_thread_and_time);
+    array_sort(&names->threads, by_thread_and_time);
     return 0;
 }
 

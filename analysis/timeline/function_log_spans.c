@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/timeline/function_log_spans.h"
+#include "base/array.h"
 
 // A call that is open.
 struct open_call {
@@ -22,14 +23,7 @@ struct builder {
 static uint32_t name_of(const struct builder *builder, uint64_t address)
 {
     const struct function_name *names = builder->names->items;
-    size_t low = 0, high = builder->names->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (names[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = array_bound(0, builder->names->count, at, names[at].address < address);
     return low < builder->names->count && names[low].address == address ? names[low].name
                                                                         : builder->unnamed;
 }
@@ -150,9 +144,7 @@ static int take(struct builder *builder, const struct function_event *event)
 static int compare_spans(const void *left, const void *right)
 {
     const struct span *a = left, *b = right;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return a->end_ns > b->end_ns ? -1 : a->end_ns < b->end_ns;
+    return order_of(a->begin_ns, b->begin_ns) ?: order_of(b->end_ns, a->end_ns);
 }
 
 int function_log_spans_build(const struct function_event *events, size_t count, uint16_t core,
@@ -169,9 +161,7 @@ int function_log_spans_build(const struct function_event *events, size_t count, 
     if (result == 0)
         result = end_watch(&builder, builder.last_ns);
     array_free(&builder.open);
-    if (out->functions.count)
-        qsort(out->functions.items, out->functions.count, sizeof *out->functions.items,
-              compare_spans);
+    array_sort(&out->functions, compare_spans);
     return result;
 }
 

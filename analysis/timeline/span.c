@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/timeline/span.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -37,17 +38,8 @@ void host_timeline_free(struct host_timeline *host)
 static size_t first_not_below(const void *items, size_t count, size_t size, size_t offset,
                               uint32_t key)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint32_t value;
-        memcpy(&value, (const char *)items + middle * size + offset, sizeof value);
-        if (value < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const char *keys = (const char *)items + offset;
+    return array_bound(0, count, at, *(const uint32_t *)(keys + at * size) < key);
 }
 
 #define OF_THREAD(array, id, count)                                                                \
@@ -85,29 +77,13 @@ const struct thread_moment *thread_moments_of(const struct thread_moment_array *
 
 size_t thread_moments_before(const struct thread_moment *moments, size_t count, int64_t time_ns)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (moments[middle].time_ns < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, count, at, moments[at].time_ns < time_ns);
 }
 
 // The number of spans that begin at or before `time_ns`.
 static size_t spans_begun(const struct core_timeline *timeline, int64_t time_ns)
 {
-    size_t low = 0, high = timeline->spans.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (timeline->spans.items[middle].begin_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, timeline->spans.count, at, timeline->spans.items[at].begin_ns <= time_ns);
 }
 
 // The latest span of a lesser depth before it. Where its block has none, it encloses the block's
@@ -170,28 +146,14 @@ static void close_ended(struct tiling *tiling, int64_t time_ns)
 bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns)
 {
     const struct time_range_array *traced = &timeline->traced;
-    size_t low = 0, high = traced->count; // the first range that ends at end_ns or later
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (traced->items[middle].end_ns < end_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    // the first range that ends at end_ns or later
+    size_t low = array_bound(0, traced->count, at, traced->items[at].end_ns < end_ns);
     return low < traced->count && traced->items[low].begin_ns <= begin_ns;
 }
 
 size_t core_timeline_handoffs_before(const struct core_timeline *timeline, int64_t time_ns)
 {
-    size_t low = 0, high = timeline->handoffs.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (timeline->handoffs.items[middle] < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, timeline->handoffs.count, at, timeline->handoffs.items[at] < time_ns);
 }
 
 // Opens what is open at the cursor: the ancestors of the last span that began, and itself.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/timeline/names.h"
+#include "base/array.h"
 
 enum { MAX_NESTED = 16 }; // interrupts and softirqs open at once on a core; Linux nests fewer
 
@@ -308,9 +309,7 @@ static int compare_events(const void *left, const void *right)
 {
     const struct event *a = *(const struct event *const *)left;
     const struct event *b = *(const struct event *const *)right;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    return a < b ? -1 : a > b; // keep the log's order
+    return order_of(a->time, b->time) ?: order_of(a, b); // keep the log's order
 }
 
 static void sort_if_needed(const struct event **events, size_t count)
@@ -358,31 +357,24 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
 static int compare_wakings(const void *left, const void *right)
 {
     const struct waking *a = left, *b = right;
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+    return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
 }
 
 static int compare_runs(const void *left, const void *right)
 {
     const struct thread_run *a = left, *b = right;
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+    return order_of(a->thread, b->thread) ?: order_of(a->begin_ns, b->begin_ns);
 }
 
 static int compare_moments(const void *left, const void *right)
 {
     const struct thread_moment *a = left, *b = right;
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+    return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
 }
 
 static void sort_moments(struct thread_moment_array *moments)
 {
-    if (moments->count)
-        qsort(moments->items, moments->count, sizeof *moments->items, compare_moments);
+    array_sort(moments, compare_moments);
 }
 
 static int index_threads(struct host_timeline *out)
@@ -400,10 +392,8 @@ static int index_threads(struct host_timeline *out)
                 return -1;
         }
     }
-    if (out->runs.count)
-        qsort(out->runs.items, out->runs.count, sizeof *out->runs.items, compare_runs);
-    if (out->wakings.count)
-        qsort(out->wakings.items, out->wakings.count, sizeof *out->wakings.items, compare_wakings);
+    array_sort(&out->runs, compare_runs);
+    array_sort(&out->wakings, compare_wakings);
     sort_moments(&out->pauses);
     sort_moments(&out->moves);
     sort_moments(&out->faults);

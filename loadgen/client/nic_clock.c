@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/client/nic_clock.h"
+#include "base/array.h"
 
 #include <fcntl.h>
 #include <linux/ptp_clock.h>
@@ -90,16 +91,11 @@ void nic_clock_stop(struct nic_clock *clock)
 uint64_t nic_clock_real_ns(const struct nic_clock *clock, uint64_t phc_ns)
 {
     const struct nic_clock_knot *knots = clock->knots.items;
-    size_t first = 0, last = clock->knots.count - 1;
-    int64_t at = (int64_t)phc_ns;
-    while (last - first > 1 && last > first) {
-        size_t middle = first + (last - first) / 2;
-        if (knots[middle].phc_ns <= at)
-            first = middle;
-        else
-            last = middle;
-    }
-    int64_t since = at - knots[first].phc_ns;
+    size_t count = clock->knots.count;
+    int64_t now = (int64_t)phc_ns;
+    size_t last = array_bound(count > 1, count - 1, at, knots[at].phc_ns <= now);
+    size_t first = last > 0 ? last - 1 : 0;
+    int64_t since = now - knots[first].phc_ns;
     int64_t span = knots[last].phc_ns - knots[first].phc_ns;
     if (span <= 0) // a single knot, or a clock that was set back
         return (uint64_t)(knots[first].real_ns + since);

@@ -302,7 +302,7 @@ static void note_idle(struct engine_worker *worker, uint64_t spent, uint64_t emp
 static int compare_tsc(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    return order_of(*x, *y);
 }
 
 // What idling costs here: medians, of rounds before the start.

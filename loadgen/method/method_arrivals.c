@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <gsl/gsl_statistics_double.h>
 
+#include "base/array.h"
 #include "base/quantile.h"
 
 enum {
@@ -121,15 +122,7 @@ static double median_send_us(const struct engine_result *run, double *work)
 // How many of the ascending values are at most (or, strictly, less than) a limit.
 static size_t count_up_to(const double *values, size_t count, double limit, bool strictly)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (values[middle] < limit || (!strictly && values[middle] == limit))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_bound(0, count, at, values[at] < limit || (!strictly && values[at] == limit));
 }
 
 // The Kolmogorov-Smirnov distance of ascending gaps to a process, of which `table` holds ascending
