@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/process.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +15,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static long now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000L + now.tv_nsec / 1000000L;
-}
 
 // What the child tells its parent when it cannot become the program.
 struct start_failure {
@@ -189,7 +183,7 @@ static pid_t reap(const struct process *process, bool blocks, int *status)
 
 int process_wait(struct process *process, int timeout_ms, int *status, struct error *err)
 {
-    long deadline = now_ms() + timeout_ms;
+    long deadline = monotonic_ms() + timeout_ms;
     for (;;) {
         pid_t pid = reap(process, timeout_ms < 0, status);
         if (pid == process->pid) {
@@ -198,7 +192,7 @@ int process_wait(struct process *process, int timeout_ms, int *status, struct er
         }
         if (pid < 0 && errno != EINTR)
             return error_set_errno(err, ERROR_FAILED, "cannot wait for process %d", process->pid);
-        if (timeout_ms >= 0 && now_ms() >= deadline)
+        if (timeout_ms >= 0 && monotonic_ms() >= deadline)
             return 0;
         if (pid == 0)
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -232,11 +226,11 @@ int process_stop(struct process *process, int grace_ms)
 int process_read_line(struct process *process, char *line, size_t line_bytes, int timeout_ms,
                       struct error *err)
 {
-    long deadline = now_ms() + timeout_ms;
+    long deadline = monotonic_ms() + timeout_ms;
     size_t used = 0;
     while (used + 1 < line_bytes) {
         struct pollfd ready = {.fd = process->output, .events = POLLIN};
-        long left = deadline - now_ms();
+        long left = deadline - monotonic_ms();
         int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
         if (polled < 0 && errno == EINTR)
             continue;
@@ -264,7 +258,7 @@ static bool collect(struct process *process, char *out, size_t out_bytes, long d
     char waste[4096];
     for (;;) {
         struct pollfd ready = {.fd = process->output, .events = POLLIN};
-        long left = deadline - now_ms();
+        long left = deadline - monotonic_ms();
         int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
         if (polled < 0 && errno == EINTR)
             continue;
@@ -291,7 +285,7 @@ int process_run(const char *const *argv, const struct process_place *place, int 
     struct process_place here = place ? *place : (struct process_place){0};
     struct process process = {.input = -1, .output = -1};
     int status = 0;
-    long deadline = now_ms() + timeout_ms;
+    long deadline = monotonic_ms() + timeout_ms;
     if (out && out_bytes)
         out[0] = '\0';
     if (here.dry)
@@ -308,7 +302,7 @@ int process_run(const char *const *argv, const struct process_place *place, int 
     if (result < 0)
         goto out;
     bool finished = collect(&process, out, out_bytes, deadline);
-    long left = deadline - now_ms();
+    long left = deadline - monotonic_ms();
     if (finished)
         finished = process_wait(&process, left > 0 ? (int)left : 0, &status, err) == 1;
     process_describe(argv, described, sizeof described);

@@ -6,15 +6,9 @@
 #include <time.h>
 
 #include "base/log_file.h"
+#include "base/clock.h"
 
 enum { READINGS_PER_KNOT = HOST_CLOCKS - 1, TRIES = 8, NEAR_NS = 1000000 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 // Keeps every other knot, the first among them.
 static void thin_out(struct clock_recorder *recorder)
@@ -49,13 +43,13 @@ int clock_recorder_start(struct clock_recorder *recorder, uint64_t interval_ns, 
     memset(recorder->readings, 1,
            recorder->capacity * READINGS_PER_KNOT * sizeof *recorder->readings);
     clock_recorder_take(recorder);
-    recorder->next_ns = now_ns() + interval_ns;
+    recorder->next_ns = (uint64_t)monotonic_ns() + interval_ns;
     return 0;
 }
 
 uint64_t clock_recorder_poll(struct clock_recorder *recorder)
 {
-    uint64_t now = now_ns();
+    uint64_t now = (uint64_t)monotonic_ns();
     if (now >= recorder->next_ns) {
         clock_recorder_take(recorder);
         recorder->next_ns = now + recorder->interval_ns;
@@ -76,7 +70,7 @@ int clock_recorder_write(struct clock_recorder *recorder, const char *path, stru
 {
     const struct clock_reading *latest =
         &recorder->readings[(recorder->knots - 1) * READINGS_PER_KNOT];
-    if (now_ns() - (uint64_t)latest[HOST_CLOCK_MONOTONIC - 1].ns > NEAR_NS)
+    if ((uint64_t)monotonic_ns() - (uint64_t)latest[HOST_CLOCK_MONOTONIC - 1].ns > NEAR_NS)
         clock_recorder_take(recorder);
     return log_write(path, LOG_CLOCK, CLOCK_LOG_VERSION, sizeof *recorder->readings,
                      recorder->readings, recorder->knots * READINGS_PER_KNOT, 0, err);

@@ -16,6 +16,7 @@
 #include "base/log_file.h"
 #include "profiler/function_log.h"
 #include "profiler/function_symbols.h"
+#include "base/clock.h"
 
 enum { BATCH = 4096, PAGES_AT_ONCE = 4096 };
 
@@ -46,13 +47,6 @@ struct function_recorder {
     uint64_t records, lost;
     uint64_t disabled_time; // host time; 0: not yet
 };
-
-static uint64_t raw_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 // --- layouts -------------------------------------------------------------------------------------
 
@@ -257,7 +251,9 @@ static int start(struct function_recorder *recorder,
     recorder->log_open = result == 0;
     if (result == 0)
         result = function_tracer_switch(&recorder->tracer, true, err);
-    return result < 0 ? result : mark_all(recorder, FUNCTION_WATCHED, raw_ns(), err);
+    return result < 0 ? result
+                      : mark_all(recorder, FUNCTION_WATCHED,
+                                 (uint64_t)clock_now_ns(CLOCK_MONOTONIC_RAW), err);
 }
 
 int function_recorder_start(const struct function_tracer_settings *settings, const char *out_dir,
@@ -277,7 +273,7 @@ int function_recorder_start(const struct function_tracer_settings *settings, con
 int function_recorder_disable(struct function_recorder *recorder, struct error *err)
 {
     if (!recorder->disabled_time)
-        recorder->disabled_time = raw_ns();
+        recorder->disabled_time = (uint64_t)clock_now_ns(CLOCK_MONOTONIC_RAW);
     return function_tracer_switch(&recorder->tracer, false, err);
 }
 

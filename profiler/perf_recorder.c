@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "base/clock.h"
 
 enum {
     ANSWER_MS = 30 * 1000, // the first answer waits for the copy of kcore
@@ -108,21 +109,14 @@ static int ended_error(const struct perf_recorder *recorder, const char *when, i
 
 // --- the conversation ----------------------------------------------------------------------------
 
-static long now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000L + now.tv_nsec / 1000000L;
-}
-
 // Waits for "ack" (newer ones send a NUL behind it). 1: there; 0: time is up; -1: perf closed its
 // end, so it is about to be gone.
 static int await_answer(struct perf_recorder *recorder)
 {
     static const char answer[] = "ack\n";
     size_t matched = 0;
-    for (long deadline = now_ms() + recorder->answer_ms;;) {
-        long left = deadline - now_ms();
+    for (long deadline = monotonic_ms() + recorder->answer_ms;;) {
+        long left = deadline - monotonic_ms();
         struct pollfd ready = {.fd = recorder->process.output, .events = POLLIN};
         int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
         if (polled < 0 && errno == EINTR)

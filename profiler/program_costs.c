@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profiler/program_costs.h"
+#include "base/clock.h"
 
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -9,13 +10,6 @@
 // Traffic: so many records in so long.
 enum { BUSY_RECORDS = 500, LOOK_NS = 20000000, MEASURE_NS = 150000000 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void program_costs_init(struct program_costs *costs)
 {
     *costs = (struct program_costs){.fd = -1};
@@ -23,7 +17,7 @@ void program_costs_init(struct program_costs *costs)
 
 void program_costs_poll(struct program_costs *costs, uint64_t records)
 {
-    uint64_t now = costs->done && costs->fd < 0 ? 0 : now_ns();
+    uint64_t now = costs->done && costs->fd < 0 ? 0 : (uint64_t)monotonic_ns();
     if (now < costs->looked_ns + (costs->fd < 0 ? LOOK_NS : MEASURE_NS))
         return;
     if (costs->fd >= 0) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/fault_log.h"
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,7 +38,5 @@ void fault_log_add(struct fault_log *log, int64_t begin_ns, int64_t end_ns, cons
 
 int64_t fault_log_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return clock_now_ns(CLOCK_MONOTONIC_RAW);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_result.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -98,9 +99,7 @@ static int take_piece(void *context, size_t index, const struct pt_piece *piece,
 
 static double seconds_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return (double)monotonic_ns() / 1e9;
 }
 
 int pt_result_decode(const struct pt_trace *trace, const struct pt_decode_options *options,

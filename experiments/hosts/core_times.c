@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/hosts/core_times.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,15 +28,13 @@ void core_times_parse(const char *text, const cpu_set_t *cores, long ticks_per_s
 
 bool core_times_read(const cpu_set_t *cores, struct core_times *out)
 {
-    struct timespec now;
     char *text = NULL;
     size_t bytes = 0;
     FILE *file = fopen("/proc/stat", "re");
     *out = (struct core_times){0};
     if (!file)
         return false;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    out->now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    out->now_ns = (uint64_t)monotonic_ns();
     ssize_t got = getdelim(&text, &bytes, '\0', file);
     fclose(file);
     if (got > 0)

@@ -14,6 +14,7 @@
 
 #include "experiments/hosts/command_log.h"
 #include "experiments/hosts/keeper_request.h"
+#include "base/clock.h"
 
 enum { ANSWER_TIMEOUT_MS = 10000, END_TIMEOUT_MS = 2000, CLOCK_ROUND_TRIPS = 16 };
 
@@ -257,13 +258,6 @@ int keeper_facts(struct keeper *keeper, const char *nic, char facts[KEEPER_TEXT_
         return result;
     memcpy(facts, answer.text, KEEPER_TEXT_BYTES);
     return answer.number ? error_set(err, ERROR_FAILED, "%s", facts) : 0;
-}
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bound_ns,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log_file.h"
+#include "base/clock.h"
 
 enum { MOST_JOURNAL_BYTES = 4 << 20 };
 
@@ -65,15 +66,14 @@ static int write_line(int fd, json_t *line)
 static int begin(struct keeper_journal *journal)
 {
     char directory[300], boot_id[40], network[40];
-    struct timespec now;
     int number = find_directory(directory, true);
     if (number)
         return number;
     // Another keeper's end may remove the directory at any moment.
     for (int attempt = 0; attempt < 100 && journal->fd < 0; attempt++) {
-        clock_gettime(CLOCK_REALTIME, &now); // an earlier keeper may have had this number
+        // with the time, since an earlier keeper may have had this number
         snprintf(journal->path, sizeof journal->path, "%s/journal-%d-%llx", directory, getpid(),
-                 (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec);
+                 (unsigned long long)clock_now_ns(CLOCK_REALTIME));
         journal->fd = open(journal->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
         if (journal->fd < 0 && (errno != ENOENT || find_directory(directory, true)))
             return errno;

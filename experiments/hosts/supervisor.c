@@ -11,14 +11,13 @@
 #include <unistd.h>
 
 #include "experiments/hosts/command_log.h"
+#include "base/clock.h"
 
 enum { MOST_OUTPUT_BYTES = 16 << 20 };
 
 uint64_t supervisor_now_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+    return (uint64_t)monotonic_ns();
 }
 
 int supervisor_open(struct supervisor *supervisor, struct error *err)

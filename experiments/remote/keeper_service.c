@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "experiments/hosts/keeper_request.h"
 #include "experiments/hosts/program_path.h"
+#include "base/clock.h"
 
 // --- what this machine is ------------------------------------------------------------------------
 
@@ -101,12 +102,9 @@ static bool read_request(struct request *request)
 static int answer_request(struct keeper *keeper, const struct request *request,
                           struct answer *answer, struct error *err)
 {
-    struct timespec now;
     *answer = (struct answer){.number = 0};
     if (request->verb == VERB_CLOCK) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        snprintf(answer->text, sizeof answer->text, "%lld",
-                 (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+        snprintf(answer->text, sizeof answer->text, "%lld", (long long)monotonic_ns());
     } else if (request->verb == VERB_FACTS) {
         if (tell_facts(request->path, answer->text, err) < 0) {
             answer->number = EINVAL;

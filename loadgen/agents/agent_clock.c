@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/agents/agent_clock.h"
+#include "base/clock.h"
 
 #include <math.h>
 #include <time.h>
 
 int64_t agent_clock_now_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return monotonic_ns();
 }
 
 void agent_clock_asked(struct agent_clock *clock)

@@ -12,6 +12,7 @@
 #include "loadgen/client/client_reconnect.h"
 #include "loadgen/client/client_socket.h"
 #include "workloads/memcached_udp.h"
+#include "base/clock.h"
 
 enum {
     REPLY_BATCH = 64,

@@ -8,6 +8,7 @@
 #include "base/tsc.h"
 #include "loadgen/client/client_samples.h"
 #include "loadgen/client/client_socket.h"
+#include "base/clock.h"
 
 enum {
     PAUSE_MS_MAX = 100,

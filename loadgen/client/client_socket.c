@@ -11,18 +11,12 @@
 #include <unistd.h>
 
 #include "base/tsc.h"
+#include "base/clock.h"
 
 enum {
     BACKLOG_S = 5,
     DATAGRAMS_BYTES = 4 << 20, // that may wait; without CAP_NET_ADMIN at most net.core.rmem_max
 };
-
-int64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static int refuse(const struct server_address *server, struct error *err)
 {

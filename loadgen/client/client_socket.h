@@ -7,8 +7,6 @@
 
 #include "loadgen/client/client_state.h"
 
-int64_t monotonic_ms(void);
-
 // Makes the socket and begins to connect. `patient`: a UNIX socket may wait for room in the
 // server's backlog.
 int connection_begin(struct client_connection *connection, bool patient, struct error *err);

@@ -24,6 +24,7 @@
 #include "loadgen/engine/engine_merge.h"
 #include "loadgen/engine/engine_worker.h"
 #include "workloads/memcached_udp.h"
+#include "base/clock.h"
 
 enum {
     SETTLE_NS = 20000000, // between the last connect and the first request
@@ -304,13 +305,11 @@ static void join_threads(struct engine *engine)
 static void announce(const struct engine *engine, uint64_t start_tsc)
 {
     const struct engine_settings *settings = engine->shared.settings;
-    struct timespec now;
     if (!settings->announce)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ns = monotonic_ns();
     double ahead_ns = (double)(int64_t)(start_tsc - tsc_now()) / engine->shared.ticks_per_ns;
-    settings->announce(settings->announce_context, (uint64_t)((int64_t)now.tv_sec * 1000000000 +
-                                                              now.tv_nsec + (int64_t)ahead_ns));
+    settings->announce(settings->announce_context, (uint64_t)(now_ns + (int64_t)ahead_ns));
 }
 
 // When the schedule begins; 0: not at all.
@@ -324,10 +323,7 @@ static uint64_t choose_start(const struct engine *engine)
     uint64_t begin_ns = settings->agree(settings->agree_context, needs_ns);
     if (!begin_ns)
         return 0;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t ahead_ns =
-        (int64_t)begin_ns - ((int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec);
+    int64_t ahead_ns = (int64_t)begin_ns - monotonic_ns();
     return tsc_now() + (uint64_t)(int64_t)((double)ahead_ns * engine->shared.ticks_per_ns);
 }
 

@@ -9,6 +9,7 @@
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/live_counters.h"
+#include "base/clock.h"
 
 enum {
     CALLS_AT_ONCE = 4,         // a few due requests leave in calls of their own, more share these
@@ -284,13 +285,6 @@ void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argumen
 
 // --- the run -------------------------------------------------------------------------------------
 
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 // A round that found nothing to do is idle time, as long as it took no longer than such rounds do:
 // else something was done in it after all (an interrupt, the kernel's receiving of a reply), and
 // only what an empty round takes was idle.
@@ -332,12 +326,13 @@ static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due
     const uint64_t longest_ns = 10000000;
     double ns = (double)(due - now) / worker->shared->ticks_per_ns;
     uint64_t us = (ns < (double)longest_ns ? (uint64_t)ns : longest_ns) / 1000;
-    uint64_t cpu_ns = thread_cpu_ns();
+    uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
     struct timeval wait = {.tv_usec = (suseconds_t)us};
     evtimer_add(worker->alarm, &wait);
     event_base_loop(worker->base, EVLOOP_ONCE);
     evtimer_del(worker->alarm);
-    uint64_t passed = tsc_now() - now, worked = ticks(worker, thread_cpu_ns() - cpu_ns);
+    uint64_t passed = tsc_now() - now,
+             worked = ticks(worker, (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
     worker->asleep_tsc += passed > worked ? passed - worked : 0;
 }
 
@@ -432,12 +427,12 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     measure_empty_rounds(worker);
     uint64_t ready = tsc_now();
     worker->late_tsc = ready > start_tsc ? ready - start_tsc : 0;
-    uint64_t cpu_ns = thread_cpu_ns();
+    uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
     if (closed)
         run_closed_loop(worker, start_tsc);
     else
         run_loop(worker, start_tsc);
-    worker->cpu_ns = thread_cpu_ns() - cpu_ns;
+    worker->cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
     worker->spin_tsc += worker->asleep_tsc;
     worker->cpu_ns += (uint64_t)((double)worker->asleep_tsc / worker->shared->ticks_per_ns);
     worker->end_tsc = tsc_now();

@@ -10,6 +10,7 @@
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/live_counters.h"
 #include "loadgen/engine/engine_worker.h"
+#include "base/clock.h"
 
 enum {
     CONNECT_MS = 5000,
@@ -85,9 +86,7 @@ static int make_event_base(struct engine_worker *worker, struct error *err)
 
 static int64_t deadline(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + CONNECT_MS;
+    return monotonic_ms() + CONNECT_MS;
 }
 
 // A few at once: a connection for which there is no room in the server's backlog is begun again by

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/units.h"
+#include "base/clock.h"
 
 enum { REFRESH_NS = 250000000 };
 
@@ -25,13 +26,6 @@ struct live_view {
     char goal[300];
     uint64_t answered_before, before_ns; // of the last look, for the rate
 };
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static uint64_t look(const uint64_t *counter)
 {
@@ -59,7 +53,7 @@ static void show(struct live_view *view, const char *goal)
         khz = look(&one->tsc_khz);
         histogram_merge(view->sum, &one->latency);
     }
-    uint64_t now = monotonic_ns();
+    uint64_t now = (uint64_t)monotonic_ns();
     double rate =
         (double)(answered - view->answered_before) / (double)(now - view->before_ns) * 1e9;
     char p50[32], p99[32], p999[32], errors_text[64] = "";
@@ -82,7 +76,7 @@ static void *watch(void *argument)
     bool stop = false;
     pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); // never in the load's way
     while (!stop) {
-        uint64_t until_ns = monotonic_ns() + REFRESH_NS;
+        uint64_t until_ns = (uint64_t)monotonic_ns() + REFRESH_NS;
         struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
         pthread_mutex_lock(&view->lock);
         while (!view->stop && pthread_cond_timedwait(&view->change, &view->lock, &until) == 0)
@@ -123,7 +117,7 @@ int live_view_start(const struct progress *progress, uint32_t threads, const cha
     memset(view->counters, 0, bytes); // every page is there before the run
     view->progress = *progress;
     view->threads = threads;
-    view->before_ns = monotonic_ns();
+    view->before_ns = (uint64_t)monotonic_ns();
     snprintf(view->goal, sizeof view->goal, "%s", goal);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
