@@ -10,7 +10,7 @@
 # name. A test has five minutes, or what its script's line "# Time limit: N s" says, or TEST_TIMEOUT
 # seconds.
 set -u
-computing='analysis base tree workloads'
+computing='analysis base loadgen/method tree workloads'
 if [ "${1:-}" = --one ]; then # NAME LOGS: one test, to its line and its outcome
     name=$2 log=$(mktemp) limit= command=("$BUILD/$2")
     case "$name" in *.sh)
@@ -53,12 +53,14 @@ wanted() {
     esac
 }
 computes() { # NAME
-    local source=$1 folder=${1#tests/}
+    local source=$1 folder
     [ -e "$source" ] || source=$source.c
-    case " $computing " in
-        *" ${folder%%/*} "*) ! grep -qE '^(#|//) Needs the machine to itself' "$source" ;;
-        *) grep -qE '^(#|//) Runs beside others' "$source" ;;
-    esac
+    for folder in $computing; do
+        [[ $source == tests/$folder/* ]] || continue
+        ! grep -qE '^(#|//) Needs the machine to itself' "$source"
+        return
+    done
+    grep -qE '^(#|//) Runs beside others' "$source"
 }
 outcomes=$(mktemp)
 trap 'rm -f "$outcomes"' EXIT

@@ -3,6 +3,7 @@
 #
 # On Debian's own kernel (6.1, in a guest) the doctor and the events backend say what that kernel
 # lacks, what can stand in does, and a run rebuilds every request. One boot for all of it.
+# Runs beside others: its machine is emulated, and its timings mean nothing.
 . tests/guest/guest_lib.sh
 guest_experiment guest 100 </dev/null
 guest_run -f "$work/guest.yaml" '

@@ -5,6 +5,7 @@
 # (tests/guest/phcpair): nearly every request has both stamps, told in the host's time; the NIC's
 # setting is back as it was after an ordinary end and after SIGKILL; a NIC that delivers nothing, or
 # stamps PTP packets only, is found out.
+# Runs beside others: its machine is emulated, and its timings mean nothing.
 set -u
 work=$(mktemp -d /tmp/taillight-hardware-test-XXXXXX)
 trap 'rm -rf "$work"' EXIT

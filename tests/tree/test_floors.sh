@@ -7,7 +7,7 @@ declare -A floor=([base]=1 [workloads]=2 [loadgen]=3 [profiler]=3 [shim]=3 [anal
 checked=0 wrong=0
 for folder in "${!floor[@]}"; do
     while IFS=: read -r file line text; do
-        target=$(sed -E 's/.*"([a-z]+)\/.*/\1/' <<<"$text")
+        [[ $text =~ \"([a-z]+)/ ]] && target=${BASH_REMATCH[1]}
         checked=$((checked + 1))
         [ "$target" = "$folder" ] && continue
         if [ -z "${floor[$target]:-}" ] || [ "${floor[$target]}" -ge "${floor[$folder]}" ]; then
