@@ -6,8 +6,8 @@ work=$(mktemp -d /tmp/taillight-sleep-XXXXXX)
 trap 'kill $server 2>/dev/null; rm -rf "$work"' EXIT
 fail() { echo "FAIL: $*" >&2; exit 1; }
 
-port=24820
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+. "$(dirname "$0")/../ports.sh"
+claim_port
 "$BUILD/labserver" --port $port --protocol lab >"$work/ready" 2>"$work/server.err" &
 server=$!
 for _ in $(seq 100); do grep -q ready "$work/ready" && break; sleep 0.05; done
