@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # labserver: its options, its protocol over a bare socket, and that its service time is spent.
+# Needs the machine to itself, for the load.
 set -u
 build=${BUILD:-build}
 dir=$(mktemp -d /tmp/test-labserver-XXXXXX)
