@@ -27,10 +27,13 @@ load:
     - {host: client2, kind: throughput, rate: 1k}
     - {host: client2, kind: latency, name: probe, rate: 200, connections: 3}
 EOF
-    rm -rf "$work/run"
-    "$taillight" run "$work/agents.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
-    status=$?
-    [ $status = 0 ] || [ $status = 4 ] || fail "exit $status"
+    for _ in 1 2 3; do # until it is undisturbed
+        rm -rf "$work/run"
+        "$taillight" run "$work/agents.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
+        status=$?
+        [ $status = 0 ] || [ $status = 4 ] || fail "exit $status"
+        disturbed "$work/run" 980 || break
+    done
     load=$work/run/client/load.json
     jq -e '[.agents.list[].name] == ["near", "agent2", "probe"] and [.agents.list[].lost] == [null, null, null]' "$load" \
         >/dev/null || fail "the agents"

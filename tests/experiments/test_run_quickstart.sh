@@ -4,20 +4,12 @@
 need_capture
 sed 's/duration: 10s/duration: 2s/' experiments/quickstart.yaml >"$work/quickstart.yaml"
 run="$work/run"
-# Some machines have threads of their hypervisor's that the kernel hides from tracing: while one of
-# them has the server's core no events are delivered, and what arrives then cannot be joined. The
-# capture notices (unseen_switches). Such a run gets two more chances to be undisturbed; if none is,
-# 98 % must do, and it is said.
-wanted=999
-for attempt in 1 2 3; do
-    conclusive_run "$work/quickstart.yaml" --json
-    requests=$(json "$run/summary.json" '$.requests')
-    joined=$(json "$run/summary.json" '$.joined')
-    unseen=$(json "$run/server/capture.json" '$.events.unseen_switches')
-    echo "attempt $attempt: $joined of $requests joined, $unseen switches unseen"
-    [ $((joined * 1000)) -lt $((requests * 999)) ] && [ "$unseen" -gt 0 ] || break
-    [ $attempt -lt 3 ] || wanted=980
-done
+# If none of three runs is undisturbed, 98 % must do, and it is said.
+wanted_joined=999 wanted=999
+conclusive_run "$work/quickstart.yaml" --json
+! disturbed "$run" $wanted || wanted=980
+requests=$(json "$run/summary.json" '$.requests')
+joined=$(json "$run/summary.json" '$.joined')
 
 # stdout is the summary and nothing else; the folder has the same.
 [ "$(json "$work/out" '$.run_dir')" = "$run" ] || fail "run_dir is not $run"
