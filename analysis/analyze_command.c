@@ -66,11 +66,11 @@ static int write_summary(const struct run_analysis *analysis, const char *path, 
 int run_analysis_write(const struct run_analysis *analysis, struct error *err)
 {
     char path[4300];
-    snprintf(path, sizeof path, "%s/run.db", analysis->run_dir);
+    snprintf(path, sizeof path, "%s/run.db", analysis->evidence.run_dir);
     int result = run_database_write(analysis, path, err);
     if (result < 0)
         return result;
-    snprintf(path, sizeof path, "%s/summary.json", analysis->run_dir);
+    snprintf(path, sizeof path, "%s/summary.json", analysis->evidence.run_dir);
     return write_summary(analysis, path, err);
 }
 
@@ -78,8 +78,9 @@ static void print_causes(const struct run_analysis *run, const struct diagnosis 
 {
     char total[32], median[32], name[80], words[96];
     bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
-    double from = bounded ? (double)(diagnosis->slice.from_ns - run->begin_ns) : 0;
-    double to = (double)((bounded ? diagnosis->slice.to_ns : run->end_ns) - run->begin_ns);
+    double from = bounded ? (double)(diagnosis->slice.from_ns - run->lifetimes.begin_ns) : 0;
+    double to = (double)((bounded ? diagnosis->slice.to_ns : run->lifetimes.end_ns) -
+                         run->lifetimes.begin_ns);
     printf("\nFrom %.3f s to %.3f s, %s, %zu of %llu messages", from / 1e9, to / 1e9,
            diagnosis_slice_words(&diagnosis->slice, words, sizeof words), diagnosis->messages.count,
            (unsigned long long)diagnosis->candidates);
@@ -108,18 +109,20 @@ static void print_causes(const struct run_analysis *run, const struct diagnosis 
 
 static void print_findings(const struct run_analysis *run)
 {
-    printf("%s\n", run->verdict);
-    for (size_t i = 0; i < run->diagnoses.count; i++)
-        print_causes(run, &run->diagnoses.items[i]);
-    if (run->trace.problem[0])
-        printf("\nNo functions: %s\n", run->trace.problem);
-    else if (run->trace.present)
+    printf("%s\n", run->findings.verdict);
+    for (size_t i = 0; i < run->findings.diagnoses.count; i++)
+        print_causes(run, &run->findings.diagnoses.items[i]);
+    if (run->evidence.trace.problem[0])
+        printf("\nNo functions: %s\n", run->evidence.trace.problem);
+    else if (run->evidence.trace.present)
         printf("\nFunctions of %llu messages, from %.3g %% of the processor's trace (%llu decode "
                "errors)\n",
-               (unsigned long long)run->trace.messages,
-               run->trace.bytes ? 100 * (double)run->trace.decoded / (double)run->trace.bytes : 0,
-               (unsigned long long)run->trace.errors);
-    printf("\nwritten: %s/run.db, %s/summary.json\n", run->run_dir, run->run_dir);
+               (unsigned long long)run->evidence.trace.messages,
+               run->evidence.trace.bytes
+                   ? 100 * (double)run->evidence.trace.decoded / (double)run->evidence.trace.bytes
+                   : 0,
+               (unsigned long long)run->evidence.trace.errors);
+    printf("\nwritten: %s/run.db, %s/summary.json\n", run->evidence.run_dir, run->evidence.run_dir);
 }
 
 static int print_json(const struct run_analysis *run, struct error *err)
@@ -149,7 +152,7 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
         result = print_json(&run, err);
     else if (result == 0)
         print_findings(&run);
-    int code = run.verdict_available ? 0 : ERROR_INCONCLUSIVE;
+    int code = run.findings.verdict_available ? 0 : ERROR_INCONCLUSIVE;
     run_analysis_free(&run);
     return result < 0 ? result : code;
 }

@@ -60,7 +60,7 @@ static int print_json(const struct run_analysis *run, struct error *err)
     json_t *summary = run_summary_json(run);
     if (!summary)
         return error_set(err, ERROR_FAILED, "cannot make the summary of %s: out of memory",
-                         run->run_dir);
+                         run->evidence.run_dir);
     int written = json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     json_decref(summary);
     if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
@@ -72,7 +72,7 @@ static int write_report(const struct run_analysis *run, const struct report_opti
                         struct error *err)
 {
     char in_folder[4200];
-    snprintf(in_folder, sizeof in_folder, "%s/report.html", run->run_dir);
+    snprintf(in_folder, sizeof in_folder, "%s/report.html", run->evidence.run_dir);
     const char *path = values->output ? values->output : in_folder;
     if (!values->text) {
         int written = report_write_html(run, path, err);
@@ -146,7 +146,7 @@ static int report_run(const char *directory, const struct report_options *values
     if (result < 0)
         return result;
     result = write_report(&run, values, err);
-    int code = run.verdict_available ? 0 : ERROR_INCONCLUSIVE;
+    int code = run.findings.verdict_available ? 0 : ERROR_INCONCLUSIVE;
     run_analysis_free(&run);
     return result < 0 ? result : code;
 }

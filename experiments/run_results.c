@@ -40,7 +40,7 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
                       bool *available, struct error *err)
 {
     char report[RUN_PATH_BYTES + 128];
-    struct run_analysis run = {.name = ""};
+    struct run_analysis run = {.evidence.name = ""};
     progress_phase(settings->progress, "analyzing");
     int result = run_analyze(folder->path, NULL, 0, NULL, settings->progress, &run, err);
     if (result < 0)
@@ -50,7 +50,7 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
     if (result == 0)
         result = run_analysis_write(&run, err);
     progress_end(settings->progress);
-    *available = run.verdict_available;
+    *available = run.findings.verdict_available;
     if (result == 0 && !settings->silent)
         result = print(&run, settings, report, err);
     run_analysis_free(&run);

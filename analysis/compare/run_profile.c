@@ -17,8 +17,10 @@ static uint32_t block_of(const struct diagnosis_slice *slice, const struct run_a
                          const struct lifetime *life)
 {
     bool window = slice->from_ns != slice->to_ns;
-    double from = (double)(window ? slice->from_ns : run->begin_ns);
-    double to = (double)(window && slice->to_ns <= run->end_ns ? slice->to_ns : run->end_ns + 1);
+    double from = (double)(window ? slice->from_ns : run->lifetimes.begin_ns);
+    double to =
+        (double)(window && slice->to_ns <= run->lifetimes.end_ns ? slice->to_ns
+                                                                 : run->lifetimes.end_ns + 1);
     double at = ((double)life->stamp_ns[STAMP_INTENDED] - from) / (to - from);
     int block = (int)(at * COMPARE_BLOCKS);
     return (uint32_t)(block < 0 ? 0 : block >= COMPARE_BLOCKS ? COMPARE_BLOCKS - 1 : block);
@@ -43,11 +45,11 @@ static int take_message(struct slice_profile *out, const struct run_analysis *ru
 {
     out->block_messages[block]++;
     out->block_latency_ns[block] += life->latency_ns;
-    struct profile_message message = {.request = life->request,
-                                      .at_ns =
-                                          (double)(life->stamp_ns[STAMP_INTENDED] - run->begin_ns),
-                                      .latency_ns = life->latency_ns,
-                                      .first = out->values.count};
+    struct profile_message message = {
+        .request = life->request,
+        .at_ns = (double)(life->stamp_ns[STAMP_INTENDED] - run->lifetimes.begin_ns),
+        .latency_ns = life->latency_ns,
+        .first = out->values.count};
     return array_push(&out->each, message);
 }
 
@@ -60,7 +62,7 @@ static int take_values(struct slice_profile *out, struct decomposer *decomposer,
     int result = 0;
     for (size_t i = 0; i < diagnosis->messages.count && result == 0; i++) {
         uint64_t lifetime = diagnosis->messages.items[i].lifetime;
-        const struct lifetime *life = &run->lifetimes.items[lifetime];
+        const struct lifetime *life = &run->lifetimes.all.items[lifetime];
         uint32_t block = block_of(&diagnosis->slice, run, life);
         out->mean_ns += life->latency_ns / (double)diagnosis->messages.count;
         shares.count = paths.count = 0;
@@ -140,12 +142,12 @@ enum { CURVE_POINTS_PER_DECADE = 40 };
 
 static int take_curve(const struct run_analysis *run, struct run_profile *out)
 {
-    size_t count = run->lifetimes.count;
+    size_t count = run->lifetimes.all.count;
     double *latencies = malloc((count + 1) * sizeof *latencies);
     if (!latencies)
         return -1;
     for (size_t i = 0; i < count; i++)
-        latencies[i] = run->lifetimes.items[i].latency_ns;
+        latencies[i] = run->lifetimes.all.items[i].latency_ns;
     quantile_sort(latencies, count);
     int result = 0;
     size_t last = SIZE_MAX; // ranks of neighbouring points coincide in the tail
@@ -165,20 +167,20 @@ static int take_curve(const struct run_analysis *run, struct run_profile *out)
 
 int run_profile_take(const struct run_analysis *run, struct run_profile *out, struct error *err)
 {
-    *out = (struct run_profile){.scheduled = run->scheduled,
-                                .answered = run->answered,
-                                .joined = run->states[LIFETIME_WHOLE],
-                                .offered_rate = run->offered_rate,
-                                .achieved_rate = run->achieved_rate,
-                                .latency = run->latency};
-    memcpy(out->run_dir, run->run_dir, sizeof out->run_dir);
-    memcpy(out->name, run->name, sizeof out->name);
+    *out = (struct run_profile){.scheduled = run->lifetimes.scheduled,
+                                .answered = run->lifetimes.answered,
+                                .joined = run->lifetimes.states[LIFETIME_WHOLE],
+                                .offered_rate = run->lifetimes.offered_rate,
+                                .achieved_rate = run->lifetimes.achieved_rate,
+                                .latency = run->lifetimes.latency};
+    memcpy(out->run_dir, run->evidence.run_dir, sizeof out->run_dir);
+    memcpy(out->name, run->evidence.name, sizeof out->name);
     if (take_curve(run, out) < 0)
-        return error_set(err, ERROR_FAILED, "no memory to compare %s", run->run_dir);
-    for (size_t i = 0; i < run->diagnoses.count; i++) {
+        return error_set(err, ERROR_FAILED, "no memory to compare %s", run->evidence.run_dir);
+    for (size_t i = 0; i < run->findings.diagnoses.count; i++) {
         if (array_push(&out->slices, (struct slice_profile){0}) < 0 ||
-            take_slice(run, &run->diagnoses.items[i], &out->slices.items[i]) < 0)
-            return error_set(err, ERROR_FAILED, "no memory to compare %s", run->run_dir);
+            take_slice(run, &run->findings.diagnoses.items[i], &out->slices.items[i]) < 0)
+            return error_set(err, ERROR_FAILED, "no memory to compare %s", run->evidence.run_dir);
     }
     return 0;
 }

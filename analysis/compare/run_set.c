@@ -44,14 +44,15 @@ char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes
 static int take_latencies(struct run_set *set, const struct run_analysis *run, struct error *err)
 {
     struct latency_run latencies = {0};
-    if (array_reserve(&latencies, run->lifetimes.count + 1) < 0 ||
+    if (array_reserve(&latencies, run->lifetimes.all.count + 1) < 0 ||
         array_push(&set->latencies, latencies) < 0) {
         array_free(&latencies);
-        return error_set(err, ERROR_FAILED, "out of memory for %zu requests", run->lifetimes.count);
+        return error_set(err, ERROR_FAILED, "out of memory for %zu requests",
+                         run->lifetimes.all.count);
     }
     struct latency_run *all = &set->latencies.items[set->latencies.count - 1];
-    for (size_t i = 0; i < run->lifetimes.count; i++)
-        all->items[all->count++] = run->lifetimes.items[i].latency_ns;
+    for (size_t i = 0; i < run->lifetimes.all.count; i++)
+        all->items[all->count++] = run->lifetimes.all.items[i].latency_ns;
     return 0;
 }
 
@@ -78,8 +79,8 @@ static int take_run(struct run_set *set, const char *folder,
         result = error_set(err, ERROR_FAILED, "out of memory for %s", folder);
     if (result == 0)
         result = run_profile_take(&run, &set->profiles.items[set->profiles.count - 1], err);
-    memcpy(set->name, run.name, sizeof set->name);
-    note_load(set, run.load);
+    memcpy(set->name, run.evidence.name, sizeof set->name);
+    note_load(set, run.evidence.load);
     run_analysis_free(&run);
     return result;
 }

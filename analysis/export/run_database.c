@@ -93,7 +93,7 @@ static void put_request(struct row *row, const struct run_analysis *run,
     row_put_integer(row, life->fallback);
     for (int kind = 0; kind < STAMP_KINDS; kind++) {
         if (lifetime_has(life, (enum stamp_kind)kind))
-            row_put_integer(row, life->stamp_ns[kind] - run->begin_ns);
+            row_put_integer(row, life->stamp_ns[kind] - run->lifetimes.begin_ns);
         else
             row_put_null(row);
     }
@@ -130,8 +130,8 @@ static int write_lifetimes(sqlite3 *database, const struct run_analysis *run, co
     struct row row;
     if (row_prepare(&row, database, insert) < 0)
         return -1;
-    for (size_t i = 0; i < run->lifetimes.count && !row.failed; i++)
-        write(&row, run, &run->lifetimes.items[i]);
+    for (size_t i = 0; i < run->lifetimes.all.count && !row.failed; i++)
+        write(&row, run, &run->lifetimes.all.items[i]);
     return row_finish(&row);
 }
 
@@ -139,14 +139,14 @@ static int write_meta(sqlite3 *database, const struct run_analysis *run)
 {
     struct row row;
     char begin[32], scheduled[32];
-    snprintf(begin, sizeof begin, "%lld", (long long)run->begin_ns);
-    snprintf(scheduled, sizeof scheduled, "%llu", (unsigned long long)run->scheduled);
+    snprintf(begin, sizeof begin, "%lld", (long long)run->lifetimes.begin_ns);
+    snprintf(scheduled, sizeof scheduled, "%llu", (unsigned long long)run->lifetimes.scheduled);
     const char *const entries[][2] = {
         {"taillight_version", TAILLIGHT_VERSION},
         {"schema", "1"},
-        {"run_dir", run->run_dir},
-        {"name", run->name},
-        {"verdict", run->verdict},
+        {"run_dir", run->evidence.run_dir},
+        {"name", run->evidence.name},
+        {"verdict", run->findings.verdict},
         {"begin_host_ns", begin}, // all *_ns times count from here
         {"requests", scheduled},
     };
@@ -181,9 +181,9 @@ static int write_categories(sqlite3 *database, const struct run_categories *cate
 // The diagnoses of parts of the lifetimes follow those of whole ones.
 static const struct diagnosis *numbered_diagnosis(const struct run_analysis *run, size_t number)
 {
-    size_t whole = run->diagnoses.count;
-    return number < whole ? &run->diagnoses.items[number]
-                          : &run->part_diagnoses.items[number - whole];
+    size_t whole = run->findings.diagnoses.count;
+    return number < whole ? &run->findings.diagnoses.items[number]
+                          : &run->findings.part_diagnoses.items[number - whole];
 }
 
 static void put_diagnosis(struct row *row, const struct run_analysis *run, size_t number)
@@ -192,8 +192,9 @@ static void put_diagnosis(struct row *row, const struct run_analysis *run, size_
     char words[96];
     bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
     row_put_integer(row, (int64_t)number);
-    row_put_integer(row, bounded ? diagnosis->slice.from_ns - run->begin_ns : 0);
-    row_put_integer(row, (bounded ? diagnosis->slice.to_ns : run->end_ns) - run->begin_ns);
+    row_put_integer(row, bounded ? diagnosis->slice.from_ns - run->lifetimes.begin_ns : 0);
+    row_put_integer(row, (bounded ? diagnosis->slice.to_ns : run->lifetimes.end_ns) -
+                             run->lifetimes.begin_ns);
     row_put_real(row, diagnosis->slice.low);
     row_put_real(row, diagnosis->slice.high);
     row_put_real(row, diagnosis->slice_low_ns);
@@ -247,7 +248,7 @@ static void put_messages(struct row *diagnosed, struct row *attributed,
         if (diagnosis->not_available)
             break; // picked, but not compared with anything
         row_put_integer(diagnosed, (int64_t)number);
-        row_put_integer(diagnosed, (int64_t)run->lifetimes.items[message->lifetime].request);
+        row_put_integer(diagnosed, (int64_t)run->lifetimes.all.items[message->lifetime].request);
         row_put_real(diagnosed, message->deviation_ns);
         row_put_real(diagnosed, message->explained_ns);
         row_end(diagnosed);
@@ -255,7 +256,8 @@ static void put_messages(struct row *diagnosed, struct row *attributed,
     for (size_t i = 0; i < diagnosis->attributions.count && !attributed->failed; i++) {
         const struct attribution *attribution = &diagnosis->attributions.items[i];
         row_put_integer(attributed, (int64_t)number);
-        row_put_integer(attributed, (int64_t)run->lifetimes.items[attribution->lifetime].request);
+        row_put_integer(attributed,
+                        (int64_t)run->lifetimes.all.items[attribution->lifetime].request);
         row_put_integer(attributed, attribution->cause);
         row_put_real(attributed, attribution->ns);
         row_end(attributed);
@@ -275,7 +277,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
     int result = 0;
     for (int t = 0; t < TABLES && result == 0; t++)
         result = row_prepare(&rows[t], database, inserts[t]);
-    size_t count = run->diagnoses.count + run->part_diagnoses.count;
+    size_t count = run->findings.diagnoses.count + run->findings.part_diagnoses.count;
     for (size_t d = 0; d < count && result == 0; d++) {
         const struct cause_array *causes = &numbered_diagnosis(run, d)->causes;
         put_diagnosis(&rows[DIAGNOSES], run, d);
@@ -292,7 +294,8 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
 static int fill(sqlite3 *database, const struct run_analysis *run)
 {
     if (sqlite3_exec(database, schema, NULL, NULL, NULL) != SQLITE_OK ||
-        write_meta(database, run) < 0 || write_categories(database, &run->categories) < 0 ||
+        write_meta(database, run) < 0 ||
+        write_categories(database, &run->findings.categories) < 0 ||
         write_lifetimes(database, run,
                         "INSERT INTO requests "
                         "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

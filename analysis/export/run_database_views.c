@@ -72,7 +72,8 @@ static void put_message(struct row rows[TABLES], int64_t number, const struct ru
 {
     const struct diagnosis_views *views = &diagnosis->views;
     const struct message_view *view = &views->messages.items[at];
-    int64_t request = (int64_t)run->lifetimes.items[diagnosis->messages.items[at].lifetime].request;
+    int64_t request =
+        (int64_t)run->lifetimes.all.items[diagnosis->messages.items[at].lifetime].request;
     for (int kind = 0; kind < QUEUE_KINDS; kind++) {
         if (view->ahead[kind] == 0)
             continue;
@@ -98,7 +99,8 @@ static void put_message(struct row rows[TABLES], int64_t number, const struct ru
         const struct blocker *blocker = &views->blockers.items[view->first_blocker + i];
         row_put_integer(&rows[BLOCKERS], number);
         row_put_integer(&rows[BLOCKERS], request);
-        row_put_integer(&rows[BLOCKERS], (int64_t)run->lifetimes.items[blocker->lifetime].request);
+        row_put_integer(&rows[BLOCKERS],
+                        (int64_t)run->lifetimes.all.items[blocker->lifetime].request);
         row_put_text(&rows[BLOCKERS], blocking_scope_name((enum blocking_scope)blocker->scope));
         row_put_real(&rows[BLOCKERS], (double)blocker->ns);
         row_end(&rows[BLOCKERS]);
@@ -118,8 +120,8 @@ int run_database_views(sqlite3 *database, const struct run_analysis *run)
     int result = sqlite3_exec(database, schema, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
     for (int t = 0; t < TABLES && result == 0; t++)
         result = row_prepare(&rows[t], database, inserts[t]);
-    for (size_t d = 0; d < run->diagnoses.count && result == 0; d++) {
-        const struct diagnosis *diagnosis = &run->diagnoses.items[d];
+    for (size_t d = 0; d < run->findings.diagnoses.count && result == 0; d++) {
+        const struct diagnosis *diagnosis = &run->findings.diagnoses.items[d];
         if (!diagnosis->views.available)
             continue;
         put_queue_summary(&rows[QUEUE_SUMMARY], (int64_t)d, &diagnosis->views);

@@ -35,7 +35,7 @@ static void fail_memory(struct run_export *export)
 
 static uint64_t name_of_span(struct run_export *export, uint64_t *names, const struct span *span)
 {
-    const struct name_array *all = &export->run->server.names;
+    const struct name_array *all = &export->run->evidence.server.names;
     if (span->name >= all->count)
         return 0;
     if (names[span->name] == 0)
@@ -74,7 +74,7 @@ static void write_cores(struct run_export *export)
         [SPAN_TASK] = "task",         [SPAN_IDLE] = "idle",        [SPAN_IRQ] = "interrupt",
         [SPAN_SOFTIRQ] = "softirq",   [SPAN_VECTOR] = "interrupt", [SPAN_UNKNOWN] = "unknown",
         [SPAN_FUNCTION] = "function", [SPAN_STOLEN] = "host"};
-    const struct host_timeline *server = &export->run->server;
+    const struct host_timeline *server = &export->run->evidence.server;
     uint64_t categories[SPAN_FUNCTION + 1] = {0};
     uint64_t *names = calloc(server->names.count + 1, sizeof *names);
     if (!names) {
@@ -112,13 +112,14 @@ static int by_call(const void *left, const void *right)
 // Which requests each call received or answered.
 static struct call_flows flows_of_calls(struct run_export *export)
 {
-    const struct lifetime_array *lives = &export->run->lifetimes;
+    const struct lifetime_array *lives = &export->run->lifetimes.all;
     struct call_flows flows = {0};
     for (size_t i = 0; i < lives->count; i++) {
         const struct lifetime *life = &lives->items[i];
         const uint32_t calls[] = {life->receive_call, life->send_call};
         for (int k = 0; k < 2; k++)
-            if (life->state != LIFETIME_UNANSWERED && calls[k] < export->run->calls.count &&
+            if (life->state != LIFETIME_UNANSWERED &&
+                calls[k] < export->run->evidence.calls.count &&
                 array_push(&flows, (struct call_flow){calls[k], run_perfetto_flow(life->request)}) <
                     0)
                 fail_memory(export);
@@ -150,7 +151,7 @@ static void write_call(struct run_export *export, const struct application_call 
 
 static void write_threads(struct run_export *export)
 {
-    const struct application_calls *calls = &export->run->calls;
+    const struct application_calls *calls = &export->run->evidence.calls;
     struct call_flows flows = flows_of_calls(export);
     struct numbers ARRAY_OF(uint64_t) own = {0};
     uint64_t names[] = {[CALL_RECEIVE] = perfetto_name(&export->sequence, "receive"),
@@ -289,7 +290,7 @@ static void write_message(struct run_export *export, const struct lifetime *life
 
 static void write_messages(struct run_export *export)
 {
-    const struct lifetime_array *lives = &export->run->lifetimes;
+    const struct lifetime_array *lives = &export->run->lifetimes.all;
     struct rows rows = {0};
     struct message_names names = {
         .message = perfetto_name(&export->sequence, "request"),
@@ -297,9 +298,9 @@ static void write_messages(struct run_export *export)
         .stage_category = perfetto_category(&export->sequence, "stage"),
     };
     for (int stage = STAMP_SEND; stage < STAGES; stage++)
-        names.stages[stage] =
-            perfetto_name(&export->sequence,
-                          stage_name((enum stamp_kind)stage, export->run->join.hosts.both_ways));
+        names.stages[stage] = perfetto_name(
+            &export->sequence,
+            stage_name((enum stamp_kind)stage, export->run->lifetimes.join.hosts.both_ways));
     perfetto_track(&export->sequence, MESSAGES_TRACK, 0, "requests", 0);
     for (size_t i = 0; i < lives->count && export->result == 0; i++)
         if (lives->items[i].state != LIFETIME_UNANSWERED &&
@@ -314,7 +315,7 @@ int run_perfetto_write(const struct run_analysis *run, const char *path, struct 
 {
     struct run_export export = {.run = run, .err = err};
     export.file = perfetto_create(path, "host time of the server (CLOCK_MONOTONIC_RAW)",
-                                  (uint64_t)run->begin_ns, err);
+                                  (uint64_t)run->lifetimes.begin_ns, err);
     if (!export.file)
         return -ERROR_FAILED;
     perfetto_sequence_init(&export.sequence, 1);

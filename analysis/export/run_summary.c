@@ -88,11 +88,12 @@ static json_t *lifetimes_json(const struct run_analysis *run, size_t index)
 
 static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
 {
-    const struct diagnosis *diagnosis = &run->diagnoses.items[index];
+    const struct diagnosis *diagnosis = &run->findings.diagnoses.items[index];
     const struct diagnosis_slice *slice = &diagnosis->slice;
     bool bounded = slice->from_ns != slice->to_ns;
-    double from = bounded ? (double)(slice->from_ns - run->begin_ns) : 0;
-    double to = (double)((bounded ? slice->to_ns : run->end_ns) - run->begin_ns);
+    double from = bounded ? (double)(slice->from_ns - run->lifetimes.begin_ns) : 0;
+    double to =
+        (double)((bounded ? slice->to_ns : run->lifetimes.end_ns) - run->lifetimes.begin_ns);
     char words[96];
     json_t *object = json_pack(
         "{s:s, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, "
@@ -117,7 +118,7 @@ static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
 static json_t *windows_json(const struct run_analysis *run)
 {
     json_t *windows = json_array();
-    for (size_t i = 1; i < run->diagnoses.count; i++)
+    for (size_t i = 1; i < run->findings.diagnoses.count; i++)
         json_array_append_new(windows, diagnosis_json(run, i));
     return windows;
 }
@@ -128,7 +129,7 @@ static json_t *unmatched_json(const struct run_analysis *run)
     json_t *object = json_object();
     for (int state = LIFETIME_UNANSWERED; state < LIFETIME_STATES; state++)
         json_object_set_new(object, lifetime_state_name((enum lifetime_state)state),
-                            count_of(run->states[state]));
+                            count_of(run->lifetimes.states[state]));
     return object;
 }
 
@@ -139,20 +140,21 @@ static json_t *stages_json(const struct run_analysis *run)
         json_t *at = json_object();
         for (int q = 0; q < LATENCY_QUANTILES; q++)
             json_object_set_new(at, latency_quantile_names[q],
-                                micros(run->stage_at_quantile_ns[q][stage]));
+                                micros(run->lifetimes.stage_at_quantile_ns[q][stage]));
         json_array_append_new(
-            stages, json_pack("{s:s, s:s, s:s, s:s, s:o}", "stage",
-                              stage_name((enum stamp_kind)stage, run->join.hosts.both_ways), "role",
-                              role_name(stage_role((enum stamp_kind)stage)), "machine",
-                              run_stage_machine(run, (enum stamp_kind)stage), "ends_at",
-                              stamp_name((enum stamp_kind)stage), "mean_us", at));
+            stages,
+            json_pack("{s:s, s:s, s:s, s:s, s:o}", "stage",
+                      stage_name((enum stamp_kind)stage, run->lifetimes.join.hosts.both_ways),
+                      "role", role_name(stage_role((enum stamp_kind)stage)), "machine",
+                      run_stage_machine(run, (enum stamp_kind)stage), "ends_at",
+                      stamp_name((enum stamp_kind)stage), "mean_us", at));
     }
     return stages;
 }
 
 static json_t *join_json(const struct run_analysis *run)
 {
-    const struct join_counts *join = &run->join;
+    const struct join_counts *join = &run->lifetimes.join;
     const struct {
         const char *key;
         uint64_t count;
@@ -171,11 +173,11 @@ static json_t *join_json(const struct run_analysis *run)
         {"segments_without_stamp", join->segments_without_stamp},
         {"coalesced_rx", join->coalesced_rx},
         {"impossible_stamps", join->impossible_stamps},
-        {"unpaired_records", run->server.unpaired + run->server.lost_intervals},
+        {"unpaired_records", run->evidence.server.unpaired + run->evidence.server.lost_intervals},
     };
-    bool of_trace = run->trace.handoffs || run->trace.handoffs_unknown;
-    json_t *object =
-        json_pack("{s:b, s:b}", "events", run->has_events && !of_trace, "calls", run->has_calls);
+    bool of_trace = run->evidence.trace.handoffs || run->evidence.trace.handoffs_unknown;
+    json_t *object = json_pack("{s:b, s:b}", "events", run->evidence.has_events && !of_trace,
+                               "calls", run->evidence.has_calls);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_object_set_new(object, counts[i].key, count_of(counts[i].count));
     return object;
@@ -231,45 +233,48 @@ static json_t *categories_json(const struct run_categories *categories)
 
 json_t *run_summary_json(const struct run_analysis *run)
 {
-    const struct diagnosis *first = run->diagnoses.count ? run->diagnoses.items : NULL;
-    json_t *dropped =
-        json_pack("{s:o, s:o, s:o}", "events", count_of(run->dropped_events), "calls",
-                  count_of(run->dropped_calls), "samples", count_of(run->dropped_samples));
+    const struct diagnosis *first =
+        run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
+    json_t *dropped = json_pack("{s:o, s:o, s:o}", "events", count_of(run->evidence.dropped_events),
+                                "calls", count_of(run->evidence.dropped_calls), "samples",
+                                count_of(run->evidence.dropped_samples));
     json_t *summary = json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run_dir", run->run_dir, "verdict",
-        run->verdict, "requests", count_of(run->scheduled), "joined",
-        count_of(run->states[LIFETIME_WHOLE]), "order_violations", count_of(run->order_violations),
-        "dropped", dropped, "latency_us", latency_json(&run->latency), "achieved_rate",
-        json_number_or_null(run->achieved_rate), "causes", causes_json(first), "coverage_median",
-        json_number_or_null(first ? first->coverage_median : NAN));
-    json_t *more =
-        json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                  "s:o, s:o, s:o}",
-                  "name", run->name, "verdict_available", run->verdict_available, "latency_ci_us",
-                  intervals_json(&run->latency), "uncorrected_latency_us",
-                  latency_json(&run->uncorrected_latency), "uncorrected_latency_ci_us",
-                  intervals_json(&run->uncorrected_latency), "offered_rate",
-                  json_number_or_null(run->offered_rate), "answered", count_of(run->answered),
-                  "timed_out", count_of(run->timed_out), "lost", count_of(run->lost), "unsent",
-                  count_of(run->unsent), "unmatched", unmatched_json(run), "clock_error_ns",
-                  json_number_or_null(run->clock_error_ns), "worst_disorder_ns",
-                  json_number_or_null(run->worst_disorder_ns), "worst_stage_sum_error_ns",
-                  json_number_or_null(run->worst_stage_sum_error_ns), "stages", stages_json(run),
-                  "join", join_json(run), "diagnosis", first ? diagnosis_json(run, 0) : json_null(),
-                  "windows", windows_json(run));
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run_dir", run->evidence.run_dir,
+        "verdict", run->findings.verdict, "requests", count_of(run->lifetimes.scheduled), "joined",
+        count_of(run->lifetimes.states[LIFETIME_WHOLE]), "order_violations",
+        count_of(run->lifetimes.join.disorder.violations), "dropped", dropped, "latency_us",
+        latency_json(&run->lifetimes.latency), "achieved_rate",
+        json_number_or_null(run->lifetimes.achieved_rate), "causes", causes_json(first),
+        "coverage_median", json_number_or_null(first ? first->coverage_median : NAN));
+    json_t *more = json_pack(
+        "{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o}",
+        "name", run->evidence.name, "verdict_available", run->findings.verdict_available,
+        "latency_ci_us", intervals_json(&run->lifetimes.latency), "uncorrected_latency_us",
+        latency_json(&run->lifetimes.uncorrected_latency), "uncorrected_latency_ci_us",
+        intervals_json(&run->lifetimes.uncorrected_latency), "offered_rate",
+        json_number_or_null(run->lifetimes.offered_rate), "answered",
+        count_of(run->lifetimes.answered), "timed_out", count_of(run->lifetimes.timed_out), "lost",
+        count_of(run->lifetimes.lost), "unsent", count_of(run->lifetimes.unsent), "unmatched",
+        unmatched_json(run), "clock_error_ns", json_number_or_null(run->evidence.clock_error_ns),
+        "worst_disorder_ns", json_number_or_null(run->lifetimes.join.disorder.worst_ns),
+        "worst_stage_sum_error_ns", json_number_or_null(run->lifetimes.worst_stage_sum_error_ns),
+        "stages", stages_json(run), "join", join_json(run), "diagnosis",
+        first ? diagnosis_json(run, 0) : json_null(), "windows", windows_json(run));
     if (summary && more)
         json_object_update(summary, more);
     if (summary) {
-        json_object_set_new(summary, "hosts", hosts_json(&run->join.hosts));
-        json_object_set_new(summary, "trace", trace_json(&run->trace));
-        json_object_set_new(summary, "categories", categories_json(&run->categories));
-        const struct overhead overhead = overhead_of_capture(run->capture, run->has_calls);
+        json_object_set_new(summary, "hosts", hosts_json(&run->lifetimes.join.hosts));
+        json_object_set_new(summary, "trace", trace_json(&run->evidence.trace));
+        json_object_set_new(summary, "categories", categories_json(&run->findings.categories));
+        const struct overhead overhead =
+            overhead_of_capture(run->evidence.capture, run->evidence.has_calls);
         json_object_set_new(summary, "overhead_estimate",
                             json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns,
                                       "packet_ns", overhead.packet_ns, "call_ns",
                                       overhead.call_ns));
-        json_object_set_new(summary, "functions", run_functions_json(&run->functions));
-        json_object_set_new(summary, "samples", run_samples_json(&run->samples));
+        json_object_set_new(summary, "functions", run_functions_json(&run->evidence.functions));
+        json_object_set_new(summary, "samples", run_samples_json(&run->evidence.samples));
     }
     json_decref(more);
     return summary;

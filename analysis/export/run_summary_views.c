@@ -64,7 +64,7 @@ static json_t *worst_json(const struct run_analysis *run, const struct diagnosis
     json_t *worst = json_array();
     for (size_t i = 0; i < views->worst.count; i++) {
         const struct named_blocker *one = &views->worst.items[i];
-        const struct lifetime *life = &run->lifetimes.items[one->lifetime];
+        const struct lifetime *life = &run->lifetimes.all.items[one->lifetime];
         json_array_append_new(
             worst, json_pack("{s:I, s:i, s:i, s:I, s:o}", "request", (json_int_t)life->request,
                              "operation", (int)life->operation, "connection", (int)life->connection,

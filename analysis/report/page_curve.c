@@ -33,10 +33,10 @@ static size_t choose_ranks(size_t count, size_t even, size_t tail, size_t *ranks
 // Sorted latencies: every scheduled request; unanswered ones are +infinity and stay in.
 static double *sorted_latencies(const struct run_analysis *run, bool corrected, size_t *count)
 {
-    double *values = malloc((run->lifetimes.count + 1) * sizeof *values);
+    double *values = malloc((run->lifetimes.all.count + 1) * sizeof *values);
     *count = 0;
-    for (size_t i = 0; values && i < run->lifetimes.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[i];
+    for (size_t i = 0; values && i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
         double ns = corrected ? life->latency_ns : life->uncorrected_latency_ns;
         if (!isnan(ns)) // unsent requests have no uncorrected latency: that is its error
             values[(*count)++] = ns;

@@ -20,18 +20,18 @@ static json_t *counts_build(struct page_builder *builder)
         const char *name;
         uint64_t count;
     } counts[] = {
-        {"scheduled", run->scheduled},
-        {"sent", run->sent},
-        {"answered", run->answered},
-        {"timed_out", run->timed_out},
-        {"lost", run->lost},
-        {"unsent", run->unsent},
-        {"order_violations", run->order_violations},
-        {"dropped_events", run->dropped_events},
-        {"dropped_calls", run->dropped_calls},
-        {"dropped_samples", run->dropped_samples},
-        {"unpaired", run->server.unpaired},
-        {"lost_intervals", run->server.lost_intervals},
+        {"scheduled", run->lifetimes.scheduled},
+        {"sent", run->lifetimes.sent},
+        {"answered", run->lifetimes.answered},
+        {"timed_out", run->lifetimes.timed_out},
+        {"lost", run->lifetimes.lost},
+        {"unsent", run->lifetimes.unsent},
+        {"order_violations", run->lifetimes.join.disorder.violations},
+        {"dropped_events", run->evidence.dropped_events},
+        {"dropped_calls", run->evidence.dropped_calls},
+        {"dropped_samples", run->evidence.dropped_samples},
+        {"unpaired", run->evidence.server.unpaired},
+        {"lost_intervals", run->evidence.server.lost_intervals},
     };
     json_t *object = json_object();
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -43,16 +43,18 @@ static json_t *measures_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
     json_t *object = json_object();
-    page_put(builder, object, "offered_rate", json_number_or_null(run->offered_rate));
-    page_put(builder, object, "achieved_rate", json_number_or_null(run->achieved_rate));
-    page_put(builder, object, "duration_ns", page_ns((double)(run->end_ns - run->begin_ns)));
-    page_put(builder, object, "lateness_p50_ns", page_ns(run->lateness_p50_ns));
-    page_put(builder, object, "lateness_p99_ns", page_ns(run->lateness_p99_ns));
-    page_put(builder, object, "clock_error_ns", json_number_or_null(run->clock_error_ns));
-    page_put(builder, object, "worst_disorder_ns", json_number_or_null(run->worst_disorder_ns));
+    page_put(builder, object, "offered_rate", json_number_or_null(run->lifetimes.offered_rate));
+    page_put(builder, object, "achieved_rate", json_number_or_null(run->lifetimes.achieved_rate));
+    page_put(builder, object, "duration_ns",
+             page_ns((double)(run->lifetimes.end_ns - run->lifetimes.begin_ns)));
+    page_put(builder, object, "lateness_p50_ns", page_ns(run->lifetimes.lateness_p50_ns));
+    page_put(builder, object, "lateness_p99_ns", page_ns(run->lifetimes.lateness_p99_ns));
+    page_put(builder, object, "clock_error_ns", json_number_or_null(run->evidence.clock_error_ns));
+    page_put(builder, object, "worst_disorder_ns",
+             json_number_or_null(run->lifetimes.join.disorder.worst_ns));
     page_put(builder, object, "worst_stage_sum_error_ns",
-             json_number_or_null(run->worst_stage_sum_error_ns));
-    const struct two_hosts *hosts = &run->join.hosts; // null where they are one
+             json_number_or_null(run->lifetimes.worst_stage_sum_error_ns));
+    const struct two_hosts *hosts = &run->lifetimes.join.hosts; // null where they are one
     bool related = hosts->apart && hosts->exchanges > 0;
     page_put(builder, object, "hosts_bound_ns",
              page_ns(related ? hosts->bound_p99_ns : (double)NAN));
@@ -90,7 +92,7 @@ static void put_vocabulary(struct page_builder *builder, json_t *page)
         bool ends_stage = kind != STAMP_INTENDED;
         page_put(builder, stage, "name",
                  page_text(ends_stage ? stage_name((enum stamp_kind)kind,
-                                                   builder->run->join.hosts.both_ways)
+                                                   builder->run->lifetimes.join.hosts.both_ways)
                                       : ""));
         page_put(builder, stage, "role",
                  ends_stage ? json_integer(stage_role((enum stamp_kind)kind)) : json_null());
@@ -103,7 +105,7 @@ static void put_vocabulary(struct page_builder *builder, json_t *page)
     for (int state = 0; state < LIFETIME_STATES; state++) {
         json_t *one = json_object();
         page_put(builder, one, "name", page_text(lifetime_state_name((enum lifetime_state)state)));
-        page_put(builder, one, "count", page_count(builder->run->states[state]));
+        page_put(builder, one, "count", page_count(builder->run->lifetimes.states[state]));
         page_append(builder, states, one);
     }
     for (int i = 0; i < LATENCY_QUANTILES; i++)
@@ -121,7 +123,8 @@ static json_t *stage_table_build(struct page_builder *builder)
     for (int i = 0; i < LATENCY_QUANTILES; i++) {
         json_t *row = json_array();
         for (int stage = 0; stage < STAGES; stage++)
-            page_append(builder, row, page_ns(builder->run->stage_at_quantile_ns[i][stage]));
+            page_append(builder, row,
+                        page_ns(builder->run->lifetimes.stage_at_quantile_ns[i][stage]));
         page_append(builder, table, row);
     }
     return table;
@@ -132,7 +135,8 @@ static json_t *documents_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
     json_t *object = json_object();
-    json_t *const documents[] = {run->experiment, run->load, run->capture, run->facts};
+    json_t *const documents[] = {run->evidence.experiment, run->evidence.load,
+                                 run->evidence.capture, run->evidence.facts};
     static const char *const names[] = {"experiment", "load", "capture", "facts"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         page_put(builder, object, names[i], documents[i] ? json_incref(documents[i]) : json_null());
@@ -142,7 +146,7 @@ static json_t *documents_build(struct page_builder *builder)
 // The files of categories that came before the program's own.
 static json_t *categories_build(struct page_builder *builder)
 {
-    const struct run_categories *categories = &builder->run->categories;
+    const struct run_categories *categories = &builder->run->findings.categories;
     json_t *list = json_array();
     for (size_t i = 0; i < categories->source_count; i++) {
         json_t *one = json_object();
@@ -158,21 +162,22 @@ static json_t *page_build(struct page_builder *builder)
     const struct run_analysis *run = builder->run;
     json_t *page = json_object(), *curves = json_object(), *diagnoses = json_array();
     page_put(builder, page, "version", page_text(TAILLIGHT_VERSION));
-    page_put(builder, page, "name", page_text(run->name));
-    page_put(builder, page, "run", page_text(base_name(run->run_dir)));
-    page_put(builder, page, "verdict", page_text(run->verdict));
-    page_put(builder, page, "available", json_boolean(run->verdict_available));
-    page_put(builder, page, "captured", json_boolean(run->server.cores.count > 0));
+    page_put(builder, page, "name", page_text(run->evidence.name));
+    page_put(builder, page, "run", page_text(base_name(run->evidence.run_dir)));
+    page_put(builder, page, "verdict", page_text(run->findings.verdict));
+    page_put(builder, page, "available", json_boolean(run->findings.verdict_available));
+    page_put(builder, page, "captured", json_boolean(run->evidence.server.cores.count > 0));
     page_put(builder, page, "counts", counts_build(builder));
     page_put(builder, page, "measures", measures_build(builder));
     put_vocabulary(builder, page);
-    page_put(builder, page, "latency", latency_build(builder, &run->latency));
-    page_put(builder, page, "uncorrected", latency_build(builder, &run->uncorrected_latency));
+    page_put(builder, page, "latency", latency_build(builder, &run->lifetimes.latency));
+    page_put(builder, page, "uncorrected",
+             latency_build(builder, &run->lifetimes.uncorrected_latency));
     page_put(builder, curves, "corrected", page_curve_build(builder, true));
     page_put(builder, curves, "uncorrected", page_curve_build(builder, false));
     page_put(builder, page, "curves", curves);
     page_put(builder, page, "stage_ns", stage_table_build(builder));
-    for (size_t i = 0; i < run->diagnoses.count; i++)
+    for (size_t i = 0; i < run->findings.diagnoses.count; i++)
         page_append(builder, diagnoses, page_diagnosis_build(builder, i));
     page_put(builder, page, "diagnoses", diagnoses);
     page_put(builder, page, "timelines", page_timelines_build(builder));
@@ -185,7 +190,7 @@ static json_t *page_build(struct page_builder *builder)
 
 json_t *page_data_build(const struct run_analysis *run, struct error *err)
 {
-    size_t names = run->server.names.count;
+    size_t names = run->evidence.server.names.count;
     struct page_builder builder = {.run = run, .names = json_array()};
     builder.name_page = malloc((names + 1) * sizeof *builder.name_page);
     builder.failed = !builder.name_page;
@@ -198,6 +203,6 @@ json_t *page_data_build(const struct run_analysis *run, struct error *err)
         return page;
     json_decref(page);
     error_set(err, ERROR_FAILED, "the report of %s does not fit into memory; free some and retry",
-              run->run_dir);
+              run->evidence.run_dir);
     return NULL;
 }

@@ -115,10 +115,10 @@ static void put_messages(struct page_builder *builder, const struct diagnosis *d
 {
     const struct run_analysis *run = builder->run;
     struct message_columns c = columns_new(builder);
-    size_t next = 0, shown = 0, detailed = 0, limit = SHOWN_LIMIT / run->diagnoses.count;
+    size_t next = 0, shown = 0, detailed = 0, limit = SHOWN_LIMIT / run->findings.diagnoses.count;
     for (; shown < diagnosis->messages.count && shown < limit; shown++) {
         const struct diagnosed_message *message = &diagnosis->messages.items[shown];
-        const struct lifetime *life = &run->lifetimes.items[message->lifetime];
+        const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
         page_append(builder, c.id, page_count(life->request));
         page_append(builder, c.at, page_since_begin(builder, life->stamp_ns[STAMP_INTENDED]));
         page_append(builder, c.latency, page_ns(life->latency_ns));
@@ -144,7 +144,7 @@ static void put_slice(struct page_builder *builder, const struct diagnosis *diag
     char label[160];
     const struct diagnosis_slice *slice = &diagnosis->slice;
     bool window = slice->from_ns != slice->to_ns;
-    diagnosis_slice_label(slice, builder->run->begin_ns, label, sizeof label);
+    diagnosis_slice_label(slice, builder->run->lifetimes.begin_ns, label, sizeof label);
     page_put(builder, object, "label", page_text(label));
     page_put(builder, object, "low", json_number_or_null(slice->low));
     page_put(builder, object, "high", json_number_or_null(slice->high));
@@ -197,7 +197,7 @@ static json_t *lifetimes_build(struct page_builder *builder, size_t number)
 
 json_t *page_diagnosis_build(struct page_builder *builder, size_t number)
 {
-    const struct diagnosis *diagnosis = &builder->run->diagnoses.items[number];
+    const struct diagnosis *diagnosis = &builder->run->findings.diagnoses.items[number];
     json_t *object = json_object();
     put_slice(builder, diagnosis, object);
     json_t *left_out = json_array();

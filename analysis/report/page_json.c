@@ -29,7 +29,7 @@ json_t *page_count(uint64_t count)
 
 json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns)
 {
-    return page_ns((double)(host_ns - builder->run->begin_ns));
+    return page_ns((double)(host_ns - builder->run->lifetimes.begin_ns));
 }
 
 json_t *page_text(const char *text)

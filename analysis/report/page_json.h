@@ -32,8 +32,9 @@ json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns);
 json_t *page_text(const char *text);
 
 // The parts of the document, each in its own file.
-json_t *page_curve_build(struct page_builder *builder, bool corrected);    // page_curve.c
-json_t *page_diagnosis_build(struct page_builder *builder, size_t number); // of run->diagnoses
+json_t *page_curve_build(struct page_builder *builder, bool corrected); // page_curve.c
+json_t *page_diagnosis_build(struct page_builder *builder,
+                             size_t number); // of run->findings.diagnoses
 json_t *page_views_build(struct page_builder *builder, const struct diagnosis *diagnosis,
                          size_t detailed);                  // page_views.c
 json_t *page_timelines_build(struct page_builder *builder); // page_timeline.c

@@ -12,7 +12,7 @@ enum {
 
 static json_t *hints_build(struct page_builder *builder)
 {
-    const struct run_samples *samples = &builder->run->samples;
+    const struct run_samples *samples = &builder->run->evidence.samples;
     json_t *list = json_array();
     for (size_t i = 0; i < samples->hints.count; i++) {
         const struct sample_hint *hint = &samples->hints.items[i];
@@ -38,7 +38,7 @@ static json_t *hints_build(struct page_builder *builder)
 // Columns, a parent before its children; what is too rare to be seen is left out.
 static void put_nodes(struct page_builder *builder, json_t *object)
 {
-    const struct sample_profile *profile = &builder->run->samples.profile;
+    const struct sample_profile *profile = &builder->run->evidence.samples.profile;
     const struct sample_nodes *nodes = &profile->nodes;
     json_t *parents = json_array(), *names = json_array(), *totals = json_array();
     int32_t *numbers = malloc((nodes->count + 1) * sizeof *numbers);
@@ -64,7 +64,7 @@ static void put_nodes(struct page_builder *builder, json_t *object)
 
 json_t *page_samples_build(struct page_builder *builder)
 {
-    const struct run_samples *samples = &builder->run->samples;
+    const struct run_samples *samples = &builder->run->evidence.samples;
     if (!samples->present)
         return json_null();
     json_t *object = json_object();

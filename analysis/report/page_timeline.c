@@ -46,7 +46,7 @@ static int64_t life_end(const struct lifetime *life)
 
 static json_t *span_name(struct page_builder *builder, uint32_t name)
 {
-    const struct name_array *names = &builder->run->server.names;
+    const struct name_array *names = &builder->run->evidence.server.names;
     if (name >= names->count)
         return json_integer(-1);
     if (builder->name_page[name] < 0) {
@@ -62,8 +62,8 @@ enum { PAGE_SPAN_APPLICATION = 8 };
 static json_t *span_kind(const struct page_builder *builder, const struct span *span)
 {
     const struct run_analysis *run = builder->run;
-    for (size_t i = 0; span->kind == SPAN_TASK && i < run->application_thread_count; i++)
-        if (run->application_threads[i] == span->id)
+    for (size_t i = 0; span->kind == SPAN_TASK && i < run->evidence.application_thread_count; i++)
+        if (run->evidence.application_threads[i] == span->id)
             return json_integer(PAGE_SPAN_APPLICATION);
     return json_integer(span->kind);
 }
@@ -144,7 +144,7 @@ static json_t *core_build(struct page_builder *builder, uint16_t core, const cha
                           int64_t begin, int64_t end)
 {
     json_t *object = json_object();
-    const struct core_timeline *timeline = host_timeline_core(&builder->run->server, core);
+    const struct core_timeline *timeline = host_timeline_core(&builder->run->evidence.server, core);
     page_put(builder, object, "core", json_integer(core));
     page_put(builder, object, "roles", json_string(roles));
     page_put(builder, object, "captured", json_boolean(timeline != NULL));
@@ -206,7 +206,7 @@ static size_t first_life(const struct lifetime_array *lives, int64_t time_ns)
 // of M(a), to the reply. Lifetimes stand in intended order; none begins after `end`.
 static json_t *others_build(struct page_builder *builder, size_t index, int64_t begin)
 {
-    const struct lifetime_array *lives = &builder->run->lifetimes;
+    const struct lifetime_array *lives = &builder->run->lifetimes.all;
     const struct lifetime *life = &lives->items[index];
     json_t *others = json_object(), *id = json_array(), *from = json_array(),
            *received = json_array(), *until = json_array(), *connection = json_array();
@@ -262,7 +262,7 @@ static json_t *stamps_build(struct page_builder *builder, const struct lifetime 
 
 static json_t *timeline_build(struct page_builder *builder, size_t index, bool reference)
 {
-    const struct lifetime *life = &builder->run->lifetimes.items[index];
+    const struct lifetime *life = &builder->run->lifetimes.all.items[index];
     json_t *object = json_object(), *stages = json_array();
     int64_t begin = life_begin(life), end = life_end(life);
     for (int stage = 0; stage < STAGES; stage++)
@@ -287,7 +287,7 @@ static json_t *timeline_build(struct page_builder *builder, size_t index, bool r
 
 static void choose(struct page_builder *builder, struct chosen_array *chosen, size_t index)
 {
-    if (builder->run->lifetimes.items[index].present == 0)
+    if (builder->run->lifetimes.all.items[index].present == 0)
         return; // no stamp, nothing to draw
     for (size_t i = 0; i < chosen->count; i++)
         if (chosen->items[i] == index)
@@ -326,7 +326,7 @@ static int compare_ranked(const void *a, const void *b)
 // Whole lifetimes in the middle of the latency distribution.
 static void choose_references(struct page_builder *builder, struct chosen_array *chosen)
 {
-    const struct lifetime_array *lives = &builder->run->lifetimes;
+    const struct lifetime_array *lives = &builder->run->lifetimes.all;
     struct ranked *ranked = malloc((lives->count + 1) * sizeof *ranked);
     size_t count = 0;
     for (size_t i = 0; ranked && i < lives->count; i++)
@@ -358,11 +358,11 @@ static int64_t longest_life(const struct lifetime_array *lives)
 json_t *page_timelines_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
-    builder->longest_life_ns = longest_life(&run->lifetimes);
+    builder->longest_life_ns = longest_life(&run->lifetimes.all);
     struct chosen_array chosen = {0};
-    for (size_t i = 0; i < run->diagnoses.count; i++) {
-        const struct diagnosis *diagnosis = &run->diagnoses.items[i];
-        size_t share = SLOWEST_TIMELINES / run->diagnoses.count;
+    for (size_t i = 0; i < run->findings.diagnoses.count; i++) {
+        const struct diagnosis *diagnosis = &run->findings.diagnoses.items[i];
+        size_t share = SLOWEST_TIMELINES / run->findings.diagnoses.count;
         for (size_t m = 0; m < diagnosis->messages.count && m < share; m++)
             choose(builder, &chosen, (size_t)diagnosis->messages.items[m].lifetime);
         choose_worst_of_causes(builder, diagnosis, &chosen);

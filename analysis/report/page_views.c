@@ -38,7 +38,7 @@ static json_t *messages_build(struct page_builder *builder, const struct diagnos
         page_append(builder, first, page_count(blockers));
         for (uint32_t b = 0; b < view->blockers && b < BLOCKERS_SHOWN; b++, blockers++) {
             const struct blocker *blocker = &views->blockers.items[view->first_blocker + b];
-            const struct lifetime *life = &builder->run->lifetimes.items[blocker->lifetime];
+            const struct lifetime *life = &builder->run->lifetimes.all.items[blocker->lifetime];
             page_append(builder, id, page_count(life->request));
             page_append(builder, by, page_count(blocker->scope));
             page_append(builder, ns, page_ns((double)blocker->ns));
@@ -64,7 +64,7 @@ static json_t *operations_build(struct page_builder *builder, const struct diagn
         const struct message_view *view = &views->messages.items[i];
         for (uint32_t b = 0; b < view->blockers && b < BLOCKERS_SHOWN; b++) {
             uint64_t lifetime = views->blockers.items[view->first_blocker + b].lifetime;
-            const struct lifetime *life = &builder->run->lifetimes.items[lifetime];
+            const struct lifetime *life = &builder->run->lifetimes.all.items[lifetime];
             char key[24];
             snprintf(key, sizeof key, "%llu", (unsigned long long)life->request);
             page_put(builder, operations, key, json_integer(life->operation));

@@ -43,9 +43,9 @@ static int write_part(const char *name, void *context, FILE *out, struct error *
 {
     const struct run_analysis *run = context;
     if (strcmp(name, "title") == 0)
-        page_write_clean(run->name, out);
+        page_write_clean(run->evidence.name, out);
     else if (strcmp(name, "verdict") == 0)
-        page_write_clean(run->verdict, out);
+        page_write_clean(run->findings.verdict, out);
     else if (strcmp(name, "summary") == 0)
         write_plain_summary(run, out);
     else if (strcmp(name, "data") == 0)

@@ -79,8 +79,8 @@ static void write_neighbour(const json_t *one, bool ascii, FILE *out)
 
 void summary_setup_write(const struct run_analysis *run, bool full, bool ascii, FILE *out)
 {
-    const json_t *loads = json_object_get(run->experiment, "neighbour_loads");
-    write_tuning(json_object_get(run->experiment, "tuned"), full, ascii, out);
+    const json_t *loads = json_object_get(run->evidence.experiment, "neighbour_loads");
+    write_tuning(json_object_get(run->evidence.experiment, "tuned"), full, ascii, out);
     for (size_t i = 0; i < json_array_size(loads); i++)
         write_neighbour(json_array_get(loads, i), ascii, out);
 }

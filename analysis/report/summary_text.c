@@ -53,11 +53,11 @@ struct summary_style summary_style_for(FILE *stream)
 static void write_verdict(const struct summary *s)
 {
     char name[256], verdict[3200];
-    text_clean(s->run->name, !s->style->unicode, name, sizeof name);
-    text_clean(s->run->verdict, !s->style->unicode, verdict, sizeof verdict);
+    text_clean(s->run->evidence.name, !s->style->unicode, name, sizeof name);
+    text_clean(s->run->findings.verdict, !s->style->unicode, verdict, sizeof verdict);
     fprintf(s->out, "%s%s%s%s%s%s\n", summary_strong(s), name, summary_plain(s),
-            summary_warn(s, !s->run->verdict_available),
-            s->run->verdict_available ? "" : "  N/A: no verdict", summary_plain(s));
+            summary_warn(s, !s->run->findings.verdict_available),
+            s->run->findings.verdict_available ? "" : "  N/A: no verdict", summary_plain(s));
     summary_wrapped(s, verdict, 0);
 }
 
@@ -88,23 +88,28 @@ static void write_numbers(const struct summary *s)
 {
     const struct run_analysis *run = s->run;
     char a[32], b[32], c[32];
-    double seconds = (double)(run->end_ns - run->begin_ns) / 1e9;
+    double seconds = (double)(run->lifetimes.end_ns - run->lifetimes.begin_ns) / 1e9;
     fprintf(s->out, "\n  load      %s requests in %.3g s: %.0f/s offered, %.0f/s achieved\n",
-            text_count(run->scheduled, a), seconds, run->offered_rate, run->achieved_rate);
-    if (!s->style->full && run->order_violations == 0)
+            text_count(run->lifetimes.scheduled, a), seconds, run->lifetimes.offered_rate,
+            run->lifetimes.achieved_rate);
+    if (!s->style->full && run->lifetimes.join.disorder.violations == 0)
         return;
     fprintf(s->out, "  client    sent late by %s (median), %s (p99)\n",
-            summary_duration(run->lateness_p50_ns, a), summary_duration(run->lateness_p99_ns, b));
+            summary_duration(run->lifetimes.lateness_p50_ns, a),
+            summary_duration(run->lifetimes.lateness_p99_ns, b));
     fprintf(s->out, "  joined    %s of them have every stamp (%s)\n",
-            summary_percent((double)run->states[LIFETIME_WHOLE], (double)run->scheduled, a),
-            text_count(run->states[LIFETIME_WHOLE], b));
+            summary_percent((double)run->lifetimes.states[LIFETIME_WHOLE],
+                            (double)run->lifetimes.scheduled, a),
+            text_count(run->lifetimes.states[LIFETIME_WHOLE], b));
     fprintf(s->out, "  clocks    error at most %s; %s%s stamps out of order%s",
-            summary_duration(run->clock_error_ns, a), summary_warn(s, run->order_violations > 0),
-            text_count(run->order_violations, c), summary_plain(s));
-    if (run->order_violations)
-        fprintf(s->out, ", by up to %s", summary_duration(run->worst_disorder_ns, b));
+            summary_duration(run->evidence.clock_error_ns, a),
+            summary_warn(s, run->lifetimes.join.disorder.violations > 0),
+            text_count(run->lifetimes.join.disorder.violations, c), summary_plain(s));
+    if (run->lifetimes.join.disorder.violations)
+        fprintf(s->out, ", by up to %s",
+                summary_duration(run->lifetimes.join.disorder.worst_ns, b));
     fputc('\n', s->out);
-    write_hosts(s, &run->join.hosts);
+    write_hosts(s, &run->lifetimes.join.hosts);
 }
 
 static void latency_row(const struct summary *s, const char *label, const double *values)
@@ -122,7 +127,7 @@ static void write_latency(const struct summary *s)
     const struct run_analysis *run = s->run;
     double low[LATENCY_QUANTILES], high[LATENCY_QUANTILES];
     for (int i = 0; i < LATENCY_QUANTILES; i++) {
-        const struct quantile_interval *interval = &run->latency.interval_ns[i];
+        const struct quantile_interval *interval = &run->lifetimes.latency.interval_ns[i];
         low[i] = interval->known ? interval->low : NAN;
         high[i] = interval->known ? interval->high : NAN;
     }
@@ -131,10 +136,10 @@ static void write_latency(const struct summary *s)
     for (int i = 0; i < LATENCY_QUANTILES; i++)
         fprintf(s->out, "%10s", latency_quantile_names[i]);
     fprintf(s->out, "%s\n", summary_plain(s));
-    latency_row(s, "from intended", run->latency.value_ns);
+    latency_row(s, "from intended", run->lifetimes.latency.value_ns);
     latency_row(s, "  95% from", low);
     latency_row(s, "  95% to", high);
-    latency_row(s, "from sent", run->uncorrected_latency.value_ns);
+    latency_row(s, "from sent", run->lifetimes.uncorrected_latency.value_ns);
 }
 
 static double stage_sum(const double *stages)
@@ -168,7 +173,7 @@ static void write_stage(const struct summary *s, const char *name, const char *r
     summary_field(s, name, 20);
     fprintf(s->out, "%-4s", role);
     for (size_t i = 0; i < STAGE_COLUMNS; i++) {
-        const double *stages = s->run->stage_at_quantile_ns[stage_columns[i]];
+        const double *stages = s->run->lifetimes.stage_at_quantile_ns[stage_columns[i]];
         fprintf(s->out, "%s%9s ", i ? " " : "", summary_duration(ns[i], text));
         summary_bar(s, ns[i] / stage_sum(stages), BAR_CELLS);
     }
@@ -189,7 +194,7 @@ static void write_stages(const struct summary *s)
     for (int stage = 1; stage < STAGES; stage++) {
         double ns[STAGE_COLUMNS], most = 0, share = 0;
         for (size_t i = 0; i < STAGE_COLUMNS; i++) {
-            const double *stages = s->run->stage_at_quantile_ns[stage_columns[i]];
+            const double *stages = s->run->lifetimes.stage_at_quantile_ns[stage_columns[i]];
             ns[i] = stages[stage];
             most = fmax(most, ns[i]);
             share = fmax(share, ns[i] / stage_sum(stages));
@@ -204,7 +209,7 @@ static void write_stages(const struct summary *s)
         }
         enum core_role role = stage_role((enum stamp_kind)stage);
         write_machine(s, run_stage_machine(s->run, (enum stamp_kind)stage), &machine);
-        write_stage(s, stage_name((enum stamp_kind)stage, s->run->join.hosts.both_ways),
+        write_stage(s, stage_name((enum stamp_kind)stage, s->run->lifetimes.join.hosts.both_ways),
                     role == ROLE_R || role == ROLE_A ? role_name(role) : "", ns);
     }
     char others[32];
@@ -270,7 +275,7 @@ static void write_coverage(const struct summary *s, const struct diagnosis *diag
 static void write_diagnosis(const struct summary *s, const struct diagnosis *diagnosis)
 {
     char a[32], b[32], c[32], d[32], label[160];
-    diagnosis_slice_label(&diagnosis->slice, s->run->begin_ns, label, sizeof label);
+    diagnosis_slice_label(&diagnosis->slice, s->run->lifetimes.begin_ns, label, sizeof label);
     fprintf(s->out, "\n%sWhy: %s%s", summary_strong(s), label, summary_plain(s));
     if (diagnosis->not_available) {
         char reason[800];
@@ -294,7 +299,7 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
 // In which functions the samples were that fell into what the causes are made of.
 static void write_samples(const struct summary *s)
 {
-    const struct run_samples *samples = &s->run->samples;
+    const struct run_samples *samples = &s->run->evidence.samples;
     char line[900], clean[900];
     if (samples->hints.count || samples->problem[0])
         summary_heading(s, "Hints: where samples were in the slow requests (in ordinary ones)");
@@ -358,14 +363,14 @@ static void write_parts(const struct summary *s)
 // One line a window: when, how slow, and the causes that weighed most.
 static void write_windows(const struct summary *s)
 {
-    const struct diagnosis_array *all = &s->run->diagnoses;
+    const struct diagnosis_array *all = &s->run->findings.diagnoses;
     if (all->count > 1)
         summary_heading(s, all->items[1].slice.from_ns != all->items[1].slice.to_ns ? "Windows"
                                                                                     : "Slices");
     for (size_t i = 1; i < all->count && i <= TOP_WINDOWS; i++) {
         const struct diagnosis *diagnosis = &all->items[i];
         char label[160], line[1600];
-        diagnosis_slice_label(&diagnosis->slice, s->run->begin_ns, label, sizeof label);
+        diagnosis_slice_label(&diagnosis->slice, s->run->lifetimes.begin_ns, label, sizeof label);
         snprintf(line, sizeof line, "%s: ", label);
         top_causes(s, diagnosis, 2, line, sizeof line);
         fprintf(s->out, "  ");
@@ -378,9 +383,9 @@ static void write_windows(const struct summary *s)
 // What the load generator and the capture said against themselves.
 static void write_warnings(const struct summary *s)
 {
-    json_t *const lists[] = {json_object_get(s->run->load, "reasons"),
-                             json_object_get(s->run->load, "warnings"),
-                             json_object_get(s->run->capture, "warnings")};
+    json_t *const lists[] = {json_object_get(s->run->evidence.load, "reasons"),
+                             json_object_get(s->run->evidence.load, "warnings"),
+                             json_object_get(s->run->evidence.capture, "warnings")};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (size_t j = 0; j < json_array_size(lists[i]); j++) {
             const char *text = json_string_value(json_array_get(lists[i], j));
@@ -400,15 +405,15 @@ static void write_losses(const struct summary *s)
         const char *what;
         uint64_t count;
     } losses[] = {
-        {"unsent", run->unsent},
-        {"timed out", run->timed_out},
-        {"lost with their connection", run->lost},
-        {"kernel events dropped", run->dropped_events},
-        {"socket calls dropped", run->dropped_calls},
-        {"samples dropped", run->dropped_samples},
-        {"spans without begin or end", run->server.unpaired},
-        {"gaps in the capture", run->server.lost_intervals},
-        {"samples of the cores lost", run->samples.profile.lost},
+        {"unsent", run->lifetimes.unsent},
+        {"timed out", run->lifetimes.timed_out},
+        {"lost with their connection", run->lifetimes.lost},
+        {"kernel events dropped", run->evidence.dropped_events},
+        {"socket calls dropped", run->evidence.dropped_calls},
+        {"samples dropped", run->evidence.dropped_samples},
+        {"spans without begin or end", run->evidence.server.unpaired},
+        {"gaps in the capture", run->evidence.server.lost_intervals},
+        {"samples of the cores lost", run->evidence.samples.profile.lost},
     };
     char line[1600] = "", count[32];
     size_t used = 0;
@@ -417,10 +422,11 @@ static void write_losses(const struct summary *s)
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", used ? ", " : "",
                                      text_count(losses[i].count, count), losses[i].what);
     for (int state = LIFETIME_NO_CONNECTION; state < LIFETIME_STATES; state++)
-        if (run->states[state])
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s with %s",
-                                     used ? ", " : "", text_count(run->states[state], count),
-                                     lifetime_state_name((enum lifetime_state)state));
+        if (run->lifetimes.states[state])
+            used +=
+                (size_t)snprintf(line + used, sizeof line - used, "%s%s with %s", used ? ", " : "",
+                                 text_count(run->lifetimes.states[state], count),
+                                 lifetime_state_name((enum lifetime_state)state));
     fprintf(s->out, "\n%sLost%s  ", summary_strong(s), summary_plain(s));
     fputs(summary_warn(s, used > 0), s->out);
     summary_wrapped(s, used ? line : "nothing: every request was answered, every record arrived",
@@ -436,13 +442,13 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     write_numbers(&s);
     write_latency(&s);
     write_stages(&s);
-    if (run->diagnoses.count)
-        write_diagnosis(&s, &run->diagnoses.items[0]);
-    if (run->diagnoses.count && style->full)
-        summary_views_write(run, &run->diagnoses.items[0], out);
+    if (run->findings.diagnoses.count)
+        write_diagnosis(&s, &run->findings.diagnoses.items[0]);
+    if (run->findings.diagnoses.count && style->full)
+        summary_views_write(run, &run->findings.diagnoses.items[0], out);
     write_samples(&s);
     write_parts(&s);
-    if (style->full || !run->verdict_available) // the verdict has them in words
+    if (style->full || !run->findings.verdict_available) // the verdict has them in words
         write_windows(&s);
     write_losses(&s);
     summary_setup_write(run, style->full, !style->unicode, out);

@@ -66,7 +66,7 @@ static void write_worst(const struct run_analysis *run, const struct diagnosis_v
     for (size_t i = 0; i < views->worst.count && i < NAMED; i++) {
         const struct named_blocker *one = &views->worst.items[i];
         snprintf(text, sizeof text, "%llu, %s over %s messages",
-                 (unsigned long long)run->lifetimes.items[one->lifetime].request,
+                 (unsigned long long)run->lifetimes.all.items[one->lifetime].request,
                  units_format_ns(one->total_ns, total, sizeof total),
                  text_count(one->messages, count));
         list_item(&list, text);

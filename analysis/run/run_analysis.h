@@ -31,34 +31,35 @@ struct latency_summary {
 
 struct diagnosis_array ARRAY_OF(struct diagnosis);
 
-struct run_analysis {
+// What was captured, and what of it was lost.
+struct run_evidence {
     char run_dir[4096];
-    char name[128];                   // of the experiment
-    struct run_categories categories; // of causes
-    json_t *experiment;               // resolved experiment as written by the engine, or NULL
-    json_t *load;                     // client/load.json
-    json_t *capture;                  // server/capture.json, or NULL
-    json_t *facts;                    // facts.json, or NULL
-    struct lifetime_array lifetimes;  // one per scheduled request, in intended order
+    char name[128];             // of the experiment
+    json_t *experiment;         // resolved experiment as written by the engine, or NULL
+    json_t *load;               // client/load.json
+    json_t *capture;            // server/capture.json, or NULL
+    json_t *facts;              // facts.json, or NULL
+    bool has_events, has_calls; // which of the server's logs there were
     struct host_timeline server;
+    struct application_calls calls; // the server's socket calls, empty without a shim log
+    uint32_t *application_threads;  // the servers', ascending
+    size_t application_thread_count;
     struct run_trace trace;
     struct run_functions functions;
     struct run_samples samples;
-    struct application_calls calls; // the server's socket calls, empty without a shim log
-    struct service_order order;     // who was ahead of whom
-    bool has_events, has_calls;     // which of the server's logs there were
+    uint64_t dropped_events, dropped_calls, dropped_samples;
+    double clock_error_ns; // stated bound of the difference of two stamps
+};
+
+// What became of each request: its stamps from all logs joined, and what they amount to.
+struct run_lifetimes {
+    struct lifetime_array all; // one per scheduled request, in intended order
     struct join_counts join;
     struct applications applications; // the servers
-    uint32_t *application_threads;    // theirs, ascending
-    size_t application_thread_count;
-    int64_t begin_ns, end_ns; // first and last intended time, host time
+    struct service_order order;       // who was ahead of whom
+    int64_t begin_ns, end_ns;         // first and last intended time, host time
     uint64_t scheduled, sent, answered, timed_out, lost, unsent;
     uint64_t states[LIFETIME_STATES];
-    uint64_t order_violations; // stamps out of order by more than the clock error
-    double worst_disorder_ns;
-    uint64_t clamped;      // stamps out of order by no more than the clock error
-    double clock_error_ns; // stated bound
-    uint64_t dropped_events, dropped_calls, dropped_samples;
     double offered_rate, achieved_rate;      // requests per second
     double lateness_p50_ns, lateness_p99_ns; // send minus intended
     struct latency_summary latency, uncorrected_latency;
@@ -67,6 +68,11 @@ struct run_analysis {
     double stage_at_quantile_ns[LATENCY_QUANTILES][STAGES];
     // How far the stages of a request are from adding up to its latency, worst over all, ns.
     double worst_stage_sum_error_ns;
+};
+
+// Why the slow ones were slow, in numbers and in words.
+struct run_findings {
+    struct run_categories categories; // of causes
     struct diagnosis_array diagnoses; // the first is the run's; then one per window
     // The same slices of the receive, service and send lifetimes on their own: PARTS - 1 of each.
     struct diagnosis_array part_diagnoses;
@@ -74,8 +80,14 @@ struct run_analysis {
     bool verdict_available; // false: "N/A", and the verdict says why
 };
 
-// The diagnosis of a part of the lifetimes beside run->diagnoses.items[number], or that itself;
-// NULL where there is none.
+struct run_analysis {
+    struct run_evidence evidence;
+    struct run_lifetimes lifetimes;
+    struct run_findings findings;
+};
+
+// The diagnosis of a part of the lifetimes beside run->findings.diagnoses.items[number], or that
+// itself; NULL where there is none.
 const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
                                          enum lifetime_part part);
 

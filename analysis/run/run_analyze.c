@@ -31,33 +31,38 @@ static int compare_threads(const void *left, const void *right)
 static int collect_threads(struct run_analysis *run)
 {
     size_t count = 0;
-    for (size_t i = 0; i < run->calls.count; i++)
-        count += i == 0 || run->calls.items[i].thread != run->calls.items[i - 1].thread;
-    run->application_threads = malloc((count + 1) * sizeof *run->application_threads);
-    if (!run->application_threads)
+    for (size_t i = 0; i < run->evidence.calls.count; i++)
+        count += i == 0 ||
+                 run->evidence.calls.items[i].thread != run->evidence.calls.items[i - 1].thread;
+    run->evidence.application_threads =
+        malloc((count + 1) * sizeof *run->evidence.application_threads);
+    if (!run->evidence.application_threads)
         return -1;
-    for (size_t i = 0; i < run->calls.count; i++)
-        if (i == 0 || run->calls.items[i].thread != run->calls.items[i - 1].thread)
-            run->application_threads[run->application_thread_count++] = run->calls.items[i].thread;
-    qsort(run->application_threads, count, sizeof *run->application_threads, compare_threads);
+    for (size_t i = 0; i < run->evidence.calls.count; i++)
+        if (i == 0 ||
+            run->evidence.calls.items[i].thread != run->evidence.calls.items[i - 1].thread)
+            run->evidence.application_threads[run->evidence.application_thread_count++] =
+                run->evidence.calls.items[i].thread;
+    qsort(run->evidence.application_threads, count, sizeof *run->evidence.application_threads,
+          compare_threads);
     return 0;
 }
 
 // Which server each message, thread and hand-off belongs to.
 static int tell_applications(struct run_analysis *run, const struct run_input *input)
 {
-    struct applications *applications = &run->applications;
+    struct applications *applications = &run->lifetimes.applications;
     if (applications_build(applications, input->calls.records, input->calls.count,
                            input->shim_connections.records, input->shim_connections.count,
                            input->sockets.records, input->sockets.count,
-                           run->has_events ? &run->server : NULL) < 0)
+                           run->evidence.has_events ? &run->evidence.server : NULL) < 0)
         return -1;
-    for (size_t i = 0; i < run->lifetimes.count && applications->items.count > 1; i++) {
-        struct lifetime *life = &run->lifetimes.items[i];
+    for (size_t i = 0; i < run->lifetimes.all.count && applications->items.count > 1; i++) {
+        struct lifetime *life = &run->lifetimes.all.items[i];
         uint16_t application = application_of_thread(applications, life->thread);
         life->application = application == NO_APPLICATION ? 0 : application;
     }
-    return applications_mark_handoffs(applications, &run->server, input->sockets.records,
+    return applications_mark_handoffs(applications, &run->evidence.server, input->sockets.records,
                                       input->sockets.count);
 }
 
@@ -67,8 +72,8 @@ static int take_events_of_trace(struct run_analysis *run, struct run_input *inpu
                                 struct error *err)
 {
     progress_phase(progress, "looking for hand-offs in the processor's trace");
-    int result = run_trace_events(run->run_dir, run->capture, &input->clock, &run->calls, events,
-                                  &run->trace, err);
+    int result = run_trace_events(run->evidence.run_dir, run->evidence.capture, &input->clock,
+                                  &run->evidence.calls, events, &run->evidence.trace, err);
     if (result < 0 || events->count == 0)
         return result;
     input->has_events = true;
@@ -86,20 +91,20 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     uint64_t damaged = 0;
     if (input->has_calls)
         result = application_calls_build(input->calls.records, input->calls.count, &input->clock,
-                                         &run->calls, &damaged, err);
+                                         &run->evidence.calls, &damaged, err);
     if (result == 0 && input->has_calls && !input->has_events)
         result = take_events_of_trace(run, input, traced, progress, err);
-    run->has_events = input->has_events;
-    run->has_calls = input->has_calls;
+    run->evidence.has_events = input->has_events;
+    run->evidence.has_calls = input->has_calls;
     progress_phase(progress, "rebuilding timelines from %zu events", input->events.count);
     if (result == 0 && input->has_events)
         result = host_timeline_build(input->events.records, input->events.count, &input->clock,
-                                     &run->server, err);
+                                     &run->evidence.server, err);
     if (result < 0)
         return result;
-    run->dropped_events = input->events.header.dropped + run->server.damaged;
-    run->dropped_calls = input->calls.header.dropped + damaged;
-    run->dropped_samples = input->samples.header.dropped;
+    run->evidence.dropped_events = input->events.header.dropped + run->evidence.server.damaged;
+    run->evidence.dropped_calls = input->calls.header.dropped + damaged;
+    run->evidence.dropped_samples = input->samples.header.dropped;
     if (collect_threads(run) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the server's threads");
     progress_phase(progress, "joining %zu requests", input->samples.count);
@@ -112,53 +117,54 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .event_count = input->events.count,
         .sockets = input->sockets.records,
         .socket_count = input->sockets.count,
-        .calls = input->has_calls ? &run->calls : NULL,
+        .calls = input->has_calls ? &run->evidence.calls : NULL,
         .shim_connections = input->shim_connections.records,
         .shim_connection_count = input->shim_connections.count,
         .clock = input->clock,
         .client_clock = input->apart ? &input->client_clock : NULL,
     };
-    result = join_lifetimes(&join, &run->lifetimes, &run->join, err);
-    run->order_violations = run->join.disorder.violations;
-    run->worst_disorder_ns = run->join.disorder.worst_ns;
-    run->clamped = run->join.disorder.clamped;
+    result = join_lifetimes(&join, &run->lifetimes.all, &run->lifetimes.join, err);
     // Of the difference of two stamps.
-    run->clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
+    run->evidence.clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
     if (result == 0 && tell_applications(run, input) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for the servers' names");
-    if (result == 0 && service_order_build(&run->order, run->lifetimes.items, run->lifetimes.count,
-                                           run->has_calls ? &run->calls : NULL,
-                                           run->has_events ? &run->server : NULL) < 0)
+    if (result == 0 &&
+        service_order_build(&run->lifetimes.order, run->lifetimes.all.items,
+                            run->lifetimes.all.count,
+                            run->evidence.has_calls ? &run->evidence.calls : NULL,
+                            run->evidence.has_events ? &run->evidence.server : NULL) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
-                           run->lifetimes.count);
+                           run->lifetimes.all.count);
     return result;
 }
 
 // Turns a window that counts from the first intended time into host time, no longer than the run.
 static void place_window(const struct run_analysis *run, struct diagnosis_slice *slice)
 {
-    int64_t length = run->end_ns - run->begin_ns + 1;
+    int64_t length = run->lifetimes.end_ns - run->lifetimes.begin_ns + 1;
     int64_t to = slice->to_ns < length ? slice->to_ns : length;
     int64_t from = slice->from_ns < length ? slice->from_ns : length;
-    slice->from_ns = run->begin_ns + from;
-    slice->to_ns = from < to ? run->begin_ns + to : slice->from_ns + 1; // beyond the end: empty
+    slice->from_ns = run->lifetimes.begin_ns + from;
+    slice->to_ns =
+        from < to ? run->lifetimes.begin_ns + to : slice->from_ns + 1; // beyond the end: empty
     slice->relative = false;
 }
 
 void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out)
 {
     *out = (struct diagnosis_input){
-        .lifetimes = run->lifetimes.items,
-        .lifetime_count = run->lifetimes.count,
-        .server = run->has_events ? &run->server : NULL,
-        .application_threads = run->application_threads,
-        .application_thread_count = run->application_thread_count,
-        .applications = &run->applications,
-        .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->clock_error_ns),
-        .calls = run->has_calls ? &run->calls : NULL,
-        .order = &run->order,
-        .categories = run->categories.table.rules.count ? &run->categories.table : NULL,
-        .overhead = overhead_of_capture(run->capture, run->has_calls),
+        .lifetimes = run->lifetimes.all.items,
+        .lifetime_count = run->lifetimes.all.count,
+        .server = run->evidence.has_events ? &run->evidence.server : NULL,
+        .application_threads = run->evidence.application_threads,
+        .application_thread_count = run->evidence.application_thread_count,
+        .applications = &run->lifetimes.applications,
+        .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->evidence.clock_error_ns),
+        .calls = run->evidence.has_calls ? &run->evidence.calls : NULL,
+        .order = &run->lifetimes.order,
+        .categories =
+            run->findings.categories.table.rules.count ? &run->findings.categories.table : NULL,
+        .overhead = overhead_of_capture(run->evidence.capture, run->evidence.has_calls),
     };
 }
 
@@ -166,7 +172,7 @@ static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
                                               const struct run_input *input)
 {
     double records = (double)(input->events.count + input->calls.count);
-    double dropped = (double)(run->dropped_events + run->dropped_calls);
+    double dropped = (double)(run->evidence.dropped_events + run->evidence.dropped_calls);
     struct diagnosis_input in;
     run_diagnosis_input(run, &in);
     in.dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
@@ -177,10 +183,11 @@ static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
 static int place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
                        struct error *err)
 {
-    if (slice->one && slice->request >= run->lifetimes.count)
+    if (slice->one && slice->request >= run->lifetimes.all.count)
         return error_set(err, ERROR_INPUT,
                          "there is no request %llu in %s: its %zu requests are numbered from 0",
-                         (unsigned long long)slice->request, run->run_dir, run->lifetimes.count);
+                         (unsigned long long)slice->request, run->evidence.run_dir,
+                         run->lifetimes.all.count);
     if (slice->relative && slice->from_ns != slice->to_ns)
         place_window(run, slice);
     return 0;
@@ -206,10 +213,11 @@ static int diagnose_all(struct run_analysis *run, const struct run_input *input,
     struct diagnosis_input in = diagnosis_input(run, input);
     int result = 0;
     for (size_t i = 0; i < slices->count && result == 0; i++)
-        result = diagnose_into(&run->diagnoses, &in, &slices->items[i], err);
+        result = diagnose_into(&run->findings.diagnoses, &in, &slices->items[i], err);
     for (size_t i = 0; i < (PARTS - 1) * slices->count && result == 0; i++) {
         in.part = (enum lifetime_part)(PART_WHOLE + 1 + i % (PARTS - 1));
-        result = diagnose_into(&run->part_diagnoses, &in, &slices->items[i / (PARTS - 1)], err);
+        result =
+            diagnose_into(&run->findings.part_diagnoses, &in, &slices->items[i / (PARTS - 1)], err);
     }
     return result;
 }
@@ -217,7 +225,8 @@ static int diagnose_all(struct run_analysis *run, const struct run_input *input,
 const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
                                          enum lifetime_part part)
 {
-    const struct diagnosis_array *all = part ? &run->part_diagnoses : &run->diagnoses;
+    const struct diagnosis_array *all =
+        part ? &run->findings.part_diagnoses : &run->findings.diagnoses;
     size_t at = part ? number * (PARTS - 1) + part - 1 : number;
     return at < all->count ? &all->items[at] : NULL;
 }
@@ -251,7 +260,7 @@ static int add_slice(const struct run_analysis *run, struct diagnosis_slice slic
 static int slices_of_experiment(const struct run_analysis *run, struct diagnosis_slice_array *out,
                                 struct error *err)
 {
-    const json_t *settings = json_object_get(run->experiment, "diagnose");
+    const json_t *settings = json_object_get(run->evidence.experiment, "diagnose");
     const json_t *text = json_object_get(settings, "slice");
     const json_t *windows = json_object_get(settings, "windows");
     struct diagnosis_slice slice;
@@ -281,39 +290,40 @@ static int explain(struct run_analysis *run, const struct run_input *input,
     for (size_t i = 0; i < asked_count && result == 0; i++)
         result = add_slice(run, asked[i], &slices, err);
     const struct diagnosis_input in = diagnosis_input(run, input);
-    const struct run_trace_input trace = {.run_dir = run->run_dir,
-                                          .capture = run->capture,
+    const struct run_trace_input trace = {.run_dir = run->evidence.run_dir,
+                                          .capture = run->evidence.capture,
                                           .clock = input->clock,
                                           .diagnosis = &in,
                                           .slices = slices.items,
                                           .slice_count = slices.count};
-    if (result == 0 && run->has_events) {
+    if (result == 0 && run->evidence.has_events) {
         progress_phase(progress, "decoding what these messages need of the trace");
-        result = run_trace_add(&trace, &run->server, &run->trace, err);
+        result = run_trace_add(&trace, &run->evidence.server, &run->evidence.trace, err);
     }
-    if (result == 0 && run->has_events)
-        result = run_functions_add(run->run_dir, run->capture, &input->clock, &run->server,
-                                   &run->functions, err);
+    if (result == 0 && run->evidence.has_events)
+        result = run_functions_add(run->evidence.run_dir, run->evidence.capture, &input->clock,
+                                   &run->evidence.server, &run->evidence.functions, err);
     progress_phase(progress, "diagnosing");
     if (result == 0)
         result = diagnose_all(run, input, &slices, err);
     if (result == 0)
         result =
-            run_samples_add(run->run_dir, run->capture, &in,
-                            run->diagnoses.count ? run->diagnoses.items : NULL, &run->samples, err);
+            run_samples_add(run->evidence.run_dir, run->evidence.capture, &in,
+                            run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL,
+                            &run->evidence.samples, err);
     array_free(&slices);
     return result;
 }
 
 static void take_documents(struct run_analysis *run, struct run_input *input)
 {
-    run->experiment = input->experiment;
-    run->load = input->load;
-    run->capture = input->capture;
-    run->facts = input->facts;
+    run->evidence.experiment = input->experiment;
+    run->evidence.load = input->load;
+    run->evidence.capture = input->capture;
+    run->evidence.facts = input->facts;
     input->experiment = input->load = input->capture = input->facts = NULL;
-    const char *name = json_string_value(json_object_get(run->experiment, "name"));
-    snprintf(run->name, sizeof run->name, "%s", name ? name : "");
+    const char *name = json_string_value(json_object_get(run->evidence.experiment, "name"));
+    snprintf(run->evidence.name, sizeof run->evidence.name, "%s", name ? name : "");
 }
 
 int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
@@ -323,12 +333,12 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
     struct run_input input = {0};
     struct event_array traced = {0};
     memset(out, 0, sizeof *out);
-    if (strlen(run_dir) >= sizeof out->run_dir)
+    if (strlen(run_dir) >= sizeof out->evidence.run_dir)
         return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
-    strcpy(out->run_dir, run_dir);
+    strcpy(out->evidence.run_dir, run_dir);
     int result = run_input_open(&input, run_dir, err);
     if (result == 0)
-        result = run_categories_read(&out->categories, run_dir, categories, err);
+        result = run_categories_read(&out->findings.categories, run_dir, categories, err);
     if (result < 0)
         goto done;
     take_documents(out, &input);
@@ -337,7 +347,7 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
         goto done;
     if (run_statistics(out) < 0) {
         result = error_set(err, ERROR_FAILED, "no memory for the statistics of %zu requests",
-                           out->lifetimes.count);
+                           out->lifetimes.all.count);
         goto done;
     }
     result = explain(out, &input, slices, slice_count, progress, err);
@@ -354,23 +364,23 @@ done:
 
 void run_analysis_free(struct run_analysis *analysis)
 {
-    run_categories_free(&analysis->categories);
-    json_decref(analysis->experiment);
-    json_decref(analysis->load);
-    json_decref(analysis->capture);
-    json_decref(analysis->facts);
-    array_free(&analysis->lifetimes);
-    host_timeline_free(&analysis->server);
-    run_samples_free(&analysis->samples);
-    array_free(&analysis->calls);
-    service_order_free(&analysis->order);
-    applications_free(&analysis->applications);
-    free(analysis->application_threads);
-    for (size_t i = 0; i < analysis->diagnoses.count; i++)
-        diagnosis_free(&analysis->diagnoses.items[i]);
-    for (size_t i = 0; i < analysis->part_diagnoses.count; i++)
-        diagnosis_free(&analysis->part_diagnoses.items[i]);
-    array_free(&analysis->diagnoses);
-    array_free(&analysis->part_diagnoses);
+    run_categories_free(&analysis->findings.categories);
+    json_decref(analysis->evidence.experiment);
+    json_decref(analysis->evidence.load);
+    json_decref(analysis->evidence.capture);
+    json_decref(analysis->evidence.facts);
+    array_free(&analysis->lifetimes.all);
+    host_timeline_free(&analysis->evidence.server);
+    run_samples_free(&analysis->evidence.samples);
+    array_free(&analysis->evidence.calls);
+    service_order_free(&analysis->lifetimes.order);
+    applications_free(&analysis->lifetimes.applications);
+    free(analysis->evidence.application_threads);
+    for (size_t i = 0; i < analysis->findings.diagnoses.count; i++)
+        diagnosis_free(&analysis->findings.diagnoses.items[i]);
+    for (size_t i = 0; i < analysis->findings.part_diagnoses.count; i++)
+        diagnosis_free(&analysis->findings.part_diagnoses.items[i]);
+    array_free(&analysis->findings.diagnoses);
+    array_free(&analysis->findings.part_diagnoses);
     memset(analysis, 0, sizeof *analysis);
 }

@@ -12,7 +12,7 @@
 // -1: no memory.
 int run_statistics(struct run_analysis *run);
 
-// Puts the findings into words: run->verdict (run_verdict.c).
+// Puts the findings into words: run->findings.verdict (run_verdict.c).
 void run_verdict(struct run_analysis *run);
 
 // What a run's diagnoses are made from, but for the share of dropped records (run_analyze.c).

@@ -13,15 +13,15 @@ const char *const latency_quantile_names[LATENCY_QUANTILES] = {"p50",   "p90",  
 
 static void count_requests(struct run_analysis *run)
 {
-    run->scheduled = run->lifetimes.count;
-    for (size_t i = 0; i < run->lifetimes.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[i];
-        run->states[life->state]++;
-        run->sent += lifetime_has(life, STAMP_SEND);
-        run->answered += life->status <= SAMPLE_ERROR_REPLY;
-        run->unsent += life->status == SAMPLE_UNSENT;
-        run->timed_out += life->status == SAMPLE_TIMED_OUT;
-        run->lost += life->status == SAMPLE_LOST;
+    run->lifetimes.scheduled = run->lifetimes.all.count;
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
+        run->lifetimes.states[life->state]++;
+        run->lifetimes.sent += lifetime_has(life, STAMP_SEND);
+        run->lifetimes.answered += life->status <= SAMPLE_ERROR_REPLY;
+        run->lifetimes.unsent += life->status == SAMPLE_UNSENT;
+        run->lifetimes.timed_out += life->status == SAMPLE_TIMED_OUT;
+        run->lifetimes.lost += life->status == SAMPLE_LOST;
     }
 }
 
@@ -29,25 +29,28 @@ static void count_requests(struct run_analysis *run)
 static void compute_rates(struct run_analysis *run)
 {
     int64_t last_reply = INT64_MIN;
-    run->begin_ns = INT64_MAX;
-    run->end_ns = INT64_MIN;
-    for (size_t i = 0; i < run->lifetimes.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[i];
+    run->lifetimes.begin_ns = INT64_MAX;
+    run->lifetimes.end_ns = INT64_MIN;
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
         int64_t intended = life->stamp_ns[STAMP_INTENDED];
         if (!lifetime_has(life, STAMP_INTENDED))
             continue;
-        run->begin_ns = intended < run->begin_ns ? intended : run->begin_ns;
-        run->end_ns = intended > run->end_ns ? intended : run->end_ns;
+        run->lifetimes.begin_ns =
+            intended < run->lifetimes.begin_ns ? intended : run->lifetimes.begin_ns;
+        run->lifetimes.end_ns = intended > run->lifetimes.end_ns ? intended : run->lifetimes.end_ns;
         if (lifetime_has(life, STAMP_REPLY_READ) && life->stamp_ns[STAMP_REPLY_READ] > last_reply)
             last_reply = life->stamp_ns[STAMP_REPLY_READ];
     }
-    if (run->begin_ns > run->end_ns) // not one stamp that can be
-        run->begin_ns = run->end_ns = 0;
-    double scheduled_s = (double)(run->end_ns - run->begin_ns) / 1e9;
-    run->offered_rate = scheduled_s > 0 ? (double)(run->scheduled - 1) / scheduled_s : (double)NAN;
-    int64_t until = last_reply > run->end_ns ? last_reply : run->end_ns;
-    double whole_s = (double)(until - run->begin_ns) / 1e9;
-    run->achieved_rate = whole_s > 0 ? (double)run->answered / whole_s : (double)NAN;
+    if (run->lifetimes.begin_ns > run->lifetimes.end_ns) // not one stamp that can be
+        run->lifetimes.begin_ns = run->lifetimes.end_ns = 0;
+    double scheduled_s = (double)(run->lifetimes.end_ns - run->lifetimes.begin_ns) / 1e9;
+    run->lifetimes.offered_rate =
+        scheduled_s > 0 ? (double)(run->lifetimes.scheduled - 1) / scheduled_s : (double)NAN;
+    int64_t until = last_reply > run->lifetimes.end_ns ? last_reply : run->lifetimes.end_ns;
+    double whole_s = (double)(until - run->lifetimes.begin_ns) / 1e9;
+    run->lifetimes.achieved_rate =
+        whole_s > 0 ? (double)run->lifetimes.answered / whole_s : (double)NAN;
 }
 
 static void summarise(double *values, size_t count, struct latency_summary *out)
@@ -63,23 +66,23 @@ static void summarise(double *values, size_t count, struct latency_summary *out)
 static void summarise_latencies(struct run_analysis *run, double *values)
 {
     size_t count = 0;
-    for (size_t i = 0; i < run->lifetimes.count; i++)
-        values[count++] = run->lifetimes.items[i].latency_ns;
-    summarise(values, count, &run->latency);
+    for (size_t i = 0; i < run->lifetimes.all.count; i++)
+        values[count++] = run->lifetimes.all.items[i].latency_ns;
+    summarise(values, count, &run->lifetimes.latency);
     count = 0;
-    for (size_t i = 0; i < run->lifetimes.count; i++)
-        if (!isnan(run->lifetimes.items[i].uncorrected_latency_ns))
-            values[count++] = run->lifetimes.items[i].uncorrected_latency_ns;
-    summarise(values, count, &run->uncorrected_latency);
+    for (size_t i = 0; i < run->lifetimes.all.count; i++)
+        if (!isnan(run->lifetimes.all.items[i].uncorrected_latency_ns))
+            values[count++] = run->lifetimes.all.items[i].uncorrected_latency_ns;
+    summarise(values, count, &run->lifetimes.uncorrected_latency);
     count = 0;
-    for (size_t i = 0; i < run->lifetimes.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[i];
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
         if (lifetime_has(life, STAMP_SEND) && lifetime_has(life, STAMP_INTENDED))
             values[count++] = (double)(life->stamp_ns[STAMP_SEND] - life->stamp_ns[STAMP_INTENDED]);
     }
     quantile_sort(values, count);
-    run->lateness_p50_ns = quantile_sorted(values, count, 0.5);
-    run->lateness_p99_ns = quantile_sorted(values, count, 0.99);
+    run->lifetimes.lateness_p50_ns = quantile_sorted(values, count, 0.5);
+    run->lifetimes.lateness_p99_ns = quantile_sorted(values, count, 0.99);
 }
 
 static int by_latency(const void *left, const void *right)
@@ -107,8 +110,8 @@ static size_t select_lifetimes(const struct run_analysis *run, bool whole,
                                const struct lifetime **out)
 {
     size_t count = 0;
-    for (size_t i = 0; i < run->lifetimes.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[i];
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
         if (life->state == LIFETIME_WHOLE || (!whole && isfinite(life->latency_ns)))
             out[count++] = life;
     }
@@ -118,7 +121,7 @@ static size_t select_lifetimes(const struct run_analysis *run, bool whole,
 // Means, because they add up: a quantile's stages together are the mean latency of its band.
 static int compute_stages(struct run_analysis *run)
 {
-    const struct lifetime **lives = malloc((run->lifetimes.count + 1) * sizeof *lives);
+    const struct lifetime **lives = malloc((run->lifetimes.all.count + 1) * sizeof *lives);
     if (!lives)
         return -1;
     size_t count = select_lifetimes(run, true, lives);
@@ -132,7 +135,8 @@ static int compute_stages(struct run_analysis *run)
             double sum = 0;
             for (size_t i = low; i < high; i++)
                 sum += lives[i]->stage_ns[stage];
-            run->stage_at_quantile_ns[q][stage] = high > low ? sum / (double)(high - low) : NAN;
+            run->lifetimes.stage_at_quantile_ns[q][stage] =
+                high > low ? sum / (double)(high - low) : NAN;
         }
     }
     free(lives);
@@ -141,22 +145,22 @@ static int compute_stages(struct run_analysis *run)
 
 static void check_stage_sums(struct run_analysis *run)
 {
-    for (size_t i = 0; i < run->lifetimes.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[i];
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
         if (!isfinite(life->latency_ns))
             continue;
         double sum = 0;
         for (int stage = 0; stage < STAGES; stage++)
             sum += life->stage_ns[stage];
         double error = fabs(sum - life->latency_ns);
-        if (error > run->worst_stage_sum_error_ns)
-            run->worst_stage_sum_error_ns = error;
+        if (error > run->lifetimes.worst_stage_sum_error_ns)
+            run->lifetimes.worst_stage_sum_error_ns = error;
     }
 }
 
 int run_statistics(struct run_analysis *run)
 {
-    double *values = malloc((run->lifetimes.count + 1) * sizeof *values);
+    double *values = malloc((run->lifetimes.all.count + 1) * sizeof *values);
     if (!values)
         return -1;
     count_requests(run);

@@ -119,11 +119,13 @@ static void say_window(struct sentence *out, const struct run_analysis *run,
                        const struct diagnosis *diagnosis)
 {
     char words[96];
-    const struct diagnosis_slice *slice = &diagnosis->slice, *first = &run->diagnoses.items->slice;
+    const struct diagnosis_slice *slice = &diagnosis->slice,
+                                 *first = &run->findings.diagnoses.items->slice;
     if (slice->from_ns != slice->to_ns && slice->low == first->low && slice->high == first->high &&
         slice->min_latency_ns == first->min_latency_ns && !slice->one)
-        say(out, "From %.3g s to %.3g s: ", (double)(slice->from_ns - run->begin_ns) / 1e9,
-            (double)(slice->to_ns - run->begin_ns) / 1e9);
+        say(out,
+            "From %.3g s to %.3g s: ", (double)(slice->from_ns - run->lifetimes.begin_ns) / 1e9,
+            (double)(slice->to_ns - run->lifetimes.begin_ns) / 1e9);
     else // another slice, not only another window
         say(out, "Of %s: ", diagnosis_slice_words(slice, words, sizeof words));
     if (diagnosis->not_available)
@@ -139,40 +141,42 @@ static void say_not_joined(struct sentence *out, const struct run_analysis *run)
     char count[32], of[32];
     const char *before = " (";
     for (int state = 0; state < LIFETIME_STATES; state++) {
-        if (state == LIFETIME_WHOLE || state == LIFETIME_UNANSWERED || !run->states[state])
+        if (state == LIFETIME_WHOLE || state == LIFETIME_UNANSWERED ||
+            !run->lifetimes.states[state])
             continue;
-        say(out, "%s%s: %s", before, grouped(run->states[state], count),
+        say(out, "%s%s: %s", before, grouped(run->lifetimes.states[state], count),
             lifetime_state_name((enum lifetime_state)state));
         before = ", ";
     }
     if (before[0] == ',')
         say(out, ")");
-    if (run->has_events && run->join.connections_without_socket)
+    if (run->evidence.has_events && run->lifetimes.join.connections_without_socket)
         say(out, "; the capture never saw %s of %s connections",
-            grouped(run->join.connections_without_socket, count),
-            grouped(run->join.connections, of));
-    if (run->has_calls && run->join.connections_without_calls)
+            grouped(run->lifetimes.join.connections_without_socket, count),
+            grouped(run->lifetimes.join.connections, of));
+    if (run->evidence.has_calls && run->lifetimes.join.connections_without_calls)
         say(out, "; the shim never saw %s of %s connections",
-            grouped(run->join.connections_without_calls, count),
-            grouped(run->join.connections, of));
+            grouped(run->lifetimes.join.connections_without_calls, count),
+            grouped(run->lifetimes.join.connections, of));
 }
 
 static void say_completeness(struct sentence *out, const struct run_analysis *run)
 {
     char joined[32], scheduled[32], count[32], other[32], worst[32];
-    say(out, "%s of %s requests joined", grouped(run->states[LIFETIME_WHOLE], joined),
-        grouped(run->scheduled, scheduled));
-    uint64_t unanswered = run->scheduled - run->answered;
+    say(out, "%s of %s requests joined", grouped(run->lifetimes.states[LIFETIME_WHOLE], joined),
+        grouped(run->lifetimes.scheduled, scheduled));
+    uint64_t unanswered = run->lifetimes.scheduled - run->lifetimes.answered;
     if (unanswered)
         say(out, ", %s never answered", grouped(unanswered, count));
-    if (run->states[LIFETIME_WHOLE] < run->answered)
+    if (run->lifetimes.states[LIFETIME_WHOLE] < run->lifetimes.answered)
         say_not_joined(out, run);
-    uint64_t dropped = run->dropped_events + run->dropped_calls + run->dropped_samples;
-    const struct join_counts *join = &run->join;
+    uint64_t dropped =
+        run->evidence.dropped_events + run->evidence.dropped_calls + run->evidence.dropped_samples;
+    const struct join_counts *join = &run->lifetimes.join;
     uint64_t unseen =
         join->segments_unseen + join->handoffs_unseen + join->transmits_unseen + join->calls_unseen;
     uint64_t recovered = join->segments_recovered + join->handoffs_recovered;
-    const struct run_trace *trace = &run->trace;
+    const struct run_trace *trace = &run->evidence.trace;
     bool of_trace = trace->handoffs || trace->handoffs_unknown;
     if (dropped)
         say(out, "; %s records were dropped", grouped(dropped, count));
@@ -189,29 +193,31 @@ static void say_completeness(struct sentence *out, const struct run_analysis *ru
             "receive calls",
             grouped(trace->handoffs_unknown, count),
             grouped(trace->handoffs + trace->handoffs_unknown, other));
-    if (run->order_violations) {
-        say(out, "; %s stamps out of order, by up to %s", grouped(run->order_violations, count),
-            units_format_ns(run->worst_disorder_ns, worst, sizeof worst));
+    if (run->lifetimes.join.disorder.violations) {
+        say(out, "; %s stamps out of order, by up to %s",
+            grouped(run->lifetimes.join.disorder.violations, count),
+            units_format_ns(run->lifetimes.join.disorder.worst_ns, worst, sizeof worst));
     }
     say(out, ".");
-    if (run->join.hosts.both_ways)
+    if (run->lifetimes.join.hosts.both_ways)
         say(out,
             " Client and server are different machines and their clocks are related within %s "
             "only: what the network took is told both ways together.",
-            units_format_ns(run->join.hosts.bound_p99_ns, worst, sizeof worst));
+            units_format_ns(run->lifetimes.join.hosts.bound_p99_ns, worst, sizeof worst));
 }
 
 void run_verdict(struct run_analysis *run)
 {
-    struct sentence out = {.text = run->verdict, .bytes = sizeof run->verdict};
-    const struct diagnosis *first = run->diagnoses.count ? run->diagnoses.items : NULL;
-    run->verdict[0] = '\0';
-    run->verdict_available = first && !first->not_available;
-    if (run->verdict_available)
+    struct sentence out = {.text = run->findings.verdict, .bytes = sizeof run->findings.verdict};
+    const struct diagnosis *first =
+        run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
+    run->findings.verdict[0] = '\0';
+    run->findings.verdict_available = first && !first->not_available;
+    if (run->findings.verdict_available)
         say_diagnosis(&out, first);
     else
         say(&out, "N/A: %s. ", first ? first->reason : "nothing was diagnosed");
-    for (size_t i = 1; i < run->diagnoses.count; i++)
-        say_window(&out, run, &run->diagnoses.items[i]);
+    for (size_t i = 1; i < run->findings.diagnoses.count; i++)
+        say_window(&out, run, &run->findings.diagnoses.items[i]);
     say_completeness(&out, run);
 }

@@ -159,8 +159,8 @@ static void make_run(struct real *real, int side)
     struct latency_run latencies = {0};
     if (run_analyze(folder, NULL, 0, NULL, &progress, &run, &err) < 0)
         exit(error_report(&err));
-    for (size_t i = 0; i < run.lifetimes.count; i++)
-        if (array_push(&latencies, run.lifetimes.items[i].latency_ns) < 0)
+    for (size_t i = 0; i < run.lifetimes.all.count; i++)
+        if (array_push(&latencies, run.lifetimes.all.items[i].latency_ns) < 0)
             bench_fail("out of memory");
     if (array_push(&pool->latencies, latencies) < 0 ||
         array_push(&pool->profiles, (struct run_profile){0}) < 0 ||

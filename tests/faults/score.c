@@ -109,7 +109,7 @@ static bool in_scope(const struct fault_array *faults, const struct run_analysis
 {
     if (strcmp(scope, "all") == 0)
         return true;
-    size_t i = first_fault(faults, run->lifetimes.items[message].stamp_ns[STAMP_NIC]);
+    size_t i = first_fault(faults, run->lifetimes.all.items[message].stamp_ns[STAMP_NIC]);
     bool own = i < faults->count && faults->items[i].own == message;
     return own == (strcmp(scope, "own") == 0);
 }
@@ -144,10 +144,11 @@ static bool is_unseen(const struct diagnosis *diagnosis, const struct diagnosed_
 // What messages deviate that no fault touched, nor the queue it left.
 static double noise_ns(const struct run_analysis *run, const struct fault_array *faults)
 {
-    const struct diagnosis *diagnosis = &run->diagnoses.items[0];
+    const struct diagnosis *diagnosis = &run->findings.diagnoses.items[0];
     struct double_array quiet = {0};
     for (size_t i = 0; i < diagnosis->messages.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[diagnosis->messages.items[i].lifetime];
+        const struct lifetime *life =
+            &run->lifetimes.all.items[diagnosis->messages.items[i].lifetime];
         int64_t from = life->stamp_ns[STAMP_INTENDED], to = life->stamp_ns[STAMP_REPLY_READ];
         size_t f = 0;
         while (f < faults->count &&
@@ -199,7 +200,7 @@ static void judge_message(const struct diagnosis *diagnosis,
 static void judge(const struct run_analysis *run, const struct fault_array *faults,
                   const char *scope, const char *causes, struct verdicts *out)
 {
-    const struct diagnosis *diagnosis = &run->diagnoses.items[0];
+    const struct diagnosis *diagnosis = &run->findings.diagnoses.items[0];
     double noise = noise_ns(run, faults);
     size_t first = 0;
     for (size_t i = 0; i < diagnosis->messages.count; i++) {
@@ -208,7 +209,7 @@ static void judge(const struct run_analysis *run, const struct fault_array *faul
         while (after < diagnosis->attributions.count &&
                diagnosis->attributions.items[after].lifetime == message->lifetime)
             after++;
-        double injected = held_up_ns(faults, &run->lifetimes.items[message->lifetime]);
+        double injected = held_up_ns(faults, &run->lifetimes.all.items[message->lifetime]);
         if (injected > noise && message->deviation_ns > noise &&
             in_scope(faults, run, message->lifetime, scope)) {
             if (injected < message->deviation_ns / 2)
@@ -255,13 +256,13 @@ int main(int argc, char **argv)
     if (read_faults(argv[3], &faults, &err) < 0 ||
         run_analyze(argv[2], &everything, 1, NULL, &progress, &run, &err) < 0)
         return error_report(&err);
-    if (run.diagnoses.items[0].not_available) {
-        fprintf(stderr, "no verdict: %s\n", run.diagnoses.items[0].reason);
+    if (run.findings.diagnoses.items[0].not_available) {
+        fprintf(stderr, "no verdict: %s\n", run.findings.diagnoses.items[0].reason);
         run_analysis_free(&run);
         return 4;
     }
     struct verdicts verdicts = {.wrong = json_object()};
-    find_own(&faults, &run.lifetimes);
+    find_own(&faults, &run.lifetimes.all);
     judge(&run, &faults, argv[4], argv[5], &verdicts);
     int result = print(argv[1], &verdicts, faults.count);
     json_decref(verdicts.wrong);

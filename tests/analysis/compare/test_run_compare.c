@@ -22,13 +22,14 @@ static void build_run(struct run_analysis *run, const struct scenario_options *o
     struct time_source clock = scenario_clock();
     struct error err = {0};
     uint64_t damaged;
-    *run = (struct run_analysis){.has_events = true, .has_calls = true};
+    *run = (struct run_analysis){.evidence = {.has_events = true, .has_calls = true}};
     scenario_build(&s, options);
+    assert_int_equal(application_calls_build(s.calls.items, s.calls.count, &clock,
+                                             &run->evidence.calls, &damaged, &err),
+                     0);
     assert_int_equal(
-        application_calls_build(s.calls.items, s.calls.count, &clock, &run->calls, &damaged, &err),
+        host_timeline_build(s.events.items, s.events.count, &clock, &run->evidence.server, &err),
         0);
-    assert_int_equal(
-        host_timeline_build(s.events.items, s.events.count, &clock, &run->server, &err), 0);
     struct join_input join = {.samples = s.samples.items,
                               .sample_count = s.samples.count,
                               .client_connections = s.client.items,
@@ -37,24 +38,25 @@ static void build_run(struct run_analysis *run, const struct scenario_options *o
                               .event_count = s.events.count,
                               .sockets = s.sockets.items,
                               .socket_count = s.sockets.count,
-                              .calls = &run->calls,
+                              .calls = &run->evidence.calls,
                               .shim_connections = s.shim.items,
                               .shim_connection_count = s.shim.count,
                               .clock = clock};
-    assert_int_equal(join_lifetimes(&join, &run->lifetimes, &run->join, &err), 0);
-    assert_int_equal(service_order_build(&run->order, run->lifetimes.items, run->lifetimes.count,
-                                         &run->calls, &run->server),
+    assert_int_equal(join_lifetimes(&join, &run->lifetimes.all, &run->lifetimes.join, &err), 0);
+    assert_int_equal(service_order_build(&run->lifetimes.order, run->lifetimes.all.items,
+                                         run->lifetimes.all.count, &run->evidence.calls,
+                                         &run->evidence.server),
                      0);
-    run->application_threads = malloc(sizeof *run->application_threads);
-    run->application_threads[0] = SERVER_THREAD;
-    run->application_thread_count = 1;
+    run->evidence.application_threads = malloc(sizeof *run->evidence.application_threads);
+    run->evidence.application_threads[0] = SERVER_THREAD;
+    run->evidence.application_thread_count = 1;
     assert_int_equal(run_statistics(run), 0);
     struct diagnosis_input in;
     run_diagnosis_input(run, &in);
     for (size_t i = 0; i < count; i++) {
         struct diagnosis diagnosis;
         assert_int_equal(diagnose(&in, &slices[i], &diagnosis, &err), 0);
-        assert_int_equal(array_push(&run->diagnoses, diagnosis), 0);
+        assert_int_equal(array_push(&run->findings.diagnoses, diagnosis), 0);
     }
     scenario_free(&s);
 }
@@ -87,7 +89,7 @@ static void compare(struct run_comparison *comparison, enum fault base, enum fau
         options.fault = faults[side];
         options.seed += (uint64_t)side;
         build_run(&run, &options, slices, 2);
-        read_categories(&run.categories.table);
+        read_categories(&run.findings.categories.table);
         assert_int_equal(run_profile_take(&run, &comparison->runs[side], &err), 0);
         run_analysis_free(&run);
     }

@@ -27,24 +27,25 @@ static void take(struct run_profile *out, unsigned causes, uint64_t seed, bool f
     struct error err = {0};
     uint32_t thread = SYNTHETIC_THREAD;
     synthetic_build(&s, &options);
-    struct run_analysis run = {.name = "synthetic", .has_events = true, .has_calls = true};
-    memcpy(&run.lifetimes, &s.lives, sizeof run.lifetimes);
-    run.server = s.server;
-    memcpy(&run.calls, &s.calls, sizeof run.calls);
-    run.application_threads = &thread;
-    run.application_thread_count = 1;
-    run.begin_ns = s.lives.items[0].stamp_ns[STAMP_INTENDED];
-    run.end_ns = s.lives.items[s.lives.count - 1].stamp_ns[STAMP_INTENDED];
+    struct run_analysis run = {
+        .evidence = {.name = "synthetic", .has_events = true, .has_calls = true}};
+    memcpy(&run.lifetimes.all, &s.lives, sizeof run.lifetimes.all);
+    run.evidence.server = s.server;
+    memcpy(&run.evidence.calls, &s.calls, sizeof run.evidence.calls);
+    run.evidence.application_threads = &thread;
+    run.evidence.application_thread_count = 1;
+    run.lifetimes.begin_ns = s.lives.items[0].stamp_ns[STAMP_INTENDED];
+    run.lifetimes.end_ns = s.lives.items[s.lives.count - 1].stamp_ns[STAMP_INTENDED];
     struct diagnosis_input in = synthetic_input(&s);
     for (size_t i = 0; i < 2; i++) {
         struct diagnosis diagnosis;
         assert_int_equal(diagnose(&in, &slices[i], &diagnosis, &err), 0);
-        assert_int_equal(array_push(&run.diagnoses, diagnosis), 0);
+        assert_int_equal(array_push(&run.findings.diagnoses, diagnosis), 0);
     }
     assert_int_equal(run_profile_take(&run, out, &err), 0);
     for (size_t i = 0; i < 2; i++)
-        diagnosis_free(&run.diagnoses.items[i]);
-    array_free(&run.diagnoses);
+        diagnosis_free(&run.findings.diagnoses.items[i]);
+    array_free(&run.findings.diagnoses);
     synthetic_free(&s);
 }
 

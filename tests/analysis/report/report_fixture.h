@@ -16,22 +16,22 @@ static void fixture_names(struct fixture *f, bool odd)
     static const char *const names[NAMES] = {"idle",   "memcached",       "yes",
                                              "NET_RX", "virtio1-input.0", "local timer"};
     for (int i = 0; i < NAMES; i++)
-        if (array_push(&f->run.server.names,
+        if (array_push(&f->run.evidence.server.names,
                        strdup(odd && i == NAME_HOG ? FIXTURE_ODD_NAME : names[i])) < 0)
             abort();
     for (uint16_t core = FIXTURE_RECEIVE_CORE; core <= FIXTURE_APPLICATION_CORE; core++)
-        if (array_push(&f->run.server.cores, (struct core_timeline){.core = core}) < 0)
+        if (array_push(&f->run.evidence.server.cores, (struct core_timeline){.core = core}) < 0)
             abort();
-    f->run.application_threads = malloc(sizeof(uint32_t));
-    f->run.application_threads[0] = FIXTURE_THREAD;
-    f->run.application_thread_count = 1;
+    f->run.evidence.application_threads = malloc(sizeof(uint32_t));
+    f->run.evidence.application_threads[0] = FIXTURE_THREAD;
+    f->run.evidence.application_thread_count = 1;
 }
 
 // Every fiftieth request without an answer, every ninetieth never sent, some without a stamp.
 static void fixture_lose(struct run_analysis *run)
 {
-    for (size_t i = 0; i < run->lifetimes.count; i++) {
-        struct lifetime *life = &run->lifetimes.items[i];
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        struct lifetime *life = &run->lifetimes.all.items[i];
         bool unanswered = i % 50 == 7, unsent = i % 90 == 11;
         if (unanswered || unsent) {
             life->state = LIFETIME_UNANSWERED;
@@ -45,13 +45,13 @@ static void fixture_lose(struct run_analysis *run)
             life->stage_ns[STAMP_HANDOFF] += life->stage_ns[STAMP_NIC];
             life->stage_ns[STAMP_NIC] = 0;
         }
-        run->unsent += unsent;
-        run->timed_out += unanswered && !unsent;
+        run->lifetimes.unsent += unsent;
+        run->lifetimes.timed_out += unanswered && !unsent;
     }
-    run->dropped_events = 12;
-    run->server.unpaired = 3;
-    run->order_violations = 2;
-    run->worst_disorder_ns = 910;
+    run->evidence.dropped_events = 12;
+    run->evidence.server.unpaired = 3;
+    run->lifetimes.join.disorder.violations = 2;
+    run->lifetimes.join.disorder.worst_ns = 910;
 }
 
 // What stood beside the server: tuned, and not, and a neighbour under load.
@@ -72,54 +72,57 @@ static void fixture_setup(json_t *experiment)
 
 static void fixture_documents(struct run_analysis *run)
 {
-    run->experiment = json_pack("{s:s, s:{s:s, s:i}, s:{s:{s:i, s:i}}, s:{s:f, s:s, s:i}}", "name",
-                                "quickstart", "server", "kind", "memcached", "threads", 1,
-                                "workload", "mix", "get", 90, "set", 10, "load", "rate",
-                                run->offered_rate, "arrivals", "exponential", "connections", 16);
-    run->load = json_pack("{s:i, s:i}", "tx_stamps_unmatched", 0, "timed_out", (int)run->timed_out);
-    if (run->timed_out) {
-        json_object_set_new(run->load, "reasons",
+    run->evidence.experiment = json_pack(
+        "{s:s, s:{s:s, s:i}, s:{s:{s:i, s:i}}, s:{s:f, s:s, s:i}}", "name", "quickstart", "server",
+        "kind", "memcached", "threads", 1, "workload", "mix", "get", 90, "set", 10, "load", "rate",
+        run->lifetimes.offered_rate, "arrivals", "exponential", "connections", 16);
+    run->evidence.load = json_pack("{s:i, s:i}", "tx_stamps_unmatched", 0, "timed_out",
+                                   (int)run->lifetimes.timed_out);
+    if (run->lifetimes.timed_out) {
+        json_object_set_new(run->evidence.load, "reasons",
                             json_pack("[s]", "some requests had to wait for a connection"));
-        fixture_setup(run->experiment);
+        fixture_setup(run->evidence.experiment);
     }
-    run->capture = json_pack("{s:s, s:i, s:i}", "backend", "events", "events", 812345, "dropped",
-                             (int)run->dropped_events);
-    run->facts = json_pack("{s:{s:s, s:i}}", "server", "kernel", "6.18.0", "cores", 4);
+    run->evidence.capture = json_pack("{s:s, s:i, s:i}", "backend", "events", "events", 812345,
+                                      "dropped", (int)run->evidence.dropped_events);
+    run->evidence.facts = json_pack("{s:{s:s, s:i}}", "server", "kernel", "6.18.0", "cores", 4);
 }
 
 static void fixture_summarise(struct run_analysis *run, const struct fixture_options *options)
 {
-    run->scheduled = run->lifetimes.count;
-    for (size_t i = 0; i < run->lifetimes.count; i++)
-        run->states[run->lifetimes.items[i].state]++;
-    run->sent = run->scheduled - run->unsent;
-    run->answered = run->scheduled - run->states[LIFETIME_UNANSWERED];
-    run->offered_rate = options->rate;
-    run->achieved_rate = options->rate * 0.9996;
-    run->lateness_p50_ns = 1240;
-    run->lateness_p99_ns = 8900;
-    run->clock_error_ns = 38;
-    fixture_latency(run, true, &run->latency);
-    fixture_latency(run, false, &run->uncorrected_latency);
+    run->lifetimes.scheduled = run->lifetimes.all.count;
+    for (size_t i = 0; i < run->lifetimes.all.count; i++)
+        run->lifetimes.states[run->lifetimes.all.items[i].state]++;
+    run->lifetimes.sent = run->lifetimes.scheduled - run->lifetimes.unsent;
+    run->lifetimes.answered = run->lifetimes.scheduled - run->lifetimes.states[LIFETIME_UNANSWERED];
+    run->lifetimes.offered_rate = options->rate;
+    run->lifetimes.achieved_rate = options->rate * 0.9996;
+    run->lifetimes.lateness_p50_ns = 1240;
+    run->lifetimes.lateness_p99_ns = 8900;
+    run->evidence.clock_error_ns = 38;
+    fixture_latency(run, true, &run->lifetimes.latency);
+    fixture_latency(run, false, &run->lifetimes.uncorrected_latency);
     fixture_stages(run);
 }
 
 static void fixture_verdict(struct run_analysis *run, const struct fixture_options *options)
 {
-    run->verdict_available = !options->no_verdict;
+    run->findings.verdict_available = !options->no_verdict;
     if (options->no_verdict)
-        snprintf(run->verdict, sizeof run->verdict, "N/A: too few requests could be followed.");
+        snprintf(run->findings.verdict, sizeof run->findings.verdict,
+                 "N/A: too few requests could be followed.");
     else if (options->odd)
-        snprintf(run->verdict, sizeof run->verdict, "The tail is %s & co.", FIXTURE_ODD_NAME);
+        snprintf(run->findings.verdict, sizeof run->findings.verdict, "The tail is %s & co.",
+                 FIXTURE_ODD_NAME);
     else
-        snprintf(run->verdict, sizeof run->verdict,
+        snprintf(run->findings.verdict, sizeof run->findings.verdict,
                  "The slowest 1 %% of requests took %.0f us to %.2f ms where an ordinary one takes "
                  "%.0f us. Most of the extra time went to head-of-line blocking (A) behind "
                  "requests that waited while yes (A) held the server's core, all of it in the "
                  "second half of the run.",
-                 run->diagnoses.items[0].slice_low_ns / 1e3,
-                 run->diagnoses.items[0].slice_high_ns / 1e6,
-                 run->diagnoses.items[0].reference_latency_ns / 1e3);
+                 run->findings.diagnoses.items[0].slice_low_ns / 1e3,
+                 run->findings.diagnoses.items[0].slice_high_ns / 1e6,
+                 run->findings.diagnoses.items[0].reference_latency_ns / 1e3);
 }
 
 // Builds the run. Free with fixture_free.
@@ -128,10 +131,12 @@ static inline void fixture_build(struct fixture *f, const struct fixture_options
     *f = (struct fixture){.random = 88172645463325252u};
     struct run_analysis *run = &f->run;
     double spacing = 1e9 / options->rate;
-    snprintf(run->run_dir, sizeof run->run_dir, "runs/quickstart-20250102T030405Z");
-    snprintf(run->name, sizeof run->name, "%s", options->odd ? FIXTURE_ODD_NAME : "quickstart");
-    run->begin_ns = FIXTURE_BEGIN_NS;
-    run->end_ns = FIXTURE_BEGIN_NS + (int64_t)(spacing * (double)options->requests);
+    snprintf(run->evidence.run_dir, sizeof run->evidence.run_dir,
+             "runs/quickstart-20250102T030405Z");
+    snprintf(run->evidence.name, sizeof run->evidence.name, "%s",
+             options->odd ? FIXTURE_ODD_NAME : "quickstart");
+    run->lifetimes.begin_ns = FIXTURE_BEGIN_NS;
+    run->lifetimes.end_ns = FIXTURE_BEGIN_NS + (int64_t)(spacing * (double)options->requests);
     f->extra = calloc(options->requests + 1, sizeof *f->extra);
     f->application_free_ns = f->receive_free_ns = f->application_shown_ns = f->receive_shown_ns =
         f->next_timer_ns = FIXTURE_BEGIN_NS;
@@ -145,11 +150,11 @@ static inline void fixture_build(struct fixture *f, const struct fixture_options
         fixture_lose(run);
     fixture_summarise(run, options);
     if (options->requests) {
-        int64_t half = (run->begin_ns + run->end_ns) / 2;
+        int64_t half = (run->lifetimes.begin_ns + run->lifetimes.end_ns) / 2;
         fixture_diagnose(f, options, 0, 0);
         if (!options->everything) {
-            fixture_diagnose(f, options, run->begin_ns, half);
-            fixture_diagnose(f, options, half, run->end_ns);
+            fixture_diagnose(f, options, run->lifetimes.begin_ns, half);
+            fixture_diagnose(f, options, half, run->lifetimes.end_ns);
         }
     }
     if (options->requests)
@@ -160,28 +165,28 @@ static inline void fixture_build(struct fixture *f, const struct fixture_options
 static inline void fixture_free(struct fixture *f)
 {
     struct run_analysis *run = &f->run;
-    for (size_t i = 0; i < run->diagnoses.count; i++) {
-        array_free(&run->diagnoses.items[i].messages);
-        array_free(&run->diagnoses.items[i].causes);
-        array_free(&run->diagnoses.items[i].attributions);
-        array_free(&run->diagnoses.items[i].views.messages);
-        array_free(&run->diagnoses.items[i].views.blockers);
-        array_free(&run->diagnoses.items[i].views.contexts);
-        array_free(&run->diagnoses.items[i].views.worst);
+    for (size_t i = 0; i < run->findings.diagnoses.count; i++) {
+        array_free(&run->findings.diagnoses.items[i].messages);
+        array_free(&run->findings.diagnoses.items[i].causes);
+        array_free(&run->findings.diagnoses.items[i].attributions);
+        array_free(&run->findings.diagnoses.items[i].views.messages);
+        array_free(&run->findings.diagnoses.items[i].views.blockers);
+        array_free(&run->findings.diagnoses.items[i].views.contexts);
+        array_free(&run->findings.diagnoses.items[i].views.worst);
     }
-    array_free(&run->diagnoses);
-    for (size_t i = 0; i < run->part_diagnoses.count; i++) {
-        array_free(&run->part_diagnoses.items[i].messages);
-        array_free(&run->part_diagnoses.items[i].causes);
+    array_free(&run->findings.diagnoses);
+    for (size_t i = 0; i < run->findings.part_diagnoses.count; i++) {
+        array_free(&run->findings.part_diagnoses.items[i].messages);
+        array_free(&run->findings.part_diagnoses.items[i].causes);
     }
-    array_free(&run->part_diagnoses);
-    array_free(&run->lifetimes);
-    host_timeline_free(&run->server);
-    free(run->application_threads);
-    json_decref(run->experiment);
-    json_decref(run->load);
-    json_decref(run->capture);
-    json_decref(run->facts);
+    array_free(&run->findings.part_diagnoses);
+    array_free(&run->lifetimes.all);
+    host_timeline_free(&run->evidence.server);
+    free(run->evidence.application_threads);
+    json_decref(run->evidence.experiment);
+    json_decref(run->evidence.load);
+    json_decref(run->evidence.capture);
+    json_decref(run->evidence.facts);
     free(f->extra);
 }
 

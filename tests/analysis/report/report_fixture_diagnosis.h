@@ -10,10 +10,10 @@
 static void fixture_latency(const struct run_analysis *run, bool corrected,
                             struct latency_summary *out)
 {
-    double *values = calloc(run->lifetimes.count + 1, sizeof *values);
+    double *values = calloc(run->lifetimes.all.count + 1, sizeof *values);
     size_t count = 0;
-    for (size_t i = 0; i < run->lifetimes.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[i];
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
         double value = corrected ? life->latency_ns : life->uncorrected_latency_ns;
         if (!isnan(value))
             values[count++] = value;
@@ -30,9 +30,9 @@ static void fixture_latency(const struct run_analysis *run, bool corrected,
 static void fixture_stages(struct run_analysis *run)
 {
     for (int i = 0; i < LATENCY_QUANTILES; i++) {
-        double sums[STAGES] = {0}, number = 0, at = run->latency.value_ns[i];
-        for (size_t m = 0; m < run->lifetimes.count; m++) {
-            const struct lifetime *life = &run->lifetimes.items[m];
+        double sums[STAGES] = {0}, number = 0, at = run->lifetimes.latency.value_ns[i];
+        for (size_t m = 0; m < run->lifetimes.all.count; m++) {
+            const struct lifetime *life = &run->lifetimes.all.items[m];
             if (life->state != LIFETIME_WHOLE || fabs(life->latency_ns - at) > at / 10)
                 continue;
             number++;
@@ -40,7 +40,7 @@ static void fixture_stages(struct run_analysis *run)
                 sums[stage] += life->stage_ns[stage];
         }
         for (int stage = 0; stage < STAGES; stage++)
-            run->stage_at_quantile_ns[i][stage] = number > 0 ? sums[stage] / number : 0;
+            run->lifetimes.stage_at_quantile_ns[i][stage] = number > 0 ? sums[stage] / number : 0;
     }
 }
 
@@ -120,7 +120,7 @@ static void fixture_attribute(struct fixture *f, struct diagnosis *diagnosis, si
 {
     const float *extra = f->extra[index];
     struct diagnosed_message message = {.lifetime = index};
-    message.deviation_ns = f->run.lifetimes.items[index].latency_ns - reference;
+    message.deviation_ns = f->run.lifetimes.all.items[index].latency_ns - reference;
     double left = message.deviation_ns;
     for (uint32_t i = 0; i < FIXTURE_CAUSES; i++) {
         double ns = i == FIXTURE_UNEXPLAINED ? left : fmin((double)extra[i], left);
@@ -230,7 +230,7 @@ static void fixture_parts(struct run_analysis *run, const struct diagnosis *whol
         for (size_t i = 0; part == PART_RECEIVE && i < whole->causes.count && i < 2; i++)
             if (array_push(&one.causes, whole->causes.items[i]) < 0)
                 abort();
-        if (array_push(&run->part_diagnoses, one) < 0)
+        if (array_push(&run->findings.part_diagnoses, one) < 0)
             abort();
     }
 }
@@ -244,10 +244,10 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     diagnosis.slice.high = 1;
     diagnosis.slice.from_ns = from;
     diagnosis.slice.to_ns = to;
-    struct fixture_ranked *ranked = calloc(run->lifetimes.count + 1, sizeof *ranked);
+    struct fixture_ranked *ranked = calloc(run->lifetimes.all.count + 1, sizeof *ranked);
     size_t count = 0;
-    for (size_t i = 0; i < run->lifetimes.count; i++) {
-        const struct lifetime *life = &run->lifetimes.items[i];
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
         int64_t at = life->stamp_ns[STAMP_INTENDED];
         if (from != to && (at < from || at >= to))
             continue;
@@ -268,7 +268,7 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     if (options->no_verdict) {
         diagnosis.not_available = true;
         snprintf(diagnosis.reason, sizeof diagnosis.reason, "only %zu of %zu requests were joined",
-                 count, run->lifetimes.count);
+                 count, run->lifetimes.all.count);
     }
     fixture_causes(&diagnosis, options->odd);
     fixture_coverage(&diagnosis);
@@ -276,7 +276,7 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     if (!options->no_verdict && diagnosis.messages.count)
         fixture_views(f, &diagnosis);
     fixture_parts(run, &diagnosis);
-    if (array_push(&run->diagnoses, diagnosis) < 0)
+    if (array_push(&run->findings.diagnoses, diagnosis) < 0)
         abort();
 }
 

@@ -72,7 +72,7 @@ static void fixture_span(struct fixture *f, uint16_t core, enum span_kind kind, 
                          enum fixture_name name, uint8_t depth, int64_t begin, int64_t end)
 {
     struct core_timeline *timeline =
-        &f->run.server.cores.items[core == FIXTURE_RECEIVE_CORE ? 0 : 1];
+        &f->run.evidence.server.cores.items[core == FIXTURE_RECEIVE_CORE ? 0 : 1];
     if (end <= begin)
         return;
     struct span span = {begin, end, id, name, kind, depth};
@@ -83,7 +83,8 @@ static void fixture_span(struct fixture *f, uint16_t core, enum span_kind kind, 
 // Whether the hog wants the core then.
 static bool fixture_hog_at(const struct fixture *f, int64_t time)
 {
-    int64_t half = f->run.begin_ns + (f->run.end_ns - f->run.begin_ns) / 2;
+    int64_t half =
+        f->run.lifetimes.begin_ns + (f->run.lifetimes.end_ns - f->run.lifetimes.begin_ns) / 2;
     return time > half;
 }
 
@@ -214,7 +215,7 @@ static void fixture_request(struct fixture *f, size_t index, int64_t intended)
     fixture_receive(f, &life, extra);
     fixture_serve(f, &life, extra);
     fixture_finish_life(f, &life);
-    if (array_push(&f->run.lifetimes, life) < 0)
+    if (array_push(&f->run.lifetimes.all, life) < 0)
         abort();
 }
 

@@ -65,12 +65,12 @@ static void check_messages(const struct run_analysis *run, const struct diagnosi
     assert_int_equal(json_array_size(get(attributions, "cause")), diagnosis->attributions.count);
     for (size_t i = 0; i < shown; i++) {
         const struct diagnosed_message *message = &diagnosis->messages.items[i];
-        const struct lifetime *life = &run->lifetimes.items[message->lifetime];
+        const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
         assert_int_equal(json_integer_value(json_array_get(get(messages, "id"), i)), life->request);
         assert_int_equal(json_integer_value(json_array_get(get(messages, "latency_ns"), i)),
                          llround(life->latency_ns));
         assert_int_equal(json_integer_value(json_array_get(get(messages, "at_ns"), i)),
-                         life->stamp_ns[STAMP_INTENDED] - run->begin_ns);
+                         life->stamp_ns[STAMP_INTENDED] - run->lifetimes.begin_ns);
         json_int_t begin = json_integer_value(json_array_get(first, i));
         if (begin < json_integer_value(json_array_get(first, i + 1)))
             assert_int_equal(diagnosis->attributions.items[begin].lifetime, message->lifetime);
@@ -86,7 +86,7 @@ static void test_messages_match_the_run(void **state)
     const json_t *diagnoses = get(page, "diagnoses");
     assert_int_equal(json_array_size(diagnoses), 3);
     for (size_t i = 0; i < 3; i++) {
-        const struct diagnosis *diagnosis = &fixture.run.diagnoses.items[i];
+        const struct diagnosis *diagnosis = &fixture.run.findings.diagnoses.items[i];
         const json_t *data = json_array_get(diagnoses, i);
         assert_true(diagnosis->messages.count > 0);
         assert_true(diagnosis->attributions.count > 0);
@@ -117,9 +117,9 @@ static void check_curve(const struct run_analysis *run, const json_t *curve, siz
     assert_int_equal(json_integer_value(json_array_get(ranks, 0)), 1);
     assert_int_equal(last_rank, integer(curve, "count") - (json_int_t)infinite);
     size_t slower = 0;
-    for (size_t i = 0; i < run->lifetimes.count; i++)
-        slower += isfinite(run->lifetimes.items[i].latency_ns) &&
-                  run->lifetimes.items[i].latency_ns > (double)last_ns;
+    for (size_t i = 0; i < run->lifetimes.all.count; i++)
+        slower += isfinite(run->lifetimes.all.items[i].latency_ns) &&
+                  run->lifetimes.all.items[i].latency_ns > (double)last_ns;
     assert_int_equal(slower, 0);
 }
 
@@ -132,7 +132,7 @@ static void test_curve_reaches_the_last_request(void **state)
         fixture_build(&fixture, runs[i]);
         json_t *page = page_of(&fixture.run);
         check_curve(&fixture.run, get(get(page, "curves"), "corrected"),
-                    fixture.run.states[LIFETIME_UNANSWERED]);
+                    fixture.run.lifetimes.states[LIFETIME_UNANSWERED]);
         json_decref(page);
         fixture_free(&fixture);
     }
@@ -143,10 +143,10 @@ static void test_what_is_not_finite_is_null(void **state)
     (void)state;
     struct fixture fixture;
     fixture_build(&fixture, &odd);
-    struct diagnosis *diagnosis = &fixture.run.diagnoses.items[0];
+    struct diagnosis *diagnosis = &fixture.run.findings.diagnoses.items[0];
     diagnosis->coverage_median = NAN;
     diagnosis->causes.items[0].max_ns = INFINITY;
-    fixture.run.clock_error_ns = NAN;
+    fixture.run.evidence.clock_error_ns = NAN;
     json_t *page = page_of(&fixture.run);
     const json_t *data = json_array_get(get(page, "diagnoses"), 0);
     assert_true(json_is_null(get(data, "coverage_median")));
@@ -186,10 +186,10 @@ static void test_timelines_hold_the_slowest(void **state)
     json_t *page = page_of(&fixture.run);
     const json_t *timelines = get(page, "timelines");
     size_t references = 0, spans = 0, names = json_array_size(get(page, "names"));
-    assert_int_equal(
-        integer(json_array_get(timelines, 0), "id"),
-        fixture.run.lifetimes.items[fixture.run.diagnoses.items[0].messages.items[0].lifetime]
-            .request);
+    assert_int_equal(integer(json_array_get(timelines, 0), "id"),
+                     fixture.run.lifetimes.all
+                         .items[fixture.run.findings.diagnoses.items[0].messages.items[0].lifetime]
+                         .request);
     for (size_t i = 0; i < json_array_size(timelines); i++) {
         const json_t *one = json_array_get(timelines, i), *cores = get(one, "cores");
         references += json_is_true(get(one, "reference"));
@@ -216,14 +216,14 @@ static void test_omitted_spans_are_counted(void **state)
     struct fixture fixture;
     fixture_build(&fixture, &(struct fixture_options){.requests = 3000, .rate = 20000});
     struct run_analysis *run = &fixture.run;
-    struct lifetime *life = &run->lifetimes.items[0]; // alive during the whole run
-    run->diagnoses.items[0].messages.items[0].lifetime = 0;
-    life->stamp_ns[STAMP_REPLY_READ] = run->end_ns;
-    struct core_timeline *timeline = &run->server.cores.items[0];
+    struct lifetime *life = &run->lifetimes.all.items[0]; // alive during the whole run
+    run->findings.diagnoses.items[0].messages.items[0].lifetime = 0;
+    life->stamp_ns[STAMP_REPLY_READ] = run->lifetimes.end_ns;
+    struct core_timeline *timeline = &run->evidence.server.cores.items[0];
     size_t within = 0;
     for (size_t i = 0; i < timeline->spans.count; i++)
-        within += timeline->spans.items[i].begin_ns < run->end_ns &&
-                  timeline->spans.items[i].end_ns > run->begin_ns;
+        within += timeline->spans.items[i].begin_ns < run->lifetimes.end_ns &&
+                  timeline->spans.items[i].end_ns > run->lifetimes.begin_ns;
     json_t *page = page_of(run);
     const json_t *core = json_array_get(get(json_array_get(get(page, "timelines"), 0), "cores"), 0);
     size_t shown = json_array_size(get(get(core, "spans"), "from"));
@@ -239,7 +239,7 @@ static void test_large_slices_are_cut(void **state)
     (void)state;
     struct fixture fixture;
     fixture_build(&fixture, &(struct fixture_options){.requests = 50000, .rate = 20000});
-    struct diagnosis *diagnosis = &fixture.run.diagnoses.items[0];
+    struct diagnosis *diagnosis = &fixture.run.findings.diagnoses.items[0];
     diagnosis->messages.count = diagnosis->attributions.count = 0;
     for (size_t i = 0; i < 50000; i++)
         if (array_push(&diagnosis->messages, (struct diagnosed_message){i, 1000, 500}) < 0 ||

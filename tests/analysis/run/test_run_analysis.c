@@ -155,7 +155,8 @@ static void check_summary(const struct folder *f, const struct run_analysis *run
     assert_non_null(summary);
     assert_string_equal(json_string_value(json_object_get(summary, "run_dir")), f->path);
     assert_string_equal(json_string_value(json_object_get(summary, "name")), "noisy");
-    assert_string_equal(json_string_value(json_object_get(summary, "verdict")), run->verdict);
+    assert_string_equal(json_string_value(json_object_get(summary, "verdict")),
+                        run->findings.verdict);
     assert_true(number_in(summary, "requests") == 4000 && number_in(summary, "joined") == 3999);
     assert_true(number_in(summary, "order_violations") == 0);
     json_t *dropped = json_object_get(summary, "dropped");
@@ -213,7 +214,7 @@ static void check_database(const struct folder *f, const struct run_analysis *ru
                           " cause, sum(ns) AS ns FROM attributions GROUP BY 1, 2) t USING "
                           "(diagnosis, cause)") < 1);
     assert_true(query(db, "SELECT count(*) FROM diagnosed WHERE diagnosis = 0") ==
-                (double)run->diagnoses.items[0].messages.count);
+                (double)run->findings.diagnoses.items[0].messages.count);
     assert_true(query(db, "SELECT count(*) FROM meta WHERE key='verdict' AND length(value) > 50") ==
                 1);
     assert_true(query(db, "SELECT max(nic_ns - client_tx_ns) < 10000 FROM requests") == 1);
@@ -246,21 +247,23 @@ static void a_run_is_analyzed(void **state)
     struct error err;
     make_folder(&f);
     assert_int_equal(analyze(&f, &run, &err), 0);
-    print_message("%s\n", run.verdict);
-    assert_true(run.verdict_available);
-    assert_non_null(strstr(run.verdict, "yes (A) explains"));
-    assert_non_null(strstr(run.verdict, "3,999 of 4,000 requests joined, 1 never answered; "
-                                        "nothing was dropped."));
-    assert_true(run.worst_stage_sum_error_ns < 1);
-    assert_true(run.clock_error_ns > 0 && run.clock_error_ns < 100);
-    assert_int_equal(run.application_thread_count, 1);
-    assert_true(run.latency.interval_ns[0].known);
-    assert_true(run.latency.interval_ns[0].low <= run.latency.value_ns[0]);
+    print_message("%s\n", run.findings.verdict);
+    assert_true(run.findings.verdict_available);
+    assert_non_null(strstr(run.findings.verdict, "yes (A) explains"));
+    assert_non_null(strstr(run.findings.verdict,
+                           "3,999 of 4,000 requests joined, 1 never answered; "
+                           "nothing was dropped."));
+    assert_true(run.lifetimes.worst_stage_sum_error_ns < 1);
+    assert_true(run.evidence.clock_error_ns > 0 && run.evidence.clock_error_ns < 100);
+    assert_int_equal(run.evidence.application_thread_count, 1);
+    assert_true(run.lifetimes.latency.interval_ns[0].known);
+    assert_true(run.lifetimes.latency.interval_ns[0].low <= run.lifetimes.latency.value_ns[0]);
     // The stages at the median add up to about the median.
     double sum = 0;
     for (int stage = 0; stage < STAGES; stage++)
-        sum += run.stage_at_quantile_ns[0][stage];
-    assert_true(fabs(sum - run.latency.value_ns[0]) < 0.02 * run.latency.value_ns[0]);
+        sum += run.lifetimes.stage_at_quantile_ns[0][stage];
+    assert_true(fabs(sum - run.lifetimes.latency.value_ns[0]) <
+                0.02 * run.lifetimes.latency.value_ns[0]);
     check_summary(&f, &run);
     assert_int_equal(run_analysis_write(&run, &err), 0);
     check_database(&f, &run);
@@ -445,7 +448,7 @@ static void a_client_of_another_boot_needs_its_own_clock(void **state)
     expect_refusal(&f, "nothing relates their clocks");
     flip_byte(&f, "client/clock.tlog", 40 + 3);
     assert_int_equal(analyze(&f, &run, &err), 0);
-    assert_true(run.verdict_available);
+    assert_true(run.findings.verdict_available);
     json_t *summary = run_summary_json(&run), *hosts = json_object_get(summary, "hosts");
     assert_true(number_in(hosts, "exchanges") == 3999 && number_in(hosts, "unknown") == 0);
     assert_true(json_is_false(json_object_get(hosts, "both_ways")));
@@ -476,16 +479,16 @@ static void missing_captures_are_no_verdict(void **state)
     make_folder(&f);
     remove(in_folder(&f, "server/calls.tlog"));
     assert_int_equal(analyze(&f, &run, &err), 0);
-    assert_false(run.verdict_available);
-    assert_non_null(strstr(run.verdict, "N/A: "));
-    assert_non_null(strstr(run.verdict, "no M(a) stamp"));
-    assert_int_equal(run.states[LIFETIME_NO_APPLICATION], 3999);
+    assert_false(run.findings.verdict_available);
+    assert_non_null(strstr(run.findings.verdict, "N/A: "));
+    assert_non_null(strstr(run.findings.verdict, "no M(a) stamp"));
+    assert_int_equal(run.lifetimes.states[LIFETIME_NO_APPLICATION], 3999);
     run_analysis_free(&run);
     remove(in_folder(&f, "server/events.tlog"));
     assert_int_equal(analyze(&f, &run, &err), 0);
-    assert_false(run.verdict_available);
-    assert_true(run.latency.value_ns[0] > 0); // what the client saw still counts
-    assert_int_equal(run.states[LIFETIME_NO_CONNECTION], 3999);
+    assert_false(run.findings.verdict_available);
+    assert_true(run.lifetimes.latency.value_ns[0] > 0); // what the client saw still counts
+    assert_int_equal(run.lifetimes.states[LIFETIME_NO_CONNECTION], 3999);
     assert_int_equal(run_analysis_write(&run, &err), 0);
     run_analysis_free(&run);
     remove(in_folder(&f, "server/clock.tlog"));

@@ -377,12 +377,13 @@ static bool near(int64_t a, int64_t b)
 
 static bool is_in_timeline(const struct run_analysis *found, const struct true_call *call)
 {
-    const struct core_timeline *core = host_timeline_core(&found->server, call->core);
+    const struct core_timeline *core = host_timeline_core(&found->evidence.server, call->core);
     for (size_t i = 0; i < core->spans.count; i++) {
         const struct span *span = &core->spans.items[i];
         if (span->kind == SPAN_FUNCTION && near(span->begin_ns, call->begin) &&
             near(span->end_ns, call->end) && !(span->id & SPAN_ID_CUT) &&
-            strcmp(found->server.names.items[span->name], function_names[call->function]) == 0)
+            strcmp(found->evidence.server.names.items[span->name],
+                   function_names[call->function]) == 0)
             return true;
     }
     return false;
@@ -391,11 +392,11 @@ static bool is_in_timeline(const struct run_analysis *found, const struct true_c
 // Each true call in the life of an explained message is there, whole and under its name.
 static size_t check_lives(const struct traced_run *run, const struct run_analysis *found)
 {
-    const struct diagnosis *diagnosis = &found->diagnoses.items[0];
+    const struct diagnosis *diagnosis = &found->findings.diagnoses.items[0];
     size_t checked = 0;
     for (size_t m = 0; m < diagnosis->messages.count; m++) {
         const struct lifetime *life =
-            &found->lifetimes.items[diagnosis->messages.items[m].lifetime];
+            &found->lifetimes.all.items[diagnosis->messages.items[m].lifetime];
         for (size_t i = 0; i < run->truth.count; i++) {
             const struct true_call *call = &run->truth.items[i];
             if (call->begin < life->stamp_ns[STAMP_NIC] ||
@@ -414,12 +415,12 @@ static size_t check_lives(const struct traced_run *run, const struct run_analysi
 static size_t check_functions(const struct traced_run *run, const struct run_analysis *found)
 {
     size_t functions = 0, wrong = 0;
-    for (size_t c = 0; c < found->server.cores.count; c++) {
-        const struct core_timeline *core = &found->server.cores.items[c];
+    for (size_t c = 0; c < found->evidence.server.cores.count; c++) {
+        const struct core_timeline *core = &found->evidence.server.cores.items[c];
         for (size_t i = 0; i < core->spans.count; i++) {
             const struct span *span = &core->spans.items[i];
             if (span->kind != SPAN_FUNCTION || span->id & SPAN_ID_CUT ||
-                strcmp(found->server.names.items[span->name], function_names[SLEEP]) == 0)
+                strcmp(found->evidence.server.names.items[span->name], function_names[SLEEP]) == 0)
                 continue;
             bool true_one = false;
             for (size_t k = 0; k < run->truth.count && !true_one; k++)
@@ -439,21 +440,22 @@ static void functions_of_a_trace_enter_the_lives(void **state)
     struct traced_run *run = *state;
     struct run_analysis found;
     analyze(run, &found);
-    print_message("%s\n", found.verdict);
+    print_message("%s\n", found.findings.verdict);
     print_message("decoded %" PRIu64 " of %" PRIu64 " bytes for %" PRIu64 " messages, %" PRIu64
                   " functions\n",
-                  found.trace.decoded, found.trace.bytes, found.trace.messages,
-                  found.trace.functions);
-    assert_string_equal(found.trace.problem, "");
-    assert_true(found.trace.present);
-    assert_int_equal(found.trace.errors, 0);
-    assert_int_equal(found.trace.streams, 2);
-    assert_int_equal(found.trace.bytes, run->trace_bytes);
-    assert_true(found.trace.messages < run->scenario.requests.count / 20);
-    assert_true(found.trace.decoded > 0 && found.trace.decoded < found.trace.bytes / 4);
-    assert_non_null(strstr(found.verdict, "inner slower (A)"));
-    for (size_t c = 0; c < found.server.cores.count; c++)
-        assert_well_formed(&found.server.cores.items[c]);
+                  found.evidence.trace.decoded, found.evidence.trace.bytes,
+                  found.evidence.trace.messages, found.evidence.trace.functions);
+    assert_string_equal(found.evidence.trace.problem, "");
+    assert_true(found.evidence.trace.present);
+    assert_int_equal(found.evidence.trace.errors, 0);
+    assert_int_equal(found.evidence.trace.streams, 2);
+    assert_int_equal(found.evidence.trace.bytes, run->trace_bytes);
+    assert_true(found.evidence.trace.messages < run->scenario.requests.count / 20);
+    assert_true(found.evidence.trace.decoded > 0 &&
+                found.evidence.trace.decoded < found.evidence.trace.bytes / 4);
+    assert_non_null(strstr(found.findings.verdict, "inner slower (A)"));
+    for (size_t c = 0; c < found.evidence.server.cores.count; c++)
+        assert_well_formed(&found.evidence.server.cores.items[c]);
     assert_true(check_lives(run, &found) > 100);
     assert_true(check_functions(run, &found) > 100);
     run_analysis_free(&found);
@@ -465,8 +467,8 @@ static void functions_of_a_trace_enter_the_lives(void **state)
 static size_t check_stamps(const struct traced_run *run, const struct run_analysis *found)
 {
     size_t known = 0;
-    for (size_t i = 0; i < found->lifetimes.count; i++) {
-        const struct lifetime *life = &found->lifetimes.items[i];
+    for (size_t i = 0; i < found->lifetimes.all.count; i++) {
+        const struct lifetime *life = &found->lifetimes.all.items[i];
         int64_t handoff = run->scenario.requests.items[life->request].handoff;
         assert_int_equal(lifetime_has(life, STAMP_NIC), lifetime_has(life, STAMP_HANDOFF));
         if (!lifetime_has(life, STAMP_HANDOFF)) {
@@ -490,22 +492,23 @@ static void a_trace_alone_has_the_stamps_of_the_kernel(void **state)
     unlink(in_folder(run, "server/events.tlog"));
     unlink(in_folder(run, "server/sockets.tlog"));
     analyze(run, &found);
-    print_message("%s\n", found.verdict);
-    print_message("%" PRIu64 " hand-offs known, %" PRIu64 " not\n", found.trace.handoffs,
-                  found.trace.handoffs_unknown);
+    print_message("%s\n", found.findings.verdict);
+    print_message("%" PRIu64 " hand-offs known, %" PRIu64 " not\n", found.evidence.trace.handoffs,
+                  found.evidence.trace.handoffs_unknown);
     size_t requests = run->scenario.requests.count;
-    assert_int_equal(found.trace.handoffs + found.trace.handoffs_unknown, requests);
-    assert_int_equal(check_stamps(run, &found), found.trace.handoffs);
-    assert_true(found.trace.handoffs_unknown < requests / 100);
-    assert_true(found.verdict_available);
-    assert_non_null(strstr(found.verdict, "inner slower (A)"));
-    assert_non_null(strstr(found.verdict, "M(n) and M(h) are from the processor's trace"));
+    assert_int_equal(found.evidence.trace.handoffs + found.evidence.trace.handoffs_unknown,
+                     requests);
+    assert_int_equal(check_stamps(run, &found), found.evidence.trace.handoffs);
+    assert_true(found.evidence.trace.handoffs_unknown < requests / 100);
+    assert_true(found.findings.verdict_available);
+    assert_non_null(strstr(found.findings.verdict, "inner slower (A)"));
+    assert_non_null(strstr(found.findings.verdict, "M(n) and M(h) are from the processor's trace"));
     run_analysis_free(&found);
     write_file(run, "server/perf.data", "PERFILE2 and no more", 20);
     analyze(run, &found);
-    assert_non_null(strstr(found.trace.problem, "perf.data"));
-    assert_false(found.has_events);
-    assert_int_equal(found.states[LIFETIME_WHOLE], 0);
+    assert_non_null(strstr(found.evidence.trace.problem, "perf.data"));
+    assert_false(found.evidence.has_events);
+    assert_int_equal(found.lifetimes.states[LIFETIME_WHOLE], 0);
     run_analysis_free(&found);
 }
 
@@ -525,7 +528,7 @@ static size_t check_core_track(const struct run_analysis *found, const struct co
         assert_int_equal(slice->begin, span->begin_ns);
         assert_int_equal(slice->end, span->end_ns);
         assert_int_equal(slice->depth, span->depth);
-        assert_string_equal(slice->name, found->server.names.items[span->name]);
+        assert_string_equal(slice->name, found->evidence.server.names.items[span->name]);
     }
     assert_int_equal(next, core->spans.count);
     return next;
@@ -534,18 +537,18 @@ static size_t check_core_track(const struct run_analysis *found, const struct co
 // From the send to the call that received, to the call that answered, to the reply.
 static void check_flows(const struct run_analysis *found, const struct read_trace *read)
 {
-    size_t lives = found->lifetimes.count + 2;
+    size_t lives = found->lifetimes.all.count + 2;
     unsigned *stages = calloc(lives, sizeof *stages), *calls = calloc(lives, sizeof *calls);
     size_t requests = 0;
     for (size_t i = 0; i < read->slices.count; i++) {
         const struct read_slice *slice = &read->slices.items[i];
         requests += strcmp(slice->category, "request") == 0;
-        assert_true(slice->flow <= found->lifetimes.count);
+        assert_true(slice->flow <= found->lifetimes.all.count);
         stages[slice->flow] += strcmp(slice->category, "stage") == 0;
         calls[slice->flow] += strcmp(slice->category, "socket call") == 0;
     }
-    assert_int_equal(requests, found->lifetimes.count);
-    for (size_t i = 1; i <= found->lifetimes.count; i++) {
+    assert_int_equal(requests, found->lifetimes.all.count);
+    for (size_t i = 1; i <= found->lifetimes.all.count; i++) {
         assert_int_equal(stages[i], 2);
         assert_int_equal(calls[i], 2);
     }
@@ -559,8 +562,8 @@ static void check_stages(const struct run_analysis *found, const struct read_tra
     for (size_t i = 0; i < read->slices.count; i++)
         if (strcmp(read->slices.items[i].category, "stage") == 0)
             sliced += (double)(read->slices.items[i].end - read->slices.items[i].begin);
-    for (size_t i = 0; i < found->lifetimes.count; i++)
-        wanted += found->lifetimes.items[i].latency_ns;
+    for (size_t i = 0; i < found->lifetimes.all.count; i++)
+        wanted += found->lifetimes.all.items[i].latency_ns;
     assert_true(sliced == wanted); // stages add up to latencies
 }
 
@@ -577,8 +580,8 @@ static void a_run_is_written_for_perfetto(void **state)
     struct read_trace read = read_perfetto(path);
     if (read.wrong)
         fail_msg("%s", read.wrong);
-    for (size_t c = 0; c < found.server.cores.count; c++)
-        spans += check_core_track(&found, &found.server.cores.items[c], &read);
+    for (size_t c = 0; c < found.evidence.server.cores.count; c++)
+        spans += check_core_track(&found, &found.evidence.server.cores.items[c], &read);
     check_flows(&found, &read);
     check_stages(&found, &read);
     print_message("%zu spans, %zu slices, %" PRIu64 " packets\n", spans, read.slices.count,
@@ -594,19 +597,19 @@ static void a_trace_that_cannot_be_read_is_told(void **state)
     struct run_analysis found;
     write_file(run, "server/perf.data", "PERFILE2 and no more", 20);
     analyze(run, &found);
-    assert_false(found.trace.present);
-    assert_non_null(strstr(found.trace.problem, "perf.data"));
-    assert_true(found.verdict_available); // contexts are enough for one
-    assert_null(strstr(found.verdict, "inner"));
+    assert_false(found.evidence.trace.present);
+    assert_non_null(strstr(found.evidence.trace.problem, "perf.data"));
+    assert_true(found.findings.verdict_available); // contexts are enough for one
+    assert_null(strstr(found.findings.verdict, "inner"));
     run_analysis_free(&found);
     unlink(in_folder(run, "server/perf.data"));
     analyze(run, &found);
-    assert_non_null(strstr(found.trace.problem, "server/perf.data is not there"));
+    assert_non_null(strstr(found.evidence.trace.problem, "server/perf.data is not there"));
     run_analysis_free(&found);
     static const char outside[] = "{\"intel_pt\": {\"perf_data\": \"../x\"}}";
     write_file(run, "server/capture.json", outside, strlen(outside));
     analyze(run, &found);
-    assert_non_null(strstr(found.trace.problem, "not a file's name"));
+    assert_non_null(strstr(found.evidence.trace.problem, "not a file's name"));
     run_analysis_free(&found);
 }
 
