@@ -76,5 +76,7 @@ done
     xargs -r -P "$(nproc)" -I '{}' tests/run_tests.sh --one '{}' "$outcomes"
 for name in ${alone[@]+"${alone[@]}"}; do tests/preferred.sh tests/run_tests.sh --one "$name" "$outcomes"; done
 count() { grep -c "^$1$" "$outcomes"; }
+missing=$((${#beside[@]} + ${#alone[@]} - $(wc -l <"$outcomes")))
+[ $missing -eq 0 ] || echo "$missing tests came to no end"
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
-[ "$(count failed)" -eq 0 ] && [ "$(wc -l <"$outcomes")" -eq $((${#beside[@]} + ${#alone[@]})) ] && [ -s "$outcomes" ]
+[ $missing -eq 0 ] && [ "$(count failed)" -eq 0 ] && [ -s "$outcomes" ]

@@ -65,10 +65,10 @@ Host *
 EOF
 }
 
-# NAME: starts its sshd and waits for it. The machine has the cores of sshd_cores[NAME], else all.
+# NAME: starts its sshd, with the priority that one has, and waits for it. The machine has the cores of sshd_cores[NAME], else all.
 declare -A sshd_cores
 ssh_serve() {
-    ip netns exec "ssh$$-$1" taskset -c "${sshd_cores[$1]:-0-$(($(nproc --all) - 1))}" "${sshd:-$(command -v sshd || echo /usr/sbin/sshd)}" -D -e -f "$work/$1-sshd_config" \
+    ip netns exec "ssh$$-$1" nice -n $((-$(nice))) taskset -c "${sshd_cores[$1]:-0-$(($(nproc --all) - 1))}" "${sshd:-$(command -v sshd || echo /usr/sbin/sshd)}" -D -e -f "$work/$1-sshd_config" \
         </dev/null 2>"$work/$1-sshd.log" &
     echo $! >"$work/$1-sshd.pid"
     wait_for "$work/$1-sshd.log" 'Server listening' 10 || fail "the sshd of $1 does not listen"
