@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "experiments/hosts/keeper_journal.h"
+#include "experiments/keeper/keeper_journal.h"
 #include "experiments/remote/far_host.h"
 #include "experiments/remote/link_file.h"
-#include "experiments/hosts/supervisor.h"
+#include "experiments/common/supervisor.h"
 #include "profiler/doctor/doctor_print.h"
 
 enum { EXAMINE_TIMEOUT_S = 60 };

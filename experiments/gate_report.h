@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "experiments/spec/experiment.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 
 struct gate_report {
     struct gate_result_array results;

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "experiments/experiment_set.h"
-#include "experiments/run.h"
+#include "experiments/run/run.h"
 #include "experiments/run_results.h"
 
 // Runs one experiment as a person would: into the settings' folder, results written and printed.

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "experiments/spec/experiment.h"
-#include "experiments/run.h"
+#include "experiments/run/run.h"
 #include "experiments/run_results.h"
 
 // Runs them into repetition-1, repetition-2, ... below the settings' folder, writes

@@ -10,7 +10,7 @@
 #include "experiments/experiment_set.h"
 #include "experiments/matrix.h"
 #include "experiments/repetitions.h"
-#include "experiments/run.h"
+#include "experiments/run/run.h"
 #include "experiments/run_results.h"
 #include "experiments/study_run.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 
 struct latency_array ARRAY_OF(double);
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "experiments/gate_report.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 
 struct run_results_settings {
     bool json;                 // summary.json's document on stdout instead of the summary in words

@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 #include "experiments/run_latencies.h"
 #include "experiments/study.h"
 

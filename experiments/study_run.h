@@ -5,7 +5,7 @@
 #ifndef EXPERIMENTS_STUDY_RUN_H
 #define EXPERIMENTS_STUDY_RUN_H
 
-#include "experiments/run.h"
+#include "experiments/run/run.h"
 #include "experiments/run_results.h"
 #include "experiments/study.h"
 

@@ -3,8 +3,8 @@
 // `taillight capture`: the server side of a measurement on this host. It puts together the kernel
 // events (profiler), the application's socket calls (shim) and the clock log, all started and
 // stopped together, and writes their logs and capture.json into one folder.
-#ifndef EXPERIMENTS_CAPTURE_COMMAND_H
-#define EXPERIMENTS_CAPTURE_COMMAND_H
+#ifndef EXPERIMENTS_CAPTURE_CAPTURE_COMMAND_H
+#define EXPERIMENTS_CAPTURE_CAPTURE_COMMAND_H
 
 // argv[0] is "capture". Returns the program's exit code.
 int capture_command(int argc, char **argv);

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "experiments/capture/capture_state.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 
 static int write_calls(struct capture *capture, struct error *err)
 {

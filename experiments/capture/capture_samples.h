@@ -4,14 +4,14 @@
 // second and notes where they were and who had called that, into <out>/perf.data, while the other
 // backends record what they can. Times are of CLOCK_MONOTONIC_RAW, which is the run's host time, so
 // that a sample falls into the spans of the events beside it without conversion.
-#ifndef EXPERIMENTS_CAPTURE_SAMPLES_H
-#define EXPERIMENTS_CAPTURE_SAMPLES_H
+#ifndef EXPERIMENTS_CAPTURE_CAPTURE_SAMPLES_H
+#define EXPERIMENTS_CAPTURE_CAPTURE_SAMPLES_H
 
 #include <jansson.h>
 #include <sched.h>
 
 #include "base/error.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"
 #include "profiler/sampling.h"
 

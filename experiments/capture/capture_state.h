@@ -2,8 +2,8 @@
 //
 // What the files behind `taillight capture` share: its options (capture_options.c), what runs while
 // it captures (capture_command.c), and what it writes in the end (capture_output.c).
-#ifndef EXPERIMENTS_CAPTURE_STATE_H
-#define EXPERIMENTS_CAPTURE_STATE_H
+#ifndef EXPERIMENTS_CAPTURE_CAPTURE_STATE_H
+#define EXPERIMENTS_CAPTURE_CAPTURE_STATE_H
 
 #include <jansson.h>
 #include <sched.h>

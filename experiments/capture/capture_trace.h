@@ -3,8 +3,8 @@
 // The `intel_pt` backend of `taillight capture`: perf records the processor's trace into
 // <out>/perf.data while the other backends record what they can, and what of the trace was lost is
 // counted at the end.
-#ifndef EXPERIMENTS_CAPTURE_TRACE_H
-#define EXPERIMENTS_CAPTURE_TRACE_H
+#ifndef EXPERIMENTS_CAPTURE_CAPTURE_TRACE_H
+#define EXPERIMENTS_CAPTURE_CAPTURE_TRACE_H
 
 #include <jansson.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"
 
 struct capture_trace_options {

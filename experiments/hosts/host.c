@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 
 enum { COMMAND_TIMEOUT_MS = 10000 };
 

@@ -5,18 +5,18 @@
 // cables made inside them, so nothing of them is seen on the machine and nothing of them can be
 // left behind. RPS steers what each receives onto its own cores: the receive core of a server
 // belongs to the server's host.
-#ifndef EXPERIMENTS_HOST_H
-#define EXPERIMENTS_HOST_H
+#ifndef EXPERIMENTS_HOSTS_HOST_H
+#define EXPERIMENTS_HOSTS_HOST_H
 
 #include <stddef.h>
 
 #include "base/array.h"
 #include "base/process.h"
-#include "experiments/hosts/command_log.h"
+#include "experiments/common/command_log.h"
 #include "experiments/spec/experiment.h"
-#include "experiments/hosts/keeper.h"
+#include "experiments/keeper/keeper.h"
 #include "experiments/remote/far_host.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 
 struct host {
     const struct experiment_host *plan;

@@ -3,8 +3,8 @@
 // What an experiment tunes, applied through the hosts' keepers, which note every old value first
 // and put it back however the run ends. A host that lacks a setting, or may not change it, is told,
 // not failed: which settings held is part of the result.
-#ifndef EXPERIMENTS_TUNING_H
-#define EXPERIMENTS_TUNING_H
+#ifndef EXPERIMENTS_HOSTS_TUNING_H
+#define EXPERIMENTS_HOSTS_TUNING_H
 
 #include <jansson.h>
 

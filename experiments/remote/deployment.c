@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 
 enum { SECTOR_BYTES = 512, SUMS_TIMEOUT_MS = 60000, STALL_MS = 10000 };
 

@@ -17,7 +17,7 @@
 #include "base/guard.h"
 #include "base/process.h"
 #include "base/units.h"
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 
 enum { WORDS_MAX = 512, COMPRESS_FROM_BYTES = 512, END_GRACE_MS = 200 };
 

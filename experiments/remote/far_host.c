@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 #include "experiments/remote/link_file.h"
-#include "experiments/hosts/supervisor.h"
+#include "experiments/common/supervisor.h"
 
 enum {
     SET_UP_TIMEOUT_MS = 120000, // copying over a slow link; a link that is down ends sooner

@@ -11,7 +11,7 @@
 
 #include "base/process.h"
 #include "experiments/spec/experiment.h"
-#include "experiments/hosts/keeper.h"
+#include "experiments/keeper/keeper.h"
 
 enum { FAR_PATH_BYTES = 400 };
 

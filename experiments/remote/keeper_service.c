@@ -16,8 +16,8 @@
 
 #include "base/log_file.h"
 #include "base/units.h"
-#include "experiments/hosts/keeper_request.h"
-#include "experiments/hosts/program_path.h"
+#include "experiments/keeper/keeper_request.h"
+#include "experiments/common/program_path.h"
 #include "base/clock.h"
 
 // --- what this machine is ------------------------------------------------------------------------

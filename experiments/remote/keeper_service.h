@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // `taillight agent --keeper`: a machine behind ssh answers a keeper's requests
-// (experiments/hosts/keeper_request.h, as they lie in memory: the same program is at both ends) on
+// (experiments/keeper/keeper_request.h, as they lie in memory: the same program is at both ends) on
 // stdin and stdout. It has a keeper of its own for what is to be undone, first of all the directory
 // that this program was copied into; that one outlives every end of this process.
 //

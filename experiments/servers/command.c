@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "experiments/hosts/host.h"
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 #include "experiments/servers/server_kind.h"
 
 static bool command_speaks(const char *protocol)

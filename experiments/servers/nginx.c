@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "experiments/hosts/host.h"
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 #include "experiments/servers/server_kind.h"
 
 static bool nginx_speaks(const char *protocol)

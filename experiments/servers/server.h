@@ -6,11 +6,11 @@
 #define EXPERIMENTS_SERVERS_SERVER_H
 
 #include "base/process.h"
-#include "experiments/hosts/command_log.h"
+#include "experiments/common/command_log.h"
 #include "experiments/hosts/host.h"
-#include "experiments/hosts/supervisor.h"
+#include "experiments/common/supervisor.h"
 #include "experiments/plan/experiment.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 
 struct server {
     const struct experiment_server *plan;

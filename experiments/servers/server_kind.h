@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "experiments/plan/experiment.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 #include "experiments/servers/command_line.h"
 
 struct host;

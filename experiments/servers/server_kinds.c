@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <string.h>
 
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 #include "experiments/servers/server_kind.h"
 
 #define SERVER_KIND_ADDRESS(name) &server_##name,

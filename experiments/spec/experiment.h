@@ -2,8 +2,8 @@
 //
 // A document becomes an experiment (experiments/plan/experiment.h): everything is checked that can
 // be checked before anything is started.
-#ifndef EXPERIMENTS_EXPERIMENT_H
-#define EXPERIMENTS_EXPERIMENT_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_H
 
 #include <jansson.h>
 #include <stdio.h>

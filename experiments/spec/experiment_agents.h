@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // load.agents of an experiment file: processes that load together, each from a host.
-#ifndef EXPERIMENTS_EXPERIMENT_AGENTS_H
-#define EXPERIMENTS_EXPERIMENT_AGENTS_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_AGENTS_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_AGENTS_H
 
 #include "experiments/spec/experiment_values.h"
 

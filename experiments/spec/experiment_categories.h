@@ -2,8 +2,8 @@
 //
 // The file of categories of causes that an experiment names, `diagnose: {categories: FILE}`, or the
 // command line in its place.
-#ifndef EXPERIMENTS_EXPERIMENT_CATEGORIES_H
-#define EXPERIMENTS_EXPERIMENT_CATEGORIES_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_CATEGORIES_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_CATEGORIES_H
 
 #include "experiments/spec/experiment.h"
 

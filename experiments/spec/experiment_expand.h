@@ -4,8 +4,8 @@
 // over another. `matrix:` makes one file many configurations, the cartesian product of its axes. An
 // axis is a key with values, `load.rate: [10k, 20k]`, or a name with variants, each a piece of an
 // experiment laid over the rest: `watched: {no: {capture: {backend: none}}, yes: {}}`.
-#ifndef EXPERIMENTS_EXPERIMENT_EXPAND_H
-#define EXPERIMENTS_EXPERIMENT_EXPAND_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_EXPAND_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_EXPAND_H
 
 #include "base/array.h"
 #include "experiments/plan/experiment.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The hosts of an experiment file: where things run, here or behind ssh.
-#ifndef EXPERIMENTS_EXPERIMENT_HOSTS_H
-#define EXPERIMENTS_EXPERIMENT_HOSTS_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_HOSTS_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_HOSTS_H
 
 #include "experiments/spec/experiment_values.h"
 

@@ -3,8 +3,8 @@
 // The keys of an experiment file as a JSON Schema, for editors: they complete keys and words and
 // mark what is wrong while a file is written. Made from the table that the files are read with, so
 // it knows the same keys; what values mean is only told by `taillight run --check`.
-#ifndef EXPERIMENTS_EXPERIMENT_JSON_SCHEMA_H
-#define EXPERIMENTS_EXPERIMENT_JSON_SCHEMA_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_JSON_SCHEMA_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_JSON_SCHEMA_H
 
 #include <jansson.h>
 

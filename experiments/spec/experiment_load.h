@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The load of an experiment: its rate and shape, how long it lasts, and between whom.
-#ifndef EXPERIMENTS_EXPERIMENT_LOAD_H
-#define EXPERIMENTS_EXPERIMENT_LOAD_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_LOAD_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_LOAD_H
 
 #include "experiments/spec/experiment_values.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The neighbours of an experiment file: what runs beside the server, and what is asked of it.
-#ifndef EXPERIMENTS_EXPERIMENT_NEIGHBOURS_H
-#define EXPERIMENTS_EXPERIMENT_NEIGHBOURS_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_NEIGHBOURS_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_NEIGHBOURS_H
 
 #include "experiments/spec/experiment_values.h"
 

@@ -6,8 +6,8 @@
 //
 // A mapping whose keys are names the user chooses (hosts, servers, ...) reaches libcyaml as a list
 // of {name, value} (yaml_write does that), which is what the struct *_entry types are.
-#ifndef EXPERIMENTS_EXPERIMENT_SCHEMA_H
-#define EXPERIMENTS_EXPERIMENT_SCHEMA_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_SCHEMA_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_SCHEMA_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The table of an experiment file's keys itself, for those that read it to say what keys there are.
-#ifndef EXPERIMENTS_EXPERIMENT_TABLE_H
-#define EXPERIMENTS_EXPERIMENT_TABLE_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_TABLE_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_TABLE_H
 
 #include <cyaml/cyaml.h>
 #include <stdbool.h>

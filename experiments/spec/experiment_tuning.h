@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The tuning of an experiment file: steps by host, resolved to settings.
-#ifndef EXPERIMENTS_EXPERIMENT_TUNING_H
-#define EXPERIMENTS_EXPERIMENT_TUNING_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_TUNING_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_TUNING_H
 
 #include "experiments/spec/experiment_values.h"
 

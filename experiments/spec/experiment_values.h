@@ -2,8 +2,8 @@
 //
 // Single values of an experiment file: text to number, duration, cores, a word of some, a
 // reference. What is wrong is an error at the value's own line and column.
-#ifndef EXPERIMENTS_EXPERIMENT_VALUES_H
-#define EXPERIMENTS_EXPERIMENT_VALUES_H
+#ifndef EXPERIMENTS_SPEC_EXPERIMENT_VALUES_H
+#define EXPERIMENTS_SPEC_EXPERIMENT_VALUES_H
 
 #include "experiments/spec/experiment.h"
 #include "experiments/spec/yaml_position.h"

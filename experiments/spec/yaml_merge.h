@@ -2,8 +2,8 @@
 //
 // Documents made of others: one laid over another, key by key, every node keeping the file, line
 // and column it came from, so that errors point where the mistake was written.
-#ifndef EXPERIMENTS_YAML_MERGE_H
-#define EXPERIMENTS_YAML_MERGE_H
+#ifndef EXPERIMENTS_SPEC_YAML_MERGE_H
+#define EXPERIMENTS_SPEC_YAML_MERGE_H
 
 #include "experiments/spec/yaml_position.h"
 

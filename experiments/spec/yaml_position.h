@@ -6,8 +6,8 @@
 // names file, line and column.
 //
 // Nodes are numbers; 0 is "no such node". Looking below node 0 gives 0 again, so look-ups chain.
-#ifndef EXPERIMENTS_YAML_POSITION_H
-#define EXPERIMENTS_YAML_POSITION_H
+#ifndef EXPERIMENTS_SPEC_YAML_POSITION_H
+#define EXPERIMENTS_SPEC_YAML_POSITION_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 //
 // What a document is made of, for those that read, merge and write documents; everybody else goes
 // through experiments/spec/yaml_position.h.
-#ifndef EXPERIMENTS_YAML_SOURCE_H
-#define EXPERIMENTS_YAML_SOURCE_H
+#ifndef EXPERIMENTS_SPEC_YAML_SOURCE_H
+#define EXPERIMENTS_SPEC_YAML_SOURCE_H
 
 #include <yaml.h>
 

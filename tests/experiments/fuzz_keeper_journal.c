@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "experiments/hosts/keeper_journal.h"
+#include "experiments/keeper/keeper_journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

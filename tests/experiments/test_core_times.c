@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "experiments/hosts/core_times.h"
+#include "experiments/common/core_times.h"
 
 static const char text[] = "cpu  10 0 20 3000 40 0 0 0 0 0\n"
                            "cpu0 5 0 10 1000 10 1 2 3 0 0\n"

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/process.h"
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 #include "experiments/remote/deployment.h"
 
 static void put_file(const char *dir, const char *name, const char *text)

@@ -19,8 +19,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "experiments/hosts/keeper.h"
-#include "experiments/hosts/keeper_journal.h"
+#include "experiments/keeper/keeper.h"
+#include "experiments/keeper/keeper_journal.h"
 
 static void write_file(const char *path, const char *text)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "experiments/hosts/supervisor.h"
+#include "experiments/common/supervisor.h"
 
 #define SECOND_NS 1000000000ull
 

@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "experiments/experiment_set.h"
-#include "experiments/hosts/nic_tuning.h"
+#include "experiments/keeper/nic_tuning.h"
 #include "experiments/hosts/tuning.h"
 
 // --- the card "eth7", in memory that the keeper shares -------------------------------------------

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Where programs are: this one, what was built beside it, and those on PATH.
-#ifndef EXPERIMENTS_PROGRAM_PATH_H
-#define EXPERIMENTS_PROGRAM_PATH_H
+#ifndef EXPERIMENTS_COMMON_PROGRAM_PATH_H
+#define EXPERIMENTS_COMMON_PROGRAM_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>

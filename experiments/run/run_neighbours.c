@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/run_state.h"
+#include "experiments/run/run_state.h"
 #include "experiments/servers/server_kind.h"
 
 enum { LOAD_GRACE_MS = 2000 }; // for a neighbour's load to end by itself, and when told to

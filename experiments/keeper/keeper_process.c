@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "experiments/hosts/keeper_change.h"
-#include "experiments/hosts/keeper_journal.h"
-#include "experiments/hosts/keeper_request.h"
+#include "experiments/keeper/keeper_change.h"
+#include "experiments/keeper/keeper_journal.h"
+#include "experiments/keeper/keeper_request.h"
 
 enum { PROBE_TIMEOUT_MS = 300 };
 

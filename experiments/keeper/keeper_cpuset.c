@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/keeper_cpuset.h"
+#include "experiments/keeper/keeper_cpuset.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/keeper.h"
+#include "experiments/keeper/keeper.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "experiments/hosts/command_log.h"
-#include "experiments/hosts/keeper_request.h"
+#include "experiments/common/command_log.h"
+#include "experiments/keeper/keeper_request.h"
 #include "base/clock.h"
 
 enum { ANSWER_TIMEOUT_MS = 10000, END_TIMEOUT_MS = 2000, CLOCK_ROUND_TRIPS = 16 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/nic_tuning.h"
+#include "experiments/keeper/nic_tuning.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/keeper_change.h"
+#include "experiments/keeper/keeper_change.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "experiments/hosts/keeper_cpuset.h"
+#include "experiments/keeper/keeper_cpuset.h"
 
 enum { MOST_QUEUES = 4096 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The folder a run lives in (docs/formats.md).
-#ifndef EXPERIMENTS_RUN_FOLDER_H
-#define EXPERIMENTS_RUN_FOLDER_H
+#ifndef EXPERIMENTS_COMMON_RUN_FOLDER_H
+#define EXPERIMENTS_COMMON_RUN_FOLDER_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
 // How long some cores of this machine were busy between two moments, whoever kept them so: the
 // server, its kernel, what watches it (/proc/stat, proc_stat(5)). Idle time is what the kernel
 // counts, in ticks of 10 ms: over seconds it is exact enough, over less it is not.
-#ifndef EXPERIMENTS_CORE_TIMES_H
-#define EXPERIMENTS_CORE_TIMES_H
+#ifndef EXPERIMENTS_COMMON_CORE_TIMES_H
+#define EXPERIMENTS_COMMON_CORE_TIMES_H
 
 #include <sched.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The one system call of experiments/hosts/nic_tuning.h.
+// The one system call of experiments/keeper/nic_tuning.h.
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include <linux/sockios.h>
 
-#include "experiments/hosts/nic_tuning.h"
+#include "experiments/keeper/nic_tuning.h"
 
 int nic_ioctl(const char *nic, void *command)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/supervisor.h"
+#include "experiments/common/supervisor.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "experiments/hosts/command_log.h"
+#include "experiments/common/command_log.h"
 #include "base/clock.h"
 
 enum { MOST_OUTPUT_BYTES = 16 << 20 };

@@ -2,8 +2,8 @@
 //
 // commands.log of a run: every command that was run and every setting that was changed, with its
 // place and its outcome, so that a person can repeat a run by hand.
-#ifndef EXPERIMENTS_COMMAND_LOG_H
-#define EXPERIMENTS_COMMAND_LOG_H
+#ifndef EXPERIMENTS_COMMON_COMMAND_LOG_H
+#define EXPERIMENTS_COMMON_COMMAND_LOG_H
 
 #include <stdbool.h>
 #include <stdio.h>

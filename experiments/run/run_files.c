@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "experiments/run_state.h"
+#include "experiments/run/run_state.h"
 #include "workloads/workload_files.h"
 
 enum { SUM_TIMEOUT_MS = 60000, NAME_BYTES = 100 };

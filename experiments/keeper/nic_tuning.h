@@ -2,8 +2,8 @@
 //
 // Settings of network cards that have no file: interrupt coalescing and the RSS table, through the
 // kernel's ethtool ioctls (linux/ethtool.h), as `ethtool -C` and `ethtool -X` do.
-#ifndef EXPERIMENTS_NIC_TUNING_H
-#define EXPERIMENTS_NIC_TUNING_H
+#ifndef EXPERIMENTS_KEEPER_NIC_TUNING_H
+#define EXPERIMENTS_KEEPER_NIC_TUNING_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ void nic_rss_spread(struct nic_rss *table, uint32_t queues);
 // How many queues it receives on.
 int nic_queues(const char *nic, uint32_t *queues);
 
-// SIOCETHTOOL with that command (experiments/hosts/nic_ioctl.c; tests put a card of their own
+// SIOCETHTOOL with that command (experiments/keeper/nic_ioctl.c; tests put a card of their own
 // here).
 int nic_ioctl(const char *nic, void *command);
 

@@ -4,8 +4,8 @@
 // exclusive, which leaves these cores to nobody else (a partition root; Linux,
 // Documentation/admin-guide/cgroup-v2.rst, "Cpuset"). Interrupts and the kernel's own threads of a
 // core are no part of it. Internal to the keeper. All return 0 or an errno.
-#ifndef EXPERIMENTS_KEEPER_CPUSET_H
-#define EXPERIMENTS_KEEPER_CPUSET_H
+#ifndef EXPERIMENTS_KEEPER_KEEPER_CPUSET_H
+#define EXPERIMENTS_KEEPER_KEEPER_CPUSET_H
 
 #include <stdbool.h>
 #include <stddef.h>

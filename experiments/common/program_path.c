@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/program_path.h"
+#include "experiments/common/program_path.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,11 +2,11 @@
 //
 // What a run asks of a keeper, and what it is answered: fixed-size structs over a SOCK_SEQPACKET
 // socket, or over a stream to a keeper on another machine, where this very program serves them.
-// Only the keeper's own files include this; others use experiments/hosts/keeper.h.
-#ifndef EXPERIMENTS_KEEPER_REQUEST_H
-#define EXPERIMENTS_KEEPER_REQUEST_H
+// Only the keeper's own files include this; others use experiments/keeper/keeper.h.
+#ifndef EXPERIMENTS_KEEPER_KEEPER_REQUEST_H
+#define EXPERIMENTS_KEEPER_KEEPER_REQUEST_H
 
-#include "experiments/hosts/keeper.h"
+#include "experiments/keeper/keeper.h"
 
 enum verb {
     VERB_READY,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/run.h"
+#include "experiments/run/run.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "experiments/hosts/program_path.h"
-#include "experiments/run_state.h"
+#include "experiments/common/program_path.h"
+#include "experiments/run/run_state.h"
 #include "experiments/servers/server_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "profiler/doctor/doctor.h"

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 
 #include "base/units.h"
-#include "experiments/hosts/core_times.h"
-#include "experiments/hosts/program_path.h"
-#include "experiments/run_state.h"
+#include "experiments/common/core_times.h"
+#include "experiments/common/program_path.h"
+#include "experiments/run/run_state.h"
 
 enum {
     PREPARE_TIMEOUT_S = 120,

@@ -2,8 +2,8 @@
 //
 // The run's one place to wait. While it waits for one process, it also sees the others die, the
 // user interrupt, and time pass; it wakes for nothing else, since it shares a core with the load.
-#ifndef EXPERIMENTS_SUPERVISOR_H
-#define EXPERIMENTS_SUPERVISOR_H
+#ifndef EXPERIMENTS_COMMON_SUPERVISOR_H
+#define EXPERIMENTS_COMMON_SUPERVISOR_H
 
 #include <signal.h>
 #include <stdbool.h>

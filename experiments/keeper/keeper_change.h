@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // One thing that a keeper changes on its host, with what was there before: enough to undo it, also
-// by somebody else after the keeper's own end (experiments/hosts/keeper_journal.h).
-#ifndef EXPERIMENTS_KEEPER_CHANGE_H
-#define EXPERIMENTS_KEEPER_CHANGE_H
+// by somebody else after the keeper's own end (experiments/keeper/keeper_journal.h).
+#ifndef EXPERIMENTS_KEEPER_KEEPER_CHANGE_H
+#define EXPERIMENTS_KEEPER_KEEPER_CHANGE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "experiments/hosts/keeper.h"
-#include "experiments/hosts/nic_tuning.h"
+#include "experiments/keeper/keeper.h"
+#include "experiments/keeper/nic_tuning.h"
 
 struct keeper_change {
     bool is_directory; // made, or taken over: removed in the end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/command_log.h"
+#include "experiments/common/command_log.h"
 
 #include <ctype.h>
 #include <fcntl.h>

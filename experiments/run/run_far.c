@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/hosts/program_path.h"
-#include "experiments/run_state.h"
+#include "experiments/common/program_path.h"
+#include "experiments/run/run_state.h"
 
 enum { COPY_TIMEOUT_S = 600, FACTS_TIMEOUT_S = 60, CLOCK_TIMEOUT_S = 30 };
 

@@ -3,8 +3,8 @@
 // One run of an experiment, from an empty folder to the captured data: hosts, server, dataset,
 // capture, load with its neighbours, and everything undone, whatever ends it. What the data means
 // is experiments/run_results.h's part.
-#ifndef EXPERIMENTS_RUN_H
-#define EXPERIMENTS_RUN_H
+#ifndef EXPERIMENTS_RUN_RUN_H
+#define EXPERIMENTS_RUN_RUN_H
 
 #include <jansson.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "experiments/spec/experiment.h"
-#include "experiments/run_folder.h"
+#include "experiments/common/run_folder.h"
 
 struct run_settings {
     const char *folder; // where to, NULL: runs/<name>-<UTC time>

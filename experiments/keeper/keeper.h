@@ -7,8 +7,8 @@
 // socket closes: also when the run was killed with SIGKILL.
 //
 // It ignores every signal it can, so that what ends the run does not end the undoing.
-#ifndef EXPERIMENTS_KEEPER_H
-#define EXPERIMENTS_KEEPER_H
+#ifndef EXPERIMENTS_KEEPER_KEEPER_H
+#define EXPERIMENTS_KEEPER_KEEPER_H
 
 #include <stdbool.h>
 #include <stdint.h>

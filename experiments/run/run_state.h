@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// What the phases of a run share; experiments/run.h is what others use.
-#ifndef EXPERIMENTS_RUN_STATE_H
-#define EXPERIMENTS_RUN_STATE_H
+// What the phases of a run share; experiments/run/run.h is what others use.
+#ifndef EXPERIMENTS_RUN_RUN_STATE_H
+#define EXPERIMENTS_RUN_RUN_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "experiments/hosts/command_log.h"
+#include "experiments/common/command_log.h"
 #include "experiments/hosts/host.h"
-#include "experiments/run.h"
-#include "experiments/hosts/supervisor.h"
+#include "experiments/run/run.h"
+#include "experiments/common/supervisor.h"
 #include "experiments/servers/server.h"
 
 #define SECOND_NS 1000000000ull
@@ -77,7 +77,7 @@ json_t *run_first_line(const struct text_buffer *output);
 int run_wait_ready(struct run *run, struct process *capture, const char *what, const char *log_path,
                    struct error *err);
 
-// Of hosts behind ssh (experiments/run_far.c). Their links end the run when they break.
+// Of hosts behind ssh (experiments/run/run_far.c). Their links end the run when they break.
 void run_watch_links(struct run *run);
 void run_unwatch_links(struct run *run);
 // What `taillight doctor` says there; of all but the server's host, into facts-<host>.json; what
@@ -101,7 +101,8 @@ int run_prepare(struct run *run, struct error *err);
 // The load from its start to its summary, neighbours coming and going meanwhile.
 int run_load(struct run *run, struct error *err);
 
-// Makes room for them, and starts those that are there all along (experiments/run_neighbours.c).
+// Makes room for them, and starts those that are there all along
+// (experiments/run/run_neighbours.c).
 int run_make_neighbours(struct run *run, struct error *err);
 int run_start_neighbours(struct run *run, struct error *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/keeper_journal.h"
+#include "experiments/keeper/keeper_journal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/hosts/core_times.h"
+#include "experiments/common/core_times.h"
 #include "base/clock.h"
 
 #include <stdio.h>

@@ -2,22 +2,23 @@
 //
 // What a keeper is about to change, on disk before it is changed: for the case that the keeper
 // itself does not live to undo it (killed, out of memory, a power cut). A journal is a file of JSON
-// lines, the first saying whose it is, the others changes (experiments/hosts/keeper_change.h), each
-// written through to the disk. It is locked while its keeper lives and removed when all is undone.
+// lines, the first saying whose it is, the others changes (experiments/keeper/keeper_change.h),
+// each written through to the disk. It is locked while its keeper lives and removed when all is
+// undone.
 //
 //   {"boot_id": "...", "network": "net:[4026531840]", "process": 4711}
 //
 // It lies in $TAILLIGHT_STATE_DIR, else in /var/lib/taillight, or in ~/.local/state/taillight when
 // the user is not root, and is begun with the first change.
-#ifndef EXPERIMENTS_KEEPER_JOURNAL_H
-#define EXPERIMENTS_KEEPER_JOURNAL_H
+#ifndef EXPERIMENTS_KEEPER_KEEPER_JOURNAL_H
+#define EXPERIMENTS_KEEPER_KEEPER_JOURNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/array.h"
 #include "base/error.h"
-#include "experiments/hosts/keeper_change.h"
+#include "experiments/keeper/keeper_change.h"
 
 struct keeper_journal {
     int fd;   // -1: not begun
