@@ -56,8 +56,7 @@ static const struct command_usage usage = {
 static int fill_plan(const struct command_options *o, const char *address,
                      struct experiment_host *plan, struct error *err)
 {
-    *plan = (struct experiment_host){.kind = HOST_KIND_SSH,
-                                     .address = address,
+    *plan = (struct experiment_host){.address = address,
                                      .ssh_config = o->ssh_config,
                                      .directory = o->directory ? o->directory : "/tmp"};
     if (!link_file_address_is_plain(address))

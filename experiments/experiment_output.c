@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "experiments/spec/experiment.h"
 #include "experiments/gates.h"
+#include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "experiments/servers/server_kind.h"
 
@@ -25,7 +26,7 @@ static json_t *words_json(const struct word_array *words)
 
 static json_t *host_json(const struct experiment_host *host)
 {
-    return json_pack("{s:s, s:o, s:s*, s:s*}", "kind", host_kind_name(host->kind), "cores",
+    return json_pack("{s:s, s:o, s:s*, s:s*}", "kind", host->kind->name, "cores",
                      cores_json(&host->cores), "ssh", host->address, "nic", host->nic);
 }
 
@@ -228,7 +229,7 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
             experiment->configuration[0] ? ": " : "", experiment->configuration);
     for (size_t i = 0; i < experiment->hosts.count; i++)
         fprintf(out, "  host %s: %s%s%s, cores %s\n", experiment->hosts.items[i].name,
-                host_kind_name(experiment->hosts.items[i].kind),
+                experiment->hosts.items[i].kind->name,
                 experiment->hosts.items[i].address ? " " : "",
                 experiment->hosts.items[i].address ? experiment->hosts.items[i].address : "",
                 units_format_cores(&experiment->hosts.items[i].cores, text, sizeof text));

@@ -181,7 +181,7 @@ int matrix_run(struct experiment_set *set, matrix_run_one run_one,
     struct run_folder folder;
     json_t *list = json_array();
     *available = true;
-    int result = run_folder_make_empty(&folder, settings->folder, set->items[0].name, err);
+    int result = run_folder_make(&folder, settings->folder, set->items[0].name, err);
     for (size_t i = 0; result == 0 && i < set->count; i++)
         result = run_configuration(&set->items[i], i + 1, &folder, run_one, settings, results, list,
                                    available, err);

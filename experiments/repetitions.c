@@ -196,7 +196,7 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
 {
     struct series series = {.list = json_array(), .available = true};
     uint64_t seed = experiment->load.seed;
-    int result = run_folder_make_empty(&series.folder, settings->folder, experiment->name, err);
+    int result = run_folder_make(&series.folder, settings->folder, experiment->name, err);
     if (result == 0 && !series.list)
         result = error_set(err, ERROR_FAILED, "out of memory");
     for (uint64_t i = 0; result == 0 && i < experiment->repetitions; i++)

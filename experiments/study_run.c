@@ -133,8 +133,7 @@ static int prepare(struct series *series, struct error *err)
         if (array_push(&series->results.steps, result) < 0)
             return error_set(err, ERROR_FAILED, "out of memory");
     }
-    return run_folder_make_empty(&series->folder, series->settings->folder, series->study->name,
-                                 err);
+    return run_folder_make(&series->folder, series->settings->folder, series->study->name, err);
 }
 
 static int take_gates(struct series *series, struct error *err)

@@ -64,3 +64,12 @@ bool program_exists(const char *name)
     }
     return false;
 }
+
+int program_needed(const char *name, const char *package, struct error *err)
+{
+    return program_exists(name)
+               ? 0
+               : error_set(err, ERROR_FAILED,
+                           "there is no command `%s`; install it: apt-get install %s", name,
+                           package);
+}

@@ -19,6 +19,9 @@ int program_path_beside(const char *name, char *path, size_t path_bytes, struct 
 // The same for libtaillight-shim.so.
 int program_path_shim(char *path, size_t path_bytes, struct error *err);
 
+// Whether a command of that name can be started; else ERROR_FAILED says which package has it.
+int program_needed(const char *name, const char *package, struct error *err);
+
 // Whether a command of that name (or path) can be started.
 bool program_exists(const char *name);
 

@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/run/run_categories.h"
-
 char *run_folder_path(const struct run_folder *folder, const char *name,
                       char path[RUN_PATH_BYTES + 128])
 {
@@ -118,68 +116,8 @@ static int make_fresh(struct run_folder *folder, const char *name, struct error 
                : error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", folder->path);
 }
 
-// What the file comes to, when it is not all there is to the experiment.
-static int write_derived(const struct run_folder *folder, const struct experiment *experiment,
-                         struct error *err)
-{
-    char *text, *whole = NULL;
-    size_t bytes;
-    int result =
-        yaml_write(experiment->source, yaml_root(experiment->source), NULL, &text, &bytes, err);
-    if (result < 0)
-        return result;
-    int length =
-        asprintf(&whole, "# What %s comes to%s%s\n%s", experiment->path,
-                 experiment->configuration[0] ? ": " : "", experiment->configuration, text);
-    result = length < 0 ? error_set(err, ERROR_FAILED, "out of memory")
-                        : run_folder_write(folder, "experiment.yaml", whole, (size_t)length, err);
-    free(text);
-    if (length >= 0)
-        free(whole);
-    return result;
-}
-
-// Whoever read the file before has seen that it is no longer than `most`.
-static int copy(const struct run_folder *folder, const char *name, const char *from, size_t most,
-                struct error *err)
-{
-    char *text = malloc(most);
-    FILE *file = fopen(from, "re");
-    size_t bytes = text && file ? fread(text, 1, most, file) : 0;
-    int result = text && file && !ferror(file)
-                     ? run_folder_write(folder, name, text, bytes, err)
-                     : error_set_errno(err, ERROR_FAILED, "cannot read %s", from);
-    if (file)
-        fclose(file);
-    free(text);
-    return result;
-}
-
-static int fill(const struct run_folder *folder, const struct experiment *experiment,
-                struct error *err)
-{
-    static const char *const inside[] = {"client", "server", "logs"};
-    char path[RUN_PATH_BYTES + 128];
-    for (size_t i = 0; i < 3; i++)
-        if (mkdir(run_folder_path(folder, inside[i], path), 0755) < 0)
-            return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
-    int result = experiment->derived
-                     ? write_derived(folder, experiment, err)
-                     : copy(folder, "experiment.yaml", experiment->path, 1 << 20, err);
-    if (result == 0 && experiment->categories[0])
-        result = copy(folder, RUN_CATEGORIES_FILE, experiment->categories, 16 << 20, err);
-    if (result < 0)
-        return result;
-    char *workload = workload_to_yaml(&experiment->workload);
-    if (!workload)
-        return error_set(err, ERROR_FAILED, "out of memory");
-    result = run_folder_write(folder, "client/workload.yaml", workload, strlen(workload), err);
-    free(workload);
-    return result;
-}
-
-int run_folder_make_empty(struct run_folder *folder, const char *wanted, const char *name,
-                          struct error *err)
+int run_folder_make(struct run_folder *folder, const char *wanted, const char *name,
+                    struct error *err)
 {
     if (wanted && (strlen(wanted) == 0 || strlen(wanted) > 3000))
         return error_set(err, ERROR_INPUT, "\"%.60s\" is not a folder's name", wanted);
@@ -188,11 +126,4 @@ int run_folder_make_empty(struct run_folder *folder, const char *wanted, const c
     snprintf(folder->path, sizeof folder->path, "%s", wanted);
     int result = make_directories(wanted, err);
     return result < 0 ? result : check_empty(wanted, err);
-}
-
-int run_folder_make(struct run_folder *folder, const char *wanted,
-                    const struct experiment *experiment, struct error *err)
-{
-    int result = run_folder_make_empty(folder, wanted, experiment->name, err);
-    return result < 0 ? result : fill(folder, experiment, err);
 }

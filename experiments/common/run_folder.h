@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "experiments/spec/experiment.h"
 
 enum { RUN_PATH_BYTES = 4096 };
 
@@ -16,15 +15,10 @@ struct run_folder {
     char path[RUN_PATH_BYTES];
 };
 
-// Makes the folder and what is in it from the start: experiment.yaml as it was given,
-// client/workload.yaml, its categories.csv, client/, server/, logs/. wanted NULL: runs/<name>-<UTC
-// time>. A folder that has something in it already is ERROR_INPUT.
-int run_folder_make(struct run_folder *folder, const char *wanted,
-                    const struct experiment *experiment, struct error *err);
-
-// The same without anything in it.
-int run_folder_make_empty(struct run_folder *folder, const char *wanted, const char *name,
-                          struct error *err);
+// Makes the folder, with nothing in it. wanted NULL: runs/<name>-<UTC time>. A folder that has
+// something in it already is ERROR_INPUT.
+int run_folder_make(struct run_folder *folder, const char *wanted, const char *name,
+                    struct error *err);
 
 // Writes "<folder>/<name>" into path and returns it.
 char *run_folder_path(const struct run_folder *folder, const char *name,

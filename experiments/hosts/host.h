@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Where things run. A host gives every process its place (network namespace, cores) and every
-// server its address. `netns` hosts are network namespaces without names, joined pairwise by veth
-// cables made inside them, so nothing of them is seen on the machine and nothing of them can be
-// left behind. RPS steers what each receives onto its own cores: the receive core of a server
-// belongs to the server's host.
+// server its address. How is its kind's (experiments/hosts/host_kind.h).
 #ifndef EXPERIMENTS_HOSTS_HOST_H
 #define EXPERIMENTS_HOSTS_HOST_H
 
@@ -13,21 +10,30 @@
 #include "base/array.h"
 #include "base/process.h"
 #include "experiments/common/command_log.h"
-#include "experiments/spec/experiment.h"
+#include "experiments/plan/experiment.h"
 #include "experiments/keeper/keeper.h"
-#include "experiments/remote/far_host.h"
 #include "experiments/common/run_folder.h"
+
+struct host_kind;
 
 struct host {
     const struct experiment_host *plan;
+    const struct host_kind *kind; // what it became: its plan's, or the fallback of that
     struct keeper keeper;
-    enum host_kind kind;   // what it became: a netns host is local where namespaces cannot be made
     char address[16];      // IPv4, as every host of the run reaches it
     char netns[32];        // path of its namespace; empty: the machine's
-    struct keeper outside; // of a netns host that changes what is the whole machine's
+    char agent_place[440]; // as `taillight load --agent` takes it, "netns=PATH"; empty: where it is
+    struct keeper outside; // of one in a namespace that changes what is the whole machine's
     char cgroup[KEEPER_TEXT_BYTES]; // folder of its control group; empty: none
     cpu_set_t cgroup_cores;
-    struct far_host far; // of kind ssh
+    bool is_root; // processes there are root's
+    // Of one that is elsewhere:
+    char what[64];           // "host server"
+    char directory[256];     // there, for what is the run's
+    char log_path[4300];     // here: what the way there and our programs there complain of
+    cpu_set_t helpers;       // where our own work runs: off the host's cores, if there are others
+    int64_t clock_offset_ns; // its CLOCK_MONOTONIC less ours; 0: it is ours
+    void *state;             // its kind's own
 };
 struct host_array ARRAY_OF(struct host);
 
@@ -52,8 +58,9 @@ int host_start_process(const struct host *host, const char *const *argv,
 int host_program(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
                  struct error *err);
 
-// Whether processes there are root's.
-bool host_is_root(const struct host *host);
+// Copies the files of a folder to a host that is elsewhere, or back, as a process to be waited for.
+int host_start_copy(const struct host *host, bool to_here, const char *there, const char *here,
+                    struct process *process, struct error *err);
 
 // The place of a process on the host, on these cores (kept by reference; NULL: the host's own).
 // Where the host has a control group and its cores are among that one's, the process is in it.

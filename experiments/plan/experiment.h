@@ -19,6 +19,7 @@
 
 struct yaml_source;
 struct experiment_spec;
+struct host_kind;
 struct server_kind;
 struct neighbour_kind;
 
@@ -29,7 +30,6 @@ enum {
 };
 enum { NGINX_PAGE_BYTES = 612 }; // of the page it is installed with
 
-enum host_kind { HOST_KIND_LOCAL, HOST_KIND_NETNS, HOST_KIND_SSH };
 enum capture_backend {
     CAPTURE_BACKEND_AUTO,
     CAPTURE_BACKEND_INTEL_PT,
@@ -44,7 +44,7 @@ struct word_array ARRAY_OF(const char *);
 
 struct experiment_host {
     char name[EXPERIMENT_PART_NAME_BYTES];
-    enum host_kind kind;
+    const struct host_kind *kind;
     cpu_set_t cores;
     // Of kind ssh:
     const char *address;           // where ssh goes: [user@]host

@@ -10,7 +10,7 @@
 #include <sched.h>
 
 #include "base/process.h"
-#include "experiments/spec/experiment.h"
+#include "experiments/plan/experiment.h"
 #include "experiments/keeper/keeper.h"
 
 enum { FAR_PATH_BYTES = 400 };

@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "experiments/spec/experiment.h"
+#include "experiments/plan/experiment.h"
 
 enum { LINK_WORDS_MAX = 96 };
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
+// The files of a run: what is in its folder from the start, what hosts elsewhere get of it and what
+// they wrote.
+//
 // The files that a workload names (a recorded schedule, tables of values) are here; requests may be
 // drawn on hosts behind ssh. Then they are copied into the run's folder, named by their contents,
 // and the workload names them relative to it: workload/<sum>-<name>. So the same text holds in the
@@ -11,10 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "experiments/run/run_state.h"
+#include "analysis/run/run_categories.h"
+#include "experiments/hosts/host_kind.h"
+#include "experiments/run/run_phases.h"
+#include "experiments/spec/experiment.h"
 #include "workloads/workload_files.h"
 
-enum { SUM_TIMEOUT_MS = 60000, NAME_BYTES = 100 };
+enum { SUM_TIMEOUT_MS = 60000, COPY_TIMEOUT_S = 600, NAME_BYTES = 100 };
 
 // workload/<the first 16 digits of its SHA-256>-<its own name, if that is plain>
 static int choose_name(const char *path, char name[NAME_BYTES], struct error *err)
@@ -72,7 +78,8 @@ static int rename_in_workload(struct run *run, const char *const *names, struct 
     return result;
 }
 
-int run_gather_files(struct run *run, struct error *err)
+// Copies the files that the workload names into the run's folder, and names them there.
+static int gather_files(struct run *run, struct error *err)
 {
     const char *paths[WORKLOAD_FILES_MAX], *names[WORKLOAD_FILES_MAX];
     char text[WORKLOAD_FILES_MAX][NAME_BYTES], path[LOG_PATH_BYTES];
@@ -91,4 +98,167 @@ int run_gather_files(struct run *run, struct error *err)
         names[i] = text[i];
     }
     return result == 0 ? rename_in_workload(run, names, err) : result;
+}
+
+// --- to hosts elsewhere, and back ----------------------------------------------------------------
+
+// Waits for a copy to end well.
+static int finish_copy(struct run *run, struct process *process, const char *what,
+                       const struct host *host, struct error *err)
+{
+    int status = 0;
+    int result = supervisor_wait(&run->supervisor, process, NULL, false,
+                                 supervisor_now_ns() + COPY_TIMEOUT_S * SECOND_NS, &status, err);
+    if (result == 0)
+        result = error_set(err, ERROR_FAILED, "%s host %s does not end", what, host->plan->name);
+    else if (result > 0 && status != 0)
+        result = supervisor_end_error(err, what, status, host->log_path);
+    process_stop(process, 0);
+    return result < 0 ? result : 0;
+}
+
+static int copy_folder(struct run *run, struct host *host, bool fetch, const char *there,
+                       const char *here, struct error *err)
+{
+    struct process process;
+    command_log_write(&run->log, host->plan->name, fetch ? "fetch %s" : "send to %s", there);
+    if (run->log.dry)
+        return 0;
+    int result = host_start_copy(host, fetch, there, here, &process, err);
+    return result == 0 ? finish_copy(run, &process, fetch ? "fetching the logs" : "sending files",
+                                     host, err)
+                       : result;
+}
+
+// Where a process on that host writes what belongs into the run's folder `name`.
+static int choose_directory(struct run *run, struct host *host, const char *name,
+                            char path[LOG_PATH_BYTES], struct error *err)
+{
+    run_folder_path(&run->outcome->folder, name, path);
+    if (!host->kind->is_elsewhere)
+        return 0;
+    snprintf(path, LOG_PATH_BYTES, "%s/%s", host->directory, name);
+    return keeper_make_directory(&host->keeper, path, err);
+}
+
+// What the workload names, to every host behind ssh on which requests are drawn.
+static int send_files(struct run *run, struct error *err)
+{
+    char here[LOG_PATH_BYTES], there[LOG_PATH_BYTES];
+    const struct experiment_agent_array *agents = &run->experiment->load.agents;
+    int result = 0;
+    run_folder_path(&run->outcome->folder, "workload", here);
+    for (size_t i = 0; i < run->hosts.count && result == 0; i++) {
+        struct host *host = &run->hosts.items[i];
+        bool draws = host == run_load_host(run);
+        for (size_t j = 0; j < agents->count; j++)
+            draws |= agents->items[j].host == i;
+        if (!draws || !host->kind->is_elsewhere)
+            continue;
+        result = choose_directory(run, host, "workload", there, err);
+        if (result == 0)
+            result = copy_folder(run, host, false, there, here, err);
+    }
+    return result;
+}
+
+int run_choose_directories(struct run *run, struct error *err)
+{
+    char here[LOG_PATH_BYTES];
+    struct host *load = run_load_host(run);
+    const struct experiment_agent_array *agents = &run->experiment->load.agents;
+    for (size_t i = 0; i < agents->count; i++)
+        run->load_here |= run->hosts.items[agents->items[i].host].kind->is_elsewhere;
+    int result = load->kind->is_elsewhere || run->load_here ? gather_files(run, err) : 0;
+    if (result == 0)
+        result = choose_directory(run, run_server_host(run), "server", run->server_dir, err);
+    if (result == 0)
+        result = choose_directory(run, load, "client", run->client_dir, err);
+    run_folder_path(&run->outcome->folder, "client", here);
+    memcpy(run->load_dir, run->load_here ? here : run->client_dir, sizeof run->load_dir);
+    if (result == 0 && load->kind->is_elsewhere)
+        result = copy_folder(run, load, false, run->client_dir, here, err);
+    return result == 0 && run->files_inside ? send_files(run, err) : result;
+}
+
+static int fetch(struct run *run, struct host *host, const char *there, const char *name,
+                 struct error *err)
+{
+    char here[LOG_PATH_BYTES];
+    if (!host->kind->is_elsewhere)
+        return 0;
+    progress_phase(run->progress, "fetching what host %s wrote", host->plan->name);
+    return copy_folder(run, host, true, there, run_folder_path(&run->outcome->folder, name, here),
+                       err);
+}
+
+int run_fetch(struct run *run, struct error *err)
+{
+    int result = fetch(run, run_server_host(run), run->server_dir, "server", err);
+    return result == 0 && !run->load_here
+               ? fetch(run, run_load_host(run), run->client_dir, "client", err)
+               : result;
+}
+
+// --- what is in the folder from the start
+// ---------------------------------------------------------
+
+// What the file comes to, when it is not all there is to the experiment.
+static int write_derived(const struct run_folder *folder, const struct experiment *experiment,
+                         struct error *err)
+{
+    char *text, *whole = NULL;
+    size_t bytes;
+    int result =
+        yaml_write(experiment->source, yaml_root(experiment->source), NULL, &text, &bytes, err);
+    if (result < 0)
+        return result;
+    int length =
+        asprintf(&whole, "# What %s comes to%s%s\n%s", experiment->path,
+                 experiment->configuration[0] ? ": " : "", experiment->configuration, text);
+    result = length < 0 ? error_set(err, ERROR_FAILED, "out of memory")
+                        : run_folder_write(folder, "experiment.yaml", whole, (size_t)length, err);
+    free(text);
+    if (length >= 0)
+        free(whole);
+    return result;
+}
+
+// Whoever read the file before has seen that it is no longer than `most`.
+static int copy_input(const struct run_folder *folder, const char *name, const char *from,
+                      size_t most, struct error *err)
+{
+    char *text = malloc(most);
+    FILE *file = fopen(from, "re");
+    size_t bytes = text && file ? fread(text, 1, most, file) : 0;
+    int result = text && file && !ferror(file)
+                     ? run_folder_write(folder, name, text, bytes, err)
+                     : error_set_errno(err, ERROR_FAILED, "cannot read %s", from);
+    if (file)
+        fclose(file);
+    free(text);
+    return result;
+}
+
+int run_write_inputs(const struct run_folder *folder, const struct experiment *experiment,
+                     struct error *err)
+{
+    static const char *const inside[] = {"client", "server", "logs"};
+    char path[RUN_PATH_BYTES + 128];
+    for (size_t i = 0; i < 3; i++)
+        if (mkdir(run_folder_path(folder, inside[i], path), 0755) < 0)
+            return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
+    int result = experiment->derived
+                     ? write_derived(folder, experiment, err)
+                     : copy_input(folder, "experiment.yaml", experiment->path, 1 << 20, err);
+    if (result == 0 && experiment->categories[0])
+        result = copy_input(folder, RUN_CATEGORIES_FILE, experiment->categories, 16 << 20, err);
+    if (result < 0)
+        return result;
+    char *workload = workload_to_yaml(&experiment->workload);
+    if (!workload)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    result = run_folder_write(folder, "client/workload.yaml", workload, strlen(workload), err);
+    free(workload);
+    return result;
 }

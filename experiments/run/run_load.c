@@ -9,7 +9,8 @@
 #include "base/units.h"
 #include "experiments/common/core_times.h"
 #include "experiments/common/program_path.h"
-#include "experiments/run/run_state.h"
+#include "experiments/hosts/host_kind.h"
+#include "experiments/run/run_phases.h"
 
 enum {
     PREPARE_TIMEOUT_S = 120,
@@ -49,9 +50,9 @@ static void fill_load_words(struct run *run, const char *directory, struct load_
 static const char *place_load(struct run *run, const struct host *host, const char *directory,
                               struct load_words *words)
 {
-    bool there = host && host->kind == HOST_KIND_SSH;
+    bool there = host && host->kind->is_elsewhere;
     fill_load_words(run, run->files_inside && !there ? "client" : directory, words);
-    return !run->files_inside ? NULL : there ? host->far.directory : run->outcome->folder.path;
+    return !run->files_inside ? NULL : there ? host->directory : run->outcome->folder.path;
 }
 
 int run_prepare(struct run *run, struct error *err)
@@ -96,14 +97,10 @@ static void agent_word(struct run *run, const struct experiment_agent *agent, ch
     units_format_cores(&spec->cores, cores, sizeof cores);
     for (char *comma = cores; (comma = strchr(comma, ','));)
         *comma = '+';
-    bool far = host->kind == HOST_KIND_SSH;
     snprintf(word, word_bytes, "%s,name=%s,rate=%.17g,connections=%llu,threads=%llu,cores=%s%s%s",
              agent_kind_name(spec->kind), spec->name, spec->rate,
              (unsigned long long)spec->connections, (unsigned long long)spec->threads, cores,
-             far              ? ",link="
-             : host->netns[0] ? ",netns="
-                              : "",
-             far ? host->far.link_file : host->netns);
+             host->agent_place[0] ? "," : "", host->agent_place);
 }
 
 static void add_length(const struct load_words *words, const char *percentile, const char **argv,
@@ -175,7 +172,7 @@ static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *beg
     json_t *line = run_first_line(output), *begin = json_object_get(line, "begin_ns");
     if (json_is_integer(begin)) // by the clock of its host
         *begin_ns = (uint64_t)(json_integer_value(begin) -
-                               (run->load_here ? 0 : run_load_host(run)->far.clock_offset_ns));
+                               (run->load_here ? 0 : run_load_host(run)->clock_offset_ns));
     else if (!run->load.pid)
         result = load_end_error(run, status, err);
     else
@@ -260,7 +257,7 @@ int run_load(struct run *run, struct error *err)
         return run_tend_neighbours(run, 0, load->duration_ns, &begin_ns, err);
     if (result == 0)
         result = wait_begin(run, &output, &begin_ns, err);
-    if (result == 0 && run_server_host(run)->kind != HOST_KIND_SSH &&
+    if (result == 0 && !run_server_host(run)->kind->is_elsewhere &&
         !core_times_read(&run_server_host(run)->plan->cores, &cpu))
         cpu.cores = 0;
     if (result == 0)

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/run/run_state.h"
+#include "experiments/hosts/host_kind.h"
+#include "experiments/run/run_phases.h"
 #include "experiments/servers/server_kind.h"
 
 enum { LOAD_GRACE_MS = 2000 }; // for a neighbour's load to end by itself, and when told to
@@ -165,7 +166,7 @@ int run_start_neighbours(struct run *run, struct error *err)
         bool serves = plan->kind->server;
         const struct host *host = &run->hosts.items[serves ? plan->load.from : plan->host];
         int result = serves ? start_serving(run, neighbour, err) : 0;
-        neighbour->held = host->kind == HOST_KIND_SSH;
+        neighbour->held = host->kind->is_elsewhere;
         if (result == 0 && neighbour->held)
             result = start_visitor(run, neighbour, err);
         if (result < 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the phases of a run share; experiments/run/run.h is what others use.
+// What the phases of a run (experiments/run/run_phases.h) share.
 #ifndef EXPERIMENTS_RUN_RUN_STATE_H
 #define EXPERIMENTS_RUN_RUN_STATE_H
 
@@ -72,51 +72,5 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
 
 // The first line of what a child has printed, as JSON; NULL: not one. The caller owns it.
 json_t *run_first_line(const struct text_buffer *output);
-
-// Waits for a capture to say that it is ready; its warnings become the run's.
-int run_wait_ready(struct run *run, struct process *capture, const char *what, const char *log_path,
-                   struct error *err);
-
-// Of hosts behind ssh (experiments/run/run_far.c). Their links end the run when they break.
-void run_watch_links(struct run *run);
-void run_unwatch_links(struct run *run);
-// What `taillight doctor` says there; of all but the server's host, into facts-<host>.json; what
-// experiment.json says of it.
-json_t *run_far_facts(struct run *run, struct host *host, struct error *err);
-int run_ask_facts(struct run *run, struct host *host, struct process *process, struct error *err);
-int run_look_at_others(struct run *run, struct error *err);
-void run_tell_host(const struct host *host, json_t *document);
-// Where capture and load write; what they wrote there, fetched into the run's folder.
-int run_choose_directories(struct run *run, struct error *err);
-int run_fetch(struct run *run, struct error *err);
-// Copies the files that the workload names into the run's folder, and names them there.
-int run_gather_files(struct run *run, struct error *err);
-// client/clock.tlog, where client and server may have different clocks.
-int run_start_clock(struct run *run, struct error *err);
-int run_stop_clock(struct run *run, struct error *err);
-
-// Loads the dataset and verifies it.
-int run_prepare(struct run *run, struct error *err);
-
-// The load from its start to its summary, neighbours coming and going meanwhile.
-int run_load(struct run *run, struct error *err);
-
-// Makes room for them, and starts those that are there all along
-// (experiments/run/run_neighbours.c).
-int run_make_neighbours(struct run *run, struct error *err);
-int run_start_neighbours(struct run *run, struct error *err);
-
-// Does what is due by now and returns when something is due next (UINT64_MAX: nothing).
-int run_tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
-                        struct error *err);
-
-// A neighbour may well end by itself; that it failed is worth saying.
-void run_check_neighbours(struct run *run);
-
-// The load has ended: so does what came for it. keep: what their loads found is waited for.
-void run_send_neighbours_away(struct run *run, bool keep);
-
-// Ends everything of theirs. Harmless when nothing runs.
-void run_end_neighbours(struct run *run);
 
 #endif

@@ -3,6 +3,7 @@
 // memcached, as an experiment's keys give it; everything else is for `options`.
 #include <string.h>
 
+#include "experiments/common/program_path.h"
 #include "experiments/hosts/host.h"
 #include "experiments/servers/server_kind.h"
 
@@ -40,7 +41,7 @@ static int memcached_check(const struct experiment_server *plan, size_t *option,
 static int memcached_check_program(const struct experiment_server *plan, struct error *err)
 {
     (void)plan;
-    return server_find_program("memcached", "memcached", err);
+    return program_needed("memcached", "memcached", err);
 }
 
 static int memcached_make_command(struct command_line *line, const struct experiment_server *plan,
@@ -48,7 +49,7 @@ static int memcached_make_command(struct command_line *line, const struct experi
 {
     (void)folder;
     command_line_add(line, "memcached");
-    if (host_is_root(host)) { // it refuses to be root without being told whom to become
+    if (host->is_root) { // it refuses to be root without being told whom to become
         command_line_add(line, "-u");
         command_line_add(line, "root");
     }

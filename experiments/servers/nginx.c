@@ -27,7 +27,7 @@ static const char *nginx_program(void)
 static int nginx_check_program(const struct experiment_server *plan, struct error *err)
 {
     (void)plan;
-    return program_exists(nginx_program()) ? 0 : server_find_program("nginx", "nginx-light", err);
+    return program_exists(nginx_program()) ? 0 : program_needed("nginx", "nginx-light", err);
 }
 
 // Relative paths are below the folder it is started with (-p). Connections are kept for as long as
@@ -62,7 +62,7 @@ static char *configuration(const struct experiment_server *plan, const struct ho
             "        listen %s:%u;\n"
             "        root .;\n",
             (unsigned long long)plan->threads,
-            host_is_root(host) ? "user root;\n" : "", // else its workers may not read it
+            host->is_root ? "user root;\n" : "", // else its workers may not read it
             host->address, plan->port);
     for (uint64_t i = 0; i < plan->rules; i++)
         fprintf(out, "        rewrite ^/moved-%llu/(.*)$ /page last;\n", (unsigned long long)i);

@@ -3,6 +3,7 @@
 // Redis. Nothing is written to disk, and everybody on the run's own network may connect.
 #include <string.h>
 
+#include "experiments/common/program_path.h"
 #include "experiments/hosts/host.h"
 #include "experiments/servers/server_kind.h"
 
@@ -30,7 +31,7 @@ static int redis_check(const struct experiment_server *plan, size_t *option, str
 static int redis_check_program(const struct experiment_server *plan, struct error *err)
 {
     (void)plan;
-    return server_find_program("redis-server", "redis-server", err);
+    return program_needed("redis-server", "redis-server", err);
 }
 
 static int redis_make_command(struct command_line *line, const struct experiment_server *plan,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
 enum { READY_TIMEOUT_MS = 10000, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
@@ -42,21 +43,20 @@ static int check_port_free(const struct experiment_server *plan, struct host *ho
                      plan->port, plan->name, host->address, plan->port);
 }
 
-// Sends a folder to a host behind ssh; `path` becomes where it is there.
+// Sends a folder to a host that is elsewhere; `path` becomes where it is there.
 static int send_folder(struct host *host, const char *name, char path[RUN_PATH_BYTES + 128],
                        struct error *err)
 {
     char here[RUN_PATH_BYTES + 128];
     struct process process;
     int status = 0;
-    const struct process_place place = {.log_path = host->far.log_path};
     memcpy(here, path, sizeof here);
-    snprintf(path, RUN_PATH_BYTES, "%s/%s", host->far.directory, name);
+    snprintf(path, RUN_PATH_BYTES, "%s/%s", host->directory, name);
     int result = keeper_make_directory(&host->keeper, path, err);
     if (host->keeper.dry)
         return 0;
     if (result == 0)
-        result = far_host_send(&host->far, here, path, &place, &process, err);
+        result = host_start_copy(host, false, path, here, &process, err);
     if (result < 0)
         return result;
     result = process_wait(&process, READY_TIMEOUT_MS, &status, err);
@@ -65,7 +65,7 @@ static int send_folder(struct host *host, const char *name, char path[RUN_PATH_B
         return 0;
     return result < 0
                ? result
-               : supervisor_end_error(err, "sending a configuration", status, host->far.log_path);
+               : supervisor_end_error(err, "sending a configuration", status, host->log_path);
 }
 
 // Makes the files of its kind, on its host; `path` becomes where they are there.
@@ -77,7 +77,7 @@ static int configure(const struct experiment_server *plan, const struct server_s
     snprintf(name, sizeof name, "%s-%s", plan->kind->name, plan->name);
     run_folder_path(around->folder, name, path);
     int result = plan->kind->configure(plan, host, around->folder, name, !host->keeper.dry, err);
-    return result > 0 && host->kind == HOST_KIND_SSH ? send_folder(host, name, path, err) : result;
+    return result > 0 && host->kind->is_elsewhere ? send_folder(host, name, path, err) : result;
 }
 
 static int start_process(struct server *server, const struct server_surroundings *around,
@@ -87,7 +87,7 @@ static int start_process(struct server *server, const struct server_surroundings
     const struct experiment_server *plan = server->plan;
     struct command_line line = {.failed = false};
     const char *shim = around->shim_path;
-    const char *already = around->host->kind == HOST_KIND_SSH ? NULL : getenv("LD_PRELOAD");
+    const char *already = around->host->kind->is_elsewhere ? NULL : getenv("LD_PRELOAD");
     const char *const environment[] = {preload, directory, NULL};
     struct process_place place = host_place(around->host, &plan->cores);
     place.log_path = server->log_path;

@@ -66,9 +66,6 @@ int server_needs_no_files(const struct experiment_server *plan, const struct hos
                           const struct run_folder *folder, const char *name, bool to_write,
                           struct error *err);
 
-// Whether a program is on PATH; else what package has it.
-int server_find_program(const char *program, const char *package, struct error *err);
-
 // What runs beside the server under test: a program that comes and goes, or a server that is there
 // all along and whose load comes and goes.
 struct neighbour_kind {

@@ -1,77 +1,53 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/spec/experiment_hosts.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "experiments/remote/link_file.h"
+#include "experiments/hosts/host_kind.h"
 
-// --- behind ssh ----------------------------------------------------------------------------------
-
-// Keys that only one kind has.
-static int check_ssh_keys(const struct resolver *r, int node, const struct experiment_host *host)
+// Keys that only other kinds take.
+static int check_host_keys(const struct resolver *r, int node, const struct host_kind *kind)
 {
-    static const char *const ours[] = {"address", "nic", "directory", "ssh_config", "ssh_options"};
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (host->kind != HOST_KIND_SSH && yaml_key(r->source, node, ours[i]))
-            return yaml_error(r->source, yaml_key(r->source, node, ours[i]), r->err,
-                              "`%s` is for hosts of `kind: ssh`", ours[i]);
+    for (const struct host_kind *const *other = host_kinds; *other; other++)
+        for (const char *const *key = (*other)->keys; *key; key++)
+            if (yaml_key(r->source, node, *key) && !host_kind_has_key(kind, *key))
+                return yaml_error(r->source, yaml_key(r->source, node, *key), r->err,
+                                  "`%s` is for hosts of `kind: %s`", *key, (*other)->name);
     return 0;
 }
 
-static int check_options(const struct resolver *r, int node, const struct host_spec *spec)
+static int check_host(const struct resolver *r, int node, const struct experiment_host *host)
 {
-    int list = yaml_child(r->source, node, "ssh_options");
-    for (size_t i = 0; i < spec->ssh_options_count; i++)
-        if (!isalpha((unsigned char)spec->ssh_options[i][0]) ||
-            !strpbrk(spec->ssh_options[i], "= "))
-            return yaml_error(r->source, yaml_entry(r->source, list, i), r->err,
-                              "ssh_options: `%s` is not one as in ssh_config(5): \"Port=2222\"",
-                              spec->ssh_options[i]);
-    return 0;
-}
-
-static int resolve_ssh(struct resolver *r, int node, const struct host_spec *spec,
-                       struct experiment_host *host)
-{
-    host->address = spec->address;
-    host->nic = spec->nic;
-    host->ssh_config = spec->ssh_config;
-    host->directory = spec->directory ? spec->directory : "/tmp";
-    if (!host->address)
-        return yaml_error(r->source, node, r->err,
-                          "a host of kind ssh needs `address: user@host`, as ssh takes it");
-    if (!link_file_address_is_plain(host->address))
-        return yaml_error(r->source, yaml_child(r->source, node, "address"), r->err,
-                          "address: `%s` is not a [user@]host as ssh takes it", host->address);
-    if (!spec->cores)
-        return yaml_error(r->source, node, r->err,
-                          "a host of kind ssh needs `cores`, e.g. `cores: [0-3]`");
-    if (!link_file_base_is_plain(host->directory))
-        return yaml_error(r->source, yaml_child(r->source, node, "directory"), r->err,
-                          "directory: `%s` is not an absolute path of letters, digits, `.`, `_`, "
-                          "`-` and `/`",
-                          host->directory);
-    if (check_options(r, node, spec) < 0)
-        return -ERROR_INPUT;
-    return resolve_words(r, spec->ssh_options, spec->ssh_options_count, &host->ssh_options);
-}
-
-// --- all kinds -----------------------------------------------------------------------------------
-
-static bool is_netns(enum host_kind kind)
-{
-    return kind == HOST_KIND_NETNS;
+    struct error inner;
+    const char *key = NULL;
+    size_t entry = SIZE_MAX;
+    if (host->kind->check(host, &key, &entry, &inner) == 0)
+        return 0;
+    if (key)
+        node = yaml_child(r->source, node, key);
+    if (entry != SIZE_MAX)
+        node = yaml_entry(r->source, node, entry);
+    return yaml_error(r->source, node, r->err, "%s", inner.text);
 }
 
 static int resolve_host(struct resolver *r, int node, const struct host_spec *spec,
                         struct experiment_host *host)
 {
-    int result = check_ssh_keys(r, node, host);
+    int result = check_host_keys(r, node, host->kind);
     if (result == 0)
         result = resolve_cores(r, node, host, spec->cores, spec->cores_count, &host->cores);
-    return result == 0 && host->kind == HOST_KIND_SSH ? resolve_ssh(r, node, spec, host) : result;
+    if (result == 0)
+        result = resolve_words(r, spec->ssh_options, spec->ssh_options_count, &host->ssh_options);
+    host->address = spec->address;
+    host->nic = spec->nic;
+    host->ssh_config = spec->ssh_config;
+    host->directory = spec->directory ? spec->directory : "/tmp";
+    if (result == 0)
+        result = check_host(r, node, host);
+    if (result == 0 && host->kind->is_elsewhere && !spec->cores)
+        return yaml_error(r->source, node, r->err,
+                          "a host of kind %s needs `cores`, e.g. `cores: [0-3]`", host->kind->name);
+    return result;
 }
 
 int resolve_hosts(struct resolver *r)
@@ -89,7 +65,7 @@ int resolve_hosts(struct resolver *r)
                                 EXPERIMENT_PART_NAME_BYTES - 1);
         if (result < 0)
             return result;
-        if (array_push(all, (struct experiment_host){.kind = entry->value.kind}) < 0)
+        if (array_push(all, (struct experiment_host){.kind = host_kinds[entry->value.kind]}) < 0)
             return out_of_memory(r);
         struct experiment_host *host = &all->items[i];
         snprintf(host->name, sizeof host->name, "%s", entry->name);
@@ -97,12 +73,12 @@ int resolve_hosts(struct resolver *r)
         result = resolve_host(r, node, &entry->value, host);
         if (result < 0)
             return result;
-        if (is_netns(host->kind) != is_netns(all->items[0].kind))
+        if (host->kind->is_joined != all->items[0].kind->is_joined)
             return yaml_error(r->source, node, r->err,
                               "`%s` is of kind %s and `%s` of kind %s, and no network joins them; "
                               "make all hosts of one kind",
-                              host->name, host_kind_name(host->kind), all->items[0].name,
-                              host_kind_name(all->items[0].kind));
+                              host->name, host->kind->name, all->items[0].name,
+                              all->items[0].kind->name);
     }
     return 0;
 }
@@ -113,15 +89,18 @@ int check_hosts_meet(const struct resolver *r)
     const struct experiment_load *load = &experiment->load;
     const struct experiment_host *hosts = experiment->hosts.items;
     const struct experiment_server *server = &experiment->servers.items[load->to];
-    if (hosts[server->host].kind != HOST_KIND_LOCAL)
+    const struct experiment_host *far =
+        hosts[load->from].kind->is_elsewhere ? &hosts[load->from] : NULL;
+    for (size_t i = 0; i < load->agents.count && !far; i++)
+        if (hosts[load->agents.items[i].host].kind->is_elsewhere)
+            far = &hosts[load->agents.items[i].host];
+    if (!far || !hosts[server->host].kind->is_alone)
         return 0;
-    bool far = hosts[load->from].kind == HOST_KIND_SSH;
-    for (size_t i = 0; i < load->agents.count; i++)
-        far |= hosts[load->agents.items[i].host].kind == HOST_KIND_SSH;
     int servers = yaml_child(r->source, yaml_root(r->source), "servers");
-    return !far ? 0
-                : yaml_error(r->source, yaml_entry_key(r->source, servers, 0), r->err,
-                             "the server `%s` is on the local host `%s`, on 127.0.0.1, where load "
-                             "from a host of kind ssh does not reach it; make that host ssh, too",
-                             server->name, hosts[server->host].name);
+    return yaml_error(
+        r->source, yaml_entry_key(r->source, servers, 0), r->err,
+        "the server `%s` is on the %s host `%s`, on 127.0.0.1, where load from a host "
+        "of kind %s does not reach it; make that host %s, too",
+        server->name, hosts[server->host].kind->name, hosts[server->host].name, far->kind->name,
+        far->kind->name);
 }

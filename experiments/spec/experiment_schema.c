@@ -3,6 +3,7 @@
 
 #include <fnmatch.h>
 
+#include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 #include "experiments/spec/experiment_table.h"
 
@@ -41,8 +42,11 @@ static const cyaml_schema_value_t text_value = {
 
 static const cyaml_strval_t booleans[] = {{"true", 1}, {"false", 0}, {"yes", 1},
                                           {"no", 0},   {"on", 1},    {"off", 0}};
-static const cyaml_strval_t host_kinds[] = {
-    {"local", HOST_KIND_LOCAL}, {"netns", HOST_KIND_NETNS}, {"ssh", HOST_KIND_SSH}};
+// Indices into host_kinds.
+#define HOST_INDEX(name) HOST_INDEX_##name,
+#define HOST_WORD(name)  {#name, HOST_INDEX_##name},
+enum { HOST_KINDS(HOST_INDEX) };
+static const cyaml_strval_t host_words[] = {HOST_KINDS(HOST_WORD)};
 // Indices into server_kinds.
 #define SERVER_INDEX(name) SERVER_INDEX_##name,
 #define SERVER_WORD(name)  {#name, SERVER_INDEX_##name},
@@ -59,7 +63,7 @@ static const cyaml_strval_t capture_backends[] = {
 static const cyaml_schema_field_t host_fields[] = {
     // local: here, on 127.0.0.1. netns: here, in a network namespace made for the run. [local]
     // ssh: another machine, through the user's own OpenSSH.
-    WORD("kind", struct host_spec, kind, host_kinds),
+    WORD("kind", struct host_spec, kind, host_words),
     TEXTS("cores", struct host_spec, cores),        // what runs there runs on these: [0, "2-3"]
                                                     // [all; kind ssh: needed]
     TEXT("address", struct host_spec, address),     // of kind ssh: [user@]host, or a name of ssh's
@@ -299,11 +303,6 @@ static const char *word_of(const cyaml_strval_t *words, size_t count, int64_t va
         if (words[i].val == value)
             return words[i].str;
     return "?";
-}
-
-const char *host_kind_name(enum host_kind kind)
-{
-    return word_of(host_kinds, CYAML_ARRAY_LEN(host_kinds), kind);
 }
 
 const char *capture_backend_name(enum capture_backend backend)

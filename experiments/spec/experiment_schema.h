@@ -18,7 +18,7 @@
 #include "workloads/workload.h"
 
 struct host_spec {
-    enum host_kind kind;
+    int kind; // index into host_kinds
     char **cores;
     unsigned cores_count;
     char *address;
@@ -249,7 +249,6 @@ int experiment_spec_load(const struct yaml_source *source, struct experiment_spe
 void experiment_spec_free(struct experiment_spec *spec);
 
 // Names of the enums, as they are written.
-const char *host_kind_name(enum host_kind kind);
 const char *capture_backend_name(enum capture_backend backend);
 
 #endif

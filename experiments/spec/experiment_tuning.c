@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "base/suggestion.h"
+#include "experiments/hosts/host_kind.h"
 
 static int add(struct resolver *r, const struct experiment_setting *setting)
 {
@@ -66,9 +67,10 @@ static int resolve_nic(const struct resolver *r, int node, const char *name,
     if (name && !plain)
         return yaml_error(r->source, yaml_child(r->source, node, "nic"), r->err,
                           "nic: `%s` is not a network card's name, such as eth0", name);
-    if (!name && r->experiment->hosts.items[setting->host].kind != HOST_KIND_NETNS)
+    const char *own_cards = r->experiment->hosts.items[setting->host].kind->own_cards;
+    if (!name && !own_cards)
         return yaml_error(r->source, node, r->err, "`nic` is missing, e.g. `nic: eth0`");
-    setting->nic = name ? name : "to*";
+    setting->nic = name ? name : own_cards;
     return 0;
 }
 

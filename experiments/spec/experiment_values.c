@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "base/suggestion.h"
+#include "experiments/hosts/host_kind.h"
 
 int out_of_memory(const struct resolver *r)
 {
@@ -107,7 +108,7 @@ int resolve_cores(const struct resolver *r, int parent, const struct experiment_
         CPU_AND(&missing, &some, &r->machine);
         CPU_XOR(&missing, &missing, &some);
         // What another machine has shows when it is asked (experiments/remote/far_host.h).
-        if (CPU_COUNT(&missing) && host->kind != HOST_KIND_SSH)
+        if (CPU_COUNT(&missing) && !host->kind->is_elsewhere)
             return yaml_error(r->source, node, r->err,
                               "cores: this machine has no core %s for us, only %s; name cores of "
                               "these, or leave `cores` out",

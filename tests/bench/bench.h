@@ -28,6 +28,7 @@
 #include "base/process.h"
 #include "base/quantile.h"
 #include "experiments/hosts/host.h"
+#include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "loadgen/client/sample_log.h"
 
@@ -237,7 +238,7 @@ static inline void bench_lab_open(struct bench_lab *lab, const char *congestion_
     static const char *const names[BENCH_SIDES] = {"client", "server"};
     for (int side = 0; side < BENCH_SIDES; side++) {
         struct experiment_host *host = &lab->host_plans[side];
-        host->kind = HOST_KIND_NETNS;
+        host->kind = &host_netns;
         snprintf(host->name, sizeof host->name, "%s", names[side]);
         CPU_SET(side == BENCH_CLIENT ? BENCH_CLIENT_CORE : BENCH_SERVER_CORE, &host->cores);
         struct experiment_setting *setting = &lab->settings[side];

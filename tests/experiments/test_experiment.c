@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "experiments/experiment_set.h"
+#include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
 #define SMALLEST                                                                                   \
@@ -129,7 +130,7 @@ static void everything_is_read(void **state)
         &e);
     assert_int_equal(e.gates.count, 2);
     assert_string_equal(e.gates.items[1].name, "nginx (A)");
-    assert_int_equal(e.hosts.items[1].kind, HOST_KIND_LOCAL);
+    assert_string_equal(e.hosts.items[1].kind->name, "local");
     assert_int_equal(e.servers.items[0].threads, 2);
     assert_int_equal(e.servers.items[0].memory_bytes, 64 << 20);
     assert_int_equal(e.servers.items[0].port, 11311);

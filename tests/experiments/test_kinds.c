@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
 typedef void (*operation)(void);
@@ -53,6 +54,25 @@ static void server_kinds_are_whole(void **state)
     assert_string_equal(server_kinds[0]->name, "memcached"); // the documented default
 }
 
+static void host_kinds_are_whole(void **state)
+{
+    (void)state;
+    size_t count = 0, first = offsetof(struct host_kind, check);
+    for (; host_kinds[count]; count++) {
+        const struct host_kind *kind = host_kinds[count];
+        has_words(kind->name, kind->help);
+        assert_non_null(kind->keys);
+        assert_true(
+            has_all(kind, first,
+                    kind->is_elsewhere ? sizeof *kind : offsetof(struct host_kind, start_copy)));
+        assert_true(!kind->program == !kind->package);
+        for (size_t i = 0; i < count; i++)
+            assert_string_not_equal(host_kinds[i]->name, kind->name);
+    }
+    assert_true(count >= 3);
+    assert_string_equal(host_kinds[0]->name, "local"); // the documented default
+}
+
 static void neighbour_kinds_are_whole(void **state)
 {
     (void)state;
@@ -80,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(server_kinds_are_whole),
+        cmocka_unit_test(host_kinds_are_whole),
         cmocka_unit_test(neighbour_kinds_are_whole),
         cmocka_unit_test(a_missing_operation_is_seen),
     };

@@ -130,7 +130,8 @@ static void begin(struct machine *m, const char *text)
     if (experiment_set_parse("x.yaml", text, strlen(text), NULL, &m->set, &err) < 0)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < m->set.items[0].hosts.count; i++) {
-        struct host host = {.plan = &m->set.items[0].hosts.items[i]};
+        const struct experiment_host *plan = &m->set.items[0].hosts.items[i];
+        struct host host = {.plan = plan, .kind = plan->kind};
         assert_int_equal(keeper_start(&host.keeper, false, &err), 0);
         assert_int_equal(array_push(&m->hosts, host), 0);
     }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+//
+// The kinds of hosts: a file each (host_local.c, ...) and a row each in HOST_KINDS. Nobody else
+// asks which kind a host is of; what differs between kinds is a member here.
+#ifndef EXPERIMENTS_HOSTS_HOST_KIND_H
+#define EXPERIMENTS_HOSTS_HOST_KIND_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "experiments/common/command_log.h"
+#include "experiments/common/run_folder.h"
+#include "experiments/plan/experiment.h"
+
+struct host;
+struct host_array;
+
+// The row: host_<name> is defined in hosts/host_<name>.c. The first is the default.
+#define HOST_KINDS(ROW) ROW(local) ROW(netns) ROW(ssh)
+
+struct host_kind {
+    const char *name; // as an experiment gives it
+    const char *help; // what it is, in a line
+    // The keys of an experiment's host that only some kinds take, and this one is among them; NULL
+    // at the end.
+    const char *const *keys;
+    bool is_elsewhere;     // another machine: its cores, programs, files and clock are not ours
+    bool is_joined;        // such hosts have a network of their own, which no other kind is on
+    bool is_alone;         // its address means something only on the machine itself
+    const char *own_cards; // pattern of the cards that the run makes for it; NULL: none
+    // What making one takes on this machine, and the package that has it; NULL: nothing.
+    const char *program, *package;
+    // What all hosts become where this kind cannot be made; NULL: that is an error.
+    const struct host_kind *fallback;
+
+    // The operations. None may be missing (tests/experiments/test_kinds.c).
+
+    // What is wrong with its own keys, as ERROR_INPUT: *key is the one (left alone: the host as a
+    // whole), *entry the place in its list, if it has one.
+    int (*check)(const struct experiment_host *plan, const char **key, size_t *entry,
+                 struct error *err);
+    // Starts its keeper, fills in struct host and writes into the log what there is now. With a
+    // keeper that is dry nothing is done. On failure nothing is left. number: of the host.
+    int (*start)(struct host *host, size_t number, const struct run_folder *folder,
+                 struct command_log *log, struct error *err);
+    // Joins hosts that have all been started.
+    int (*join)(struct host_array *hosts, struct command_log *log, struct error *err);
+    // As host_start_process and host_program.
+    int (*start_process)(const struct host *host, const char *const *argv,
+                         const struct process_place *place, struct process *process,
+                         struct error *err);
+    int (*find_program)(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
+                        struct error *err);
+    // Ends what is not the keeper's.
+    void (*end)(struct host *host);
+
+    // Of kinds that are elsewhere; all of them, or none.
+
+    // As host_start_copy.
+    int (*start_copy)(const struct host *host, bool to_here, const char *there, const char *here,
+                      struct process *process, struct error *err);
+    // Adds to what experiment.json says of the host.
+    void (*add_facts)(const struct host *host, json_t *document);
+};
+
+#define HOST_KIND_DECLARE(name) extern const struct host_kind host_##name;
+HOST_KINDS(HOST_KIND_DECLARE)
+
+extern const struct host_kind *const host_kinds[]; // NULL at the end
+
+bool host_kind_has_key(const struct host_kind *kind, const char *key);
+
+// What host_local.c does serves other kinds on this machine, too.
+int host_needs_no_check(const struct experiment_host *plan, const char **key, size_t *entry,
+                        struct error *err);
+int host_start_here(struct host *host, bool isolated, struct error *err);
+int host_start_process_here(const struct host *host, const char *const *argv,
+                            const struct process_place *place, struct process *process,
+                            struct error *err);
+int host_find_program_here(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
+                           struct error *err);
+int host_needs_no_joining(struct host_array *hosts, struct command_log *log, struct error *err);
+void host_needs_no_end(struct host *host);
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+//
+// A host that is a network namespace without a name, which lives as long as its keeper. Such hosts
+// are joined pairwise by veth cables made inside them, so nothing of them is seen on the machine
+// and nothing of them can be left behind. RPS steers what each receives onto its own cores.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "experiments/hosts/host.h"
+#include "experiments/hosts/host_kind.h"
+
+static int host_set(struct host *host, const char *path, const char *value, struct command_log *log,
+                    struct error *err)
+{
+    char old[KEEPER_TEXT_BYTES];
+    int result = keeper_set(&host->keeper, path, value, old, err);
+    if (result == 0)
+        command_log_write(log, host->plan->name, "set %s to %s (was %s)", path, value, old);
+    return result;
+}
+
+// IPv6 would add router solicitations and duplicate-address detection to what is measured.
+static int quieten(struct host *host, struct command_log *log, struct error *err)
+{
+    static const char *const paths[] = {"/proc/sys/net/ipv6/conf/all/disable_ipv6",
+                                        "/proc/sys/net/ipv6/conf/default/disable_ipv6"};
+    struct error no_ipv6;
+    for (size_t i = 0; i < 2; i++)
+        if (host_set(host, paths[i], "1", log, &no_ipv6) < 0)
+            command_log_write(log, host->plan->name, "no IPv6 to switch off: %s", no_ipv6.text);
+    return host_run(host, (const char *[]){"ip", "link", "set", "lo", "up", NULL}, log, err);
+}
+
+// One end of a cable: its address, the way to the other end, and who handles what arrives.
+static int plug_in(struct host *host, const char *device, const struct host *other,
+                   struct command_log *log, struct error *err)
+{
+    char path[100], mask[400];
+    int result = host_run(host,
+                          (const char *[]){"ip", "address", "add", host->address, "peer",
+                                           other->address, "dev", device, NULL},
+                          log, err);
+    if (result == 0)
+        result =
+            host_run(host, (const char *[]){"ip", "link", "set", device, "up", NULL}, log, err);
+    if (result < 0)
+        return result;
+    snprintf(path, sizeof path, "/sys/class/net/%s/queues/rx-0/rps_cpus", device);
+    units_format_core_mask(&host->plan->cores, mask, sizeof mask);
+    return host_set(host, path, mask, log, err);
+}
+
+static int join_pair(struct host_array *hosts, size_t first, size_t second, struct command_log *log,
+                     struct error *err)
+{
+    char to_second[32], to_first[32], process[16];
+    struct host *a = &hosts->items[first], *b = &hosts->items[second];
+    snprintf(to_second, sizeof to_second, "to%zu", second);
+    snprintf(to_first, sizeof to_first, "to%zu", first);
+    snprintf(process, sizeof process, "%d", b->keeper.pid);
+    if (log->dry)
+        snprintf(process, sizeof process, "PID");
+    int result = host_run(a,
+                          (const char *[]){"ip", "link", "add", to_second, "type", "veth", "peer",
+                                           "name", to_first, "netns", process, NULL},
+                          log, err);
+    if (result == 0)
+        result = plug_in(a, to_second, b, log, err);
+    if (result == 0)
+        result = plug_in(b, to_first, a, log, err);
+    return result;
+}
+
+static int netns_join(struct host_array *hosts, struct command_log *log, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < hosts->count && result == 0; i++)
+        result = quieten(&hosts->items[i], log, err);
+    for (size_t i = 0; i < hosts->count; i++)
+        for (size_t j = i + 1; j < hosts->count && result == 0; j++)
+            result = join_pair(hosts, i, j, log, err);
+    return result;
+}
+
+static int netns_start(struct host *host, size_t number, const struct run_folder *folder,
+                       struct command_log *log, struct error *err)
+{
+    (void)folder;
+    int result = host_start_here(host, true, err);
+    if (result < 0)
+        return result;
+    snprintf(host->address, sizeof host->address, "10.181.0.%u", (unsigned char)(number + 1));
+    if (log->dry)
+        snprintf(host->netns, sizeof host->netns, "/proc/PID/ns/net");
+    else
+        snprintf(host->netns, sizeof host->netns, "/proc/%d/ns/net", host->keeper.pid);
+    snprintf(host->agent_place, sizeof host->agent_place, "netns=%s", host->netns);
+    if (log->dry)
+        command_log_write(log, host->plan->name,
+                          "start a keeper in a network namespace of its own, address %s",
+                          host->address);
+    else
+        command_log_write(log, host->plan->name, "keeper is process %d, address %s",
+                          host->keeper.pid, host->address);
+    return 0;
+}
+
+const struct host_kind host_netns = {
+    .name = "netns",
+    .help = "this machine, in a network namespace made for the run",
+    .keys = (const char *const[]){NULL},
+    .is_joined = true,
+    .own_cards = "to*",
+    .program = "ip",
+    .package = "iproute2",
+    .fallback = &host_local,
+    .check = host_needs_no_check,
+    .start = netns_start,
+    .join = netns_join,
+    .start_process = host_start_process_here,
+    .find_program = host_find_program_here,
+    .end = host_needs_no_end,
+};

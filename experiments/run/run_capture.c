@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+//
+// What watches while the server is loaded: `taillight capture` on its host, and a clock log on the
+// load's, where the two may have different clocks.
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "experiments/common/program_path.h"
+#include "experiments/hosts/host_kind.h"
+#include "experiments/run/run_phases.h"
+
+enum {
+    ARM_TIMEOUT_S = 60,    // to load its programs
+    CAPTURE_GRACE_S = 240, // to write its logs
+    CLOCK_TIMEOUT_S = 30,
+};
+
+// Waits for a capture to say that it is ready; its warnings become the run's.
+static int wait_ready(struct run *run, struct process *capture, const char *what,
+                      const char *log_path, struct error *err)
+{
+    struct text_buffer output = {0};
+    int status = 0;
+    bool far = run_server_host(run)->kind->is_elsewhere;
+    int result = supervisor_wait(&run->supervisor, capture, &output, true,
+                                 supervisor_now_ns() + ARM_TIMEOUT_S * SECOND_NS, &status, err);
+    json_t *line = run_first_line(&output);
+    if (result >= 0 && json_is_true(json_object_get(line, "ready"))) {
+        size_t i;
+        json_t *text;
+        json_array_foreach(json_object_get(line, "warnings"), i, text)
+            run_warn(run, "capture%s%s: %s", far ? " on host " : "",
+                     far ? run_server_host(run)->plan->name : "", json_string_value(text));
+        result = 0;
+    } else if (result > 0 && !capture->pid) {
+        result = supervisor_end_error(err, what, status, log_path);
+        if (run->experiment->capture_optional)
+            err->kind = ERROR_INCONCLUSIVE;
+        result = -(int)err->kind;
+    } else if (result >= 0) {
+        result = error_set(err, ERROR_FAILED, "%s is not ready after %d s; see %s", what,
+                           ARM_TIMEOUT_S, log_path);
+    }
+    json_decref(line);
+    array_free(&output);
+    return result;
+}
+
+// Memory for kernel events, per core of the server. Unless the experiment says: enough that the
+// ring is not half full when the load ends, so that nobody drains it meanwhile, within reason.
+static uint64_t buffer_bytes(struct run *run)
+{
+    enum { EVENTS_PER_REQUEST = 16, EVENT_BYTES = 32 };
+    const struct experiment *experiment = run->experiment;
+    if (experiment->buffer_bytes)
+        return experiment->buffer_bytes;
+    double wanted = 2.0 * experiment->load.rate * (double)experiment->load.duration_ns / 1e9 *
+                    EVENTS_PER_REQUEST * EVENT_BYTES;
+    double most = (1 << 30) / (double)CPU_COUNT(&run_server_host(run)->plan->cores);
+    most = most > 256 << 20 ? 256 << 20 : most;
+    return wanted > most ? (uint64_t)most : wanted < 32 << 20 ? 32 << 20 : (uint64_t)wanted;
+}
+
+// Where our own work for the server's host runs.
+static char *helper_cores(struct run *run, char *out, size_t out_bytes)
+{
+    const struct host *host = run_server_host(run);
+    if (host->kind->is_elsewhere && run->log.dry) {
+        snprintf(out, out_bytes, "CORES"); // its machine tells which it has
+        return out;
+    }
+    return units_format_cores(host->kind->is_elsewhere ? &host->helpers
+                                                       : &run_load_host(run)->plan->cores,
+                              out, out_bytes);
+}
+
+int run_start_capture(struct run *run, struct error *err)
+{
+    struct host *host = run_server_host(run);
+    char program[RUN_PATH_BYTES], ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256],
+        buffer[32];
+    const char *argv[24];
+    size_t n = 0;
+    progress_phase(run->progress, "arming the capture");
+    run_folder_path(&run->outcome->folder, "logs/capture.log", run->capture_log);
+    for (size_t i = 0, used = 0; i < run->experiment->servers.count; i++)
+        used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%u", i ? "," : "",
+                                 run->experiment->servers.items[i].port);
+    const char *const fixed[] = {
+        program,          "capture",
+        "--out",          run->server_dir,
+        "--port",         ports,
+        "--cores",        units_format_cores(&host->plan->cores, cores, sizeof cores),
+        "--helper-cores", helper_cores(run, helpers, sizeof helpers),
+        "--backend",      capture_backend_name(run->experiment->backend),
+        "--quiet"};
+    for (; n < sizeof fixed / sizeof *fixed; n++)
+        argv[n] = fixed[n];
+    if (run->shim_dir[0]) {
+        argv[n++] = "--shim";
+        argv[n++] = run->shim_dir;
+    }
+    snprintf(buffer, sizeof buffer, "%llu", (unsigned long long)buffer_bytes(run));
+    argv[n++] = "--buffer";
+    argv[n++] = buffer;
+    argv[n] = NULL;
+    int result = host_program(host, "taillight", program, err);
+    if (result == 0)
+        result =
+            run_start_command(run, host, argv, true, NULL, run->capture_log, &run->capture, err);
+    if (result == 0 && !run->log.dry)
+        result = wait_ready(run, &run->capture, "the capture", run->capture_log, err);
+    if (result < 0 || run->log.dry)
+        return result;
+    run->capturing = true;
+    supervisor_watch(&run->supervisor, &run->capture, "the capture", run->capture_log);
+    return 0;
+}
+
+int run_stop_capture(struct run *run, struct error *err)
+{
+    int status;
+    if (!run->capturing)
+        return 0;
+    progress_phase(run->progress, "writing what was captured");
+    supervisor_unwatch(&run->supervisor, &run->capture);
+    close(run->capture.input); // its sign to stop
+    run->capture.input = -1;
+    int result = supervisor_wait(&run->supervisor, &run->capture, NULL, false,
+                                 supervisor_now_ns() + CAPTURE_GRACE_S * SECOND_NS, &status, err);
+    if (result == 0)
+        return error_set(err, ERROR_FAILED, "the capture does not end; see %s", run->capture_log);
+    if (result > 0 && status != 0)
+        return supervisor_end_error(err, "the capture", status, run->capture_log);
+    return result < 0 ? result : 0;
+}
+
+// --- the client's clock --------------------------------------------------------------------------
+
+static bool any_is_elsewhere(const struct run *run)
+{
+    for (size_t i = 0; i < run->hosts.count; i++)
+        if (run->hosts.items[i].kind->is_elsewhere)
+            return true;
+    return false;
+}
+
+// What agents on other machines measured comes back on this host's time axis.
+int run_start_clock(struct run *run, struct error *err)
+{
+    char program[RUN_PATH_BYTES], log[LOG_PATH_BYTES];
+    struct host *host = run->load_here ? NULL : run_load_host(run);
+    if (!any_is_elsewhere(run))
+        return 0;
+    int result = host ? host_program(host, "taillight", program, err)
+                      : program_path_self(program, sizeof program, err);
+    const char *const argv[] = {program,     "capture", "--out",   run->load_dir,
+                                "--backend", "none",    "--quiet", NULL};
+    run_folder_path(&run->outcome->folder, "logs/client-clock.log", log);
+    if (result == 0)
+        result = run_start_command(run, host, argv, true, NULL, log, &run->clock, err);
+    return result == 0 && !run->log.dry ? wait_ready(run, &run->clock, "the clock log", log, err)
+                                        : result;
+}
+
+int run_stop_clock(struct run *run, struct error *err)
+{
+    int status = 0;
+    if (run->clock.pid <= 0)
+        return 0;
+    close(run->clock.input);
+    run->clock.input = -1;
+    int result = supervisor_wait(&run->supervisor, &run->clock, NULL, false,
+                                 supervisor_now_ns() + CLOCK_TIMEOUT_S * SECOND_NS, &status, err);
+    return result == 0 || (result > 0 && status)
+               ? error_set(err, ERROR_FAILED, "the client's clock log does not end well")
+           : result < 0 ? result
+                        : 0;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+//
+// The phases in which the hosts are made, asked what they are and can measure, and tuned.
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/hosts/host_kind.h"
+#include "experiments/hosts/tuning.h"
+#include "experiments/run/run_phases.h"
+#include "profiler/doctor/doctor.h"
+
+enum { FACTS_TIMEOUT_S = 60 };
+
+static void watch_links(struct run *run)
+{
+    for (size_t i = 0; i < run->hosts.count; i++) {
+        struct host *host = &run->hosts.items[i];
+        if (host->kind->is_elsewhere)
+            supervisor_watch(&run->supervisor, &host->keeper.link, host->what, host->log_path);
+    }
+}
+
+void run_unwatch_links(struct run *run)
+{
+    for (size_t i = 0; i < run->hosts.count; i++)
+        supervisor_unwatch(&run->supervisor, &run->hosts.items[i].keeper.link);
+}
+
+int run_start_hosts(struct run *run, struct error *err)
+{
+    struct error degraded;
+    progress_phase(run->progress, "making %zu host%s", run->experiment->hosts.count,
+                   run->experiment->hosts.count == 1 ? "" : "s");
+    int result =
+        hosts_start(&run->hosts, run->experiment, &run->outcome->folder, &run->log, &degraded, err);
+    if (result == 0 && degraded.kind != ERROR_NONE)
+        run_warn(run, "%s; hosts are this machine instead, over 127.0.0.1, and share its network",
+                 degraded.text);
+    if (result == 0)
+        watch_links(run);
+    return result;
+}
+
+// --- facts ---------------------------------------------------------------------------------------
+
+static int start_asking(struct run *run, struct host *host, struct process *process,
+                        struct error *err)
+{
+    char program[RUN_PATH_BYTES];
+    int result = host_program(host, "taillight", program, err);
+    const char *const argv[] = {program, "doctor", "--json", NULL};
+    return result == 0
+               ? run_start_command(run, host, argv, false, NULL, host->log_path, process, err)
+               : result;
+}
+
+static json_t *ask_facts(struct run *run, struct host *host, struct error *err)
+{
+    struct process process;
+    struct text_buffer output = {0};
+    int status = 0;
+    int result = start_asking(run, host, &process, err);
+    if (result < 0)
+        return NULL;
+    result = supervisor_wait(&run->supervisor, &process, &output, false,
+                             supervisor_now_ns() + FACTS_TIMEOUT_S * SECOND_NS, &status, err);
+    json_t *facts = result > 0 ? json_loadb(output.items, output.count, 0, NULL) : NULL;
+    if (result > 0 && status != 0)
+        supervisor_end_error(err, "the doctor", status, host->log_path);
+    else if (result >= 0 && !facts)
+        error_set(err, ERROR_FAILED, "host %s does not say what it can measure", host->plan->name);
+    process_stop(&process, 0);
+    array_free(&output);
+    return facts;
+}
+
+static int look_at_others(struct run *run, struct error *err)
+{
+    for (size_t i = 0; i < run->hosts.count; i++) {
+        struct host *host = &run->hosts.items[i];
+        char name[64];
+        if (!host->kind->is_elsewhere || host == run_server_host(run))
+            continue;
+        json_t *facts = ask_facts(run, host, err);
+        if (!facts)
+            return -ERROR_FAILED;
+        snprintf(name, sizeof name, "facts-%s.json", host->plan->name);
+        int result = run_folder_write_json(&run->outcome->folder, name, facts, err);
+        json_decref(facts);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+// What a dry run can say of that: the question to hosts behind ssh, which has no answer yet.
+static int ask_host(struct run *run, struct host *host, struct error *err)
+{
+    struct process none;
+    return host->kind->is_elsewhere ? start_asking(run, host, &none, err) : 0;
+}
+
+int run_ask_around(struct run *run, struct error *err)
+{
+    struct host *first = run_server_host(run);
+    int result = ask_host(run, first, err);
+    for (size_t i = 0; i < run->hosts.count && result == 0; i++)
+        if (&run->hosts.items[i] != first)
+            result = ask_host(run, &run->hosts.items[i], err);
+    return result;
+}
+
+// facts.json: what the server's machine is and can measure.
+int run_look_around(struct run *run, struct error *err)
+{
+    bool far = run_server_host(run)->kind->is_elsewhere;
+    progress_phase(run->progress, "looking at what %s machine can measure",
+                   far ? "the server's" : "this");
+    err->kind = ERROR_NONE;
+    json_t *facts = far ? ask_facts(run, run_server_host(run), err) : doctor_facts_json();
+    if (!facts)
+        return err->kind ? -(int)err->kind : error_set(err, ERROR_FAILED, "out of memory");
+    int result = run_folder_write_json(&run->outcome->folder, "facts.json", facts, err);
+    json_decref(facts);
+    return result == 0 ? look_at_others(run, err) : result;
+}
+
+// --- tuning --------------------------------------------------------------------------------------
+
+int run_tune(struct run *run, struct error *err)
+{
+    size_t i;
+    json_t *one;
+    if (run->experiment->settings.count)
+        progress_phase(run->progress, "tuning");
+    int result = tuning_apply(&run->hosts, run->experiment, "", &run->log, run->tuned, err);
+    json_array_foreach(run->tuned, i, one) if (!json_is_true(json_object_get(one, "applied")))
+        run_warn(run, "tuning: %s %s is not set on host %s: %s",
+                 json_string_value(json_object_get(one, "setting")),
+                 json_string_value(json_object_get(one, "path")),
+                 json_string_value(json_object_get(one, "host")),
+                 json_string_value(json_object_get(one, "reason")));
+    return result;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/run/run_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/hosts/host_kind.h"
+
+struct host *run_server_host(struct run *run)
+{
+    return &run->hosts.items[run->experiment->servers.items[run->experiment->load.to].host];
+}
+
+struct host *run_load_host(struct run *run)
+{
+    return &run->hosts.items[run->experiment->load.from];
+}
+
+void run_warn(struct run *run, const char *format, ...)
+{
+    char text[1200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    progress_end(run->progress);
+    if (!run->progress->quiet)
+        fprintf(stderr, "warning: %s\n", text);
+    command_log_write(&run->log, "run", "warning: %s", text);
+    json_array_append_new(run->outcome->warnings, json_string(text));
+}
+
+int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,
+                      const char *directory, const char *log_path, struct process *process,
+                      struct error *err)
+{
+    char described[2000];
+    struct process_place place = {.netns = NULL};
+    if (host)
+        place = host_place(host, host->kind->is_elsewhere && host != run_load_host(run)
+                                     ? &host->helpers
+                                     : &run_load_host(run)->plan->cores);
+    place.dry = run->log.dry;
+    place.log_path = log_path;
+    place.directory = directory;
+    place.pipe_input = input;
+    place.pipe_output = true;
+    int result = host ? host_start_process(host, argv, &place, process, err)
+                      : process_start(process, argv, &place, err);
+    command_log_write(&run->log, host ? host->plan->name : "run", "%s%s",
+                      process_describe(argv, described, sizeof described),
+                      result < 0 ? ": failed" : "");
+    return result;
+}
+
+json_t *run_first_line(const struct text_buffer *output)
+{
+    const char *end = output->count ? memchr(output->items, '\n', output->count) : NULL;
+    return end ? json_loadb(output->items, (size_t)(end - output->items), 0, NULL) : NULL;
+}
