@@ -12,7 +12,7 @@
 set -u
 computing='analysis base loadgen/method tree workloads'
 if [ "${1:-}" = --one ]; then # NAME LOGS: one test, to its line and its outcome
-    name=$2 log=$(mktemp) limit= command=("$BUILD/$2")
+    name=$2 log=$(mktemp) limit='' command=("$BUILD/$2")
     case "$name" in *.sh)
         limit=$(sed -n 's/^# Time limit: \([0-9]*\) s$/\1/p' "$name")
         command=(bash "$name")
@@ -21,7 +21,7 @@ if [ "${1:-}" = --one ]; then # NAME LOGS: one test, to its line and its outcome
     started=$(date +%s%N)
     timeout "${TEST_TIMEOUT:-${limit:-300}}" "${command[@]}" >"$log" 2>&1 </dev/null
     status=$?
-    seconds=$(((($(date +%s%N) - started) / 10000000)))
+    seconds=$((($(date +%s%N) - started) / 10000000))
     seconds=$(printf '%d.%02d' $((seconds / 100)) $((seconds % 100)))
     if [ $status -eq 0 ]; then
         outcome=passed text=$(printf '  ok    %-52s %7ss' "$name" "$seconds")
