@@ -5,6 +5,7 @@
 // afterwards and what data came; then the same with the shim loaded and recording, with the shim
 // loaded and no collector, and with an unusable directory. All outputs must be equal, and the
 // recording must account for every byte that the sequence says it moved.
+// Runs beside others: what it compares is what calls return, not when.
 #include "tests/shim/shim_test.h"
 
 #include <arpa/inet.h>

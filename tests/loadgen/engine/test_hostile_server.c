@@ -3,6 +3,7 @@
 // The engine against a server that does what servers must not: it closes in the middle of a reply,
 // resets, talks nonsense, says nothing, goes away. Every request is accounted for by its kind, the
 // engine tries again without being busy at it, and it comes to an end.
+// Runs beside others: requests are counted, not timed.
 #include "tests/loadgen/engine/engine_test.h"
 
 #include <poll.h>
