@@ -5,7 +5,8 @@
 
 #include "analysis/export/pt_folded.h"
 #include "analysis/export/pt_perfetto.h"
-#include "analysis/pt/pt_order.h"
+#include "analysis/pt/calls/pt_order.h"
+#include "analysis/pt/pt_functions.h"
 #include "analysis/pt/pt_strip.h"
 #include "analysis/report/page_trace.h"
 
@@ -144,7 +145,7 @@ int pt_export_decode(const struct pt_trace *trace, const struct pt_decode_option
     if (result == 0 && files->folded)
         result = write_folded(&export, trace, err);
     if (result == 0 && files->csv)
-        result = pt_result_write_csv(out, files->csv, err);
+        result = pt_functions_write_csv(out, files->csv, err);
     if (result == 0 && files->page)
         result = write_page(&export, out, err);
     if (result == 0 && files->strips)

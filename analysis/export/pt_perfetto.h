@@ -10,7 +10,7 @@
 
 #include "analysis/export/perfetto.h"
 #include "analysis/pt/pt_map.h"
-#include "analysis/pt/pt_order.h"
+#include "analysis/pt/calls/pt_order.h"
 #include "analysis/pt/pt_trace.h"
 
 // Tracks, for those who look for them.

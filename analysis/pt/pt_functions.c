@@ -2,6 +2,7 @@
 #include "analysis/pt/pt_functions.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/pt/pt_label.h"
@@ -157,7 +158,7 @@ static void write_row(const struct pt_trace *trace, const struct pt_function_tot
             pt_trace_duration_ns(trace, item->self));
 }
 
-int pt_result_write_csv(const struct pt_result *result, const char *path, struct error *err)
+int pt_functions_write_csv(const struct pt_result *result, const char *path, struct error *err)
 {
     FILE *out = fopen(path, "we");
     if (!out)

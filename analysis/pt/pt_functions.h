@@ -21,4 +21,7 @@ size_t pt_functions_of_process(const struct pt_function_list *list, size_t first
 // The time of their own of these.
 uint64_t pt_functions_time(const struct pt_function_list *list, size_t first, size_t count);
 
+// Writes all functions by process, one a line after a line of headings.
+int pt_functions_write_csv(const struct pt_result *result, const char *path, struct error *err);
+
 #endif

@@ -4,7 +4,7 @@
 #ifndef ANALYSIS_PT_PT_LABEL_H
 #define ANALYSIS_PT_PT_LABEL_H
 
-#include "analysis/pt/pt_calls.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_trace.h"
 
 enum { PT_LABEL_BYTES = 512 };

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/pt/pt_calls.h"
+#include "analysis/pt/calls/pt_span.h"
 
 struct pt_map_key {
     uint64_t function; // of a task: its number

@@ -6,12 +6,10 @@
 #ifndef ANALYSIS_PT_PT_RESULT_H
 #define ANALYSIS_PT_PT_RESULT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#include "analysis/pt/pt_calls.h"
+#include "analysis/pt/calls/pt_calls.h"
 #include "analysis/pt/pt_segments.h"
 #include "analysis/pt/pt_trace.h"
 #include "base/error.h"
@@ -67,12 +65,5 @@ int pt_result_decode(const struct pt_trace *trace, const struct pt_decode_option
                      pt_span_sink *also, void *const *contexts, struct pt_result *out,
                      struct error *err);
 void pt_result_free(struct pt_result *result);
-
-// {"streams": [...], "total": {...}, ...} (docs/man/taillight-analyze.1). The caller owns it.
-json_t *pt_result_json(const struct pt_result *result, size_t top);
-// All functions by process, one a line after a line of headings.
-int pt_result_write_csv(const struct pt_result *result, const char *path, struct error *err);
-// The same for people.
-void pt_result_print(const struct pt_result *result, size_t top, FILE *out);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/pt/pt_result_print.h"
+
 #include "analysis/pt/pt_functions.h"
 #include "analysis/pt/pt_label.h"
 #include "analysis/pt/pt_recording.h"
-#include "analysis/pt/pt_result.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

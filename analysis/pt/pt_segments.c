@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/pt/pt_parallel.h"
+#include "analysis/pt/walk/pt_walk.h"
 
 enum { BEST_PIECE_BYTES = 32 << 10 };
 

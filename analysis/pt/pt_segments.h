@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/pt/pt_blocks.h"
+#include "analysis/pt/image/pt_image.h"
+#include "analysis/pt/walk/pt_flow.h"
+#include "analysis/pt/walk/pt_stream.h"
 #include "base/error.h"
 
 struct pt_decode_options {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analysis/pt/pt_calls.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_map.h"
 #include "analysis/pt/pt_result.h"
 

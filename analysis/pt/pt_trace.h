@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A whole recording, ready to decode: its streams, the code that ran, the names of functions, and
-// how its clock becomes nanoseconds. Three loaders fill it (a bare stream, trace.json, perf.data);
-// nothing behind them knows which.
+// how its clock becomes nanoseconds. Three loaders fill it: a bare stream (here),
+// trace.json (pt_trace_json.h), perf.data (pt_trace_perf.h); nothing behind them knows which.
 #ifndef ANALYSIS_PT_PT_TRACE_H
 #define ANALYSIS_PT_PT_TRACE_H
 
@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #include "analysis/perf/perf_data.h"
-#include "analysis/pt/pt_blocks.h"
-#include "analysis/pt/pt_calls.h"
-#include "analysis/pt/pt_code.h"
-#include "analysis/pt/pt_image.h"
+#include "analysis/pt/calls/pt_calls.h"
+#include "analysis/pt/image/pt_code.h"
+#include "analysis/pt/image/pt_image.h"
+#include "analysis/pt/walk/pt_stream.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -90,13 +90,5 @@ double pt_trace_duration_ns(const struct pt_trace *trace, uint64_t ticks);
 // Files named by hand, for every address space.
 int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, size_t count,
                       struct error *err);
-
-// trace.json: a list of CPUs with their raw streams and context switches, modules and their
-// addresses, and the conversion of time. Paths in it are relative to it.
-int pt_trace_load_json(struct pt_trace *trace, const char *path, struct error *err);
-
-// perf.data, as anyone's `perf record -e intel_pt//` wrote it. options: where to look for code.
-int pt_trace_load_perf(struct pt_trace *trace, const char *path,
-                       const struct code_image_options *options, struct error *err);
 
 #endif

@@ -2,10 +2,10 @@
 //
 // Loads perf.data: one stream for each AUX ring, the context switches of its CPU, and the code of
 // the processes that ran.
+#include "analysis/pt/pt_trace_perf.h"
+
+#include "analysis/pt/image/pt_patches.h"
 #include "analysis/pt/pt_map.h"
-#include "analysis/pt/pt_patches.h"
-#include "analysis/pt/pt_trace.h"
-#include "base/array.h"
 #include "base/pages.h"
 
 #include <inttypes.h>

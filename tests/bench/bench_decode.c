@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/pt/calls/pt_calls.h"
 #include "analysis/pt/pt_trace.h"
 #include "base/quantile.h"
 #include "tests/analysis/pt/pt_round_trip.h"

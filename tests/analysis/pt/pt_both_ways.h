@@ -5,6 +5,7 @@
 #ifndef TESTS_ANALYSIS_PT_PT_BOTH_WAYS_H
 #define TESTS_ANALYSIS_PT_PT_BOTH_WAYS_H
 
+#include "analysis/pt/walk/pt_walk.h"
 #include "tests/analysis/pt/pt_round_trip.h"
 
 struct both_ways {

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "analysis/pt/calls/pt_calls.h"
 #include "analysis/pt/pt_segments.h"
 #include "tests/analysis/pt/pt_machine.h"
 

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/pt/pt_image.h"
-#include "analysis/pt/pt_symbols.h"
+#include "analysis/pt/image/pt_image.h"
+#include "analysis/pt/image/pt_image.h"
 #include "base/array.h"
 
 // --- the program -------------------------------------------------------------------------------

@@ -5,7 +5,8 @@
 #ifndef TESTS_ANALYSIS_PT_PT_TRUTH_H
 #define TESTS_ANALYSIS_PT_PT_TRUTH_H
 
-#include "analysis/pt/pt_calls.h"
+#include "analysis/pt/calls/pt_calls.h"
+#include "analysis/pt/walk/pt_stream.h"
 #include "tests/analysis/pt/pt_writer.h"
 
 enum { TASKS = 3, MOST_FRAMES = 128, COMPRESSED = 64 };

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analysis/pt/calls/pt_calls.h"
 #include "analysis/pt/pt_parallel.h"
 #include "tests/analysis/pt/pt_round_trip.h"
 

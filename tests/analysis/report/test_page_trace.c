@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <unistd.h>
 
 #include "analysis/pt/pt_label.h"

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/calls/pt_stack.h"
+
+enum {
+    LONGEST_INSTRUCTION = 15,
+    PATIENCE = 16, // returns into the unknown before a stack is given up
+};
+
+// --- spans -----------------------------------------------------------------------------------
+
+static void count_error(struct pt_span_writer *writer, uint32_t error)
+{
+    writer->counts.errors[error ? 32 - __builtin_clz(error) : 0]++;
+}
+
+static uint8_t span_kind(const struct pt_frame *frame)
+{
+    switch (frame->kind) {
+    case PT_FRAME_SYSCALL:
+        return PT_SPAN_SYSCALL;
+    case PT_FRAME_INTERRUPT:
+        return PT_SPAN_INTERRUPT;
+    case PT_FRAME_UNTRACED:
+        return PT_SPAN_UNTRACED;
+    default:
+        return PT_SPAN_FUNCTION;
+    }
+}
+
+// The frame's span ends now; the frame itself stays.
+static int frame_report(struct pt_span_writer *writer, struct pt_stack *stack, size_t index,
+                        bool cut_end, struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    struct pt_frame *frame = &frames->items[index];
+    struct pt_span span = {
+        .function = frame->function,
+        .begin = frame->begin,
+        .end = writer->now > frame->begin ? writer->now : frame->begin,
+        .inner = frame->inner,
+        .error = frame->error > writer->now_error ? frame->error : writer->now_error,
+        .task = stack->task,
+        .level = frame->level,
+        .kind = span_kind(frame),
+        .cut_begin = frame->cut,
+        .cut_end = cut_end,
+        .function_known = frame->known,
+    };
+    frame->inner = 0;
+    if (index > 0)
+        frames->items[index - 1].inner += span.end - span.begin;
+    if (writer->timed && !frame->cut)
+        count_error(writer, frame->error);
+    if (writer->timed && !cut_end)
+        count_error(writer, writer->now_error);
+    return pt_span_write(writer, &span, err);
+}
+
+static int frame_push(struct pt_span_writer *writer, struct pt_stack *stack,
+                      enum pt_frame_kind kind, const struct pt_flow *flow, struct error *err)
+{
+    struct pt_frame frame = {.function = flow->function ? flow->function : flow->to,
+                             .known = flow->function != 0,
+                             .begin = writer->now,
+                             .error = writer->now_error,
+                             .from = flow->from,
+                             .kind = (uint8_t)kind,
+                             .exact = kind == PT_FRAME_INTERRUPT};
+    if (kind == PT_FRAME_ROOT || kind == PT_FRAME_FLOATING) {
+        frame.cut = true;
+        frame.from = 0;
+        if (!frame.known)
+            frame.function = 0; // an address inside it does not name a function
+    }
+    frame.level = stack->frames.count ? stack->frames.items[stack->frames.count - 1].level + 1
+                                      : stack->outermost;
+    if (array_push(&stack->frames, frame) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for a stack of %zu calls",
+                         stack->frames.count);
+    return 0;
+}
+
+// Ends frames until `count` are left.
+static int frames_end(struct pt_span_writer *writer, struct pt_stack *stack, size_t count, bool cut,
+                      struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    int result = 0;
+    while (result == 0 && frames->count > count) {
+        result = frame_report(writer, stack, frames->count - 1, cut, err);
+        frames->count--;
+    }
+    return result;
+}
+
+// --- finding the frame that control comes back from -------------------------------------------
+
+static bool frame_returns_to(const struct pt_frame *frame, uint64_t to)
+{
+    if (!frame->from)
+        return false;
+    if (frame->exact && frame->from == to)
+        return true;
+    return !frame->exact && to > frame->from && to - frame->from <= LONGEST_INSTRUCTION;
+}
+
+static bool kind_among(const struct pt_frame *frame, unsigned kinds)
+{
+    return (kinds >> frame->kind & 1) != 0;
+}
+
+enum {
+    NEAR = 1 << PT_FRAME_CALL,
+    FAR = 1 << PT_FRAME_SYSCALL | 1 << PT_FRAME_INTERRUPT | 1 << PT_FRAME_UNTRACED,
+    NOT_FOUND = -1,
+};
+
+// The innermost frame of these kinds that returns to `to`; none beyond a frame of `barrier` kinds.
+static ptrdiff_t frames_find(const struct pt_frames *frames, uint64_t to, unsigned kinds,
+                             unsigned barrier)
+{
+    for (size_t i = frames->count; i-- > 0;) {
+        const struct pt_frame *frame = &frames->items[i];
+        if (kind_among(frame, kinds) && frame_returns_to(frame, to))
+            return (ptrdiff_t)i;
+        if (kind_among(frame, barrier))
+            break;
+    }
+    return NOT_FOUND;
+}
+
+static int frames_return(struct pt_span_writer *writer, struct pt_stack *stack, size_t index,
+                         struct error *err)
+{
+    writer->counts.unwound += stack->frames.count - 1 - index;
+    stack->impatience = 0;
+    return frames_end(writer, stack, index, false, err);
+}
+
+// The bottom frame returned: its caller was there all along.
+static int reveal_caller(struct pt_span_writer *writer, struct pt_stack *stack,
+                         const struct pt_flow *flow, struct error *err)
+{
+    uint64_t callee_begin = stack->frames.items[0].begin;
+    int result = frames_end(writer, stack, 0, false, err);
+    stack->outermost--;
+    if (result == 0)
+        result = frame_push(writer, stack, PT_FRAME_ROOT, flow, err);
+    if (result == 0) {
+        stack->frames.items[0].begin = stack->since;
+        stack->frames.items[0].inner = writer->now - callee_begin;
+        stack->frames.items[0].error = stack->since_error;
+    }
+    return result;
+}
+
+static int reset(struct pt_span_writer *writer, struct pt_stack *stack, const struct pt_flow *flow,
+                 struct error *err)
+{
+    writer->counts.resets++;
+    int result = frames_end(writer, stack, 0, true, err);
+    stack->since = writer->now;
+    stack->since_error = writer->now_error;
+    stack->impatience = 0;
+    return result < 0 ? result : frame_push(writer, stack, PT_FRAME_ROOT, flow, err);
+}
+
+// --- what each flow does -----------------------------------------------------------------------
+
+static int on_call(struct pt_span_writer *writer, struct pt_stack *stack,
+                   const struct pt_flow *flow, struct error *err)
+{
+    // "call the next instruction" reads the instruction pointer; it never returns.
+    if (flow->to > flow->from && flow->to - flow->from <= 7 && !flow->at_start)
+        return 0;
+    return frame_push(writer, stack, PT_FRAME_CALL, flow, err);
+}
+
+// A jump to the start of a function ends the one it leaves; the new one returns to its caller.
+static int tail_call(struct pt_span_writer *writer, struct pt_stack *stack,
+                     const struct pt_flow *flow, struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    struct pt_frame *top = &frames->items[frames->count - 1];
+    if (top->known && top->function == flow->function)
+        return 0;
+    writer->counts.tail_calls++;
+    int result = frame_report(writer, stack, frames->count - 1, false, err);
+    top->function = flow->function;
+    top->known = true;
+    top->begin = writer->now;
+    top->error = writer->now_error;
+    top->cut = false;
+    return result;
+}
+
+static int on_return(struct pt_span_writer *writer, struct pt_stack *stack,
+                     const struct pt_flow *flow, struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    ptrdiff_t found = frames_find(frames, flow->to, NEAR, FAR);
+    if (found != NOT_FOUND)
+        return frames_return(writer, stack, (size_t)found, err);
+    struct pt_frame *top = &frames->items[frames->count - 1];
+    if (!flow->to) // packets were lost right behind it
+        return top->kind == PT_FRAME_CALL ? frames_end(writer, stack, frames->count - 1, false, err)
+                                          : 0;
+    if (flow->at_start && top->kind == PT_FRAME_CALL && frames->count > 1) {
+        // A return that was given an address is a jump through a register (retpoline).
+        int result = frames_end(writer, stack, frames->count - 1, false, err);
+        return result < 0 ? result : tail_call(writer, stack, flow, err);
+    }
+    if (frames->count == 1 && top->kind == PT_FRAME_ROOT)
+        return reveal_caller(writer, stack, flow, err);
+    writer->counts.unmatched++;
+    if (++stack->impatience > PATIENCE)
+        return reset(writer, stack, flow, err);
+    bool replaces = top->kind == PT_FRAME_CALL || top->kind == PT_FRAME_FLOATING;
+    int result = frames_end(writer, stack, frames->count - replaces, false, err);
+    return result < 0 ? result : frame_push(writer, stack, PT_FRAME_FLOATING, flow, err);
+}
+
+static int on_jump(struct pt_span_writer *writer, struct pt_stack *stack,
+                   const struct pt_flow *flow, struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    if (!flow->function)
+        return 0;
+    for (size_t i = frames->count; !flow->at_start && i-- > 0;)
+        if (frames->items[i].known && frames->items[i].function == flow->function) {
+            writer->counts.unwound += frames->count - 1 - i;
+            return frames_end(writer, stack, i + 1, false, err); // longjmp
+        }
+    return tail_call(writer, stack, flow, err);
+}
+
+static int on_far_return(struct pt_span_writer *writer, struct pt_stack *stack,
+                         const struct pt_flow *flow, struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    ptrdiff_t found = frames_find(frames, flow->to, FAR, 0);
+    if (found != NOT_FOUND)
+        return frames_return(writer, stack, (size_t)found, err);
+    return frames->count == 1 ? reveal_caller(writer, stack, flow, err)
+                              : reset(writer, stack, flow, err);
+}
+
+static int on_disable(struct pt_span_writer *writer, struct pt_stack *stack,
+                      const struct pt_flow *flow, struct error *err)
+{
+    int result = frame_push(writer, stack, PT_FRAME_UNTRACED, flow, err);
+    if (result < 0)
+        return result;
+    struct pt_frame *top = &stack->frames.items[stack->frames.count - 1];
+    top->known = true;
+    top->exact = flow->asynchronous;
+    top->off_call = writer->after_syscall;
+    top->function = flow->asynchronous      ? PT_UNTRACED_INTERRUPT
+                    : writer->after_syscall ? PT_UNTRACED_SYSCALL
+                                            : PT_UNTRACED_OTHER;
+    return 0;
+}
+
+// Tracing goes on, in the simplest case where it stopped.
+static int on_enable(struct pt_span_writer *writer, struct pt_stack *stack,
+                     const struct pt_flow *flow, struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    ptrdiff_t found = frames_find(frames, flow->to, FAR, 0);
+    if (found > 0 && frames->items[found].function == PT_UNTRACED_OTHER &&
+        frames->items[found].kind == PT_FRAME_UNTRACED &&
+        frames->items[found - 1].kind == PT_FRAME_CALL &&
+        frame_returns_to(&frames->items[found - 1], flow->to))
+        found--; // a call of code that is not traced returned
+    if (found != NOT_FOUND)
+        return frames_return(writer, stack, (size_t)found, err);
+    if (frames->count == 0)
+        return reset(writer, stack, flow, err);
+    struct pt_frame *top = &frames->items[frames->count - 1];
+    if (top->kind != PT_FRAME_UNTRACED)
+        return reset(writer, stack, flow, err);
+    struct pt_flow handler = *flow;
+    handler.from = top->from;
+    bool exact = top->exact, off_call = top->off_call;
+    int result = frames_end(writer, stack, frames->count - 1, false, err);
+    if (result < 0)
+        return result;
+    if (!off_call && !exact) // left the traced code by a call or jump: it may come back anywhere
+        return 0;
+    if (frames->count && (flow->at_start || !flow->function)) { // a signal's handler
+        result = frame_push(writer, stack, PT_FRAME_INTERRUPT, &handler, err);
+        if (result == 0)
+            frames->items[frames->count - 1].exact = exact;
+        return result;
+    }
+    return reset(writer, stack, flow, err);
+}
+
+static int on_begin(struct pt_span_writer *writer, struct pt_stack *stack,
+                    const struct pt_flow *flow, bool contiguous, struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    if (!contiguous || frames->count == 0)
+        return reset(writer, stack, flow, err);
+    if (frames->items[frames->count - 1].kind == PT_FRAME_UNTRACED)
+        return on_enable(writer, stack, flow, err);
+    return 0;
+}
+
+int pt_stack_apply(struct pt_span_writer *writer, struct pt_stack *stack,
+                   const struct pt_flow *flow, bool contiguous, struct error *err)
+{
+    switch (flow->kind) {
+    case PT_FLOW_BEGIN:
+        return on_begin(writer, stack, flow, contiguous, err);
+    case PT_FLOW_CALL:
+        return on_call(writer, stack, flow, err);
+    case PT_FLOW_RETURN:
+        return on_return(writer, stack, flow, err);
+    case PT_FLOW_JUMP:
+        return on_jump(writer, stack, flow, err);
+    case PT_FLOW_FAR_CALL:
+        return flow->to ? frame_push(writer, stack, PT_FRAME_SYSCALL, flow, err) : 0;
+    case PT_FLOW_FAR_RETURN:
+        return flow->to ? on_far_return(writer, stack, flow, err) : 0;
+    case PT_FLOW_INTERRUPT:
+        return frame_push(writer, stack, PT_FRAME_INTERRUPT, flow, err);
+    case PT_FLOW_ENABLE:
+        return on_enable(writer, stack, flow, err);
+    case PT_FLOW_DISABLE:
+        return on_disable(writer, stack, flow, err);
+    case PT_FLOW_OVERFLOW:
+        return reset(writer, stack, flow, err);
+    default:
+        return 0;
+    }
+}
+
+// --- as a whole --------------------------------------------------------------------------------
+
+int pt_stack_begin_unknown(struct pt_span_writer *writer, struct pt_stack *stack, struct error *err)
+{
+    struct pt_flow unknown = {.kind = PT_FLOW_BEGIN};
+    int result = frame_push(writer, stack, PT_FRAME_ROOT, &unknown, err);
+    if (result == 0) {
+        stack->frames.items[0].begin = stack->since;
+        stack->frames.items[0].error = stack->since_error;
+    }
+    return result;
+}
+
+int pt_stack_suspend(struct pt_span_writer *writer, struct pt_stack *stack, struct error *err)
+{
+    int result = 0;
+    for (size_t i = stack->frames.count; result == 0 && i-- > 0;)
+        result = frame_report(writer, stack, i, true, err);
+    return result;
+}
+
+void pt_stack_resume(const struct pt_span_writer *writer, struct pt_stack *stack)
+{
+    stack->since = writer->now;
+    stack->since_error = writer->now_error;
+    for (size_t i = 0; i < stack->frames.count; i++) {
+        stack->frames.items[i].begin = writer->now;
+        stack->frames.items[i].error = writer->now_error;
+        stack->frames.items[i].cut = true;
+    }
+}
+
+int pt_stack_cut(struct pt_span_writer *writer, struct pt_stack *stack, struct error *err)
+{
+    return frames_end(writer, stack, 0, true, err);
+}

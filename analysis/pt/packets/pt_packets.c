@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/packets/pt_packets.h"
+
+enum {
+    PSB_BYTES = 16, // the longest packet
+    FIRST_EXTENDED = 0x02,
+    WINDOW_BYTES = 1 << 20,
+};
+
+static const uint8_t psb_bytes[PSB_BYTES] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                                             0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
+
+const char *pt_kind_name(enum pt_kind kind)
+{
+    static const char *const names[PT_KINDS] = {
+        "PAD", "PSB", "PSBEND", "TNT", "TIP", "TIP.PGE", "TIP.PGD", "FUP",   "MODE",
+        "PIP", "TSC", "TMA",    "MTC", "CYC", "CBR",     "OVF",     "other",
+    };
+    return (unsigned)kind < PT_KINDS ? names[kind] : "?";
+}
+
+// Where the scan is, and what the PSB+ header it is in (if any) said so far.
+struct scan {
+    const uint8_t *data; // the window, which is [base, base + bytes) of the stream
+    uint64_t base;
+    size_t bytes, at;
+    bool last;      // the window reaches to the end of the stream
+    bool searching; // for a PSB
+    bool broken;    // bytes were missing since the last PSB
+    struct pt_packets *out;
+    size_t most;         // PSBs are thinned out when there are so many
+    uint64_t spacing;    // PSBs nearer to the one kept before are not kept
+    struct pt_sync sync; // the last one, kept or not
+    bool keeping;        // kept as the last of out->syncs
+    bool in_header, header_mode;
+    bool after_header;  // and no packet that moves the flow since; that header named an address
+    uint8_t item_bytes; // of a BIP packet, inside a BBP..BEP group; else 0
+};
+
+// A packet's shape: bytes == 0 when the bytes are no packet.
+struct shape {
+    uint8_t kind;
+    size_t bytes;
+};
+
+static uint64_t read_little(const uint8_t *at, size_t bytes)
+{
+    uint64_t value = 0;
+    memcpy(&value, at, bytes);
+    return value;
+}
+
+static struct shape extended_shape(const uint8_t *at, size_t left)
+{
+    if (left < 2)
+        return (struct shape){PT_KIND_OTHER, 2};
+    switch (at[1]) {
+    case 0x82:
+        if (memcmp(at, psb_bytes, left < PSB_BYTES ? left : PSB_BYTES) != 0)
+            return (struct shape){PT_KIND_PSB, 0};
+        return (struct shape){PT_KIND_PSB, PSB_BYTES};
+    case 0x23:
+        return (struct shape){PT_KIND_PSBEND, 2};
+    case 0xa3:
+        return (struct shape){PT_KIND_TNT, 8};
+    case 0x43:
+        return (struct shape){PT_KIND_PIP, 8};
+    case 0x73:
+        return (struct shape){PT_KIND_TMA, 7};
+    case 0x03:
+        return (struct shape){PT_KIND_CBR, 4};
+    case 0xf3:
+        return (struct shape){PT_KIND_OVF, 2};
+    case 0xc3: // MNT has a third opcode byte
+        if (left > 2 && at[2] != 0x88)
+            return (struct shape){PT_KIND_OTHER, 0};
+        return (struct shape){PT_KIND_OTHER, 11};
+    case 0x83: // trace stop
+    case 0x62: // EXSTOP, without and with address
+    case 0xe2:
+    case 0x33: // BEP, without and with address
+    case 0xb3:
+        return (struct shape){PT_KIND_OTHER, 2};
+    case 0x63: // BBP
+        return (struct shape){PT_KIND_OTHER, 3};
+    case 0x22: // PWRE
+    case 0x13: // CFE
+        return (struct shape){PT_KIND_OTHER, 4};
+    case 0xc8: // VMCS
+    case 0xa2: // PWRX
+        return (struct shape){PT_KIND_OTHER, 7};
+    case 0xc2: // MWAIT
+        return (struct shape){PT_KIND_OTHER, 10};
+    case 0x53: // EVD
+        return (struct shape){PT_KIND_OTHER, 11};
+    case 0x12: // PTWRITE of 4 and 8 bytes, without and with address
+    case 0x92:
+        return (struct shape){PT_KIND_OTHER, 6};
+    case 0x32:
+    case 0xb2:
+        return (struct shape){PT_KIND_OTHER, 10};
+    default:
+        return (struct shape){PT_KIND_OTHER, 0};
+    }
+}
+
+static struct shape address_shape(uint8_t first)
+{
+    // Bytes of address by its compression; 5 and 7 are reserved.
+    static const int8_t payload[8] = {0, 2, 4, 6, 6, -1, 8, -1};
+    uint8_t kind;
+    switch (first & 0x1f) {
+    case 0x0d:
+        kind = PT_KIND_TIP;
+        break;
+    case 0x11:
+        kind = PT_KIND_TIP_PGE;
+        break;
+    case 0x01:
+        kind = PT_KIND_TIP_PGD;
+        break;
+    case 0x1d:
+        kind = PT_KIND_FUP;
+        break;
+    default:
+        return (struct shape){PT_KIND_OTHER, 0};
+    }
+    return (struct shape){kind, (size_t)(1 + payload[first >> 5])};
+}
+
+static struct shape cycle_shape(const uint8_t *at, size_t left)
+{
+    size_t bytes = 1;
+    if (at[0] & 4)
+        do
+            bytes++;
+        while (bytes <= left && (at[bytes - 1] & 1));
+    return (struct shape){PT_KIND_CYC, bytes};
+}
+
+static struct shape packet_shape(const struct scan *scan)
+{
+    const uint8_t *at = scan->data + scan->at;
+    size_t left = scan->bytes - scan->at;
+    uint8_t first = at[0];
+    if (first == FIRST_EXTENDED)
+        return extended_shape(at, left);
+    if (scan->item_bytes && (first & 7) == 4) // BIP, only here
+        return (struct shape){PT_KIND_OTHER, scan->item_bytes};
+    if (first == 0)
+        return (struct shape){PT_KIND_PAD, 1};
+    if (!(first & 1))
+        return (struct shape){PT_KIND_TNT, 1};
+    if ((first & 3) == 3)
+        return cycle_shape(at, left);
+    switch (first) {
+    case 0x19:
+        return (struct shape){PT_KIND_TSC, 8};
+    case 0x59:
+        return (struct shape){PT_KIND_MTC, 2};
+    case 0x99:
+        return (struct shape){PT_KIND_MODE, 2};
+    default:
+        return address_shape(first);
+    }
+}
+
+static uint64_t header_address(const uint8_t *at, size_t bytes)
+{
+    uint64_t address = read_little(at + 1, bytes - 1);
+    if ((at[0] >> 5) == 3) // 48 bits, sign-extended
+        return (uint64_t)((int64_t)(address << 16) >> 16);
+    return address;
+}
+
+// Drops every other PSB, but none behind missing bytes.
+static void thin_out(struct scan *scan)
+{
+    struct pt_syncs *syncs = &scan->out->syncs;
+    size_t kept = 1;
+    for (size_t i = 1; i < syncs->count; i++)
+        if (i % 2 == 0 || syncs->items[i].after_break)
+            syncs->items[kept++] = syncs->items[i];
+    scan->spacing = 2 * (syncs->items[syncs->count - 1].offset / syncs->count + 1);
+    syncs->count = kept;
+    if (scan->most < kept * 2) // most of them are behind missing bytes
+        scan->most = kept * 2;
+}
+
+static int sync_begin(struct scan *scan, struct error *err)
+{
+    struct pt_syncs *syncs = &scan->out->syncs;
+    uint64_t offset = scan->base + scan->at;
+    scan->sync =
+        (struct pt_sync){.offset = offset, .after_break = scan->broken, .tsc = scan->out->last_tsc};
+    if (syncs->count >= scan->most)
+        thin_out(scan);
+    scan->keeping = syncs->count == 0 || scan->broken ||
+                    offset - syncs->items[syncs->count - 1].offset >= scan->spacing;
+    scan->broken = false;
+    if (scan->keeping && array_push(syncs, scan->sync) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
+    return 0;
+}
+
+// What the scan keeps of a packet beyond counting it.
+static int packet_note(struct scan *scan, struct shape shape, struct error *err)
+{
+    const uint8_t *at = scan->data + scan->at;
+    struct pt_packets *out = scan->out;
+    struct pt_sync *last = scan->keeping ? &out->syncs.items[out->syncs.count - 1] : &scan->sync;
+    switch (shape.kind) {
+    case PT_KIND_PSB:
+        scan->in_header = true;
+        scan->header_mode = false;
+        scan->item_bytes = 0;
+        return sync_begin(scan, err);
+    case PT_KIND_PSBEND:
+    case PT_KIND_OVF: // ends a header early
+        if (scan->in_header) {
+            scan->after_header = shape.kind == PT_KIND_PSBEND && last->ip;
+            last->hands_over = shape.kind == PT_KIND_PSBEND && (!last->ip || scan->header_mode);
+        }
+        scan->in_header = false;
+        break;
+    case PT_KIND_TSC:
+        out->last_tsc = read_little(at + 1, 7);
+        if (!out->first_tsc)
+            out->first_tsc = out->last_tsc;
+        if (scan->in_header && !last->has_tsc) {
+            last->tsc = out->last_tsc;
+            last->has_tsc = true;
+        }
+        break;
+    case PT_KIND_FUP:
+        if (scan->in_header && shape.bytes > 1)
+            last->ip = header_address(at, shape.bytes);
+        scan->after_header = false;
+        break;
+    case PT_KIND_TIP_PGE:
+        if (scan->after_header)
+            last->stray = true;
+        out->stray_headers += scan->after_header;
+        scan->after_header = false;
+        break;
+    case PT_KIND_TIP:
+    case PT_KIND_TIP_PGD:
+        scan->after_header = false;
+        break;
+    case PT_KIND_MODE:
+        scan->header_mode |= (at[1] >> 5) == 0; // the execution-mode leaf
+        break;
+    case PT_KIND_OTHER:
+        if (at[0] == FIRST_EXTENDED && at[1] == 0x63)
+            scan->item_bytes = at[2] & 0x80 ? 5 : 9;
+        else if (at[0] == FIRST_EXTENDED && (at[1] & 0x7f) == 0x33)
+            scan->item_bytes = 0;
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+// Moves to the next PSB of the window, or to where one may begin that the window cuts.
+static void scan_search(struct scan *scan)
+{
+    size_t left = scan->bytes - scan->at;
+    const uint8_t *found = memmem(scan->data + scan->at, left, psb_bytes, PSB_BYTES);
+    size_t next = scan->bytes;
+    if (found)
+        next = (size_t)(found - scan->data);
+    else if (!scan->last)
+        next = left < PSB_BYTES ? scan->at : scan->bytes - (PSB_BYTES - 1);
+    scan->out->skipped += next - scan->at;
+    scan->at = next;
+    scan->searching = !found;
+    scan->in_header = scan->after_header = false;
+    scan->item_bytes = 0;
+}
+
+static int scan_flaw(struct scan *scan, const char *what, struct error *err)
+{
+    struct pt_flaw flaw = {scan->base + scan->at, what};
+    scan->out->flaw_count++;
+    if (scan->out->flaws.count < PT_FLAWS_KEPT && array_push(&scan->out->flaws, flaw) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for a list of flaws");
+    scan->searching = true;
+    scan->at++;
+    scan->out->skipped++;
+    return 0;
+}
+
+static int scan_packet(struct scan *scan, struct error *err)
+{
+    struct shape shape = packet_shape(scan);
+    int result = 0;
+    if (shape.bytes == 0)
+        return scan_flaw(scan, "unknown packet", err);
+    if (shape.bytes > scan->bytes - scan->at)
+        return scan_flaw(scan, "packet cut off by the end", err);
+    if (shape.kind == PT_KIND_TNT)
+        scan->after_header = false;
+    else if (shape.kind != PT_KIND_CYC)
+        result = packet_note(scan, shape, err);
+    scan->out->packets++;
+    scan->out->count[shape.kind]++;
+    scan->at += shape.bytes;
+    return result;
+}
+
+// Scans the window up to where a packet may be cut by its end.
+static int scan_window(struct scan *scan, struct error *err)
+{
+    size_t stop = scan->bytes;
+    if (!scan->last)
+        stop -= PSB_BYTES;
+    int result = 0;
+    while (result == 0 && scan->at < stop) {
+        if (scan->searching) {
+            scan_search(scan);
+            if (scan->searching)
+                break;
+        } else {
+            result = scan_packet(scan, err);
+        }
+    }
+    return result;
+}
+
+int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struct error *err)
+{
+    return pt_packets_scan_thinly(source, PT_MOST_SYNCS, out, err);
+}
+
+int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, struct pt_packets *out,
+                           struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->bytes = source->bytes;
+    struct scan scan = {.out = out, .searching = true, .most = most_syncs};
+    uint8_t *scratch = NULL;
+    int result = 0;
+    if (pt_bytes_scattered(source) && !(scratch = malloc(WINDOW_BYTES)))
+        return error_set(err, ERROR_FAILED, "out of memory for a look at the trace");
+    while (result == 0 && scan.base < source->bytes) {
+        uint64_t end = pt_bytes_until(source, scan.base), left = end - scan.base;
+        scan.last = left <= WINDOW_BYTES;
+        scan.bytes = scan.last ? (size_t)left : WINDOW_BYTES;
+        scan.data = pt_bytes_view(source, scan.base, scan.bytes, scratch);
+        scan.at = 0;
+        result = scan_window(&scan, err);
+        pt_bytes_release(source, scan.base, scan.at);
+        scan.base += scan.last ? left : scan.at;
+        if (scan.last)
+            scan.broken = scan.searching = true;
+    }
+    free(scratch);
+    if (result < 0)
+        pt_packets_free(out);
+    return result;
+}
+
+void pt_packets_free(struct pt_packets *packets)
+{
+    array_free(&packets->syncs);
+    array_free(&packets->flaws);
+}
+
+size_t pt_packets_find(const struct pt_packets *packets, uint64_t tsc)
+{
+    size_t low = array_bound(0, packets->syncs.count, at, packets->syncs.items[at].tsc <= tsc);
+    return low ? low - 1 : 0;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// A first look at an Intel PT stream: one pass over its packets that counts them by kind, checks
+// that each is whole, and finds the PSBs, the only places where decoding can begin. It needs no
+// code and does no I/O; packet shapes are those of the Intel SDM, volume 3, "Packet Definitions".
+#ifndef ANALYSIS_PT_PACKETS_PT_PACKETS_H
+#define ANALYSIS_PT_PACKETS_PT_PACKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/pt/packets/pt_bytes.h"
+#include "base/array.h"
+#include "base/error.h"
+
+enum pt_kind {
+    PT_KIND_PAD,
+    PT_KIND_PSB,
+    PT_KIND_PSBEND,
+    PT_KIND_TNT,
+    PT_KIND_TIP,
+    PT_KIND_TIP_PGE, // tracing begins
+    PT_KIND_TIP_PGD, // tracing ends
+    PT_KIND_FUP,
+    PT_KIND_MODE,
+    PT_KIND_PIP,
+    PT_KIND_TSC,
+    PT_KIND_TMA,
+    PT_KIND_MTC,
+    PT_KIND_CYC,
+    PT_KIND_CBR,
+    PT_KIND_OVF, // the processor lost packets
+    PT_KIND_OTHER,
+    PT_KINDS
+};
+const char *pt_kind_name(enum pt_kind kind); // "PSB", "TIP.PGE"
+
+// A place where decoding can begin, and what its PSB+ header says.
+struct pt_sync {
+    uint64_t offset; // of the PSB
+    uint64_t tsc;    // where the header has none: the last one before it, or 0
+    uint64_t ip;     // where the processor was; 0 where it was not tracing
+    bool has_tsc;
+    bool stray;       // names an address although tracing was off (see stray_headers)
+    bool after_break; // bytes are missing before it
+    bool hands_over;  // a walk can end here: the header names address and mode, or no address
+                      // (not tracing)
+};
+struct pt_syncs ARRAY_OF(struct pt_sync);
+
+// Something wrong at an offset; `what` is a constant string.
+struct pt_flaw {
+    uint64_t offset;
+    const char *what;
+};
+struct pt_flaws ARRAY_OF(struct pt_flaw);
+
+struct pt_packets {
+    uint64_t bytes;   // of the stream
+    uint64_t skipped; // before the first PSB, and between a flaw and the PSB after it
+    uint64_t packets; // whole ones, from the first PSB on
+    uint64_t count[PT_KINDS];
+    uint64_t first_tsc, last_tsc; // 0 without TSC packets
+    // PSB headers that name an address although tracing was off, as the TIP.PGE behind them shows:
+    // erratum BDM70 of the first processors with PT. Tells how to decode when nobody says what
+    // processor it was.
+    uint64_t stray_headers;
+    // Ascending offsets. All PSBs of a short stream; of a long one at most PT_MOST_SYNCS, evenly
+    // spread, so that memory does not grow with the trace. The first, and those behind missing
+    // bytes, are always there. count[PT_KIND_PSB] has them all. pt_windows_refine adds more.
+    struct pt_syncs syncs;
+    // Unknown or cut packets; the scan goes on at the next PSB. The first PT_FLAWS_KEPT.
+    struct pt_flaws flaws;
+    uint64_t flaw_count; // all of them
+};
+
+enum { PT_MOST_SYNCS = 4096, PT_FLAWS_KEPT = 1000 };
+
+// Scans the stream in bounded memory. Fails only for want of memory. The caller calls
+// pt_packets_free.
+int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struct error *err);
+// With another bound of the index than PT_MOST_SYNCS; at least 2.
+int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, struct pt_packets *out,
+                           struct error *err);
+void pt_packets_free(struct pt_packets *packets);
+
+// The last sync at or before this time, or the first one; count when there is none at all.
+size_t pt_packets_find(const struct pt_packets *packets, uint64_t tsc);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/packets/pt_windows.h"
+
+bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t to)
+{
+    // the first window that ends at or after `from`
+    size_t low = array_bound(0, windows->count, at, windows->items[at].to < from);
+    return low < windows->count && windows->items[low].from <= to;
+}
+
+// The stream's PSBs in order, on their way into the refined index.
+struct refining {
+    const struct pt_windows *windows;
+    const struct pt_bytes *source;
+    struct pt_syncs out;
+    bool wanted; // what lies between the last PSB and the one before it
+    bool open;   // a walk goes on until a PSB that hands over
+};
+
+// The PSB that follows the last one; `to` is the time of the one behind it.
+static int take_sync(struct refining *refining, const struct pt_sync *sync, bool indexed,
+                     uint64_t to)
+{
+    bool wanted = pt_windows_touch(refining->windows, sync->tsc, to);
+    refining->open |= refining->wanted;
+    bool keep = indexed || wanted != refining->wanted || (refining->open && !wanted);
+    if (!wanted && (sync->hands_over || sync->after_break))
+        refining->open = false;
+    refining->wanted = wanted;
+    return keep ? array_push(&refining->out, *sync) : 0;
+}
+
+struct gap {
+    const struct pt_bytes *source;
+    uint64_t begin;
+};
+
+static const uint8_t *gap_view(void *context, uint64_t offset, size_t bytes, uint8_t *scratch)
+{
+    const struct gap *gap = context;
+    return pt_bytes_view(gap->source, gap->begin + offset, bytes, scratch);
+}
+
+// Scans from one PSB of the index to the next one, or to where bytes are missing.
+static int scan_gap(const struct refining *refining, const struct pt_syncs *syncs, size_t at,
+                    struct pt_packets *out, struct error *err)
+{
+    const struct pt_bytes *source = refining->source;
+    struct gap gap = {source, syncs->items[at].offset};
+    uint64_t end = pt_bytes_until(source, gap.begin);
+    if (at + 1 < syncs->count && syncs->items[at + 1].offset < end)
+        end = syncs->items[at + 1].offset;
+    struct pt_bytes bytes = {.bytes = end - gap.begin,
+                             .data = source->data ? source->data + gap.begin : NULL,
+                             .view = gap_view,
+                             .context = &gap};
+    int result = pt_packets_scan(&bytes, out, err);
+    pt_bytes_release(source, gap.begin, bytes.bytes);
+    return result;
+}
+
+static int take_gap(struct refining *refining, const struct pt_syncs *syncs, size_t at,
+                    uint64_t next_tsc, struct error *err)
+{
+    const struct pt_sync *first = &syncs->items[at];
+    struct pt_packets inside;
+    int result = scan_gap(refining, syncs, at, &inside, err);
+    if (result < 0)
+        return result;
+    struct pt_syncs *found = &inside.syncs;
+    for (size_t i = 0; i < found->count; i++) {
+        struct pt_sync *sync = &found->items[i];
+        sync->offset += first->offset;
+        if (sync->tsc == 0) // no time since the gap began
+            sync->tsc = first->tsc;
+    }
+    for (size_t i = 0; i < found->count && result == 0; i++)
+        result = take_sync(refining, i ? &found->items[i] : first, i == 0,
+                           i + 1 < found->count ? found->items[i + 1].tsc : next_tsc);
+    pt_packets_free(&inside);
+    return result < 0 ? error_set(err, ERROR_FAILED, "out of memory for PSBs near windows") : 0;
+}
+
+int pt_windows_refine(const struct pt_windows *windows, const struct pt_bytes *source,
+                      struct pt_packets *packets, struct error *err)
+{
+    const struct pt_syncs *syncs = &packets->syncs;
+    struct refining refining = {.windows = windows, .source = source};
+    int result = 0;
+    if (packets->count[PT_KIND_PSB] == syncs->count)
+        return 0;
+    for (size_t i = 0; i < syncs->count && result == 0; i++) {
+        const struct pt_sync *sync = &syncs->items[i];
+        uint64_t to = i + 1 < syncs->count ? sync[1].tsc : UINT64_MAX;
+        bool goes_on = (refining.open || refining.wanted) && !sync->hands_over;
+        if (goes_on || pt_windows_touch(windows, sync->tsc, to))
+            result = take_gap(&refining, syncs, i, to, err);
+        else if (take_sync(&refining, sync, true, to) < 0)
+            result = error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
+    }
+    if (result < 0) {
+        array_free(&refining.out);
+        return result;
+    }
+    array_free(&packets->syncs);
+    packets->syncs = refining.out;
+    return 0;
+}

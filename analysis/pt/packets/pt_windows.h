@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// Windows of time that are to be decoded, and the PSBs near them. The index of a long stream's PSBs
+// is thinned out (pt_packets.h), so that what lies between two of its PSBs may be many times what a
+// window needs. Before a decode the bytes around the windows' edges are scanned once more for the
+// PSBs in between: the index then has those where decoding begins and ends, and no others, so
+// memory follows the number of windows and not the length of the trace.
+#ifndef ANALYSIS_PT_PACKETS_PT_WINDOWS_H
+#define ANALYSIS_PT_PACKETS_PT_WINDOWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/pt/packets/pt_bytes.h"
+#include "analysis/pt/packets/pt_packets.h"
+#include "base/array.h"
+#include "base/error.h"
+
+struct pt_window {
+    uint64_t from, to; // TSC, both included
+};
+struct pt_windows ARRAY_OF(struct pt_window); // ascending and disjoint
+
+// Whether anything of [from, to] is in a window.
+bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t to);
+
+// Adds the PSBs that border on what the windows need to the index of these bytes' packets. Decoding
+// the windows then walks what it would walk with all PSBs in the index. Before any decoding; only
+// lack of memory fails, and the index is then as before.
+int pt_windows_refine(const struct pt_windows *windows, const struct pt_bytes *source,
+                      struct pt_packets *packets, struct error *err);
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+//
+// What was decoded, for programs and for people.
+#ifndef ANALYSIS_PT_PT_RESULT_PRINT_H
+#define ANALYSIS_PT_PT_RESULT_PRINT_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "analysis/pt/pt_result.h"
+
+// {"streams": [...], "total": {...}, ...} (docs/man/taillight-analyze.1). The caller owns it.
+json_t *pt_result_json(const struct pt_result *result, size_t top);
+// The same for people.
+void pt_result_print(const struct pt_result *result, size_t top, FILE *out);
+
+#endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/walk/pt_flow.h"
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a < UINT64_MAX - b ? a + b : UINT64_MAX;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+// --- what came out too late ----------------------------------------------------------------------
+
+// Cycles counted at too low a ratio lead beyond the packet that tells the time next.
+static void times_ascend(struct pt_flows *flows, struct pt_ratio_changes *changes, uint64_t end_tsc)
+{
+    uint64_t next = end_tsc ? end_tsc : UINT64_MAX;
+    size_t change = changes->count;
+    for (size_t i = flows->count + 1; i-- > 0;) {
+        if (i < flows->count)
+            next = flows->items[i].tsc = least(flows->items[i].tsc, next);
+        for (; change > 0 && changes->items[change - 1].flow == i; change--)
+            next = changes->items[change - 1].from = least(changes->items[change - 1].tsc, next);
+    }
+}
+
+// --- changes of the core's ratio -----------------------------------------------------------------
+
+// The cycles between the packets around the change are perhaps counted at the wrong one of the two
+// ratios; that makes all that follows too early or too late until a packet tells the time. A time
+// that had to go back to that packet is off by no more than lies between the packets.
+// Errors add up where one change comes before the time is told again after another.
+static void changes_doubt(struct pt_ratio_changes *changes, const struct pt_flows *flows,
+                          const struct pt_timing *timing)
+{
+    uint64_t end = timing->end_tsc ? timing->end_tsc : UINT64_MAX;
+    size_t next = 0;
+    for (size_t i = 0; i < changes->count; i++) {
+        struct pt_ratio_change *change = &changes->items[i];
+        const struct pt_ratio_change *before = i ? change - 1 : NULL;
+        while (next < flows->count && flows->items[next].tsc <= change->tsc)
+            next++;
+        uint64_t behind = next < flows->count ? flows->items[next].tsc : most(end, change->tsc);
+        uint64_t between = least(behind - change->tsc, timing->period);
+        uint64_t times = most(1, (uint64_t)(change->high / change->low));
+        change->error = between < UINT32_MAX ? between * times + timing->cycle_tsc : UINT32_MAX;
+        if (before && change->from <= before->until)
+            change->error = add(change->error, before->error);
+        change->until = add(add(change->tsc, timing->period), change->error);
+    }
+}
+
+static uint64_t change_error(const struct pt_ratio_changes *changes, uint64_t tsc)
+{
+    // the first change that is not before it
+    size_t low = array_bound(0, changes->count, at, changes->items[at].from < tsc);
+    return low && tsc <= changes->items[low - 1].until ? changes->items[low - 1].error : 0;
+}
+
+// --- times -----------------------------------------------------------------------------------
+
+// How wrong libipt's time of a packet may be.
+static uint64_t packet_error(const struct pt_timing *timing, const struct pt_ratio_changes *changes,
+                             uint64_t tsc)
+{
+    if (!timing->cycles || tsc == timing->end_tsc)
+        return 0;
+    uint64_t since = tsc > timing->begin_tsc ? tsc - timing->begin_tsc : 0;
+    uint64_t counted = least(since, timing->period) / PT_CYCLE_ERROR_PART + timing->cycle_tsc;
+    return changes->count ? add(counted, change_error(changes, tsc)) : counted;
+}
+
+// When the flows after the ones that begin at `next` have their time; the end when there are none.
+static uint64_t time_after(const struct pt_flows *flows, size_t next, uint64_t end_tsc)
+{
+    uint64_t tsc = next < flows->count ? flows->items[next].tsc : 0;
+    while (next < flows->count && flows->items[next].tsc == tsc)
+        next++;
+    if (next < flows->count)
+        return flows->items[next].tsc;
+    return most(end_tsc, tsc);
+}
+
+// Flows [first, next), which share a time. They are spread over `gap`; what is known is how much
+// before and after that time each of them is at the most, those without a packet of their own
+// apart.
+struct group {
+    size_t first, next;
+    uint64_t gap, before, after, after_unmarked;
+    bool off;   // tracing was: how much of the time passed there nobody knows
+    bool ahead; // all are
+};
+
+// bound: the time that no flow of it was before.
+static struct group group_at(const struct pt_flows *flows, size_t first, uint64_t bound,
+                             const struct pt_timing *timing, const struct pt_ratio_changes *changes)
+{
+    struct group group = {.first = first, .next = first, .ahead = true};
+    uint64_t tsc = flows->items[first].tsc, next_tsc = timing->end_tsc;
+    bool unmarked = false;
+    for (; group.next < flows->count && flows->items[group.next].tsc == tsc; group.next++) {
+        const struct pt_flow *flow = &flows->items[group.next];
+        group.off |= flow->kind == PT_FLOW_DISABLE;
+        group.ahead &= flow->ahead;
+        unmarked |= flow->unmarked;
+    }
+    if (group.next < flows->count)
+        next_tsc = flows->items[group.next].tsc;
+    group.gap = next_tsc > tsc ? next_tsc - tsc : 0;
+    group.before = add(tsc - bound, packet_error(timing, changes, bound));
+    group.after = add(group.gap, packet_error(timing, changes, tsc + group.gap));
+    if (unmarked) {
+        uint64_t after = time_after(flows, group.next, timing->end_tsc);
+        group.after_unmarked = add(most(after, tsc) - tsc, packet_error(timing, changes, after));
+    }
+    return group;
+}
+
+static void group_spread(const struct group *group, struct pt_flows *flows)
+{
+    uint32_t begin = flows->items[group->first].instruction;
+    uint32_t end =
+        flows->items[group->next < flows->count ? group->next : group->next - 1].instruction + 1;
+    for (size_t i = group->first; i < group->next; i++) {
+        struct pt_flow *flow = &flows->items[i];
+        double part = (double)(flow->instruction - begin) / (double)(end - begin);
+        uint64_t into = group->off || flow->ahead ? 0 : (uint64_t)((double)group->gap * part);
+        uint64_t until = flow->unmarked ? group->after_unmarked : group->after;
+        flow->tsc += into;
+        flow->error_tsc =
+            (uint32_t)least(most(add(group->before, into), until - least(into, until)), UINT32_MAX);
+    }
+}
+
+void pt_flows_interpolate(struct pt_flows *flows, const struct pt_timing *timing,
+                          struct pt_ratio_changes *changes)
+{
+    times_ascend(flows, changes, timing->end_tsc);
+    if (timing->cycles)
+        changes_doubt(changes, flows, timing);
+    uint64_t bound = flows->count ? flows->items[0].tsc : 0;
+    for (size_t first = 0; first < flows->count;) {
+        uint64_t tsc = flows->items[first].tsc;
+        struct group group = group_at(flows, first, bound, timing, changes);
+        group_spread(&group, flows);
+        bound = group.ahead ? bound : tsc;
+        first = group.next;
+    }
+}
+
+// --- pieces --------------------------------------------------------------------------------------
+
+void pt_walk_counts_add(struct pt_walk_counts *to, const struct pt_walk_counts *from)
+{
+    to->instructions += from->instructions;
+    to->blocks += from->blocks;
+    to->calls += from->calls;
+    to->returns += from->returns;
+    to->interrupts += from->interrupts;
+    to->syscalls += from->syscalls;
+    to->overflows += from->overflows;
+    to->walked_bytes += from->walked_bytes;
+    to->followed_bytes += from->followed_bytes;
+    to->lost_mtc += from->lost_mtc;
+    to->lost_cyc += from->lost_cyc;
+}
+
+void pt_piece_free(struct pt_piece *piece)
+{
+    array_free(&piece->errors);
+    array_free(&piece->flows);
+    array_free(&piece->ratio_changes);
+}

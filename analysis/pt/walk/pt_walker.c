@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/walk/pt_walker.h"
+
+#include <stdlib.h>
+
+#include "analysis/pt/walk/pt_opcode.h"
+
+struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
+                                  bool careful, struct error *err)
+{
+    struct pt_walker *walker = calloc(1, sizeof *walker);
+    if (walker && symbols)
+        walker->functions = calloc(PT_FUNCTION_CACHE, sizeof *walker->functions);
+    if (!walker || (symbols && !walker->functions))
+        error_set(err, ERROR_FAILED, "out of memory for a decoder");
+    else if ((walker->code = pt_code_view_alloc(memory, err)) &&
+             pt_runs_init(&walker->runs, walker->code, err) == 0) {
+        walker->symbols = symbols;
+        walker->careful = careful;
+        return walker;
+    }
+    pt_walker_free(walker);
+    return NULL;
+}
+
+void pt_walker_free(struct pt_walker *walker)
+{
+    if (!walker)
+        return;
+    pt_blk_free_decoder(walker->decoder);
+    pt_follow_close(&walker->follow);
+    pt_runs_free(&walker->runs);
+    pt_code_view_free(walker->code);
+    free(walker->functions);
+    free(walker->scratch);
+    free(walker);
+}
+
+// The bytes from the piece's first PSB to the one behind the PSB that ends it: libipt must see that
+// header and what follows it.
+static int walker_view(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
+                       uint64_t end, const uint8_t **out, struct error *err)
+{
+    size_t bytes = (size_t)(end - begin);
+    if (pt_bytes_scattered(&stream->bytes) && bytes > walker->scratch_bytes) {
+        free(walker->scratch);
+        walker->scratch = malloc(bytes);
+        walker->scratch_bytes = walker->scratch ? bytes : 0;
+        if (!walker->scratch)
+            return error_set(err, ERROR_FAILED, "out of memory for %zu bytes between two PSBs",
+                             bytes);
+    }
+    *out = pt_bytes_view(&stream->bytes, begin, bytes, walker->scratch);
+    return 0;
+}
+
+int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
+                   uint64_t end, bool following, struct error *err)
+{
+    struct pt_config config;
+    const uint8_t *data = NULL;
+    int result = walker_view(walker, stream, begin, end, &data, err);
+    if (result < 0)
+        return result;
+    pt_config_init(&config);
+    walker->data = data;
+    config.begin = (uint8_t *)(uintptr_t)data; // libipt only reads it
+    config.end = config.begin + (end - begin);
+    config.cpu = stream->recorder.cpu;
+    if (config.cpu.vendor == pcv_intel)
+        pt_cpu_errata(&config.errata, &config.cpu); // an unknown model has no known errata
+    if (stream->packets->stray_headers)
+        config.errata.bdm70 = 1;
+    config.cpuid_0x15_eax = stream->recorder.tsc_ctc_eax;
+    config.cpuid_0x15_ebx = stream->recorder.tsc_ctc_ebx;
+    config.mtc_freq = stream->recorder.mtc_frequency;
+    config.nom_freq = stream->recorder.nominal_ratio;
+    walker->following = following;
+    if (following)
+        return pt_follow_open(&walker->follow, &walker->runs, &config, err);
+    config.flags.variant.block.end_on_call = 1;
+    pt_blk_free_decoder(walker->decoder);
+    walker->decoder = pt_blk_alloc_decoder(&config);
+    if (!walker->decoder)
+        return error_set(err, ERROR_FAILED, "out of memory for a decoder");
+    return 0;
+}
+
+int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *err)
+{
+    struct pt_image *image;
+    int result = pt_code_view_image(walker->code, space, &image, err);
+    if (result < 0)
+        return result;
+    if (walker->following)
+        pt_follow_set_space(&walker->follow, space);
+    else
+        pt_blk_set_image(walker->decoder, image);
+    return 0;
+}
+
+const struct pt_function *pt_walker_function(struct pt_walker *walker, uint32_t space,
+                                             uint64_t address)
+{
+    uint64_t hash = (address ^ address >> 12 ^ (uint64_t)space << 7) * 0x9e3779b97f4a7c15u;
+    struct pt_cached_function *cached = &walker->functions[hash >> 52];
+    _Static_assert(PT_FUNCTION_CACHE == 1 << 12, "the hash keeps 12 bits");
+    if (cached->address != address || cached->space != space || !cached->known) {
+        *cached = (struct pt_cached_function){.address = address, .space = space, .known = true};
+        if (!walker->symbols->find(walker->symbols->context, space, address, &cached->function))
+            cached->function = (struct pt_function){0};
+    }
+    return &cached->function;
+}
+
+enum pt_insn_class pt_walker_class(struct pt_walker *walker, const struct pt_block *block)
+{
+    uint8_t code[pt_max_insn_size];
+    if (block->truncated)
+        return pt_opcode_class(block->raw, block->size, block->mode);
+    uint64_t hash = block->end_ip * 0x9e3779b97f4a7c15u;
+    struct pt_cached_class *cached = &walker->classes[hash >> 54];
+    _Static_assert(PT_CLASS_CACHE == 1 << 10, "the hash keeps 10 bits");
+    if (cached->address != block->end_ip || cached->isid != block->isid) {
+        int got = pt_code_view_read(walker->code, block->isid, block->end_ip, code, sizeof code);
+        cached->address = block->end_ip;
+        cached->isid = block->isid;
+        cached->class = pt_opcode_class(code, got > 0 ? (size_t)got : 0, block->mode);
+    }
+    return cached->class;
+}

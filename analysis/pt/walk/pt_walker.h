@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// What a thread that walks PT streams (pt_walk.h) keeps between walks: the decoder for the bytes
+// of the piece, its view of the code, and what it looked up before. There are two decoders: the
+// fast one (pt_follow.h), and libipt's block decoder for what that one leaves. Only walks
+// look inside (pt_walk_state.h).
+#ifndef ANALYSIS_PT_WALK_PT_WALKER_H
+#define ANALYSIS_PT_WALK_PT_WALKER_H
+
+#include "analysis/pt/image/pt_image.h"
+#include "analysis/pt/walk/pt_follow.h"
+#include "analysis/pt/walk/pt_stream.h"
+#include "base/error.h"
+
+enum { PT_FUNCTION_CACHE = 4096, PT_CLASS_CACHE = 1024 }; // powers of two
+
+struct pt_cached_function {
+    uint64_t address;
+    uint32_t space;
+    bool known;
+    struct pt_function function;
+};
+
+struct pt_cached_class {
+    uint64_t address;
+    int isid;
+    enum pt_insn_class class;
+};
+
+struct pt_walker {
+    struct pt_code_view *code;
+    const struct pt_symbols *symbols;
+    bool careful;   // never to follow
+    bool following; // the bytes of the piece are read by `follow`, else by `decoder`
+    struct pt_runs runs;
+    struct pt_follow follow;
+    struct pt_block_decoder *decoder;
+    const uint8_t *data; // the bytes of the piece
+    uint8_t *scratch;    // holds them where they lie scattered
+    size_t scratch_bytes;
+    struct pt_cached_function *functions;
+    struct pt_cached_class classes[PT_CLASS_CACHE];
+};
+
+// A walker belongs to one thread and may walk any number of streams, one after another. symbols may
+// be NULL. careful: everything by libipt's block decoder; slower, and the result is the same.
+struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
+                                  bool careful, struct error *err);
+void pt_walker_free(struct pt_walker *walker);
+
+// Decodes [begin, end) of the stream next, following or not.
+int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
+                   uint64_t end, bool following, struct error *err);
+
+// As the functions of libipt's block decoder that are called so.
+static inline int pt_walker_sync(struct pt_walker *walker, uint64_t offset)
+{
+    return walker->following ? pt_follow_sync(&walker->follow, offset)
+                             : pt_blk_sync_set(walker->decoder, offset);
+}
+
+static inline int pt_walker_next(struct pt_walker *walker, struct pt_block *block)
+{
+    return walker->following ? pt_follow_next(&walker->follow, block)
+                             : pt_blk_next(walker->decoder, block, sizeof *block);
+}
+
+static inline int pt_walker_event(struct pt_walker *walker, struct pt_event *event)
+{
+    return walker->following ? pt_follow_event(&walker->follow, event)
+                             : pt_blk_event(walker->decoder, event, sizeof *event);
+}
+
+static inline int pt_walker_offset(const struct pt_walker *walker, uint64_t *offset)
+{
+    return walker->following ? pt_qry_get_offset(walker->follow.query, offset)
+                             : pt_blk_get_offset(walker->decoder, offset);
+}
+
+static inline int pt_walker_time(struct pt_walker *walker, uint64_t *tsc, uint32_t *lost_mtc,
+                                 uint32_t *lost_cyc)
+{
+    return walker->following ? pt_qry_time(walker->follow.query, tsc, lost_mtc, lost_cyc)
+                             : pt_blk_time(walker->decoder, tsc, lost_mtc, lost_cyc);
+}
+
+// Reads the code of this address space from now on.
+int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *err);
+
+// The function that holds the address, key 0 where none is known; walker->symbols must be there.
+// Valid until the next call.
+const struct pt_function *pt_walker_function(struct pt_walker *walker, uint32_t space,
+                                             uint64_t address);
+
+// The class of a block's last instruction where libipt does not tell.
+enum pt_insn_class pt_walker_class(struct pt_walker *walker, const struct pt_block *block);
+
+#endif
