@@ -496,6 +496,28 @@ static void missing_captures_are_no_verdict(void **state)
     remove_folder(&f);
 }
 
+// What is not joined is named with its reason: here the capture's table lacks the
+// last four, of which three carried requests.
+static void connections_never_seen_are_named(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err;
+    make_folder(&f);
+    struct connection *sockets = f.scenario.sockets.items;
+    size_t few = f.scenario.sockets.count - 4;
+    assert_int_equal(log_write(in_folder(&f, "server/sockets.tlog"), LOG_CONNECTIONS, 1,
+                               sizeof *sockets, sockets, few, 0, &err),
+                     0);
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    print_message("%s\n", run.findings.verdict);
+    assert_non_null(strstr(run.findings.verdict, ": no M(n) stamp)"));
+    assert_non_null(strstr(run.findings.verdict, "; the capture never saw 3 of 16 connections"));
+    run_analysis_free(&run);
+    remove_folder(&f);
+}
+
 // Any bytes in any record: no crash, and whatever comes out can be written.
 static void hostile_logs_do_no_harm(void **state)
 {
@@ -542,6 +564,7 @@ int main(void)
         cmocka_unit_test(damaged_folders_are_refused),
         cmocka_unit_test(a_client_of_another_boot_needs_its_own_clock),
         cmocka_unit_test(missing_captures_are_no_verdict),
+        cmocka_unit_test(connections_never_seen_are_named),
         cmocka_unit_test(hostile_logs_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
