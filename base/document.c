@@ -21,6 +21,7 @@ struct node {
     unsigned line, column;
     const char *file;
     char *text;
+    yaml_scalar_style_t style; // of a text: how it was quoted
     struct ARRAY_OF(struct entry) entries;
     unsigned depth; // levels of collections: 0 for a text
     size_t size;    // nodes below it and itself, an alias' as often as it is used
@@ -175,9 +176,11 @@ static struct node *add_node_like(struct document *document, enum node_kind kind
 }
 
 static struct node *add_text(struct document *document, const char *text, size_t bytes,
-                             const struct node *place)
+                             yaml_scalar_style_t style, const struct node *place)
 {
     struct node *node = add_node_like(document, NODE_TEXT, place);
+    if (node)
+        node->style = style;
     return node && (node->text = strndup(text, bytes)) ? node : NULL;
 }
 
@@ -331,6 +334,7 @@ static int read_text(struct reader *reader, const yaml_event_t *event, struct no
         return document_error(reader->document, node, reader->err,
                               "a value must not contain a NUL byte");
     node->text = strndup(text, bytes);
+    node->style = event->data.scalar.style;
     return node->text ? 0 : out_of_memory(reader);
 }
 
@@ -446,7 +450,7 @@ static const struct node *copy_node(struct document *to, const struct node *from
     if (!from)
         return NULL;
     if (from->kind == NODE_TEXT)
-        return add_text(to, from->text, strlen(from->text), from);
+        return add_text(to, from->text, strlen(from->text), from->style, from);
     struct node *node = add_node_like(to, from->kind, from);
     for (size_t i = 0; node && i < from->entries.count; i++)
         if (!add_entry(node, copy_node(to, from->entries.items[i].key),
@@ -519,7 +523,7 @@ static const struct node *nest(struct document *to, const struct node *key, cons
 {
     size_t bytes = strcspn(path, ".");
     struct node *mapping = depth < DEPTH_MAX ? add_node_like(to, NODE_MAPPING, key) : NULL;
-    if (!mapping || !add_entry(mapping, add_text(to, path, bytes, key),
+    if (!mapping || !add_entry(mapping, add_text(to, path, bytes, YAML_ANY_SCALAR_STYLE, key),
                                path[bytes] ? nest(to, key, path + bytes + 1, value, depth + 1)
                                            : copy_node(to, value)))
         return NULL;
@@ -538,4 +542,66 @@ int document_nest(const struct node *key, const struct node *value, struct docum
         return document_error(NULL, key, err, "nested deeper than %d levels", DEPTH_MAX);
     }
     return finish_document(to, to ? nest(to, key, key->text, value, 0) : NULL, out, err);
+}
+
+// --- writing -------------------------------------------------------------------------------------
+
+static int write_to_stream(void *stream, unsigned char *buffer, size_t size)
+{
+    return fwrite(buffer, 1, size, stream) == size;
+}
+
+static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
+{
+    yaml_event_t event;
+    bool is_map = node->kind == NODE_MAPPING;
+    if (node->kind == NODE_TEXT)
+        return yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)node->text,
+                                            (int)strlen(node->text), 1, 1, node->style) &&
+               yaml_emitter_emit(emitter, &event);
+    if (!(is_map
+              ? yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_ANY_MAPPING_STYLE)
+              : yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
+                                                     YAML_ANY_SEQUENCE_STYLE)) ||
+        !yaml_emitter_emit(emitter, &event))
+        return false;
+    for (size_t i = 0; i < node->entries.count; i++)
+        if ((is_map && !emit_node(emitter, node->entries.items[i].key)) ||
+            !emit_node(emitter, node->entries.items[i].value))
+            return false;
+    return (is_map ? yaml_mapping_end_event_initialize(&event)
+                   : yaml_sequence_end_event_initialize(&event)) &&
+           yaml_emitter_emit(emitter, &event);
+}
+
+static bool emit_document(yaml_emitter_t *emitter, const struct document *document)
+{
+    yaml_event_t event;
+    return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
+           yaml_emitter_emit(emitter, &event) &&
+           yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
+           yaml_emitter_emit(emitter, &event) && emit_node(emitter, document->root) &&
+           yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
+           yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
+}
+
+int document_write(const struct document *document, char **text, size_t *bytes, struct error *err)
+{
+    yaml_emitter_t emitter;
+    bool written = false;
+    *text = NULL;
+    *bytes = 0;
+    FILE *stream = open_memstream(text, bytes);
+    if (stream && yaml_emitter_initialize(&emitter)) {
+        yaml_emitter_set_unicode(&emitter, 1);
+        yaml_emitter_set_output(&emitter, write_to_stream, stream);
+        written = emit_document(&emitter, document);
+        yaml_emitter_delete(&emitter);
+    }
+    bool closed = stream && fclose(stream) == 0;
+    if (written && closed)
+        return 0;
+    free(*text);
+    *text = NULL;
+    return error_set(err, ERROR_FAILED, "%s: cannot write the document out again", document->name);
 }

@@ -66,4 +66,7 @@ int document_merge(const struct node *base, const struct node *over, const char 
 int document_nest(const struct node *key, const struct node *value, struct document **out,
                   struct error *err);
 
+// Writes the document as YAML, which reads as the same. The caller frees *text.
+int document_write(const struct document *document, char **text, size_t *bytes, struct error *err);
+
 #endif

@@ -190,15 +190,20 @@ static int check_entry_count(const struct binding *binding, const struct field *
            most = field->high ? strtoul(field->high, NULL, 10) : SIZE_MAX;
     if (node_count(node) >= least && node_count(node) <= most)
         return 0;
+    bool is_range = least < most;
     return document_error(
         binding->document, node, binding->err, "`%s` takes %s%s%s values, not %zu", field->key,
-        least < most ? field->low : "", least < most ? " to " : "", field->high, node_count(node));
+        !is_range    ? ""
+        : field->low ? field->low
+                     : "0",
+        is_range ? " to " : "", field->high ? field->high : "any number of", node_count(node));
 }
 
 static int check_list(const struct binding *binding, const struct field *field, const char *label,
                       const struct node *node)
 {
-    int result = check_kind(binding, label, node, NODE_LIST, "a list: [a, b]");
+    int result = check_kind(binding, label, node, NODE_LIST,
+                            field->fields ? "a list: [{...}, {...}]" : "a list: [a, b]");
     for (size_t i = 0; i < node_count(node) && result == 0; i++)
         result = field->fields ? check_keys(binding, field->fields, label, node_entry(node, i))
                                : check_kind(binding, label, node_entry(node, i), NODE_TEXT,
@@ -274,11 +279,13 @@ static bool is_within(const struct field *field, double number)
 
 static int refuse_range(const struct field *field, const char *text, struct error *err)
 {
+    const char *low = field->low ? field->low : "0";
+    const char *quote = field->kind == FIELD_INTEGER ? "`" : "";
     if (field->outside)
-        return error_set(err, ERROR_INPUT, "%s %s", text, field->outside);
+        return error_set(err, ERROR_INPUT, "%s%s%s %s", quote, text, quote, field->outside);
     if (!field->high)
-        return error_set(err, ERROR_INPUT, "%s is less than %s", text, field->low);
-    return error_set(err, ERROR_INPUT, "%s is outside %s to %s", text, field->low, field->high);
+        return error_set(err, ERROR_INPUT, "%s is less than %s", text, low);
+    return error_set(err, ERROR_INPUT, "%s is outside %s to %s", text, low, field->high);
 }
 
 static int set_quantity(const struct field *field, const char *text, void *out, struct error *err)
@@ -392,7 +399,7 @@ static int bind_value(const struct binding *binding, const struct field *field,
 int fields_bind(const struct binding *binding, const struct fields *fields, const struct node *node,
                 void *object)
 {
-    int result = 0;
+    int result = fields->begin ? fields->begin(binding, node, object) : 0;
     for (size_t i = 0; i < fields->count && result == 0; i++) {
         const struct field *field = &fields->rows[i];
         const struct node *value = node_child(node, field->key);

@@ -81,6 +81,8 @@ struct fields {
     size_t count;
     size_t size;         // of the struct
     const char *example; // of one, for errors: "e.g. `{percentile: p99, max: 1ms}`"
+    // Called before the first row is bound: whatever the rows are laid over.
+    int (*begin)(const struct binding *binding, const struct node *node, void *object);
     // Called when all rows are bound; object is the struct. Returns 0 or an error with its place.
     int (*check)(const struct binding *binding, const struct node *node, void *object);
 };

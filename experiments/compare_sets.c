@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "experiments/gates.h"
+#include "experiments/definition/gates.h"
 
 enum { PATH_BYTES = 4300 };
 

@@ -8,7 +8,7 @@
 #include "analysis/compare/gate_output.h"
 #include "base/options.h"
 #include "base/progress.h"
-#include "experiments/spec/experiment.h"
+#include "experiments/plan/experiment.h"
 #include "experiments/common/run_folder.h"
 
 struct gate_report {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "experiments/experiment_set.h"
+#include "experiments/definition/experiment_set.h"
 #include "experiments/run/run.h"
 #include "experiments/run_results.h"
 

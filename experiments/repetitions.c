@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/json_numbers.h"
 #include "base/quantile.h"
+#include "experiments/definition/resolve.h"
 #include "experiments/run_latencies.h"
 #include "loadgen/method/between_runs.h"
 #include "loadgen/method/load_summary.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "experiments/spec/experiment.h"
+#include "experiments/plan/experiment.h"
 #include "experiments/run/run.h"
 #include "experiments/run_results.h"
 

@@ -5,9 +5,9 @@
 
 #include "base/options.h"
 #include "base/progress.h"
-#include "experiments/spec/experiment_categories.h"
-#include "experiments/spec/experiment_json_schema.h"
-#include "experiments/experiment_set.h"
+#include "experiments/definition/keys.h"
+#include "experiments/definition/output.h"
+#include "experiments/definition/experiment_set.h"
 #include "experiments/matrix.h"
 #include "experiments/repetitions.h"
 #include "experiments/run/run.h"
@@ -19,7 +19,7 @@ enum { NO_STUDY = 1000 };
 struct run_options {
     const char *out, *categories;
     struct gate_report_options report;
-    bool check, dry_run, schema, full, json, quiet;
+    bool check, dry_run, schema, help_keys, full, json, quiet;
 };
 
 static const struct option_spec options[] = {
@@ -29,6 +29,8 @@ static const struct option_spec options[] = {
                 "print every command and every setting of every host, in order; do nothing"),
     OPTION_FLAG("schema", 0, struct run_options, schema,
                 "print the keys of an experiment file as a JSON Schema, for editors"),
+    OPTION_FLAG("help-keys", 0, struct run_options, help_keys,
+                "print the keys of an experiment file with their help, and exit"),
     OPTION_STRING("out", 'o', "DIR", struct run_options, out,
                   "the run folder, new or empty (runs/NAME-TIME)"),
     OPTION_STRING("categories", 0, "FILE", struct run_options, categories,
@@ -169,7 +171,7 @@ static int choose_categories(struct experiment_set *set, const char *asked, stru
 {
     int result = 0;
     for (size_t i = 0; i < set->count && result == 0; i++)
-        result = experiment_categories_choose(&set->items[i], asked, err);
+        result = experiment_choose_categories(&set->items[i], asked, err);
     return result;
 }
 
@@ -179,7 +181,7 @@ static int choose_study_categories(struct study *study, const char *asked, struc
     for (size_t i = 0; i < study->steps.count && result == 0; i++) {
         struct study_step *step = &study->steps.items[i];
         result = step->study ? choose_study_categories(step->study, asked, err)
-                             : experiment_categories_choose(&step->experiment, asked, err);
+                             : experiment_choose_categories(&step->experiment, asked, err);
     }
     return result;
 }
@@ -191,7 +193,7 @@ static int run_study(const char *path, const struct run_options *o, struct gate_
     struct study study;
     struct progress progress;
     bool available = true;
-    int result = study_load(path, yaml_source_open, &study, err);
+    int result = study_load(path, document_open, &study, err);
     if (result <= 0)
         return result < 0 ? result : NO_STUDY;
     result = choose_study_categories(&study, o->categories, err);
@@ -239,6 +241,10 @@ int run_command(int argc, char **argv)
         return 0;
     if (values.schema)
         return print_schema();
+    if (values.help_keys) {
+        experiment_print_keys(stdout);
+        return 0;
+    }
     if (positional != 1) {
         error_set(&err, ERROR_INPUT,
                   "run takes one experiment file, not %d; see taillight run "

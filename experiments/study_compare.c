@@ -19,14 +19,14 @@ struct comparison_job {
 static int read_slices(const struct study_comparison *one, struct diagnosis_slice_array *out,
                        struct error *err)
 {
-    for (size_t i = 0; i < one->slice_count; i++) {
+    for (size_t i = 0; i + 1 < one->slices.count; i++) {
         struct diagnosis_slice slice;
-        if (diagnosis_slice_parse(one->slices[i], &slice, err) < 0)
+        if (diagnosis_slice_parse(one->slices.items[i], &slice, err) < 0)
             return -ERROR_INPUT;
         if (array_push(out, slice) < 0)
             return error_set(err, ERROR_FAILED, "no memory for a slice");
     }
-    return one->slice_count ? 0 : compare_runs_usual_slices(out, err);
+    return one->slices.count > 1 ? 0 : compare_runs_usual_slices(out, err);
 }
 
 static json_t *slices_json(const struct run_comparison *found)

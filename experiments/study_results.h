@@ -11,7 +11,7 @@
 
 #include "experiments/common/run_folder.h"
 #include "experiments/run_latencies.h"
-#include "experiments/study.h"
+#include "experiments/definition/study.h"
 
 enum { STUDY_QUANTILES = 6 };
 extern const double study_quantiles[STUDY_QUANTILES];           // 0.25 0.5 0.9 0.99 0.999 0.9999

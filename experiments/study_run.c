@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/definition/resolve.h"
 #include "experiments/study_compare.h"
 #include "experiments/study_results.h"
 #include "workloads/hash.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/units.h"
 
 enum parameter_kind {
@@ -32,31 +33,6 @@ static const struct {
     [DISTRIBUTION_GEV] = {3, {QUANTITY, SPREAD, SHAPE}, "LOCATION,SCALE,SHAPE"},
     [DISTRIBUTION_BIMODAL] = {3, {QUANTITY, QUANTITY, PROBABILITY}, "ONE,OTHER,P(OTHER)"},
     [DISTRIBUTION_EMPIRICAL] = {1, {QUANTITY}, "FILE.csv"},
-};
-
-static const cyaml_schema_value_t string_value = {
-    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, CYAML_UNLIMITED),
-};
-
-#define ONE(name, kind)                                                                            \
-    CYAML_FIELD_STRING_PTR(name, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,                         \
-                           struct distribution_text, parameters[kind][0], 0, CYAML_UNLIMITED)
-#define SEVERAL(name, kind, count)                                                                 \
-    CYAML_FIELD_SEQUENCE_FIXED(name, CYAML_FLAG_OPTIONAL | CYAML_FLAG_FLOW,                        \
-                               struct distribution_text, parameters[kind], &string_value, count)
-
-const cyaml_schema_field_t distribution_text_fields[] = {
-    ONE("fixed", DISTRIBUTION_FIXED),
-    SEVERAL("uniform", DISTRIBUTION_UNIFORM, 2),
-    ONE("exponential", DISTRIBUTION_EXPONENTIAL),
-    SEVERAL("normal", DISTRIBUTION_NORMAL, 2),
-    SEVERAL("lognormal", DISTRIBUTION_LOGNORMAL, 2),
-    SEVERAL("pareto", DISTRIBUTION_PARETO, 2),
-    SEVERAL("gpd", DISTRIBUTION_GPD, 3),
-    SEVERAL("gev", DISTRIBUTION_GEV, 3),
-    SEVERAL("bimodal", DISTRIBUTION_BIMODAL, 3),
-    ONE("empirical", DISTRIBUTION_EMPIRICAL),
-    CYAML_FIELD_END,
 };
 
 // --- reading -------------------------------------------------------------------------------------
@@ -101,7 +77,7 @@ static int parse_parameter(const char *text, enum parameter_kind kind, enum dist
     return 0;
 }
 
-static int resolve_kind(enum distribution_kind kind, char *const *parameters,
+static int resolve_kind(enum distribution_kind kind, const char *const *parameters,
                         enum distribution_unit unit, struct distribution *result, struct error *err)
 {
     *result = (struct distribution){.kind = kind};
@@ -118,29 +94,52 @@ static int resolve_kind(enum distribution_kind kind, char *const *parameters,
     return 0;
 }
 
-int distribution_resolve(const struct distribution_text *text, enum distribution_unit unit,
-                         const char *path, struct distribution *distribution, struct error *err)
-{
-    int chosen = -1;
-    for (int kind = 0; kind < DISTRIBUTION_KINDS; kind++) {
-        if (!text->parameters[kind][0])
-            continue;
-        if (chosen >= 0)
-            return error_set(err, ERROR_INPUT, "%s: one distribution, please: %s or %s", path,
-                             distribution_name((enum distribution_kind)chosen),
-                             distribution_name((enum distribution_kind)kind));
-        chosen = kind;
+#define SEVERAL(name, entries, text)                                                               \
+    {                                                                                              \
+        name, FIELD_TEXTS, .low = entries, .high = entries, .help = text                           \
     }
-    if (chosen < 0)
-        return 1;
+
+static const struct field distribution_rows[] = {
+    {"fixed", FIELD_TEXT, .help = "always this"},
+    SEVERAL("uniform", "2", "between the two"),
+    {"exponential", FIELD_TEXT, .help = "the mean"},
+    SEVERAL("normal", "2", "mean and standard deviation"),
+    SEVERAL("lognormal", "2", "median and the logarithm's standard deviation"),
+    SEVERAL("pareto", "2", "least value and shape"),
+    SEVERAL("gpd", "3", "generalised Pareto: location, scale, shape"),
+    SEVERAL("gev", "3", "generalised extreme value: location, scale, shape"),
+    SEVERAL("bimodal", "3", "one value, another, and the other's probability"),
+    {"empirical", FIELD_TEXT, .help = "a file with one value a line, or \"value,weight\""},
+};
+
+static int read_distribution(const struct binding *binding, const struct node *node, void *object)
+{
+    const struct node *value = node_entry(node, 0);
+    const char *parameters[DISTRIBUTION_PARAMETERS] = {node_text(value)};
     struct distribution result;
-    enum distribution_kind kind = (enum distribution_kind)chosen;
-    if (resolve_kind(kind, text->parameters[chosen], unit, &result, err) < 0)
-        return error_prefix(err, "%s.%s", path, distribution_name(kind));
-    distribution_free(distribution);
-    *distribution = result;
+    struct error inner;
+    unsigned kind = 0;
+    if (!value)
+        return 0;
+    const char *name = node_text(node_entry_key(node, 0));
+    if (node_count(node) > 1)
+        return document_error(binding->document, node_entry_key(node, 1), binding->err,
+                              "one distribution, please: %s or %s", name,
+                              node_text(node_entry_key(node, 1)));
+    while (strcmp(distribution_name((enum distribution_kind)kind), name) != 0)
+        kind++;
+    for (size_t i = 0; i < node_count(value); i++)
+        parameters[i] = node_text(node_entry(value, i));
+    if (resolve_kind((enum distribution_kind)kind, parameters, UNIT_BYTES, &result, &inner) < 0)
+        return document_error(binding->document, value, binding->err, "%s: %s", name, inner.text);
+    distribution_free(object);
+    *(struct distribution *)object = result;
     return 0;
 }
+
+const struct fields distribution_fields =
+    FIELDS(distribution_rows, struct distribution, .example = "e.g. `{fixed: 31}`",
+           .check = read_distribution);
 
 static int unknown_name(const char *text, struct error *err)
 {
@@ -156,7 +155,8 @@ static int unknown_name(const char *text, struct error *err)
 static int parse_kind(enum distribution_kind kind, char *rest, enum distribution_unit unit,
                       struct distribution *distribution, struct error *err)
 {
-    char *parameters[DISTRIBUTION_PARAMETERS] = {0}, *next = rest;
+    const char *parameters[DISTRIBUTION_PARAMETERS] = {0};
+    char *next = rest;
     unsigned count = 0;
     while (next && count < forms[kind].count) {
         parameters[count++] = next;

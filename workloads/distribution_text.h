@@ -11,11 +11,12 @@
 #ifndef WORKLOADS_DISTRIBUTION_TEXT_H
 #define WORKLOADS_DISTRIBUTION_TEXT_H
 
-#include <cyaml/cyaml.h>
 #include <jansson.h>
 
 #include "base/error.h"
 #include "workloads/distribution.h"
+
+struct fields;
 
 // What the values are, hence how they may be written. Shapes and probabilities are plain numbers.
 enum distribution_unit {
@@ -26,16 +27,9 @@ enum distribution_unit {
 
 enum { DISTRIBUTION_PARAMETERS = 3 };
 
-// The text form, as libcyaml fills it in. NULL: absent.
-struct distribution_text {
-    char *parameters[DISTRIBUTION_KINDS][DISTRIBUTION_PARAMETERS];
-};
-extern const cyaml_schema_field_t distribution_text_fields[];
-
-// Resolves a mapping. `path` begins the error's text. Returns 1 when the mapping is empty (nothing
-// changed), 0, or -ERROR_INPUT. Frees the table that *distribution had.
-int distribution_resolve(const struct distribution_text *text, enum distribution_unit unit,
-                         const char *path, struct distribution *distribution, struct error *err);
+// The keys of the mapping, of which one is given: into a struct distribution of bytes. Frees the
+// table that it had.
+extern const struct fields distribution_fields;
 
 // Parses "name:a,b,c"; the caller frees it with distribution_free. ERROR_INPUT names what is wrong.
 int distribution_parse(const char *text, enum distribution_unit unit,

@@ -41,6 +41,11 @@ const struct protocol *protocol_find(const char *name)
     return NULL;
 }
 
+const char *protocol_name(unsigned index)
+{
+    return index < sizeof protocols / sizeof *protocols ? protocols[index]->name : NULL;
+}
+
 const char *protocol_names(void)
 {
     return "memcached, memcached-binary, memcached-meta, redis, redis-resp3, http, lab";

@@ -99,6 +99,9 @@ struct protocol {
 // NULL when there is none of that name.
 const struct protocol *protocol_find(const char *name);
 
+// The name of one, by number from 0; NULL behind the last.
+const char *protocol_name(unsigned index);
+
 // "memcached, ..."; for error messages and --help.
 const char *protocol_names(void);
 

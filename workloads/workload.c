@@ -11,59 +11,6 @@
 #include "workloads/hash.h"
 #include "workloads/memcached_text.h"
 
-#define OPTIONAL_STRING(key, type, member)                                                         \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, 0,         \
-                           CYAML_UNLIMITED)
-
-#define WEIGHT(name, index) OPTIONAL_STRING(name, struct workload_mix_text, weights[index])
-
-// Which of them a workload may name is up to its protocol.
-static const cyaml_schema_field_t mix_fields[WORKLOAD_MIX_NAMES + 1] = {
-    WEIGHT("get", 0),  WEIGHT("set", 1),    WEIGHT("incr", 2),  WEIGHT("lpush", 3),
-    WEIGHT("lpop", 4), WEIGHT("lrange", 5), WEIGHT("hset", 6),  WEIGHT("hget", 7),
-    WEIGHT("zadd", 8), WEIGHT("zrange", 9), WEIGHT("call", 10), CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t popularity_fields[] = {
-    OPTIONAL_STRING("zipf", struct workload_popularity_text, zipf),
-    OPTIONAL_STRING("uniform", struct workload_popularity_text, uniform),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t keys_fields[] = {
-    OPTIONAL_STRING("count", struct workload_keys_text, count),
-    CYAML_FIELD_MAPPING("size", CYAML_FLAG_OPTIONAL, struct workload_keys_text, size,
-                        distribution_text_fields),
-    CYAML_FIELD_MAPPING("popularity", CYAML_FLAG_OPTIONAL, struct workload_keys_text, popularity,
-                        popularity_fields),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_value_t probability_text = {
-    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, CYAML_UNLIMITED),
-};
-
-static const cyaml_schema_field_t values_fields[] = {
-    CYAML_FIELD_MAPPING("size", CYAML_FLAG_OPTIONAL, struct workload_values_text, size,
-                        distribution_text_fields),
-    CYAML_FIELD_SEQUENCE("small", CYAML_FLAG_OPTIONAL | CYAML_FLAG_POINTER | CYAML_FLAG_FLOW,
-                         struct workload_values_text, small, &probability_text, 1,
-                         WORKLOAD_SMALL_VALUES),
-    CYAML_FIELD_END,
-};
-
-const cyaml_schema_field_t workload_text_fields[] = {
-    OPTIONAL_STRING("preset", struct workload_text, preset),
-    OPTIONAL_STRING("protocol", struct workload_text, protocol),
-    CYAML_FIELD_MAPPING("mix", CYAML_FLAG_OPTIONAL, struct workload_text, mix, mix_fields),
-    CYAML_FIELD_MAPPING("keys", CYAML_FLAG_OPTIONAL, struct workload_text, keys, keys_fields),
-    CYAML_FIELD_MAPPING("values", CYAML_FLAG_OPTIONAL, struct workload_text, values, values_fields),
-    OPTIONAL_STRING("arrivals", struct workload_text, arrivals),
-    OPTIONAL_STRING("pattern", struct workload_text, pattern),
-    OPTIONAL_STRING("service", struct workload_text, service),
-    CYAML_FIELD_END,
-};
-
 static void take_default_mix(struct workload *workload)
 {
     for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
@@ -130,119 +77,12 @@ int workload_set_protocol(struct workload *workload, const struct protocol *prot
     return 0;
 }
 
-static size_t digits_of(uint64_t count)
+size_t workload_key_digits(const struct workload *workload)
 {
     size_t digits = 1;
-    for (uint64_t largest = count - 1; largest >= 10; largest /= 10)
+    for (uint64_t largest = workload->key_count - 1; largest >= 10; largest /= 10)
         digits++;
     return digits;
-}
-
-// The smallest and the largest size a distribution is sure to ask for; those without bounds are
-// clamped, not refused.
-static int check_sizes(const struct distribution *size, const char *path, double low, double high,
-                       const char *why, struct error *err)
-{
-    bool bounded = size->kind == DISTRIBUTION_FIXED || size->kind == DISTRIBUTION_UNIFORM ||
-                   size->kind == DISTRIBUTION_BIMODAL || size->kind == DISTRIBUTION_EMPIRICAL;
-    if (!bounded)
-        return 0;
-    double ends[2] = {size->first, size->kind == DISTRIBUTION_FIXED ? size->first : size->second};
-    if (size->table) {
-        ends[0] = size->table->values[0];
-        ends[1] = size->table->values[size->table->count - 1];
-    }
-    for (unsigned i = 0; i < 2; i++)
-        if (ends[i] < low || ends[i] > high)
-            return error_set(err, ERROR_INPUT, "%s.%s: %.10g bytes, but %s must have %.0f to %.0f",
-                             path, distribution_name(size->kind), ends[i], why, low, high);
-    return 0;
-}
-
-static int resolve_mix(const struct workload_mix_text *text, struct workload *workload,
-                       struct error *err)
-{
-    double mix[WORKLOAD_OPERATIONS] = {0}, sum = 0;
-    bool any = false;
-    for (unsigned i = 0; i < WORKLOAD_MIX_NAMES; i++) {
-        const char *name = mix_fields[i].key;
-        char names[200];
-        if (!text->weights[i])
-            continue;
-        any = true;
-        int operation = protocol_operation_find(workload->protocol, name);
-        if (operation < 0)
-            return error_set(err, ERROR_INPUT, "mix.%s: protocol %s has no %s; it has %s", name,
-                             workload->protocol->name, name,
-                             protocol_operation_names(workload->protocol, names, sizeof names));
-        if (units_parse_number(text->weights[i], &mix[operation], err) < 0)
-            return error_prefix(err, "mix.%s", name);
-        sum += mix[operation];
-    }
-    if (!any)
-        return 0;
-    if (!(sum > 0) || !isfinite(sum))
-        return error_set(err, ERROR_INPUT, "mix: the weights must add up to more than 0");
-    memcpy(workload->mix, mix, sizeof mix);
-    return 0;
-}
-
-static int resolve_popularity(const struct workload_popularity_text *text,
-                              struct popularity *popularity, struct error *err)
-{
-    if (text->uniform && strcmp(text->uniform, "true") != 0)
-        return error_set(err, ERROR_INPUT,
-                         "keys.popularity.uniform: \"%s\" is not true; leave uniform away, or "
-                         "write {zipf: 0.99}",
-                         text->uniform);
-    if (text->uniform && text->zipf)
-        return error_set(err, ERROR_INPUT, "keys.popularity: either zipf or uniform, not both");
-    if (!text->zipf)
-        return 0;
-    double exponent;
-    if (units_parse_number(text->zipf, &exponent, err) < 0)
-        return error_prefix(err, "keys.popularity.zipf");
-    if (!(exponent > 0 && exponent < 2))
-        return error_set(err, ERROR_INPUT,
-                         "keys.popularity.zipf: the exponent %s is not between 0 and 2 (both "
-                         "excluded; {uniform: true} is the limit at 0)",
-                         text->zipf);
-    *popularity = (struct popularity){POPULARITY_ZIPF, exponent};
-    return 0;
-}
-
-static int resolve_keys(const struct workload_keys_text *text, struct workload *workload,
-                        struct error *err)
-{
-    if (text->count) {
-        if (units_parse_count(text->count, &workload->key_count, err) < 0)
-            return error_prefix(err, "keys.count");
-        if (workload->key_count == 0 || workload->key_count > UINT32_MAX)
-            return error_set(err, ERROR_INPUT, "keys.count: %s is not between 1 and %u",
-                             text->count, UINT32_MAX);
-    }
-    if (distribution_resolve(&text->size, UNIT_BYTES, "keys.size", &workload->key_size_bytes, err) <
-        0)
-        return -ERROR_INPUT;
-    char why[96];
-    snprintf(why, sizeof why, "each of %" PRIu64 " different keys", workload->key_count);
-    if (check_sizes(&workload->key_size_bytes, "keys.size", (double)digits_of(workload->key_count),
-                    WORKLOAD_KEY_BYTES_MAX, why, err) < 0)
-        return -ERROR_INPUT;
-    return resolve_popularity(&text->popularity, &workload->popularity, err);
-}
-
-static int resolve_protocol(const struct workload_text *text, struct workload *workload,
-                            struct error *err)
-{
-    if (!text->protocol)
-        return 0;
-    const struct protocol *protocol = protocol_find(text->protocol);
-    if (!protocol)
-        return error_set(err, ERROR_INPUT, "protocol: \"%s\" is not a protocol I speak; I speak %s",
-                         text->protocol, protocol_names());
-    int result = workload_set_protocol(workload, protocol, err);
-    return result < 0 ? error_prefix(err, "protocol") : 0;
 }
 
 static const char replay[] = "replay:";
@@ -275,74 +115,6 @@ char *workload_format_arrivals(const struct workload *workload, char *out, size_
     return out;
 }
 
-static int resolve_times(const struct workload_text *text, struct workload *workload,
-                         struct error *err)
-{
-    struct distribution times;
-    if (text->arrivals && workload_set_arrivals(workload, text->arrivals, err) < 0)
-        return error_prefix(err, "arrivals");
-    if (text->pattern && rate_pattern_parse(text->pattern, &workload->pattern, err) < 0)
-        return error_prefix(err, "pattern");
-    if (!text->service)
-        return 0;
-    if (strcmp(workload->protocol->name, "lab") != 0)
-        return error_set(err, ERROR_INPUT,
-                         "service: protocol %s does not tell the server how long to work; "
-                         "protocol lab does",
-                         workload->protocol->name);
-    if (distribution_parse(text->service, UNIT_NS, &times, err) < 0)
-        return error_prefix(err, "service");
-    distribution_free(&workload->service_ns);
-    workload->service_ns = times;
-    workload->service_given = true;
-    return 0;
-}
-
-// A size given anew is that of all values, whatever small ones a preset had.
-static int resolve_values(const struct workload_values_text *text, struct workload *workload,
-                          struct error *err)
-{
-    double sum = 0;
-    int given = distribution_resolve(&text->size, UNIT_BYTES, "values.size",
-                                     &workload->value_size_bytes, err);
-    if (given < 0)
-        return -ERROR_INPUT;
-    if (given == 0 || text->small_count)
-        workload->small_value_count = text->small_count;
-    for (unsigned i = 0; i < text->small_count; i++) {
-        if (units_parse_number(text->small[i], &workload->small_values[i], err) < 0)
-            return error_prefix(err, "values.small");
-        sum += workload->small_values[i];
-    }
-    if (sum > 1 + 1e-9)
-        return error_set(err, ERROR_INPUT, "values.small: probabilities that add up to %.10g", sum);
-    return check_sizes(&workload->value_size_bytes, "values.size", 0, WORKLOAD_VALUE_BYTES_MAX,
-                       "a value", err);
-}
-
-static int resolve_all(const struct workload_text *text, struct workload *workload,
-                       struct error *err)
-{
-    if (resolve_protocol(text, workload, err) < 0 || resolve_mix(&text->mix, workload, err) < 0 ||
-        resolve_keys(&text->keys, workload, err) < 0 ||
-        resolve_values(&text->values, workload, err) < 0)
-        return -ERROR_INPUT;
-    return resolve_times(text, workload, err);
-}
-
-int workload_resolve(const struct workload_text *text, struct workload *workload, struct error *err)
-{
-    workload_defaults(workload);
-    if (text->preset && workload_load_preset(text->preset, workload, err) < 0)
-        return error_prefix(err, "preset");
-    int result = resolve_all(text, workload, err);
-    if (result < 0) {
-        workload_free(workload);
-        workload_defaults(workload);
-    }
-    return result;
-}
-
 // --- keys and values -----------------------------------------------------------------------------
 
 // Which of an index's hashes is meant; the low bits keep them apart.
@@ -356,7 +128,7 @@ static size_t size_at(const struct distribution *size, double p, double low, dou
 
 static size_t key_size_at(const struct workload *workload, double p)
 {
-    return size_at(&workload->key_size_bytes, p, (double)digits_of(workload->key_count),
+    return size_at(&workload->key_size_bytes, p, (double)workload_key_digits(workload),
                    WORKLOAD_KEY_BYTES_MAX);
 }
 

@@ -22,7 +22,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cyaml/cyaml.h>
 #include <jansson.h>
 
 #include "base/error.h"
@@ -33,6 +32,8 @@
 
 // Of protocols that have both, where they stand in the mix; and how many operations a mix can have.
 enum { WORKLOAD_GET = 0, WORKLOAD_SET = 1, WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX };
+
+struct fields;
 
 enum { WORKLOAD_KEY_BYTES_MAX = 250, WORKLOAD_VALUE_BYTES_MAX = 1 << 20 };
 
@@ -55,45 +56,12 @@ struct workload {
     char *recording; // a file whose times are sent again instead of arrivals; NULL: none
 };
 
-// The text form, as libcyaml fills it in. NULL: the key is absent.
-enum { WORKLOAD_MIX_NAMES = 11 }; // the operations of all protocols
-struct workload_mix_text {
-    char *weights[WORKLOAD_MIX_NAMES];
-};
-struct workload_popularity_text {
-    char *zipf, *uniform;
-};
-struct workload_keys_text {
-    char *count;
-    struct distribution_text size;
-    struct workload_popularity_text popularity;
-};
-struct workload_values_text {
-    struct distribution_text size;
-    char **small;
-    unsigned small_count;
-};
-struct workload_text {
-    char *preset, *protocol;
-    struct workload_mix_text mix;
-    struct workload_keys_text keys;
-    struct workload_values_text values;
-    char *arrivals, *pattern, *service;
-};
-
-// The fields of struct workload_text, to embed in another schema:
-//     CYAML_FIELD_MAPPING("workload", CYAML_FLAG_OPTIONAL, struct x, workload,
-//     workload_text_fields)
-// An optional mapping that is absent leaves its zeroed struct: every default.
-extern const cyaml_schema_field_t workload_text_fields[];
+// The keys, into a struct workload: a whole file, or a mapping of another. Before anything is bound
+// the workload becomes the preset that is named, or the defaults. The workload keeps no pointer
+// into the document. After an error: workload_free.
+extern const struct fields workload_fields;
 
 void workload_defaults(struct workload *workload);
-
-// Turns text into values. What is impossible is ERROR_INPUT; the text begins with the dotted path
-// of the offending key and ": " ("keys.size.fixed: ..."), so that callers can add its place in
-// their file. The workload keeps no pointer into the text.
-int workload_resolve(const struct workload_text *text, struct workload *workload,
-                     struct error *err);
 
 // Takes arrivals as people write them: replay:FILE, or what arrivals_parse takes; and writes them
 // back. ERROR_INPUT names what is wrong.
@@ -144,6 +112,9 @@ void workload_value(const struct workload *workload, uint64_t index, char *out);
 void workload_request(const struct workload *workload, unsigned operation, uint64_t index,
                       uint64_t place, uint64_t number, char *key, char *value,
                       struct request *request);
+
+// How many digits the indices of its keys have: a key has no fewer bytes.
+size_t workload_key_digits(const struct workload *workload);
 
 // The longest key and value that occur (or, with very many keys, that can).
 size_t workload_key_bytes_max(const struct workload *workload);

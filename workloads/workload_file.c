@@ -1,244 +1,234 @@
 // SPDX-License-Identifier: MIT
 //
-// Reads a workload from a YAML file. libcyaml binds the text to the struct but says little about
-// places (for an unknown key it names the mapping around it, for a value's meaning nothing), so
-// libyaml's own tree of the file is kept beside it: errors name line and column of the very key.
+// The keys of a workload in YAML, in a file of its own or inside of an experiment.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fields.h"
+#include "base/units.h"
 #include "workloads/workload.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <yaml.h>
+// --- keys and values -----------------------------------------------------------------------------
 
-enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 20 };
-
-static const cyaml_schema_value_t workload_schema = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct workload_text, workload_text_fields),
-};
-
-static int read_file(const char *path, char **text, size_t *bytes, struct error *err)
+// The smallest and the largest size a distribution is sure to ask for; those without bounds are
+// clamped, not refused.
+static int check_sizes(const struct binding *binding, const struct node *node,
+                       const struct distribution *size, double low, double high, const char *why)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set_errno(err, ERROR_INPUT, "cannot open the workload %s", path);
-    int result = 0;
-    *text = malloc(FILE_BYTES_MAX + 1);
-    *bytes = *text ? fread(*text, 1, FILE_BYTES_MAX + 1, file) : 0;
-    if (!*text)
-        result = error_set(err, ERROR_FAILED, "%s: out of memory", path);
-    else if (ferror(file))
-        result = error_set_errno(err, ERROR_INPUT, "cannot read the workload %s", path);
-    else if (*bytes > FILE_BYTES_MAX)
-        result = error_set(err, ERROR_INPUT, "%s: longer than 1 MiB: not a workload", path);
-    fclose(file);
-    if (result < 0) {
-        free(*text);
-        *text = NULL;
-    }
-    return result;
-}
-
-struct source {
-    const char *path;
-    yaml_document_t document;
-};
-
-static int error_at(const char *path, yaml_mark_t mark, struct error *err, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static int error_at(const char *path, yaml_mark_t mark, struct error *err, const char *format, ...)
-{
-    char text[800];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return error_set(err, ERROR_INPUT, "%s:%zu:%zu: %s", path, mark.line + 1, mark.column + 1,
-                     text);
-}
-
-static int parse_document(struct source *source, const char *text, size_t bytes, struct error *err)
-{
-    yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser))
-        return error_set(err, ERROR_FAILED, "%s: out of memory", source->path);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
-    int result = 0;
-    if (!yaml_parser_load(&parser, &source->document))
-        result = error_at(source->path, parser.problem_mark, err, "not YAML: %s",
-                          parser.problem ? parser.problem : "cannot be parsed");
-    yaml_parser_delete(&parser);
-    return result;
-}
-
-static const cyaml_schema_field_t *find_field(const cyaml_schema_field_t *fields, const char *key)
-{
-    for (; fields->key; fields++)
-        if (strcmp(fields->key, key) == 0)
-            return fields;
-    return NULL;
-}
-
-static void list_fields(const cyaml_schema_field_t *fields, char *out, size_t out_bytes)
-{
-    size_t used = 0;
-    for (; fields->key && used < out_bytes; fields++)
-        used +=
-            (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "", fields->key);
-}
-
-static const char *kind_name(yaml_node_type_t type)
-{
-    return type == YAML_MAPPING_NODE    ? "a mapping ({key: value})"
-           : type == YAML_SEQUENCE_NODE ? "a list ([a, b])"
-                                        : "a single value";
-}
-
-static yaml_node_type_t expected_kind(const cyaml_schema_value_t *schema)
-{
-    return schema->type == CYAML_MAPPING ? YAML_MAPPING_NODE
-           : schema->type == CYAML_SEQUENCE_FIXED || schema->type == CYAML_SEQUENCE
-               ? YAML_SEQUENCE_NODE
-               : YAML_SCALAR_NODE;
-}
-
-static int check_value(struct source *source, yaml_node_t *node, const char *name,
-                       const cyaml_schema_value_t *schema, unsigned depth, struct error *err);
-
-static int check_mapping(struct source *source, yaml_node_t *node,
-                         const cyaml_schema_field_t *fields, unsigned depth, struct error *err)
-{
-    yaml_node_pair_t *begin = node->data.mapping.pairs.start, *end = node->data.mapping.pairs.top;
-    for (yaml_node_pair_t *pair = begin; pair < end; pair++) {
-        yaml_node_t *key = yaml_document_get_node(&source->document, pair->key);
-        const char *name = key->type == YAML_SCALAR_NODE ? (char *)key->data.scalar.value : "?";
-        const cyaml_schema_field_t *field = find_field(fields, name);
-        if (!field) {
-            char known[200];
-            list_fields(fields, known, sizeof known);
-            return error_at(source->path, key->start_mark, err,
-                            "unknown key \"%s\"; known here: %s", name, known);
-        }
-        for (yaml_node_pair_t *other = begin; other < pair; other++) {
-            yaml_node_t *before = yaml_document_get_node(&source->document, other->key);
-            if (strcmp((char *)before->data.scalar.value, name) == 0)
-                return error_at(source->path, key->start_mark, err, "\"%s\" stands here twice",
-                                name);
-        }
-        int result = check_value(source, yaml_document_get_node(&source->document, pair->value),
-                                 name, &field->value, depth + 1, err);
-        if (result < 0)
-            return result;
-    }
-    return 0;
-}
-
-// Holds the tree against the schema: what libcyaml would refuse is refused here, with its place.
-static int check_value(struct source *source, yaml_node_t *node, const char *name,
-                       const cyaml_schema_value_t *schema, unsigned depth, struct error *err)
-{
-    if (depth > DEPTH_MAX)
-        return error_at(source->path, node->start_mark, err, "%s: nested too deeply", name);
-    if (node->type != expected_kind(schema))
-        return error_at(source->path, node->start_mark, err, "%s must be %s, not %s", name,
-                        kind_name(expected_kind(schema)), kind_name(node->type));
-    if (schema->type == CYAML_MAPPING)
-        return check_mapping(source, node, schema->mapping.fields, depth, err);
-    if (node->type != YAML_SEQUENCE_NODE)
+    bool bounded = size->kind == DISTRIBUTION_FIXED || size->kind == DISTRIBUTION_UNIFORM ||
+                   size->kind == DISTRIBUTION_BIMODAL || size->kind == DISTRIBUTION_EMPIRICAL;
+    const struct node *given = node_entry(node_child(node, "size"), 0);
+    if (!bounded)
         return 0;
-    yaml_node_item_t *begin = node->data.sequence.items.start, *end = node->data.sequence.items.top;
-    if (end - begin < (ptrdiff_t)schema->sequence.min ||
-        end - begin > (ptrdiff_t)schema->sequence.max)
-        return error_at(source->path, node->start_mark, err, "%s must have %s%u values, not %td",
-                        name, schema->sequence.min < schema->sequence.max ? "1 to " : "",
-                        schema->sequence.max, end - begin);
-    for (yaml_node_item_t *item = begin; item < end; item++) {
-        int result = check_value(source, yaml_document_get_node(&source->document, *item), name,
-                                 schema->sequence.entry, depth + 1, err);
-        if (result < 0)
-            return result;
+    double ends[2] = {size->first, size->kind == DISTRIBUTION_FIXED ? size->first : size->second};
+    if (size->table) {
+        ends[0] = size->table->values[0];
+        ends[1] = size->table->values[size->table->count - 1];
     }
+    for (unsigned i = 0; i < 2; i++)
+        if (ends[i] < low || ends[i] > high)
+            return document_error(binding->document, given ? given : node, binding->err,
+                                  "%s: %.10g bytes, but %s must have %.0f to %.0f",
+                                  distribution_name(size->kind), ends[i], why, low, high);
     return 0;
 }
 
-// Where the key at the end of a dotted path stands, or the nearest mapping above it that exists.
-static yaml_mark_t place_of(struct source *source, const char *path, size_t path_bytes)
+static int read_popularity(const struct binding *binding, const struct node *node, void *object)
 {
-    yaml_node_t *node = yaml_document_get_root_node(&source->document);
-    yaml_mark_t mark = node->start_mark;
-    while (path_bytes && node->type == YAML_MAPPING_NODE) {
-        const char *dot = memchr(path, '.', path_bytes);
-        size_t part = dot ? (size_t)(dot - path) : path_bytes;
-        yaml_node_t *next = NULL;
-        yaml_node_pair_t *end = node->data.mapping.pairs.top;
-        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < end && !next; pair++) {
-            yaml_node_t *key = yaml_document_get_node(&source->document, pair->key);
-            if (key->data.scalar.length == part &&
-                memcmp(key->data.scalar.value, path, part) == 0) {
-                next = yaml_document_get_node(&source->document, pair->value);
-                mark = key->start_mark;
-            }
-        }
-        if (!next)
-            break;
-        node = next;
-        path += part + (dot != NULL);
-        path_bytes -= part + (dot != NULL);
+    struct popularity *popularity = object;
+    const struct node *zipf = node_child(node, "zipf"), *uniform = node_child(node, "uniform");
+    if (uniform && strcmp(node_text(uniform), "true") != 0)
+        return document_error(binding->document, uniform, binding->err,
+                              "uniform: \"%s\" is not true; leave uniform away, or write {zipf: "
+                              "0.99}",
+                              node_text(uniform));
+    if (uniform && zipf)
+        return document_error(binding->document, node, binding->err,
+                              "popularity: either zipf or uniform, not both");
+    if (uniform)
+        *popularity = (struct popularity){POPULARITY_UNIFORM, 0};
+    else if (zipf)
+        popularity->kind = POPULARITY_ZIPF;
+    return 0;
+}
+
+static const struct field popularity_rows[] = {
+    {"zipf", FIELD_NUMBER, .low = "0", .low_excluded = true, .high = "2", .high_excluded = true,
+     .outside = "is not between 0 and 2 (both excluded; {uniform: true} is the limit at 0)",
+     INTO(struct popularity, exponent), .help = "P(rank k) in proportion to 1 / k^this, below 2"},
+    {"uniform", FIELD_TEXT, .help = "true: every key as often as any other"},
+};
+static const struct fields popularity_fields = FIELDS(
+    popularity_rows, struct popularity, .example = "e.g. `{zipf: 0.99}`", .check = read_popularity);
+
+static int check_keys(const struct binding *binding, const struct node *node, void *object)
+{
+    const struct workload *workload = object;
+    char why[96];
+    snprintf(why, sizeof why, "each of %" PRIu64 " different keys", workload->key_count);
+    return check_sizes(binding, node, &workload->key_size_bytes,
+                       (double)workload_key_digits(workload), WORKLOAD_KEY_BYTES_MAX, why);
+}
+
+static const struct field keys_rows[] = {
+    {"count", FIELD_COUNT, "100k", .low = "1", .high = "4294967295",
+     INTO(struct workload, key_count), .help = "how many there are"},
+    {"size", FIELD_GROUP, .fields = &distribution_fields, .otherwise = "fixed: 31",
+     INTO(struct workload, key_size_bytes), .help = "bytes of a key, by one of"},
+    {"popularity", FIELD_GROUP, .fields = &popularity_fields, .otherwise = "uniform: true",
+     INTO(struct workload, popularity), .help = "which keys are asked for, by one of"},
+};
+static const struct fields keys_fields = FIELDS(keys_rows, struct workload, .check = check_keys);
+
+// A size given anew is that of all values, whatever small ones a preset had.
+static int read_values(const struct binding *binding, const struct node *node, void *object)
+{
+    double sum = 0;
+    struct workload *workload = object;
+    struct error inner;
+    const struct node *small = node_child(node, "small");
+    if (small || node_count(node_child(node, "size")))
+        workload->small_value_count = (unsigned)node_count(small);
+    for (unsigned i = 0; i < node_count(small); i++) {
+        const struct node *entry = node_entry(small, i);
+        if (units_parse_number(node_text(entry), &workload->small_values[i], &inner) < 0)
+            return document_error(binding->document, entry, binding->err, "small: %s", inner.text);
+        sum += workload->small_values[i];
     }
-    return mark;
+    if (sum > 1 + 1e-9)
+        return document_error(binding->document, small, binding->err,
+                              "small: probabilities that add up to %.10g", sum);
+    return check_sizes(binding, node, &workload->value_size_bytes, 0, WORKLOAD_VALUE_BYTES_MAX,
+                       "a value");
 }
 
-// libcyaml says what it dislikes to this callback, bit by bit; keep the first error.
-static void keep_first_error(cyaml_log_t level, void *context, const char *format, va_list args)
+static const struct field values_rows[] = {
+    {"size", FIELD_GROUP, .fields = &distribution_fields, .otherwise = "fixed: 200",
+     INTO(struct workload, value_size_bytes), .help = "bytes of a value, by one of"},
+    {"small", FIELD_TEXTS, .low = "1", .high = "64", .otherwise = "none",
+     .help = "how likely values of 0, 1, ... bytes are; `size` is that of the others"},
+};
+static const struct fields values_fields =
+    FIELDS(values_rows, struct workload, .check = read_values);
+_Static_assert(WORKLOAD_SMALL_VALUES == 64, "the row of `small` says how many there may be");
+
+// --- the whole -----------------------------------------------------------------------------------
+
+// What the others are laid over: the defaults or the preset, with the protocol's operations.
+static int begin_workload(const struct binding *binding, const struct node *node, void *object)
 {
-    struct error *err = context;
-    if (level < CYAML_LOG_ERROR || err->kind != ERROR_NONE)
-        return;
-    err->kind = ERROR_INPUT;
-    vsnprintf(err->text, sizeof err->text, format, args);
-    err->text[strcspn(err->text, "\n")] = '\0';
+    struct workload *workload = object;
+    struct error inner;
+    const char *preset = node_text(node_child(node, "preset")),
+               *name = node_text(node_child(node, "protocol"));
+    workload_defaults(workload);
+    if (preset && workload_load_preset(preset, workload, &inner) < 0)
+        return field_misread(binding, node, "preset", &inner);
+    if (name && workload_set_protocol(workload, protocol_find(name), &inner) < 0)
+        return field_misread(binding, node, "protocol", &inner);
+    return 0;
 }
 
-static int bind_and_resolve(struct source *source, const char *text, size_t bytes,
-                            struct workload *workload, struct error *err)
+static int read_mix(const struct binding *binding, const struct node *node,
+                    struct workload *workload)
 {
-    struct error said = {0};
-    const cyaml_config_t config = {.log_fn = keep_first_error,
-                                   .log_ctx = &said,
-                                   .log_level = CYAML_LOG_ERROR,
-                                   .mem_fn = cyaml_mem};
-    struct workload_text *bound = NULL;
-    cyaml_err_t status = cyaml_load_data((const uint8_t *)text, bytes, &config, &workload_schema,
-                                         (cyaml_data_t **)&bound, NULL);
-    if (status != CYAML_OK)
-        return error_set(err, ERROR_INPUT, "%s: %s", source->path,
-                         said.kind ? said.text : cyaml_strerror(status));
-    int result = workload_resolve(bound, workload, &said);
+    double mix[WORKLOAD_OPERATIONS] = {0}, sum = 0;
+    struct error inner;
+    for (size_t i = 0; i < node_count(node); i++) {
+        char names[200];
+        const char *name = node_text(node_entry_key(node, i));
+        int operation = protocol_operation_find(workload->protocol, name);
+        if (operation < 0)
+            return document_error(
+                binding->document, node_entry_key(node, i), binding->err,
+                "mix: protocol %s has no %s; it has %s", workload->protocol->name, name,
+                protocol_operation_names(workload->protocol, names, sizeof names));
+        if (units_parse_number(node_text(node_entry(node, i)), &mix[operation], &inner) < 0)
+            return field_misread(binding, node, name, &inner);
+        sum += mix[operation];
+    }
+    if (node_count(node) == 0)
+        return 0;
+    if (!(sum > 0) || !isfinite(sum))
+        return document_error(binding->document, node, binding->err,
+                              "mix: the weights must add up to more than 0");
+    memcpy(workload->mix, mix, sizeof mix);
+    return 0;
+}
+
+static int read_workload(const struct binding *binding, const struct node *node, void *object)
+{
+    struct workload *workload = object;
+    struct distribution times;
+    struct error inner;
+    const char *arrivals = node_text(node_child(node, "arrivals")),
+               *pattern = node_text(node_child(node, "pattern")),
+               *service = node_text(node_child(node, "service"));
+    int result = read_mix(binding, node_child(node, "mix"), workload);
     if (result < 0)
-        error_at(source->path, place_of(source, said.text, strcspn(said.text, ":")), err, "%s",
-                 said.text);
-    cyaml_free(&config, &workload_schema, bound, 0);
+        return result;
+    if (arrivals && workload_set_arrivals(workload, arrivals, &inner) < 0)
+        return field_misread(binding, node, "arrivals", &inner);
+    if (pattern && rate_pattern_parse(pattern, &workload->pattern, &inner) < 0)
+        return field_misread(binding, node, "pattern", &inner);
+    if (!service)
+        return 0;
+    if (strcmp(workload->protocol->name, "lab") != 0)
+        return document_error(binding->document, node_child(node, "service"), binding->err,
+                              "service: protocol %s does not tell the server how long to work; "
+                              "protocol lab does",
+                              workload->protocol->name);
+    if (distribution_parse(service, UNIT_NS, &times, &inner) < 0)
+        return field_misread(binding, node, "service", &inner);
+    distribution_free(&workload->service_ns);
+    workload->service_ns = times;
+    workload->service_given = true;
+    return 0;
+}
+
+static const struct field workload_rows[] = {
+    {"preset", FIELD_TEXT, .otherwise = "these defaults", .help = "begin with etc, usr or var"},
+    {"protocol", FIELD_TEXT, .word = protocol_name, .otherwise = "memcached",
+     .help = "that requests are written in"},
+    {"mix", FIELD_MAP, .otherwise = "the protocol's",
+     .help = "weights of its operations: {get: 90, set: 10}"},
+    {"keys", FIELD_GROUP, .fields = &keys_fields, IN_PLACE, .help = "what is asked for"},
+    {"values", FIELD_GROUP, .fields = &values_fields, IN_PLACE, .help = "what is stored"},
+    {"arrivals", FIELD_TEXT, .otherwise = "exponential",
+     .help = "the shape of the gaps between requests: exponential, fixed, uniform, a distribution "
+             "like gpd:0,16,0.15, or replay:FILE"},
+    {"pattern", FIELD_TEXT, .otherwise = "constant",
+     .help = "how the rate changes over a run: ramp:0.5,1.5"},
+    {"service", FIELD_TEXT, .otherwise = "the server's own",
+     .help = "of protocol lab: how long the server is to work: exponential:10us"},
+};
+const struct fields workload_fields =
+    FIELDS(workload_rows, struct workload, .begin = begin_workload, .check = read_workload);
+
+// --- files ---------------------------------------------------------------------------------------
+
+// Takes the document.
+static int read_document(struct document *document, struct workload *workload, struct error *err)
+{
+    const struct binding binding = {.document = document, .root = &workload_fields, .err = err};
+    workload_defaults(workload);
+    int result = fields_read(&binding, &workload_fields, document_root(document), workload);
+    document_free(document);
+    if (result < 0) {
+        workload_free(workload);
+        workload_defaults(workload);
+    }
     return result;
 }
 
 int workload_parse(const char *path, const char *text, size_t bytes, struct workload *workload,
                    struct error *err)
 {
-    struct source source = {.path = path};
-    int result = parse_document(&source, text, bytes, err);
-    if (result < 0)
-        return result;
-    yaml_node_t *root = yaml_document_get_root_node(&source.document);
-    if (!root)
-        result = error_set(err, ERROR_INPUT, "%s:1:1: the file is empty", path);
-    else
-        result = check_value(&source, root, "a workload", &workload_schema, 0, err);
-    if (result == 0)
-        result = bind_and_resolve(&source, text, bytes, workload, err);
-    yaml_document_delete(&source.document);
-    return result;
+    struct document *document;
+    int result = document_parse(path, text, bytes, &document, err);
+    return result < 0 ? result : read_document(document, workload, err);
 }
 
 int workload_load_preset(const char *name, struct workload *workload, struct error *err)
@@ -254,12 +244,9 @@ int workload_load_preset(const char *name, struct workload *workload, struct err
 int workload_load_file(const char *path, struct workload *workload, struct error *err)
 {
     size_t bytes;
-    char *text = NULL;
+    struct document *document;
     if (workload_preset(path, &bytes))
         return workload_load_preset(path, workload, err);
-    int result = read_file(path, &text, &bytes, err);
-    if (result == 0)
-        result = workload_parse(path, text, bytes, workload, err);
-    free(text);
-    return result;
+    int result = document_open(path, &document, err);
+    return result < 0 ? result : read_document(document, workload, err);
 }

@@ -14,11 +14,10 @@
 
 #include "analysis/compare/gate.h"
 #include "base/array.h"
+#include "base/fields.h"
 #include "loadgen/agents/agent.h"
 #include "workloads/workload.h"
 
-struct yaml_source;
-struct experiment_spec;
 struct host_kind;
 struct server_kind;
 struct neighbour_kind;
@@ -38,9 +37,6 @@ enum capture_backend {
     CAPTURE_BACKEND_EVENTS,
     CAPTURE_BACKEND_NONE
 };
-
-// A command: argv, NULL-terminated; the words belong to the experiment's document.
-struct word_array ARRAY_OF(const char *);
 
 struct experiment_host {
     char name[EXPERIMENT_PART_NAME_BYTES];
@@ -171,10 +167,9 @@ struct experiment {
     struct experiment_window_array windows;
     uint64_t repetitions;
     struct gate_array gates;
-    struct yaml_source *source;   // owns all the text above
-    struct experiment_spec *spec; // the same
-    char path[4096];              // of the file
-    bool derived;                 // `source` is not the file as it is, but what it comes to
+    struct document *document; // owns all the text above
+    char path[4096];           // of the file
+    bool derived;              // the document is not the file as it is, but what it comes to
     // Which of the matrix, "rate=10k, watched=no"; empty: there is none.
     char configuration[CONFIGURATION_LABEL_BYTES];
 };

@@ -8,6 +8,7 @@
 
 #include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
+#include "experiments/definition/output.h"
 #include "experiments/run/run_phases.h"
 #include "experiments/servers/server_kind.h"
 

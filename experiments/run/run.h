@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
-#include "experiments/spec/experiment.h"
+#include "experiments/plan/experiment.h"
 #include "experiments/common/run_folder.h"
 
 struct run_settings {

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
+#include "experiments/definition/resolve.h"
 #include "experiments/run/run_phases.h"
 
 enum {

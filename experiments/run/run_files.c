@@ -17,7 +17,7 @@
 #include "analysis/run/run_categories.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
-#include "experiments/spec/experiment.h"
+#include "experiments/plan/experiment.h"
 #include "workloads/workload_files.h"
 
 enum { SUM_TIMEOUT_MS = 60000, COPY_TIMEOUT_S = 600, NAME_BYTES = 100 };
@@ -209,8 +209,7 @@ static int write_derived(const struct run_folder *folder, const struct experimen
 {
     char *text, *whole = NULL;
     size_t bytes;
-    int result =
-        yaml_write(experiment->source, yaml_root(experiment->source), NULL, &text, &bytes, err);
+    int result = document_write(experiment->document, &text, &bytes, err);
     if (result < 0)
         return result;
     int length =

@@ -149,6 +149,25 @@ static void documents_are_laid_over_each_other(void **state)
     document_free(dotted);
 }
 
+static void what_is_written_reads_as_the_same(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    char *text, *again;
+    size_t bytes, again_bytes;
+    struct document *s = parse("{a: [1, 'two \\n', \"3\\n\"], b: {c: \xc3\xa4}}\n");
+    assert_int_equal(document_write(s, &text, &bytes, &err), 0);
+    document_free(s);
+    s = parse(text);
+    check_text(node_entry(node_child(document_root(s), "a"), 2), "3\n");
+    check_text(node_child(node_child(document_root(s), "b"), "c"), "\xc3\xa4");
+    assert_int_equal(document_write(s, &again, &again_bytes, &err), 0);
+    assert_string_equal(text, again);
+    document_free(s);
+    free(text);
+    free(again);
+}
+
 static void aliases_are_what_they_name(void **state)
 {
     (void)state;
@@ -179,6 +198,7 @@ int main(void)
         cmocka_unit_test(nothing_is_found_below_nothing),
         cmocka_unit_test(what_is_no_document_is_refused),
         cmocka_unit_test(references_cannot_explode),
+        cmocka_unit_test(what_is_written_reads_as_the_same),
         cmocka_unit_test(aliases_are_what_they_name),
         cmocka_unit_test(documents_are_laid_over_each_other),
         cmocka_unit_test(files_are_read),

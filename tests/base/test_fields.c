@@ -173,10 +173,12 @@ static void wrong_forms_are_placed(void **state)
     refuse("title: [a]\n", "x.yaml:1:8: `title` takes a single value, not a list");
     refuse("parts: [a]\n", "x.yaml:1:8: `parts` takes names: {a: ..., b: ...}, not a list");
     refuse("parts: {a: 5}\n", "x.yaml:1:12: `a` takes keys with values, not a single value");
-    refuse("pieces: {}\n", "x.yaml:1:9: `pieces` takes a list: [a, b], not keys with values");
+    refuse("pieces: {}\n",
+           "x.yaml:1:9: `pieces` takes a list: [{...}, {...}], not keys with values");
     refuse("pieces: [1]\n", "x.yaml:1:10: `pieces` takes keys with values, not a single value, "
                             "e.g. `{share: 1}`");
-    refuse("steps: {a: {}}\n", "x.yaml:1:12: `a` takes a list: [a, b], not keys with values");
+    refuse("steps: {a: {}}\n",
+           "x.yaml:1:12: `a` takes a list: [{...}, {...}], not keys with values");
     refuse("colour: rad\n", "x.yaml:1:9: `rad` is not known here; did you mean `red`?");
     refuse("on: perhaps\n",
            "x.yaml:1:5: `perhaps` is not known here; it may be: true, false, yes, no, on, off");

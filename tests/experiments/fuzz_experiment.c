@@ -7,16 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/experiment_set.h"
-#include "experiments/study.h"
+#include "experiments/definition/experiment_set.h"
+#include "experiments/definition/output.h"
+#include "experiments/definition/study.h"
 
 // What `extends` opens; the opener has no context of its own.
 static const char *base;
 static size_t base_bytes;
 
-static int open_base(const char *path, struct yaml_source **out, struct error *err)
+static int open_base(const char *path, struct document **out, struct error *err)
 {
-    return yaml_source_parse(path, base, base_bytes, out, err);
+    return document_parse(path, base, base_bytes, out, err);
 }
 
 // As a study whose steps, and what it extends, are all this very text.

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "experiments/experiment_set.h"
+#include "experiments/definition/experiment_set.h"
+#include "experiments/definition/output.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
@@ -194,6 +195,14 @@ static void unknown_keys_are_placed(void **state)
            "x.yaml:4:12: unknown key `fixd`; did you mean `fixed`?");
     refuse("name: x\ntuning:\n  server:\n    - sysctls: {a: 0}\n",
            "x.yaml:4:7: unknown key `sysctls`; did you mean `sysctl`?");
+    refuse(SMALLEST "conections: 16\n",
+           "x.yaml:8:1: unknown key `conections`; did you mean `load.connections`?");
+    refuse(SMALLEST "memory: 1GiB\n",
+           "x.yaml:8:1: unknown key `memory`; did you mean `servers.NAME.memory`?");
+    refuse("name: x\nload: {rate: 1, zipf: 1}\n",
+           "x.yaml:2:17: unknown key `zipf`; did you mean `workload.keys.popularity.zipf`?");
+    refuse("name: x\nload: {rate: 1, neighbours: {}}\n",
+           "x.yaml:2:17: unknown key `neighbours`; did you mean `neighbours` of the whole file?");
     refuse("name: x\ncapture: {zzz: 1}\n",
            "x.yaml:2:11: unknown key `zzz`; it may be: backend, optional, buffer");
 }
@@ -212,8 +221,8 @@ static void wrong_shapes_are_placed(void **state)
            "x.yaml:2:19: `netsn` is not known here; did you mean `netns`?");
     refuse("name: x\nservers: {s: {shim: maybe}}\n",
            "x.yaml:2:21: `maybe` is not known here; it may be: true, false, yes, no, on, off");
-    refuse("- name\n", "x.yaml:1:1: an experiment is keys with values: name, hosts, servers, "
-                       "load, ...");
+    refuse("- name\n", "x.yaml:1:1: the document takes keys with values, not a list, such as "
+                       "name, hosts, servers, load");
 }
 
 static void later_keys_are_named(void **state)
@@ -460,7 +469,7 @@ static void impossible_loads_are_placed(void **state)
     refuse_beginning(BEFORE_LOAD "load: {rate: 1}\ndiagnose: {slice: p99-p1}\n",
                      "x.yaml:5:19: slice: ");
     refuse_beginning(BEFORE_LOAD "load: {rate: 1}\nworkload:\n  values: {size: {fixed: -5}}\n",
-                     "x.yaml:6:26: workload.values.size.fixed: ");
+                     "x.yaml:6:26: fixed: ");
 }
 
 int main(void)

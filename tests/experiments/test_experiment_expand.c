@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "experiments/experiment_set.h"
+#include "experiments/definition/experiment_set.h"
 
 #define BASE                                                                                       \
     "name: base\n"                                                                                 \
@@ -18,7 +18,7 @@
     "load: {rate: 20k, connections: 16}\n"
 
 // The files there are, by path.
-static int open_file(const char *path, struct yaml_source **out, struct error *err)
+static int open_file(const char *path, struct document **out, struct error *err)
 {
     static const struct {
         const char *path, *text;
@@ -34,7 +34,7 @@ static int open_file(const char *path, struct yaml_source **out, struct error *e
     *out = NULL;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (strcmp(files[i].path, path) == 0)
-            return yaml_source_parse(path, files[i].text, strlen(files[i].text), out, err);
+            return document_parse(path, files[i].text, strlen(files[i].text), out, err);
     return error_set(err, ERROR_INPUT, "cannot read %s: no such file", path);
 }
 

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "experiments/experiment_set.h"
+#include "experiments/definition/experiment_set.h"
+#include "experiments/definition/output.h"
 #include "experiments/servers/server_kind.h"
 
 #define BEFORE                                                                                     \

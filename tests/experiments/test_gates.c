@@ -11,17 +11,17 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "experiments/gates.h"
+#include "experiments/definition/gates.h"
 
 static int read_text(const char *text, struct gate_array *gates, struct error *err)
 {
-    struct yaml_source *source;
+    struct document *source;
     *gates = (struct gate_array){0};
-    int result = yaml_source_parse("g.yaml", text, strlen(text), &source, err);
+    int result = document_parse("g.yaml", text, strlen(text), &source, err);
     if (result < 0)
         return result;
-    result = gates_read(source, yaml_child(source, yaml_root(source), "gates"), gates, err);
-    yaml_source_close(source);
+    result = gates_read(source, node_child(document_root(source), "gates"), gates, err);
+    document_free(source);
     return result;
 }
 
@@ -89,14 +89,14 @@ static void json_is_read_back(void **state)
 static void wrong_ones_are_placed(void **state)
 {
     (void)state;
-    refuse("gates: {}", "g.yaml:1:8: `gates` takes a list: [{...}, {...}]");
-    refuse("gates: [p99]", "g.yaml:1:9: a gate is keys with values, e.g. `{percentile: p99, "
-                           "max_increase: 5%}` or `{cause: \"head-of-line blocking (A)\", max: "
-                           "10us}`");
+    refuse("gates: {}", "g.yaml:1:8: `gates` takes a list: [{...}, {...}], not keys with values");
+    refuse("gates: [p99]", "g.yaml:1:9: `gates` takes keys with values, not a single value, "
+                           "e.g. `{percentile: p99, max_increase: 5%}` or `{cause: "
+                           "\"head-of-line blocking (A)\", max: 10us}`");
     refuse("gates: [{percentil: p99, max: 1us}]",
            "g.yaml:1:10: unknown key `percentil`; did you mean `percentile`?");
     refuse("gates: [{percentile: [p99], max: 1us}]",
-           "g.yaml:1:10: `percentile` takes a single value");
+           "g.yaml:1:22: `percentile` takes a single value, not a list");
     refuse("gates: [{percentile: p100, max: 1us}]",
            "g.yaml:1:22: percentile: `p100` is not a percentile, like p99.9");
     refuse("gates: [{percentile: p99}]", "g.yaml:1:9: a gate has `max` or `max_increase`, one of "

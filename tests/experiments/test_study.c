@@ -8,7 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "experiments/study.h"
+#include "experiments/definition/resolve.h"
+#include "experiments/definition/study.h"
 
 #define RUN                                                                                        \
     "hosts: {client: {kind: netns}, server: {kind: netns}}\nservers: {cache: {}}\n"                \
@@ -50,12 +51,12 @@ static const struct {
     {"d/stray.yaml", "name: x\nrounds: 2\n" RUN},
 };
 
-static int open_file(const char *path, struct yaml_source **out, struct error *err)
+static int open_file(const char *path, struct document **out, struct error *err)
 {
     const char *plain = strncmp(path, "d/../", 5) == 0 ? path + 5 : path;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (strcmp(files[i].path, plain) == 0)
-            return yaml_source_parse(path, files[i].text, strlen(files[i].text), out, err);
+            return document_parse(path, files[i].text, strlen(files[i].text), out, err);
     return error_set(err, ERROR_INPUT, "cannot open %s", path);
 }
 
@@ -92,7 +93,7 @@ static void steps_are_read(void **state)
     assert_true(b->experiment.derived);
     assert_int_equal(study.comparisons.count, 1);
     assert_int_equal(study.comparisons.items[0].candidate, 1);
-    assert_string_equal(study.comparisons.items[0].slices[0], "p20-p30");
+    assert_string_equal(study.comparisons.items[0].slices.items[0], "p20-p30");
     study_free(&study);
 }
 
@@ -173,7 +174,7 @@ static void a_run_has_no_rounds(void **state)
 {
     (void)state;
     struct experiment experiment;
-    struct yaml_source *source;
+    struct document *source;
     struct error err = {0};
     assert_int_equal(open_file("d/stray.yaml", &source, &err), 0);
     assert_int_equal(experiment_resolve(source, "d/stray.yaml", "", &experiment, &err),

@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "experiments/experiment_set.h"
+#include "experiments/definition/experiment_set.h"
 #include "experiments/keeper/nic_tuning.h"
 #include "experiments/hosts/tuning.h"
 

@@ -54,9 +54,9 @@ YAML
 # Bad usage and input: exit 2, and the message names the option, or the file and the place in it.
 load 2 --rate 5k --workload "$dir/absent.yaml" && says "$dir/absent.yaml"
 printf 'keys: {count: 1k}\nmixx: {get: 1}\n' >"$dir/bad.yaml"
-load 2 --rate 5k --workload "$dir/bad.yaml" && says "$dir/bad.yaml:2:1: unknown key \"mixx\""
+load 2 --rate 5k --workload "$dir/bad.yaml" && says "$dir/bad.yaml:2:1: unknown key \`mixx\`; did you mean \`mix\`?"
 printf 'values:\n  size: {fixed: lots}\n' >"$dir/bad.yaml"
-load 2 --rate 5k --workload "$dir/bad.yaml" && says "$dir/bad.yaml:2:10: values.size.fixed: \"lots\""
+load 2 --rate 5k --workload "$dir/bad.yaml" && says "$dir/bad.yaml:2:17: fixed: \"lots\""
 load 2 && says '--rate is needed'
 load 2 --rate 0 && says '--rate'
 load 2 --rate 5k --arrivals sometimes && says 'sometimes'

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // An experiment file as experiments: one, or with a `matrix` one for each configuration.
-#ifndef EXPERIMENTS_EXPERIMENT_SET_H
-#define EXPERIMENTS_EXPERIMENT_SET_H
+#ifndef EXPERIMENTS_DEFINITION_EXPERIMENT_SET_H
+#define EXPERIMENTS_DEFINITION_EXPERIMENT_SET_H
 
-#include "experiments/spec/experiment.h"
+#include "experiments/definition/expand.h"
+#include "experiments/definition/resolve.h"
 
 struct experiment_set ARRAY_OF(struct experiment);
 
@@ -15,7 +16,7 @@ int experiment_set_load(const char *path, struct experiment_set *set, struct err
 
 // The same for text in memory; `name` stands for the path, `open` reads what it extends (NULL:
 // nothing can be extended).
-int experiment_set_parse(const char *name, const char *text, size_t bytes, yaml_opener open,
+int experiment_set_parse(const char *name, const char *text, size_t bytes, document_opener open,
                          struct experiment_set *set, struct error *err);
 void experiment_set_free(struct experiment_set *set);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/experiment_set.h"
+#include "experiments/definition/experiment_set.h"
 
-static int refuse_opening(const char *path, struct yaml_source **out, struct error *err)
+static int refuse_opening(const char *path, struct document **out, struct error *err)
 {
     *out = NULL;
     return error_set(err, ERROR_INPUT, "%s: text that is not a file cannot extend one", path);
@@ -14,8 +14,8 @@ static int resolve_all(struct configuration_array *all, const char *path, bool d
     for (size_t i = 0; i < all->count && result == 0; i++) {
         struct experiment experiment;
         result =
-            experiment_resolve(all->items[i].source, path, all->items[i].label, &experiment, err);
-        all->items[i].source = NULL;
+            experiment_resolve(all->items[i].document, path, all->items[i].label, &experiment, err);
+        all->items[i].document = NULL;
         if (result < 0)
             break;
         experiment.derived = derived;
@@ -27,20 +27,20 @@ static int resolve_all(struct configuration_array *all, const char *path, bool d
     return result;
 }
 
-// Takes the source.
-static int load(struct yaml_source *source, const char *path, yaml_opener open,
+// Takes the document.
+static int load(struct document *document, const char *path, document_opener open,
                 struct experiment_set *set, struct error *err)
 {
     struct configuration_array all = {0};
-    bool derived = yaml_key(source, yaml_root(source), "extends") ||
-                   yaml_key(source, yaml_root(source), "matrix");
-    int result = experiment_extend(&source, path, open, err);
+    bool derived =
+        node_key(document_root(document), "extends") || node_key(document_root(document), "matrix");
+    int result = experiment_extend(&document, path, open, err);
     if (result == 0)
-        result = experiment_expand(source, &all, err);
+        result = experiment_expand(document, &all, err);
     if (result == 0)
         result = resolve_all(&all, path, derived, set, err);
     configurations_free(&all);
-    yaml_source_close(source);
+    document_free(document);
     if (result < 0)
         experiment_set_free(set);
     return result;
@@ -48,19 +48,19 @@ static int load(struct yaml_source *source, const char *path, yaml_opener open,
 
 int experiment_set_load(const char *path, struct experiment_set *set, struct error *err)
 {
-    struct yaml_source *source;
+    struct document *document;
     *set = (struct experiment_set){0};
-    int result = yaml_source_open(path, &source, err);
-    return result < 0 ? result : load(source, path, yaml_source_open, set, err);
+    int result = document_open(path, &document, err);
+    return result < 0 ? result : load(document, path, document_open, set, err);
 }
 
-int experiment_set_parse(const char *name, const char *text, size_t bytes, yaml_opener open,
+int experiment_set_parse(const char *name, const char *text, size_t bytes, document_opener open,
                          struct experiment_set *set, struct error *err)
 {
-    struct yaml_source *source;
+    struct document *document;
     *set = (struct experiment_set){0};
-    int result = yaml_source_parse(name, text, bytes, &source, err);
-    return result < 0 ? result : load(source, name, open ? open : refuse_opening, set, err);
+    int result = document_parse(name, text, bytes, &document, err);
+    return result < 0 ? result : load(document, name, open ? open : refuse_opening, set, err);
 }
 
 void experiment_set_free(struct experiment_set *set)

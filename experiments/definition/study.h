@@ -3,12 +3,16 @@
 // A study: a file whose `steps` are other experiment files, run one after the other, as often as
 // `rounds` says, each with the piece of an experiment `with` laid over it, and then compared. A
 // step may be a study itself. The iterations of NSight §7 are one.
-#ifndef EXPERIMENTS_STUDY_H
-#define EXPERIMENTS_STUDY_H
+#ifndef EXPERIMENTS_DEFINITION_STUDY_H
+#define EXPERIMENTS_DEFINITION_STUDY_H
 
-#include "experiments/spec/experiment.h"
+#include <jansson.h>
+#include <stdio.h>
 
-enum { STUDY_SLICES_MAX = 8 };
+#include "base/document.h"
+#include "base/fields.h"
+#include "experiments/definition/expand.h"
+#include "experiments/plan/experiment.h"
 
 // One experiment, or one study.
 struct study_step {
@@ -21,8 +25,7 @@ struct study_step {
 struct study_comparison {
     char name[EXPERIMENT_PART_NAME_BYTES];
     size_t base, candidate;
-    const char *slices[STUDY_SLICES_MAX]; // of the study's text
-    size_t slice_count;                   // 0: the usual ones
+    struct word_array slices; // none: the usual ones
     // Its own, else the study's, else those of an increase that the candidate's experiment has.
     struct gate_array gates;
 };
@@ -36,15 +39,16 @@ struct study {
     uint64_t rounds;
     struct study_step_array steps;
     struct study_comparison_array comparisons;
-    struct gate_array gates; // of comparisons that have none of their own
-    struct yaml_source *source;
-    struct experiment_spec *spec;
+    struct gate_array gates;   // of comparisons that have none of their own
+    struct document *document; // owns the text above
 };
+
+extern const struct fields study_fields;
 
 // Reads a file through `open`. Returns 1 with a study, which the caller frees; 0 when the file has
 // no steps and is an experiment; negative, with nothing to free, when it is neither: ERROR_INPUT
 // with file, line and column.
-int study_load(const char *path, yaml_opener open, struct study *study, struct error *err);
+int study_load(const char *path, document_opener open, struct study *study, struct error *err);
 void study_free(struct study *study);
 
 // What it comes to: name, rounds, steps (name, and the resolved experiment or the study),

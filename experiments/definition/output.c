@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // The resolved experiment as JSON for the run folder, and as a plan for a person.
-#include <stdio.h>
+#include "experiments/definition/output.h"
 
 #include "base/units.h"
-#include "experiments/spec/experiment.h"
-#include "experiments/gates.h"
+#include "experiments/definition/gates.h"
+#include "experiments/definition/resolve.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "experiments/servers/server_kind.h"

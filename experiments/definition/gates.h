@@ -7,18 +7,21 @@
 //
 // under the key `gates` of an experiment, of a file of their own, or of a run's experiment.json,
 // which is YAML as well.
-#ifndef EXPERIMENTS_GATES_H
-#define EXPERIMENTS_GATES_H
+#ifndef EXPERIMENTS_DEFINITION_GATES_H
+#define EXPERIMENTS_DEFINITION_GATES_H
 
 #include <jansson.h>
 
 #include "analysis/compare/gate.h"
+#include "base/document.h"
 #include "base/error.h"
-#include "experiments/spec/yaml_position.h"
+#include "base/fields.h"
 
-// Appends the gates of a list's node; node 0 has none. What is wrong is ERROR_INPUT with file,
+extern const struct fields gate_fields; // struct gate
+
+// Appends the gates of a list's node; NULL has none. What is wrong is ERROR_INPUT with file,
 // line, column and the mend. The caller frees the array either way.
-int gates_read(const struct yaml_source *source, int node, struct gate_array *out,
+int gates_read(const struct document *document, const struct node *node, struct gate_array *out,
                struct error *err);
 
 // The same for a file's `gates`. A file without any is ERROR_INPUT when they are needed.

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+//
+// The keys of a load and of its agents.
+#include <stdio.h>
+
+#include "base/units.h"
+#include "experiments/definition/resolve.h"
+#include "experiments/definition/tables.h"
+
+// --- how long it lasts ---------------------------------------------------------------------------
+
+// What cannot go with a load that lasts as long as it must; and how long it may, at most.
+static int begin_method(const struct binding *binding, const struct node *node, void *object)
+{
+    const struct reading *reading = binding->context;
+    const struct workload *workload = &reading->experiment->workload;
+    struct experiment_load *load = object;
+    load->duration_ns = 60000000000ull;
+    if (workload->recording)
+        return document_error(binding->document, node, binding->err,
+                              "method: a recorded schedule (%s) lasts as long as it is",
+                              workload->recording);
+    if (workload->pattern.kind != PATTERN_CONSTANT)
+        return document_error(binding->document, node, binding->err,
+                              "method: it needs a rate that holds still, and the workload has a "
+                              "pattern; use `duration`");
+    return 0;
+}
+
+static int check_method(const struct binding *binding, const struct node *node, void *object)
+{
+    const struct experiment_load *load = object;
+    const char *text = load->method.percentile;
+    double percentile;
+    int end = 0;
+    if (sscanf(text, "p%lf%n", &percentile, &end) == 1 && !text[end] && percentile > 0 &&
+        percentile < 100)
+        return 0;
+    return document_error(binding->document, node_child(node, "percentile"), binding->err,
+                          "percentile: `%s` is not a percentile, like p99.9", text);
+}
+
+#define METHOD_NEEDS                                                                               \
+    "method: `percentile` and `interval` are needed, e.g. `method: {percentile: p99, interval: "   \
+    "10us}`"
+
+static const struct field method_rows[] = {
+    {"percentile", FIELD_TEXT, .needed = METHOD_NEEDS,
+     INTO(struct experiment_load, method.percentile), .help = "p99, p99.9"},
+    {"interval", FIELD_DURATION, .needed = METHOD_NEEDS, .low = "1ns",
+     INTO(struct experiment_load, method.interval_ns),
+     .help = "the width of its confidence interval, at most"},
+    {"confidence", FIELD_NUMBER, "0.95", .low = "0.5", .high = "1", .high_excluded = true,
+     .outside = "is not 0.5 to less than 1", INTO(struct experiment_load, method.confidence),
+     .help = "of that interval"},
+    {"budget", FIELD_DURATION, .low = "10ms", .high = "24h", .otherwise = "60s",
+     INTO(struct experiment_load, duration_ns), .help = "load so long at most"},
+};
+static const struct fields method_fields =
+    FIELDS(method_rows, struct experiment_load, .begin = begin_method, .check = check_method);
+
+// --- agents --------------------------------------------------------------------------------------
+
+static const char *agent_kind_word(unsigned index)
+{
+    return index <= AGENT_SYMMETRIC ? agent_kind_name((enum agent_kind)index) : NULL;
+}
+
+static const struct field agent_rows[] = {
+    {"name", FIELD_NAME, .otherwise = "agent1, agent2, ...",
+     INTO(struct experiment_agent, spec.name), .help = "what it is called"},
+    {"host", FIELD_TEXT, .otherwise = "the load's `from`", .help = "where it runs"},
+    {"kind", FIELD_WORD, "symmetric", .word = agent_kind_word,
+     INTO(struct experiment_agent, spec.kind),
+     .help = "throughput: loads, and is not measured; latency: measures at a low rate; symmetric: "
+             "both"},
+    {"rate", FIELD_NUMBER, .low = "0", .low_excluded = true, .high = "100M",
+     .outside = RATE_OUTSIDE, .otherwise = "latency: 1000, else its share",
+     INTO(struct experiment_agent, spec.rate), .help = "requests per second"},
+    {"connections", FIELD_COUNT, .low = "1", .high = "65536", .otherwise = "the load's",
+     INTO(struct experiment_agent, spec.connections), .help = "TCP connections"},
+    {"threads", FIELD_COUNT, .low = "1", .high = "1024", .otherwise = "1",
+     INTO(struct experiment_agent, spec.threads), .help = "of the agent"},
+    {"cores", FIELD_TEXTS, .otherwise = "its host's", .help = "what it runs on"},
+};
+static const struct fields agent_fields = FIELDS(agent_rows, struct experiment_agent);
+
+int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err)
+{
+    struct experiment_load *load = &experiment->load;
+    struct agent_spec specs[AGENTS_MAX];
+    load->seed = seed;
+    if (load->agents.count == 0)
+        return 0;
+    for (size_t i = 0; i < load->agents.count && i < AGENTS_MAX; i++)
+        specs[i] = load->agents.items[i].spec;
+    if (agent_specs_resolve(specs, load->agents.count, load->connections, 1, load->depth, seed,
+                            &load->rate, err) < 0)
+        return -ERROR_INPUT;
+    for (size_t i = 0; i < load->agents.count; i++)
+        load->agents.items[i].spec = specs[i];
+    return 0;
+}
+
+// Where they run, and what they do together.
+static int read_agents(const struct binding *binding, const struct node *list)
+{
+    const struct reading *reading = binding->context;
+    struct experiment *experiment = reading->experiment;
+    struct experiment_agent_array *agents = &experiment->load.agents;
+    const char *from = experiment->hosts.items[experiment->load.from].name;
+    struct error inner;
+    if (agents->count && experiment->workload.recording)
+        return document_error(binding->document, list, binding->err,
+                              "agents: each draws a schedule of its own, and a recording (%s) is "
+                              "one",
+                              experiment->workload.recording);
+    if (agents->count > AGENTS_MAX)
+        return document_error(binding->document, list, binding->err, "agents: %d at most",
+                              AGENTS_MAX);
+    for (size_t i = 0; i < agents->count; i++) {
+        struct experiment_agent *agent = &agents->items[i];
+        const struct node *node = node_entry(list, i);
+        int result = read_host(binding, node, "host", from, &agent->host);
+        if (result < 0)
+            return result;
+        const struct experiment_host *host = &experiment->hosts.items[agent->host];
+        agent->spec.has_cores = true;
+        agent->spec.cores = host->cores;
+        if ((result = read_cores(binding, node, host, &agent->spec.cores)) < 0)
+            return result;
+    }
+    // What does not fit together is told at the list.
+    if (experiment_set_seed(experiment, experiment->load.seed, &inner) < 0)
+        return document_error(binding->document, list, binding->err, "agents: %s", inner.text);
+    return 0;
+}
+
+// --- the load ------------------------------------------------------------------------------------
+
+// Arrivals are the workload's, unless the load says otherwise.
+static int read_arrivals(const struct binding *binding, const struct node *node,
+                         struct experiment_load *load)
+{
+    const struct reading *reading = binding->context;
+    struct workload *workload = &reading->experiment->workload;
+    const char *text = node_text(node_child(node, "arrivals"));
+    if (text) {
+        struct error inner;
+        struct distribution arrivals;
+        if (arrivals_parse(text, &arrivals, &inner) < 0)
+            return field_misread(binding, node, "arrivals", &inner);
+        distribution_free(&workload->arrivals);
+        workload->arrivals = arrivals;
+    }
+    arrivals_format(&workload->arrivals, load->arrivals, sizeof load->arrivals);
+    return 0;
+}
+
+static int check_load(const struct binding *binding, const struct node *node, void *object)
+{
+    struct experiment_load *load = object;
+    if (!node_child(node, "rate") && load->agents.count == 0)
+        return document_error(binding->document, node, binding->err,
+                              "load: `rate` is missing; requests per second, e.g. `rate: 20k`");
+    if (node_child(node, "method") && node_child(node, "duration"))
+        return document_error(binding->document, node_key(node, "duration"), binding->err,
+                              "`duration` and `method` exclude each other: the method decides how "
+                              "long the load lasts, `budget` in it how long at most");
+    return read_arrivals(binding, node, load);
+}
+
+static const char *stamps_word(unsigned index)
+{
+    static const char *const words[] = {"auto", "hw", "sw", "user", NULL};
+    return words[index];
+}
+
+static const struct field load_rows[] = {
+    {"to", FIELD_TEXT, .otherwise = "the only one", .help = "the server that is loaded"},
+    {"from", FIELD_TEXT, .otherwise = "client; with agents the first one's",
+     .help = "the host that loads"},
+    {"rate", FIELD_NUMBER, .low = "0", .low_excluded = true, .high = "100M",
+     .outside = RATE_OUTSIDE, INTO(struct experiment_load, rate),
+     .help = "requests per second; needed, unless agents have theirs"},
+    {"arrivals", FIELD_TEXT, .otherwise = "the workload's",
+     .help = "a shape of the gaps between requests: exponential, fixed, uniform, a distribution"},
+    {"connections", FIELD_COUNT, "16", .low = "1", .high = "65536",
+     INTO(struct experiment_load, connections), .help = "TCP connections"},
+    {"depth", FIELD_COUNT, "8", .low = "1", .high = "4096", INTO(struct experiment_load, depth),
+     .help = "most in flight on each of them"},
+    {"duration", FIELD_DURATION, "10s", .low = "10ms", .high = "24h",
+     INTO(struct experiment_load, duration_ns), .help = "how long"},
+    {"method", FIELD_GROUP, .fields = &method_fields, IN_PLACE,
+     .help = "instead of a duration: until a percentile is known well enough (taillight-load(1), "
+             "METHOD)"},
+    {"seed", FIELD_COUNT, "1", INTO(struct experiment_load, seed),
+     .help = "same seed, same requests"},
+    {"stamps", FIELD_TEXT, "auto", .word = stamps_word, INTO(struct experiment_load, stamps),
+     .help = "whose times count: the card's, the kernel's or the program's"},
+    {"timeout", FIELD_DURATION, "1s", .low = "1ms", .high = "60s",
+     INTO(struct experiment_load, timeout_ns), .help = "for one reply"},
+    {"agents", FIELD_LIST, .fields = &agent_fields, .otherwise = "none",
+     INTO(struct experiment_load, agents),
+     .help = "processes that load together, each from a host; the requests of those that measure "
+             "are joined and explained"},
+};
+const struct fields load_fields = FIELDS(load_rows, struct experiment_load, .check = check_load);
+
+static int read_target(const struct binding *binding, const struct node *node)
+{
+    const struct reading *reading = binding->context;
+    const struct experiment_server_array *servers = &reading->experiment->servers;
+    const struct node *to = node_child(node, "to");
+    if (to)
+        return find_named(binding, to, "to: no server", node_text(to), servers->items,
+                          sizeof *servers->items, servers->count, &reading->experiment->load.to);
+    if (servers->count == 1)
+        return 0;
+    return document_error(binding->document, node, binding->err,
+                          "load: there are several servers; say which one is loaded: `to: %s`",
+                          servers->items[0].name);
+}
+
+int read_load_ends(const struct binding *binding, const struct node *root)
+{
+    const struct reading *reading = binding->context;
+    const struct node *load = node_child(root, "load"), *agents = node_child(load, "agents");
+    size_t *from = &reading->experiment->load.from;
+    // Where agents load, the first of them runs on the host, unless another is named.
+    const struct node *first = node_entry(agents, 0);
+    int result = read_target(binding, load);
+    if (result == 0)
+        result = node_child(load, "from") || !node_child(first, "host")
+                     ? read_host(binding, load, "from", "client", from)
+                     : read_host(binding, first, "host", "", from);
+    return result < 0 ? result : read_agents(binding, agents);
+}

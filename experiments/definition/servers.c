@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// The keys of a server. Which of them a kind takes is up to its row of server_kinds.
+#include <string.h>
+
+#include "experiments/definition/tables.h"
+#include "experiments/servers/server_kind.h"
+
+static const char *kind_word(unsigned index)
+{
+    return server_kinds[index] ? server_kinds[index]->name : NULL;
+}
+
+static const struct server_kind *find_kind(const struct node *node)
+{
+    const struct server_kind *const *kind = server_kinds;
+    while (node && strcmp((*kind)->name, node_text(node)) != 0)
+        kind++;
+    return *kind;
+}
+
+// Keys that only other kinds take.
+static int check_server_keys(const struct binding *binding, const struct node *node,
+                             const struct server_kind *kind)
+{
+    for (const struct server_kind *const *other = server_kinds; *other; other++)
+        for (const char *const *key = (*other)->keys; *key; key++) {
+            const struct node *at = node_key(node, *key);
+            bool has_options = server_kind_has_key(kind, "options");
+            if (!at || server_kind_has_key(kind, *key))
+                continue;
+            if (kind->instead)
+                return document_error(binding->document, at, binding->err,
+                                      "`%s` is not for kind %s; %s", *key, kind->name,
+                                      kind->instead);
+            bool is_command = has_options && strcmp(*key, "command") == 0;
+            return document_error(binding->document, at, binding->err,
+                                  "`%s` is for `kind: %s`%s%s%s", *key, (*other)->name,
+                                  is_command ? "; " : "", is_command ? kind->name : "",
+                                  is_command ? " takes `options`" : "");
+        }
+    return 0;
+}
+
+static int check_port(const struct binding *binding, const struct experiment_server *server)
+{
+    const struct reading *reading = binding->context;
+    const struct experiment_server_array *all = &reading->experiment->servers;
+    const struct node *servers = node_child(document_root(binding->document), "servers");
+    if (all->count > EXPERIMENT_SERVERS_MAX)
+        return document_error(binding->document, node_entry_key(servers, EXPERIMENT_SERVERS_MAX),
+                              binding->err, "servers: %d at most", EXPERIMENT_SERVERS_MAX);
+    for (const struct experiment_server *other = all->items; other < server; other++)
+        if (other->port == server->port)
+            return document_error(binding->document, node_key(servers, server->name), binding->err,
+                                  "servers: `%s` and `%s` have the same port, %u; give one "
+                                  "another `port`",
+                                  other->name, server->name, server->port);
+    return 0;
+}
+
+static int check_server(const struct binding *binding, const struct node *node, void *object)
+{
+    const struct reading *reading = binding->context;
+    struct experiment_server *server = object;
+    struct error inner;
+    size_t option = SIZE_MAX;
+    server->kind = find_kind(node_child(node, "kind"));
+    int result = read_host(binding, node, "host", "server", &server->host);
+    if (result == 0)
+        result = check_server_keys(binding, node, server->kind);
+    if (result < 0)
+        return result;
+    const struct experiment_host *host = &reading->experiment->hosts.items[server->host];
+    server->cores = host->cores;
+    if ((result = read_cores(binding, node, host, &server->cores)) < 0)
+        return result;
+    if (!server->threads)
+        server->threads = server->kind->thread_a_core ? (uint64_t)CPU_COUNT(&server->cores) : 1;
+    if (!server->port)
+        server->port = server->kind->port;
+    if (server->kind->check(server, &option, &inner) == 0)
+        return check_port(binding, server);
+    const struct node *wrong = node_entry(node_child(node, "options"), option);
+    return document_error(binding->document, wrong ? wrong : node, binding->err, "%s", inner.text);
+}
+
+static const struct field server_rows[] = {
+    {"host", FIELD_TEXT, .otherwise = "server", .help = "where it runs"},
+    {"kind", FIELD_WORD, .word = kind_word, .otherwise = "memcached",
+     .help = "what it is; command: a program of your own"},
+    {"threads", FIELD_COUNT, .low = "1", .high = "1024", INTO(struct experiment_server, threads),
+     .otherwise = "memcached: one a core; else 1", .help = "of nginx its worker processes"},
+    {"memory", FIELD_BYTES, "256MiB", .low = "8MiB", INTO(struct experiment_server, memory_bytes),
+     .help = "of memcached and redis: what their keys may take"},
+    {"page", FIELD_BYTES, "612B", .low = "1B", INTO(struct experiment_server, page_bytes),
+     .help = "of nginx: how much it answers"},
+    {"rules", FIELD_COUNT, "0", .low = "0", .high = "100000", INTO(struct experiment_server, rules),
+     .help = "of nginx: rewrite rules it tries on each request in vain, which makes requests dear"},
+    {"nice", FIELD_INTEGER, "0", .low = "-20", .high = "19", .outside = NICE_OUTSIDE,
+     INTO(struct experiment_server, nice), .help = "its priority, -20 to 19"},
+    {"options", FIELD_TEXTS, .otherwise = "none", INTO(struct experiment_server, options),
+     .help = "more arguments for it"},
+    {"command", FIELD_TEXTS, INTO(struct experiment_server, command),
+     .help = "of kind command, needed: program and arguments; {address} and {port} are filled in"},
+    {"shim", FIELD_SWITCH, "true", INTO(struct experiment_server, shim),
+     .help = "see its socket calls"},
+    {"port", FIELD_COUNT, .low = "1", .high = "65535", INTO(struct experiment_server, port),
+     .otherwise = "11211, redis: 6379, nginx: 80", .help = "of TCP"},
+    {"cores", FIELD_TEXTS, .otherwise = "its host's", .help = "what it runs on"},
+};
+const struct fields server_fields =
+    FIELDS(server_rows, struct experiment_server, .check = check_server);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// The tables that an experiment's is made of, and what their checks have in common. For the files
+// of this folder only.
+#ifndef EXPERIMENTS_DEFINITION_TABLES_H
+#define EXPERIMENTS_DEFINITION_TABLES_H
+
+#include "base/fields.h"
+#include "experiments/plan/experiment.h"
+
+// What is said of values beyond their range.
+#define NICE_OUTSIDE "is not a priority, -20 (first) to 19 (last)"
+#define RATE_OUTSIDE "is not between 0 and 100M requests per second"
+
+// The context of the tables' checks.
+struct reading {
+    struct experiment *experiment;
+    cpu_set_t machine; // cores this process may use
+};
+
+extern const struct fields host_fields;        // struct experiment_host
+extern const struct fields server_fields;      // struct experiment_server
+extern const struct fields neighbour_fields;   // struct experiment_neighbour
+extern const struct fields load_fields;        // struct experiment_load
+extern const struct fields tuning_step_fields; // bound by read_tuning
+
+// The root's, when all of it is bound. All return 0 or a negative error kind.
+int check_hosts_meet(const struct binding *binding, const struct node *root);
+int read_load_ends(const struct binding *binding, const struct node *root);
+int read_tuning(const struct binding *binding, const struct node *tuning);
+
+// The key `cores` of a mapping, a list of "0" or "0-2", each of the host's machine. Where it is
+// absent they stay as the caller set them.
+int read_cores(const struct binding *binding, const struct node *mapping,
+               const struct experiment_host *host, cpu_set_t *cores);
+
+// A host by name; where the key is absent the one called `fallback`, which must be there.
+int read_host(const struct binding *binding, const struct node *mapping, const char *key,
+              const char *fallback, size_t *index);
+
+// The index of a name in `count` structs of `size` bytes that begin with theirs. Where there is
+// none the error at the node begins with `what`: "to: no server".
+int find_named(const struct binding *binding, const struct node *node, const char *what,
+               const char *name, const void *items, size_t size, size_t count, size_t *index);
+
+#endif
