@@ -10,8 +10,8 @@
 //               announced)
 //     offset 5  the body
 //
-// An empty JSON object is a heartbeat: it only says that its sender lives. Reading and parsing are
-// apart (frame_reader_feed does no I/O), so that the parser can be fuzzed.
+// An empty JSON object is a heartbeat: it only says that its sender lives. Nothing here does I/O,
+// so that the parser can be fuzzed; base/link.h does.
 #ifndef BASE_FRAME_H
 #define BASE_FRAME_H
 
@@ -34,14 +34,34 @@ struct frame {
     size_t byte_count;
 };
 
+// Bytes in a row, taken from the front: [begin, count) of items. Zeroed: empty.
+struct frame_queue {
+    char *items;
+    size_t count, capacity;
+    size_t begin;
+};
+
+static inline size_t frame_queue_left(const struct frame_queue *queue)
+{
+    return queue->count - queue->begin;
+}
+
+// Done with so many bytes at the front.
+void frame_queue_skip(struct frame_queue *queue, size_t bytes);
+void frame_queue_free(struct frame_queue *queue);
+
+// Appends a whole frame. ERROR_FAILED: out of memory (also for a NULL object), or it is too long.
+int frame_append_json(struct frame_queue *queue, const json_t *object, struct error *err);
+int frame_append_bytes(struct frame_queue *queue, const void *bytes, size_t count,
+                       struct error *err);
+
+// The frame that only says "here".
+int frame_append_heartbeat(struct frame_queue *queue, struct error *err);
+bool frame_is_heartbeat(const struct frame *frame);
+
 // Bytes that have come and make no whole frame yet. Zeroed: empty.
 struct frame_reader {
-    struct {
-        char *items;
-        size_t count;
-        size_t capacity;
-    } buffer;
-    size_t begin; // of what has not been handed out
+    struct frame_queue buffer;
 };
 
 // Appends bytes as they came. ERROR_FAILED: out of memory.
@@ -54,19 +74,5 @@ int frame_reader_feed(struct frame_reader *reader, const void *bytes, size_t cou
 int frame_reader_next(struct frame_reader *reader, struct frame *frame, struct error *err);
 
 void frame_reader_free(struct frame_reader *reader);
-
-// Reads once from fd (waiting for bytes if it blocks) into the reader. Returns 1 when something
-// came, 0 at the end of the stream or, of a non-blocking fd, when nothing is there (*ended tells
-// them apart).
-int frame_reader_fill(struct frame_reader *reader, int fd, bool *ended, struct error *err);
-
-// Writes a whole frame to a blocking fd. A reader that is gone is ERROR_FAILED (SIGPIPE must be
-// ignored). Not atomic: several threads need a lock of their own.
-int frame_write_json(int fd, const json_t *object, struct error *err);
-int frame_write_bytes(int fd, const void *bytes, size_t count, struct error *err);
-
-// The frame that only says "here".
-int frame_write_heartbeat(int fd, struct error *err);
-bool frame_is_heartbeat(const struct frame *frame);
 
 #endif

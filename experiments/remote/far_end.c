@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 
-#include "base/frame.h"
+#include "base/clock.h"
 #include "base/guard.h"
+#include "base/link.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "experiments/common/program_path.h"
@@ -22,35 +22,18 @@
 enum { WORDS_MAX = 512, COMPRESS_FROM_BYTES = 512, END_GRACE_MS = 200 };
 
 struct far_end {
-    struct frame_reader reader;
+    struct link link; // to the near end
     struct process process;
     struct guard guard;
     pid_t group;    // of the program
     int complaints; // read end of its stderr
     int ended_fd;   // pidfd of the program
     ZSTD_CCtx *compressor;
-    bool link_ended;
     char piece[FAR_PIECE_BYTES];
     char packed[1 + FAR_PIECE_BYTES + FAR_PIECE_BYTES / 128 + 1024];
 };
 
 // --- starting ------------------------------------------------------------------------------------
-
-// The next frame, waited for.
-static int wait_frame(struct far_end *end, struct frame *frame, struct error *err)
-{
-    for (;;) {
-        int result = frame_reader_next(&end->reader, frame, err);
-        if (result)
-            return result < 0 ? result : 0;
-        bool ended;
-        result = frame_reader_fill(&end->reader, STDIN_FILENO, &ended, err);
-        if (result < 0)
-            return result;
-        if (ended)
-            return error_set(err, ERROR_FAILED, "the controller is gone");
-    }
-}
 
 static int take_words(const json_t *list, const char **words, struct error *err)
 {
@@ -149,57 +132,51 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
 
 // --- while it runs -------------------------------------------------------------------------------
 
+// A program that does not read any more is not a failure of the link's; one that does not read for
+// as long as the link may be silent ends here, guarded (far_end_run).
 static int take_input(struct far_end *end, const struct frame *frame)
 {
     size_t done = 0;
-    // A program that does not read any more is not a failure of the link's.
+    alarm(LINK_SILENCE_MS / 1000 + 1);
     while (end->process.input >= 0 && done < frame->byte_count) {
         ssize_t took = write(end->process.input, frame->bytes + done, frame->byte_count - done);
         if (took < 0 && errno != EINTR)
             break;
         done += took > 0 ? (size_t)took : 0;
     }
+    alarm(0);
     return 0;
 }
 
-static int take_frame(struct far_end *end, const struct frame *frame, struct error *err)
+static int start_as_told(struct far_end *end, const json_t *start, struct error *err)
 {
-    if (frame->kind == FRAME_BYTES)
-        return take_input(end, frame);
-    const char *type = json_string_value(json_object_get(frame->json, "type"));
-    if (!type)
-        return 0; // a heartbeat
-    if (strcmp(type, "eof") == 0) {
-        if (end->process.input >= 0)
-            close(end->process.input);
-        end->process.input = -1;
-    } else if (strcmp(type, "signal") == 0 && end->process.pid > 0) {
-        kill(end->process.pid, (int)json_integer_value(json_object_get(frame->json, "number")));
-    } else {
-        return error_set(err, ERROR_INPUT, "the controller said \"%.40s\" out of turn", type);
-    }
-    return 0;
-}
-
-// All that have been read.
-static int take_frames(struct far_end *end, struct error *err)
-{
-    struct frame frame;
-    int result;
-    while ((result = frame_reader_next(&end->reader, &frame, err)) == 1) {
-        int taken = take_frame(end, &frame, err);
-        json_decref(frame.json);
-        if (taken < 0)
-            return taken;
-    }
+    struct error ignored;
+    int result = start_program(end, start, err);
+    if (result < 0)
+        link_send_new(&end->link, json_pack("{s:s, s:s}", "type", "failed", "text", err->text),
+                      &ignored);
     return result;
 }
 
-static int listen_to_link(struct far_end *end, struct error *err)
+static int take_frame(void *context, const struct frame *frame, struct error *err)
 {
-    int result = frame_reader_fill(&end->reader, STDIN_FILENO, &end->link_ended, err);
-    alarm(FAR_SILENCE_S + 1); // silence from now on is death
-    return result > 0 ? take_frames(end, err) : result;
+    struct far_end *end = context;
+    if (end->process.pid <= 0) // the first one
+        return start_as_told(end, frame->json, err);
+    if (frame->kind == FRAME_BYTES)
+        return take_input(end, frame);
+    const char *type = json_string_value(json_object_get(frame->json, "type"));
+    if (type && strcmp(type, "eof") == 0) {
+        if (end->process.input >= 0)
+            close(end->process.input);
+        end->process.input = -1;
+    } else if (type && strcmp(type, "signal") == 0) {
+        kill(end->process.pid, (int)json_integer_value(json_object_get(frame->json, "number")));
+    } else {
+        return error_set(err, ERROR_INPUT, "the controller said \"%.40s\" out of turn",
+                         type ? type : "");
+    }
+    return 0;
 }
 
 // Passes on what there is. Returns 1 while there may be more, 0 at the end.
@@ -222,15 +199,8 @@ static int pass_output(struct far_end *end, int fd, int which, struct error *err
     } else {
         end->packed[0] = (char)(which | FAR_COMPRESSED);
     }
-    int result = frame_write_bytes(STDOUT_FILENO, end->packed, packed + 1, err);
+    int result = link_send_bytes(&end->link, end->packed, packed + 1, err);
     return result < 0 ? result : 1;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static int pass_ready(struct far_end *end, struct pollfd *ready, struct error *err)
@@ -250,83 +220,64 @@ static int pass_ready(struct far_end *end, struct pollfd *ready, struct error *e
     return 0;
 }
 
-// Until the program has ended and all it printed is sent. What it leaves behind may hold its pipes
-// open: after its end they are read for END_GRACE_MS at most.
+// Until the program has ended and all it printed is sent. More is read of it only when all before
+// is on its way. What it leaves behind may hold its pipes open: after its end they are read for
+// END_GRACE_MS at most.
 static int relay(struct far_end *end, struct error *err)
 {
-    int64_t beat_ms = now_ms(), until_ms = INT64_MAX;
-    int result = take_frames(end, err); // what came with the first one
-    while (result == 0 && !end->link_ended) {
-        struct pollfd ready[] = {
-            {.fd = end->process.output, .events = POLLIN},
-            {.fd = end->complaints, .events = POLLIN},
-            {.fd = STDIN_FILENO, .events = POLLIN},
-            {.fd = until_ms == INT64_MAX ? end->ended_fd : -1, .events = POLLIN}};
-        bool drained = end->process.output < 0 && end->complaints < 0;
-        int64_t now = now_ms();
-        if (until_ms != INT64_MAX && (drained || now >= until_ms))
+    struct link *const link = &end->link;
+    int64_t until_ms = INT64_MAX;
+    while (link->state == LINK_UP) {
+        bool flushed = link_is_flushed(link), ended = until_ms != INT64_MAX;
+        struct pollfd mine[] = {{.fd = flushed ? end->process.output : -1, .events = POLLIN},
+                                {.fd = flushed ? end->complaints : -1, .events = POLLIN},
+                                {.fd = ended ? -1 : end->ended_fd, .events = POLLIN}};
+        int64_t now = monotonic_ms();
+        if (ended && !flushed)
+            until_ms = now + END_GRACE_MS;
+        if (ended && flushed &&
+            ((end->process.output < 0 && end->complaints < 0) || now >= until_ms))
             return 0;
-        int timeout = until_ms == INT64_MAX ? FAR_HEARTBEAT_MS / 2 : (int)(until_ms - now);
-        int polled = poll(ready, 4, timeout);
-        if (now_ms() - beat_ms >= FAR_HEARTBEAT_MS) {
-            beat_ms = now_ms();
-            result = frame_write_heartbeat(STDOUT_FILENO, err);
-        }
-        if (polled <= 0 || result < 0)
-            continue;
-        result = pass_ready(end, ready, err);
-        if (result == 0 && ready[2].revents)
-            result = listen_to_link(end, err);
-        if (ready[3].revents)
-            until_ms = now_ms() + END_GRACE_MS;
+        link_poll(&link, 1, mine, 3, ended ? (int)(until_ms - now) : -1);
+        int result = pass_ready(end, mine, err);
+        if (result < 0)
+            return result;
+        if (mine[2].revents)
+            until_ms = monotonic_ms() + END_GRACE_MS;
     }
-    return result < 0 ? result : error_set(err, ERROR_FAILED, "the controller is gone");
-}
-
-static int send_json(json_t *message, struct error *err)
-{
-    int result = frame_write_json(STDOUT_FILENO, message, err);
-    json_decref(message);
-    return result;
-}
-
-static int start_as_told(struct far_end *end, struct error *err)
-{
-    struct error ignored;
-    struct frame frame = {.json = NULL};
-    int result = wait_frame(end, &frame, err);
-    if (result < 0)
-        return result;
-    result = start_program(end, frame.json, err);
-    json_decref(frame.json);
-    if (result < 0)
-        send_json(json_pack("{s:s, s:s}", "type", "failed", "text", err->text), &ignored);
-    return result;
+    *err = link->err;
+    return -(int)err->kind;
 }
 
 int far_end_run(struct error *err)
 {
     int status = 0;
     struct far_end *end = calloc(1, sizeof *end);
+    const struct link_settings settings = {
+        .peer = "the controller", .take = take_frame, .context = end};
     if (!end || !(end->compressor = ZSTD_createCCtx())) {
         free(end);
         return error_set(err, ERROR_FAILED, "out of memory");
     }
     end->process = (struct process){.input = -1, .output = -1};
     end->complaints = end->ended_fd = -1;
-    alarm(FAR_SILENCE_S + 1);
-    int result = frame_write_heartbeat(STDOUT_FILENO, err); // the link is up
-    if (result == 0)
-        result = start_as_told(end, err);
+    link_init(&end->link, STDIN_FILENO, STDOUT_FILENO, &settings);
+    json_t *here = json_object(); // a heartbeat: the link is up
+    int result = link_send_new(&end->link, here, err);
     if (result == 0)
         result = relay(end, err);
     if (result == 0)
-        result = process_wait(&end->process, 0, &status, err) > 0
-                     ? send_json(json_pack("{s:s, s:i}", "type", "ended", "status", status), err)
-                     : -ERROR_FAILED;
+        result =
+            process_wait(&end->process, 0, &status, err) > 0
+                ? link_send_new(&end->link,
+                                json_pack("{s:s, s:i}", "type", "ended", "status", status), err)
+                : -ERROR_FAILED;
+    if (end->link.state == LINK_UP ||
+        end->link.state == LINK_FAILED) // there is somebody to read it
+        link_flush(&end->link, LINK_SILENCE_MS);
     guard_end(&end->guard); // kills what is left of the group
     process_stop(&end->process, 0);
-    frame_reader_free(&end->reader);
+    link_fini(&end->link);
     ZSTD_freeCCtx(end->compressor);
     free(end);
     return result;

@@ -23,9 +23,6 @@
 
 enum { FAR_STDOUT = 1, FAR_STDERR = 2, FAR_COMPRESSED = 0x80, FAR_PIECE_BYTES = 128 << 10 };
 
-// How often each end says that it lives, and how long the other may be silent.
-enum { FAR_HEARTBEAT_MS = 1000, FAR_SILENCE_S = 5 };
-
 int far_end_run(struct error *err);
 
 #endif

@@ -11,11 +11,11 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 
-#include "base/frame.h"
+#include "base/clock.h"
+#include "base/link.h"
 #include "base/options.h"
 #include "base/process.h"
 #include "base/units.h"
@@ -27,8 +27,8 @@ enum {
     DEPLOY_GRACE_MS = 30000, // from the last byte of the program to its first word
     SSH_GRACE_MS = 1000,
     LAST_WORDS_MS = 500,
-    SILENT_BEATS = 3,   // so many missed are no accident
-    INPUT_BYTES = 4000, // with a frame's head, what a pipe that is ready takes without waiting
+    SILENT_BEATS = 3, // so many missed are no accident
+    INPUT_BYTES = 32 << 10,
 };
 
 struct link_options {
@@ -66,37 +66,34 @@ static const struct command_usage usage = {
 
 struct near {
     struct link_options options;
-    struct link_file link;
+    struct link_file file;
     const char *const *program;
     struct process ssh;
     int complaints;     // read end of ssh's stderr
     struct process tar; // of --into and --from
     int in, out;        // what stands for the program's stdin and stdout
-    struct frame_reader reader;
+    struct link link;   // to the other end, over ssh
     ZSTD_DCtx *decompressor;
     int signals;
-    bool spoken; // the other end has said something
-    bool done;   // and its last word
-    int status;  // the program's
-    int64_t heard_ms, beat_ms;
+    bool done;      // the other end has said its last word
+    int status;     // the program's
+    char name[600]; // of the link, for errors
     char first_complaint[300], last_complaint[300];
     size_t line_used;
     char line[300];
     char piece[FAR_PIECE_BYTES];
 };
 
-static int64_t now_ms(void)
+static void name_link(struct near *near)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    bool named = strcmp(near->file.host, near->file.address) != 0;
+    snprintf(near->name, sizeof near->name, "the link to host %s%s%s%s", near->file.host,
+             named ? " (" : "", named ? near->file.address : "", named ? ")" : "");
 }
 
 static int link_error(const struct near *near, struct error *err, const char *what)
 {
-    bool named = strcmp(near->link.host, near->link.address) != 0;
-    return error_set(err, ERROR_FAILED, "the link to host %s%s%s%s %s", near->link.host,
-                     named ? " (" : "", named ? near->link.address : "", named ? ")" : "", what);
+    return error_set(err, ERROR_FAILED, "%s %s", near->name, what);
 }
 
 // --- what ssh says -------------------------------------------------------------------------------
@@ -154,24 +151,24 @@ static int ended_error(struct near *near, struct error *err)
     int status = 0;
     char why[700];
     struct error ignored;
-    int64_t silent_ms = now_ms() - near->heard_ms;
+    int64_t silent_ms = monotonic_ms() - near->link.heard_ms;
     struct pollfd more = {.fd = near->complaints, .events = POLLIN};
     while (near->complaints >= 0 && poll(&more, 1, LAST_WORDS_MS) > 0)
         take_complaints(near);
     end_line(near);
     bool ended = process_wait(&near->ssh, SSH_GRACE_MS, &status, &ignored) > 0;
     bool by_ssh = ended && WIFEXITED(status) && WEXITSTATUS(status) == 255;
-    bool was_up = near->spoken || !near->options.deploy;
+    bool was_up = near->link.heard || !near->options.deploy;
     const char *words = by_ssh || was_up ? near->last_complaint : near->first_complaint;
     // The shared connection found the silence out first, and ended this one with it.
-    if (was_up && silent_ms >= SILENT_BEATS * FAR_HEARTBEAT_MS) {
+    if (was_up && silent_ms >= SILENT_BEATS * LINK_HEARTBEAT_MS) {
         snprintf(why, sizeof why, "is down: nothing has come over it for %lld s",
                  (long long)(silent_ms + 500) / 1000);
         return link_error(near, err, why);
     }
     bool by_place = !by_ssh && !was_up && is_of_a_place(words);
     snprintf(why, sizeof why, "%s%s%s%s%s%s", was_up ? "broke" : "could not be set up",
-             *words ? ": " : "", words, by_place ? " (in " : "", by_place ? near->link.base : "",
+             *words ? ": " : "", words, by_place ? " (in " : "", by_place ? near->file.base : "",
              by_place ? " there; `directory` can be another place)" : "");
     return link_error(near, err, why);
 }
@@ -183,10 +180,10 @@ static int start_ssh(struct near *near, struct error *err)
     char command[400];
     const char *words[LINK_WORDS_MAX];
     int pipe_fds[2];
-    if (!near->options.deploy && !near->link.directory)
-        return error_set(err, ERROR_INPUT, "host %s has no directory yet", near->link.host);
-    snprintf(command, sizeof command, "exec %s/taillight agent --start", near->link.directory);
-    int result = link_file_words(&near->link, near->options.deploy,
+    if (!near->options.deploy && !near->file.directory)
+        return error_set(err, ERROR_INPUT, "host %s has no directory yet", near->file.host);
+    snprintf(command, sizeof command, "exec %s/taillight agent --start", near->file.directory);
+    int result = link_file_words(&near->file, near->options.deploy,
                                  near->options.deploy ? deployment_bootstrap : command, words, err);
     if (result < 0)
         return result;
@@ -209,16 +206,15 @@ static int deploy(struct near *near, struct error *err)
         deployment_free(&deployment);
         return result;
     }
-    int length = snprintf(line, sizeof line, "%s %s %llu\n", near->link.base, deployment.hash,
+    int length = snprintf(line, sizeof line, "%s %s %llu\n", near->file.base, deployment.hash,
                           (unsigned long long)deployment.blocks);
     if (write(near->ssh.input, line, (size_t)length) != length)
         result = -ERROR_FAILED;
     if (result == 0)
         result = deployment_write(&deployment, near->ssh.input, err);
     deployment_free(&deployment);
-    near->heard_ms = now_ms();
     // A reader that is gone has said why.
-    return result < 0 && !near->spoken ? ended_error(near, err) : result;
+    return result < 0 ? ended_error(near, err) : result;
 }
 
 static json_t *words_json(const char *const *words, size_t count)
@@ -232,7 +228,7 @@ static json_t *words_json(const char *const *words, size_t count)
     return list;
 }
 
-static int tell_start(struct near *near, struct error *err)
+static json_t *start_message(const struct near *near)
 {
     char cores[1024] = "";
     size_t count = 0;
@@ -246,15 +242,10 @@ static int tell_start(struct near *near, struct error *err)
                               "discard", o->discard, "inside", o->inside, "nice", nice, "argv",
                               words_json(near->program, count), "environment",
                               words_json(o->set.items, o->set.count), "cores", cores,
-                              "server_cores", near->link.server_cores);
-    if (!start)
-        return error_set(err, ERROR_INPUT, "a word of the command is not UTF-8");
-    if (o->cgroup)
+                              "server_cores", near->file.server_cores);
+    if (start && o->cgroup)
         json_object_set_new(start, "cgroup", json_string(o->cgroup));
-    int result = frame_write_json(near->ssh.input, start, err);
-    json_decref(start);
-    near->heard_ms = near->beat_ms = now_ms();
-    return result < 0 ? ended_error(near, err) : 0;
+    return start;
 }
 
 // The archive's own program, in between.
@@ -318,7 +309,7 @@ static int take_message(struct near *near, const json_t *message, struct error *
     if (!type)
         return 0; // a heartbeat
     if (strcmp(type, "failed") == 0)
-        return error_set(err, ERROR_FAILED, "host %s: %s", near->link.host, text ? text : "failed");
+        return error_set(err, ERROR_FAILED, "host %s: %s", near->file.host, text ? text : "failed");
     if (strcmp(type, "ended") != 0)
         return error_set(err, ERROR_INPUT, "the agent said \"%.40s\" out of turn", type);
     near->status = (int)json_integer_value(json_object_get(message, "status"));
@@ -326,31 +317,47 @@ static int take_message(struct near *near, const json_t *message, struct error *
     return 0;
 }
 
-static int listen_to_link(struct near *near, struct error *err)
+static int take_frame(void *context, const struct frame *frame, struct error *err)
 {
-    struct frame frame;
-    bool ended;
-    int result = frame_reader_fill(&near->reader, near->ssh.output, &ended, err);
-    if (result > 0)
-        near->heard_ms = now_ms();
-    near->spoken |= result > 0;
-    while (result > 0 && (result = frame_reader_next(&near->reader, &frame, err)) == 1) {
-        int taken = frame.kind == FRAME_BYTES ? take_bytes(near, &frame, err)
-                                              : take_message(near, frame.json, err);
-        json_decref(frame.json);
-        if (taken < 0)
-            return taken;
-    }
-    if (result < 0)
-        return link_error(near, err, err->text);
-    return ended && !near->done ? ended_error(near, err) : 0;
+    struct near *near = context;
+    return frame->kind == FRAME_BYTES ? take_bytes(near, frame, err)
+                                      : take_message(near, frame->json, err);
 }
 
-static int tell(struct near *near, json_t *message, struct error *err)
+// From here on the other end is listened to. Until it has first spoken it may be unpacking.
+static int begin_link(struct near *near, struct error *err)
 {
-    int result = frame_write_json(near->ssh.input, message, err);
-    json_decref(message);
-    return result < 0 ? ended_error(near, err) : 0;
+    const struct link_settings settings = {.peer = near->name,
+                                           .take = take_frame,
+                                           .context = near,
+                                           .first_word_ms =
+                                               near->options.deploy ? DEPLOY_GRACE_MS : 0};
+    json_t *start = start_message(near);
+    if (!start)
+        return error_set(err, ERROR_INPUT, "a word of the command is not UTF-8");
+    link_init(&near->link, near->ssh.output, near->ssh.input, &settings);
+    return link_send_new(&near->link, start, err) < 0 ? ended_error(near, err) : 0;
+}
+
+// 0 while the link is up, and when it ended after the last word.
+static int check_link(struct near *near, struct error *err)
+{
+    if (near->link.state == LINK_UP || near->done)
+        return 0;
+    if (near->link.state == LINK_CLOSED)
+        return ended_error(near, err);
+    if (near->link.state == LINK_SILENT)
+        return link_error(near, err,
+                          near->options.deploy && !near->link.heard
+                              ? "could not be set up within 30 s"
+                              : "is down: nothing has come over it for 5 s");
+    *err = near->link.err;
+    return -(int)err->kind;
+}
+
+static int send_message(struct near *near, json_t *message, struct error *err)
+{
+    return link_send_new(&near->link, message, err) < 0 ? ended_error(near, err) : 0;
 }
 
 static int take_input(struct near *near, struct error *err)
@@ -360,11 +367,10 @@ static int take_input(struct near *near, struct error *err)
     if (got < 0 && errno == EINTR)
         return 0;
     if (got > 0)
-        return frame_write_bytes(near->ssh.input, bytes, (size_t)got, err) < 0
-                   ? ended_error(near, err)
-                   : 0;
+        return link_send_bytes(&near->link, bytes, (size_t)got, err) < 0 ? ended_error(near, err)
+                                                                         : 0;
     near->in = -1;
-    return tell(near, json_pack("{s:s}", "type", "eof"), err);
+    return send_message(near, json_pack("{s:s}", "type", "eof"), err);
 }
 
 static int take_signal(struct near *near, struct error *err)
@@ -372,49 +378,27 @@ static int take_signal(struct near *near, struct error *err)
     struct signalfd_siginfo info;
     if (read(near->signals, &info, sizeof info) != sizeof info)
         return 0;
-    return tell(near, json_pack("{s:s, s:i}", "type", "signal", "number", (int)info.ssi_signo),
-                err);
+    return send_message(
+        near, json_pack("{s:s, s:i}", "type", "signal", "number", (int)info.ssi_signo), err);
 }
 
-// A heartbeat goes out, and silence is found out. Until the other end has first spoken, it may be
-// unpacking.
-static int keep_link(struct near *near, bool room, struct error *err)
-{
-    int64_t now = now_ms(), silent_ms = now - near->heard_ms;
-    bool waiting = near->options.deploy && !near->spoken;
-    if (silent_ms > (waiting ? DEPLOY_GRACE_MS : FAR_SILENCE_S * 1000))
-        return link_error(near, err,
-                          waiting ? "could not be set up within 30 s"
-                                  : "is down: nothing has come over it for 5 s");
-    if (!room || now - near->beat_ms < FAR_HEARTBEAT_MS)
-        return 0;
-    near->beat_ms = now;
-    return frame_write_heartbeat(near->ssh.input, err) < 0 ? ended_error(near, err) : 0;
-}
-
-// Writes to ssh only when its pipe has room: a link that is down must not stop the clock.
+// More is taken in only when all before it is on its way, so that signals need not wait behind it.
 static int relay(struct near *near, struct error *err)
 {
+    struct link *const link = &near->link;
     int result = 0;
     while (result == 0 && !near->done) {
-        struct pollfd room = {.fd = near->ssh.input, .events = POLLOUT};
-        bool writable = poll(&room, 1, 0) == 1;
-        result = keep_link(near, writable, err);
-        if (result < 0)
-            break;
-        struct pollfd ready[] = {{.fd = near->ssh.output, .events = POLLIN},
-                                 {.fd = near->complaints, .events = POLLIN},
-                                 {.fd = writable ? near->signals : -1, .events = POLLIN},
-                                 {.fd = writable ? near->in : -1, .events = POLLIN}};
-        if (poll(ready, 4, writable ? FAR_HEARTBEAT_MS / 2 : 20) <= 0)
-            continue;
-        if (ready[1].revents)
+        bool flushed = link_is_flushed(link);
+        struct pollfd mine[] = {{.fd = near->complaints, .events = POLLIN},
+                                {.fd = flushed ? near->signals : -1, .events = POLLIN},
+                                {.fd = flushed ? near->in : -1, .events = POLLIN}};
+        link_poll(&link, 1, mine, 3, -1);
+        if (mine[0].revents)
             take_complaints(near);
-        if (ready[0].revents)
-            result = listen_to_link(near, err);
-        if (result == 0 && !near->done && ready[2].revents)
+        result = check_link(near, err);
+        if (result == 0 && !near->done && mine[1].revents)
             result = take_signal(near, err);
-        else if (result == 0 && !near->done && ready[3].revents)
+        else if (result == 0 && !near->done && mine[2].revents)
             result = take_input(near, err);
     }
     return result;
@@ -430,7 +414,7 @@ static int end_tar(struct near *near, struct error *err)
         return -ERROR_FAILED;
     return status && near->options.into
                ? error_set(err, ERROR_FAILED, "what host %s sent cannot be unpacked into %s",
-                           near->link.host, near->options.into)
+                           near->file.host, near->options.into)
                : 0;
 }
 
@@ -442,7 +426,7 @@ static int work(struct near *near, struct error *err)
     if (result == 0 && near->options.deploy)
         result = deploy(near, err);
     if (result == 0)
-        result = tell_start(near, err);
+        result = begin_link(near, err);
     if (result == 0)
         result = relay(near, err);
     return result < 0 ? result : end_tar(near, err);
@@ -493,20 +477,21 @@ int link_command(int argc, char **argv)
     if (!help && positional < 2)
         result = error_set(&err, ERROR_INPUT, "link is started by other commands, not typed");
     if (result == 0 && !help)
-        result = link_file_load(argv[1], &near->link, &err);
+        result = link_file_load(argv[1], &near->file, &err);
     if (result == 0 && !help) {
         argv[1 + positional] = NULL;
+        name_link(near);
         near->program = (const char *const *)(argv + 2);
         result = open_signals(near, &err);
         if (result == 0)
             result = work(near, &err);
     }
     int code = result < 0 ? error_report(&err) : 0, status = near->status;
+    link_fini(&near->link);
     process_stop(&near->ssh, near->options.deploy && result == 0 ? SSH_GRACE_MS : 0);
     process_stop(&near->tar, 0);
-    frame_reader_free(&near->reader);
     ZSTD_freeDCtx(near->decompressor);
-    link_file_free(&near->link);
+    link_file_free(&near->file);
     array_free(&near->options.set);
     free(near);
     return result < 0 ? code : end_alike(status);

@@ -5,8 +5,8 @@
 // passed on; it ends as that one does, by exit code or by signal. So all that starts, watches and
 // ends processes need not know where they run. The other end is experiments/remote/far_end.h.
 //
-// Silence of the other end for FAR_SILENCE_S, or an end of ssh, is the end: the last line on stderr
-// says of which host, and why.
+// Silence of the other end for LINK_SILENCE_MS (base/link.h), or an end of ssh, is the end: the
+// last line on stderr says of which host, and why.
 #ifndef EXPERIMENTS_REMOTE_NEAR_END_H
 #define EXPERIMENTS_REMOTE_NEAR_END_H
 

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// Two threads: the first loads, the second keeps the link. The second wakes once a second, and on
-// every message; it ends the process when the link ends, whatever the first is doing.
+// Two threads: the first loads, the second keeps the link (base/link.h), whatever the first is
+// doing, and ends the process when the link ends.
 #include "loadgen/agents/agent_command.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/link.h"
 #include "base/log_file.h"
 #include "base/options.h"
 #include "loadgen/agents/agent_message.h"
@@ -35,60 +34,28 @@ static const struct command_usage usage = {
 };
 
 struct agent {
-    int in, out;
-    int wake;                   // eventfd: the keeper is to end
-    struct frame_reader reader; // the keeper's
-    pthread_mutex_t writing;    // one frame at a time
-    pthread_mutex_t lock;       // of what follows
+    pthread_mutex_t lock; // of all below; the keeper leaves it while it waits
     pthread_cond_t changed;
+    struct link link;
+    int wake; // eventfd: the keeper has something to send, or is to end
+    bool ending;
     json_t *plan;
     uint64_t begin_ns;
     bool stopped;
-    bool done; // all is sent: the link may end
+    bool done; // the last message is sent: the link may end
 };
 
 // --- the link ------------------------------------------------------------------------------------
 
-static int64_t now_ms(void)
+static int take_frame(void *context, const struct frame *frame, struct error *err)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-// The first thread may be anywhere, also in the middle of a write: nothing is cleaned up.
-__attribute__((noreturn)) static void die(const char *why)
-{
-    dprintf(STDERR_FILENO, "taillight: agent: %s\n", why);
-    _exit(ERROR_FAILED);
-}
-
-// At once, since the controller takes half the round trip for the way back. Never waits: as beat.
-static void tell_clock(struct agent *agent)
-{
-    struct timespec now;
-    struct error err;
-    if (pthread_mutex_trylock(&agent->writing) != 0)
-        return; // the controller asks again
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    json_t *message = json_pack("{s:s,s:I}", "type", "clock", "at_ns",
-                                (json_int_t)now.tv_sec * 1000000000 + now.tv_nsec);
-    if (frame_write_json(agent->out, message, &err) < 0)
-        die(err.text);
-    json_decref(message);
-    pthread_mutex_unlock(&agent->writing);
-}
-
-static void take_frame(struct agent *agent, const struct frame *frame)
-{
+    struct agent *agent = context;
     const char *type = json_string_value(json_object_get(frame->json, "type"));
     if (!type)
-        return; // a heartbeat
-    if (strcmp(type, "clock") == 0) {
-        tell_clock(agent);
-        return;
-    }
-    pthread_mutex_lock(&agent->lock);
+        return 0;
+    if (strcmp(type, "clock") == 0) // at once: the controller takes half the round trip for the way
+        return link_send_new(&agent->link,
+                             json_pack("{s:s,s:I}", "type", "clock", "at_ns", monotonic_ns()), err);
     if (strcmp(type, "plan") == 0 && !agent->plan)
         agent->plan = json_incref(frame->json);
     else if (strcmp(type, "begin") == 0)
@@ -97,86 +64,78 @@ static void take_frame(struct agent *agent, const struct frame *frame)
         agent->stopped = true;
         kill(getpid(), SIGINT); // the engine's sign to end early
     }
-    pthread_cond_signal(&agent->changed);
-    pthread_mutex_unlock(&agent->lock);
-}
-
-// Never waits: a pipe with room takes a frame this small whole, and while the first thread writes,
-// what it writes is sign of life enough.
-static void beat(struct agent *agent)
-{
-    struct pollfd ready = {.fd = agent->out, .events = POLLOUT};
-    struct error err;
-    if (pthread_mutex_trylock(&agent->writing) != 0)
-        return;
-    if (poll(&ready, 1, 0) == 1 && frame_write_heartbeat(agent->out, &err) < 0)
-        die(err.text);
-    pthread_mutex_unlock(&agent->writing);
-}
-
-static bool is_done(struct agent *agent)
-{
-    pthread_mutex_lock(&agent->lock);
-    bool done = agent->done;
-    pthread_mutex_unlock(&agent->lock);
-    return done;
+    return 0;
 }
 
 static void *keep_link(void *argument)
 {
     struct agent *agent = argument;
-    int64_t heard_ms = now_ms(), beat_ms = 0;
-    for (;;) {
-        struct pollfd ready[] = {{.fd = agent->in, .events = POLLIN},
-                                 {.fd = agent->wake, .events = POLLIN}};
-        struct frame frame;
-        struct error err;
-        bool ended = false;
-        int result = 0;
-        if (now_ms() - beat_ms >= AGENT_HEARTBEAT_MS) {
-            beat(agent);
-            beat_ms = now_ms();
-        }
-        int polled = poll(ready, 2, AGENT_HEARTBEAT_MS);
-        if (polled > 0 && ready[1].revents)
-            return NULL;
-        if (polled > 0 && ready[0].revents) {
-            if (frame_reader_fill(&agent->reader, agent->in, &ended, &err) < 0)
-                die(err.text);
-            heard_ms = now_ms();
-        }
-        if (ended && is_done(agent))
-            return NULL;
-        if (ended)
-            die("the controller is gone");
-        if (now_ms() - heard_ms > AGENT_SILENCE_MS)
-            die("the controller is silent");
-        while ((result = frame_reader_next(&agent->reader, &frame, &err)) == 1) {
-            take_frame(agent, &frame);
-            json_decref(frame.json);
-        }
-        if (result < 0)
-            die(err.text);
+    struct link *link = &agent->link;
+    pthread_mutex_lock(&agent->lock);
+    while (link->state == LINK_UP && !agent->ending) {
+        struct pollfd ready[3];
+        eventfd_t woken;
+        int wait_ms = link_watch(link, ready);
+        ready[2] = (struct pollfd){.fd = agent->wake, .events = POLLIN};
+        pthread_mutex_unlock(&agent->lock);
+        if (poll(ready, 3, wait_ms) <= 0)
+            ready[0].revents = ready[1].revents = ready[2].revents = 0;
+        if (ready[2].revents)
+            eventfd_read(agent->wake, &woken);
+        pthread_mutex_lock(&agent->lock);
+        link_serve(link, ready);
+        pthread_cond_signal(&agent->changed);
+    }
+    bool broken = link->state != LINK_UP && !(agent->done && link_is_flushed(link));
+    pthread_mutex_unlock(&agent->lock);
+    if (broken) {
+        // The first thread may be anywhere: nothing is cleaned up.
+        dprintf(STDERR_FILENO, "taillight: agent: %s\n", link->err.text);
+        _exit(ERROR_FAILED);
     }
     return NULL;
 }
 
+// Waits while what was sent before is still too much. Only the first thread, with the lock.
+static void wait_for_room(struct agent *agent)
+{
+    while (agent->link.state == LINK_UP && !link_has_room(&agent->link))
+        pthread_cond_wait(&agent->changed, &agent->lock);
+}
+
 static int send_json(struct agent *agent, json_t *json, struct error *err)
 {
-    pthread_mutex_lock(&agent->writing);
-    int status = frame_write_json(agent->out, json, err);
-    pthread_mutex_unlock(&agent->writing);
-    json_decref(json);
+    pthread_mutex_lock(&agent->lock);
+    wait_for_room(agent);
+    int status = link_send_new(&agent->link, json, err);
+    pthread_mutex_unlock(&agent->lock);
+    eventfd_write(agent->wake, 1);
     return status;
 }
 
-// The last word: after it the controller hangs up.
+static int send_piece(void *context, const void *bytes, size_t count, struct error *err)
+{
+    struct agent *agent = context;
+    pthread_mutex_lock(&agent->lock);
+    wait_for_room(agent);
+    int status = link_send_bytes(&agent->link, bytes, count, err);
+    pthread_mutex_unlock(&agent->lock);
+    eventfd_write(agent->wake, 1);
+    return status;
+}
+
+// The last word, after which the controller hangs up. Waits until it is written.
 static int send_last(struct agent *agent, json_t *json, struct error *err)
 {
     pthread_mutex_lock(&agent->lock);
     agent->done = true;
     pthread_mutex_unlock(&agent->lock);
-    return send_json(agent, json, err);
+    int status = send_json(agent, json, err);
+    pthread_mutex_lock(&agent->lock);
+    while (status == 0 && agent->link.state == LINK_UP && !link_is_flushed(&agent->link))
+        pthread_cond_wait(&agent->changed, &agent->lock);
+    pthread_mutex_unlock(&agent->lock);
+    return status;
 }
 
 // --- the load ------------------------------------------------------------------------------------
@@ -235,9 +194,7 @@ static int send_result(struct agent *agent, const struct agent_plan *plan,
                        err);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&agent->writing);
-    status = agent_pack(agent->out, result, measures, err);
-    pthread_mutex_unlock(&agent->writing);
+    status = agent_pack(result, measures, send_piece, agent, err);
     return status < 0 ? status : send_last(agent, json_pack("{s:s}", "type", "done"), err);
 }
 
@@ -307,10 +264,9 @@ static int serve(struct agent *agent, struct error *err)
 
 int agent_command(int argc, char **argv)
 {
-    struct agent agent = {.out = STDOUT_FILENO,
-                          .writing = PTHREAD_MUTEX_INITIALIZER,
-                          .lock = PTHREAD_MUTEX_INITIALIZER,
-                          .changed = PTHREAD_COND_INITIALIZER};
+    struct agent agent = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    const struct link_settings link = {
+        .peer = "the controller", .take = take_frame, .context = &agent};
     struct error err = {0};
     pthread_t keeper;
     sigset_t signals;
@@ -329,16 +285,20 @@ int agent_command(int argc, char **argv)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL);
+    link_init(&agent.link, STDIN_FILENO, STDOUT_FILENO, &link);
     agent.wake = eventfd(0, EFD_CLOEXEC);
     if (agent.wake < 0 || pthread_create(&keeper, NULL, keep_link, &agent) != 0) {
         error_set(&err, ERROR_FAILED, "no thread can be started");
         return error_report(&err);
     }
     int status = serve(&agent, &err);
+    pthread_mutex_lock(&agent.lock);
+    agent.ending = true;
+    pthread_mutex_unlock(&agent.lock);
     eventfd_write(agent.wake, 1);
     pthread_join(keeper, NULL);
     close(agent.wake);
-    frame_reader_free(&agent.reader);
+    link_fini(&agent.link);
     json_decref(agent.plan);
     return status < 0 ? (int)err.kind : 0;
 }

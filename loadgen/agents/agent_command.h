@@ -2,7 +2,7 @@
 //
 // `taillight agent`: the far end of a controller's link, spoken to in frames on stdin and stdout.
 // Nobody types it. It dies with its link: at end of file, or when nothing has come for
-// AGENT_SILENCE_MS.
+// LINK_SILENCE_MS (base/link.h).
 #ifndef LOADGEN_AGENT_COMMAND_H
 #define LOADGEN_AGENT_COMMAND_H
 

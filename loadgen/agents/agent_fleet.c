@@ -9,34 +9,44 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/link.h"
 #include "base/log_file.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "loadgen/agents/agent_clock.h"
 #include "loadgen/agents/agent_message.h"
 
+_Static_assert((int)AGENTS_MAX <= (int)LINK_POLL_LINKS, "one round serves them all");
+
 enum {
     READY_MS = 60000,         // for all agents to connect and draw their schedules
-    LINK_NS = 50000000,       // for "begin" to reach them
+    WAY_NS = 50000000,        // for "begin" to reach them
     RESULT_GRACE_MS = 120000, // after schedule and timeout: judging, compressing, sending
     STOP_GRACE_MS = 30000,    // the same after a sign to stop
     END_GRACE_MS = 1000,
     RECONNECTS = 1024, // a connection's table may hold so many entries for each
 };
 
-enum link_state { LINK_PLANNED, LINK_READY, LINK_RUNNING, LINK_RESULT, LINK_DONE, LINK_LOST };
+enum member_state {
+    MEMBER_PLANNED,
+    MEMBER_READY,
+    MEMBER_RUNNING,
+    MEMBER_RESULT,
+    MEMBER_DONE,
+    MEMBER_LOST
+};
 
-struct link {
+struct member {
+    struct fleet *fleet;
     struct agent_outcome *outcome;
     struct process process;
-    struct frame_reader reader;
+    struct link link;
     struct agent_unpack *unpack;
-    enum link_state state;
+    enum member_state state;
     uint64_t needs_ns;
-    int64_t heard_ms;
     struct agent_clock clock; // of one behind a link of ssh
     bool foreign;             // its boot is not ours, so its clocks are not
 };
@@ -44,36 +54,29 @@ struct link {
 struct fleet {
     const struct fleet_settings *settings;
     struct fleet_outcome *outcome;
-    struct link links[AGENTS_MAX];
+    struct member members[AGENTS_MAX];
     size_t count;
     int signal_fd;
     bool begun, stopping;
-    int64_t beat_ms, deadline_ms;
+    int64_t deadline_ms;
     uint64_t begin_ns, began_ns; // the agreed instant; when it was agreed, with the TSC of then
     struct tsc_pair began;
     char boot_id[40];
 };
 
-static int64_t now_ms(void)
+static bool is_live(const struct member *member)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static bool is_live(const struct link *link)
-{
-    return link->state < LINK_DONE;
+    return member->state < MEMBER_DONE;
 }
 
 // --- losing and stopping -------------------------------------------------------------------------
 
 static void send_all(struct fleet *fleet, json_t *message)
 {
-    struct error ignored; // a link that is gone shows when it is read
+    struct error ignored; // an agent that is gone shows when its link is looked at
     for (size_t i = 0; i < fleet->count; i++)
-        if (is_live(&fleet->links[i]))
-            frame_write_json(fleet->links[i].process.input, message, &ignored);
+        if (is_live(&fleet->members[i]))
+            link_send_json(&fleet->members[i].link, message, &ignored);
     json_decref(message);
 }
 
@@ -82,16 +85,16 @@ static void stop_all(struct fleet *fleet)
     if (fleet->stopping)
         return;
     fleet->stopping = true;
-    if (fleet->deadline_ms > now_ms() + STOP_GRACE_MS)
-        fleet->deadline_ms = now_ms() + STOP_GRACE_MS;
+    if (fleet->deadline_ms > monotonic_ms() + STOP_GRACE_MS)
+        fleet->deadline_ms = monotonic_ms() + STOP_GRACE_MS;
     send_all(fleet, json_pack("{s:s}", "type", "stop"));
 }
 
-static void describe_end(struct link *link, char *out, size_t out_bytes)
+static void describe_end(struct member *member, char *out, size_t out_bytes)
 {
     struct error ignored;
     int status = 0;
-    if (process_wait(&link->process, END_GRACE_MS, &status, &ignored) <= 0)
+    if (process_wait(&member->process, END_GRACE_MS, &status, &ignored) <= 0)
         snprintf(out, out_bytes, "closed its link");
     else if (WIFSIGNALED(status))
         snprintf(out, out_bytes, "was killed by signal %d (%s)", WTERMSIG(status),
@@ -100,80 +103,77 @@ static void describe_end(struct link *link, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-static void lose(struct fleet *fleet, struct link *link, const char *why)
+static void lose(struct fleet *fleet, struct member *member, const char *why)
 {
-    snprintf(link->outcome->lost, sizeof link->outcome->lost, "%s", why);
-    process_stop(&link->process, 0);
-    engine_result_free(&link->outcome->result);
-    json_decref(link->outcome->report);
-    link->outcome->report = NULL;
-    link->state = LINK_LOST;
+    snprintf(member->outcome->lost, sizeof member->outcome->lost, "%s", why);
+    process_stop(&member->process, 0);
+    engine_result_free(&member->outcome->result);
+    json_decref(member->outcome->report);
+    member->outcome->report = NULL;
+    member->state = MEMBER_LOST;
     stop_all(fleet);
 }
 
 // --- what the agents say -------------------------------------------------------------------------
 
-static int take_result(struct fleet *fleet, struct link *link, const json_t *message,
+static int take_result(struct fleet *fleet, struct member *member, const json_t *message,
                        struct error *err)
 {
-    const struct agent_spec *spec = link->outcome->spec;
+    const struct agent_spec *spec = member->outcome->spec;
     const char *boot_id = json_string_value(json_object_get(message, "boot_id"));
     json_t *report = json_object_get(message, "report");
     double expected = spec->rate * (double)fleet->settings->duration_ns / 1e9 *
                       rate_pattern_integral(&fleet->settings->workload->pattern, 1);
     // Far more than any process draws, far less than would hurt.
     size_t most = (size_t)(expected * 4) + 100000;
-    if (link->state != LINK_RUNNING || !boot_id || !json_is_object(report))
+    if (member->state != MEMBER_RUNNING || !boot_id || !json_is_object(report))
         return error_set(err, ERROR_INPUT, "a result came that is none");
     // Stamps are in the TSC of their host, and there is one pool.
-    link->foreign = strcmp(boot_id, fleet->boot_id) != 0;
-    if (link->foreign && !link->outcome->spec->link[0])
+    member->foreign = strcmp(boot_id, fleet->boot_id) != 0;
+    if (member->foreign && !member->outcome->spec->link[0])
         return error_set(err, ERROR_INPUT, "its stamps are of another host's clock");
     int status =
         agent_result_from_json(json_object_get(message, "run"), most,
-                               spec->connections * RECONNECTS, &link->outcome->result, err);
+                               spec->connections * RECONNECTS, &member->outcome->result, err);
     if (status < 0)
         return status;
-    link->outcome->report = json_incref(report);
-    link->unpack = agent_unpack_new(&link->outcome->result, err);
-    if (!link->unpack)
+    member->outcome->report = json_incref(report);
+    member->unpack = agent_unpack_new(&member->outcome->result, err);
+    if (!member->unpack)
         return -ERROR_FAILED;
-    link->state = LINK_RESULT;
+    member->state = MEMBER_RESULT;
     return 0;
 }
 
-static int ask_clock(struct link *link, struct error *err)
+static int ask_clock(struct member *member, struct error *err)
 {
-    json_t *question = json_pack("{s:s}", "type", "clock");
-    agent_clock_asked(&link->clock);
-    int status = frame_write_json(link->process.input, question, err);
-    json_decref(question);
-    return status;
+    agent_clock_asked(&member->clock);
+    return link_send_new(&member->link, json_pack("{s:s}", "type", "clock"), err);
 }
 
-static int take_message(struct fleet *fleet, struct link *link, const json_t *message,
+static int take_message(struct fleet *fleet, struct member *member, const json_t *message,
                         struct error *err)
 {
     const char *type = json_string_value(json_object_get(message, "type"));
     const char *text = json_string_value(json_object_get(message, "text"));
     if (!type)
         return 0; // a heartbeat
-    if (strcmp(type, "clock") == 0 && link->clock.asked) {
-        agent_clock_answered(&link->clock, json_integer_value(json_object_get(message, "at_ns")));
-        return link->clock.trips < AGENT_CLOCK_TRIPS ? ask_clock(link, err) : 0;
+    if (strcmp(type, "clock") == 0 && member->clock.asked) {
+        agent_clock_answered(&member->clock, json_integer_value(json_object_get(message, "at_ns")));
+        return member->clock.trips < AGENT_CLOCK_TRIPS ? ask_clock(member, err) : 0;
     }
-    if (strcmp(type, "ready") == 0 && link->state == LINK_PLANNED) {
+    if (strcmp(type, "ready") == 0 && member->state == MEMBER_PLANNED) {
         json_int_t needs_ns = json_integer_value(json_object_get(message, "needs_ns"));
-        link->needs_ns = needs_ns > 0 && needs_ns < 60000000000 ? (uint64_t)needs_ns : 0;
-        link->state = LINK_READY;
-        return link->outcome->spec->link[0] ? ask_clock(link, err) : 0;
+        member->needs_ns = needs_ns > 0 && needs_ns < 60000000000 ? (uint64_t)needs_ns : 0;
+        member->state = MEMBER_READY;
+        return member->outcome->spec->link[0] ? ask_clock(member, err) : 0;
     }
     if (strcmp(type, "result") == 0)
-        return take_result(fleet, link, message, err);
-    if (strcmp(type, "done") == 0 && link->state == LINK_RESULT) {
-        int status = agent_unpack_end(link->unpack, err);
+        return take_result(fleet, member, message, err);
+    if (strcmp(type, "done") == 0 && member->state == MEMBER_RESULT) {
+        int status = agent_unpack_end(member->unpack, err);
         if (status == 0)
-            link->state = LINK_DONE;
+            member->state = MEMBER_DONE;
         return status;
     }
     if (strcmp(type, "failed") == 0) {
@@ -183,48 +183,35 @@ static int take_message(struct fleet *fleet, struct link *link, const json_t *me
     return error_set(err, ERROR_INPUT, "it said \"%.40s\" out of turn", type);
 }
 
-static int take_frames(struct fleet *fleet, struct link *link, struct error *err)
+static int take_frame(void *context, const struct frame *frame, struct error *err)
 {
-    struct frame frame;
-    int status;
-    while ((status = frame_reader_next(&link->reader, &frame, err)) == 1) {
-        if (frame.kind == FRAME_JSON)
-            status = take_message(fleet, link, frame.json, err);
-        else if (link->unpack)
-            status = agent_unpack_feed(link->unpack, frame.bytes, frame.byte_count, err);
-        else
-            status = error_set(err, ERROR_INPUT, "bytes came out of turn");
-        json_decref(frame.json);
-        if (status < 0)
-            return status;
-    }
-    return status;
+    struct member *member = context;
+    if (frame->kind == FRAME_JSON)
+        return take_message(member->fleet, member, frame->json, err);
+    return member->unpack ? agent_unpack_feed(member->unpack, frame->bytes, frame->byte_count, err)
+                          : error_set(err, ERROR_INPUT, "bytes came out of turn");
 }
 
-// Reads what there is. An agent that fails is lost; before the begin that ends the run.
-static void listen_to(struct fleet *fleet, struct link *link)
+// An agent whose link has ended before its part is done is lost; before the begin that ends the
+// run.
+static void check_link(struct fleet *fleet, struct member *member)
 {
-    struct error err = {0};
-    bool ended;
     char why[200];
-    int status = frame_reader_fill(&link->reader, link->process.output, &ended, &err);
-    link->heard_ms = now_ms();
-    if (status > 0)
-        status = take_frames(fleet, link, &err);
-    if (status < 0) {
-        lose(fleet, link, err.text);
-    } else if (ended && link->state != LINK_DONE) {
-        describe_end(link, why, sizeof why);
-        lose(fleet, link, why);
-    }
+    if (!is_live(member) || member->link.state == LINK_UP)
+        return;
+    if (member->link.state == LINK_CLOSED)
+        describe_end(member, why, sizeof why);
+    else
+        snprintf(why, sizeof why, "fell silent for %d s", LINK_SILENCE_MS / 1000);
+    lose(fleet, member, member->link.state == LINK_FAILED ? member->link.err.text : why);
 }
 
 // --- the course of a run -------------------------------------------------------------------------
 
 // In its place on this host, or as a link that stands for one on another.
-static int start_process(struct link *link, struct error *err)
+static int start_process(struct member *member, struct error *err)
 {
-    const struct agent_spec *spec = link->outcome->spec;
+    const struct agent_spec *spec = member->outcome->spec;
     bool far = spec->link[0];
     char self[PATH_MAX] = "", cores[1024] = "";
     const char *const here[] = {self, "agent", NULL};
@@ -240,17 +227,17 @@ static int start_process(struct link *link, struct error *err)
         return error_set_errno(err, ERROR_FAILED, "cannot tell which program this is");
     if (spec->has_cores)
         units_format_cores(&spec->cores, cores, sizeof cores);
-    return process_start(&link->process,
+    return process_start(&member->process,
                          !far              ? here
                          : spec->has_cores ? there
                                            : anywhere_there,
                          &place, err);
 }
 
-static int start_agent(struct fleet *fleet, struct link *link, struct error *err)
+static int start_agent(struct fleet *fleet, struct member *member, struct error *err)
 {
     const struct fleet_settings *settings = fleet->settings;
-    const struct agent_spec *spec = link->outcome->spec;
+    const struct agent_spec *spec = member->outcome->spec;
     struct agent_plan plan = {.spec = *spec,
                               .duration_ns = settings->duration_ns,
                               .timeout_ns = settings->timeout_ns,
@@ -259,78 +246,66 @@ static int start_agent(struct fleet *fleet, struct link *link, struct error *err
                               .quantile = settings->quantile,
                               .confidence = settings->confidence};
     snprintf(plan.server, sizeof plan.server, "%s", settings->server);
-    int status = start_process(link, err);
+    int status = start_process(member, err);
     if (status < 0)
         return error_prefix(err, "agent %s", spec->name);
-    json_t *message = agent_plan_to_json(&plan, settings->workload);
-    status = frame_write_json(link->process.input, message, err);
-    json_decref(message);
-    link->heard_ms = now_ms();
+    const struct link_settings link = {.peer = "its link", .take = take_frame, .context = member};
+    link_init(&member->link, member->process.output, member->process.input, &link);
+    status = link_send_new(&member->link, agent_plan_to_json(&plan, settings->workload), err);
     return status < 0 ? error_prefix(err, "agent %s", spec->name) : 0;
 }
 
-static bool is_ready(const struct link *link)
+static bool is_ready(const struct member *member)
 {
-    return link->state == LINK_READY &&
-           (!link->outcome->spec->link[0] || link->clock.trips >= AGENT_CLOCK_TRIPS);
+    return member->state == MEMBER_READY &&
+           (!member->outcome->spec->link[0] || member->clock.trips >= AGENT_CLOCK_TRIPS);
 }
 
-// Each is told by the clock of its host.
-static void tell_begin(struct link *link, uint64_t begin_ns)
+// In the clock of the agent's host.
+static void send_begin(struct member *member, uint64_t begin_ns)
 {
-    struct error ignored; // a link that is gone shows when it is read
-    json_t *message = json_pack("{s:s,s:I}", "type", "begin", "at_ns",
-                                (json_int_t)begin_ns + link->clock.offset_ns);
-    frame_write_json(link->process.input, message, &ignored);
-    json_decref(message);
-    link->state = LINK_RUNNING;
+    struct error ignored; // an agent that is gone shows when its link is looked at
+    link_send_new(&member->link,
+                  json_pack("{s:s,s:I}", "type", "begin", "at_ns",
+                            (json_int_t)begin_ns + member->clock.offset_ns),
+                  &ignored);
+    member->state = MEMBER_RUNNING;
 }
 
 // When all are ready: tells them when, and whoever asked.
 static void begin_if_ready(struct fleet *fleet)
 {
-    uint64_t needs_ns = 0, way_ns = LINK_NS;
+    uint64_t needs_ns = 0, way_ns = WAY_NS;
     const struct fleet_settings *settings = fleet->settings;
     for (size_t i = 0; i < fleet->count; i++) {
-        const struct link *link = &fleet->links[i];
-        if (!is_ready(link))
+        const struct member *member = &fleet->members[i];
+        if (!is_ready(member))
             return;
-        needs_ns = link->needs_ns > needs_ns ? link->needs_ns : needs_ns;
-        if (LINK_NS + 2 * link->clock.trip_ns > way_ns)
-            way_ns = LINK_NS + 2 * link->clock.trip_ns;
+        needs_ns = member->needs_ns > needs_ns ? member->needs_ns : needs_ns;
+        if (WAY_NS + 2 * member->clock.trip_ns > way_ns)
+            way_ns = WAY_NS + 2 * member->clock.trip_ns;
     }
     fleet->begin_ns = (uint64_t)agent_clock_now_ns() + needs_ns + way_ns;
     fleet->began = tsc_take_pair();
     fleet->began_ns = (uint64_t)agent_clock_now_ns();
     for (size_t i = 0; i < fleet->count; i++)
-        tell_begin(&fleet->links[i], fleet->begin_ns);
+        send_begin(&fleet->members[i], fleet->begin_ns);
     fleet->begun = true;
     fleet->deadline_ms =
-        now_ms() +
+        monotonic_ms() +
         (int64_t)((needs_ns + way_ns + settings->duration_ns + settings->timeout_ns) / 1000000) +
         RESULT_GRACE_MS;
     if (settings->announce)
         settings->announce(settings->announce_context, fleet->begin_ns);
 }
 
-static void keep_links(struct fleet *fleet)
+static void check_deadline(struct fleet *fleet)
 {
-    struct error ignored;
-    int64_t now = now_ms();
-    bool beats = now - fleet->beat_ms >= AGENT_HEARTBEAT_MS, late = now > fleet->deadline_ms;
-    if (beats)
-        fleet->beat_ms = now;
-    for (size_t i = 0; i < fleet->count; i++) {
-        struct link *link = &fleet->links[i];
-        if (!is_live(link))
-            continue;
-        if (now - link->heard_ms > AGENT_SILENCE_MS)
-            lose(fleet, link, "fell silent for 5 s");
-        else if (late)
-            lose(fleet, link, fleet->begun ? "did not end in time" : "was not ready within 60 s");
-        else if (beats)
-            frame_write_heartbeat(link->process.input, &ignored);
-    }
+    bool late = monotonic_ms() > fleet->deadline_ms;
+    for (size_t i = 0; late && i < fleet->count; i++)
+        if (is_live(&fleet->members[i]))
+            lose(fleet, &fleet->members[i],
+                 fleet->begun ? "did not end in time" : "was not ready within 60 s");
 }
 
 // The first asks for an end with what there is, the second for an end.
@@ -340,28 +315,27 @@ static void take_signal(struct fleet *fleet)
     if (read(fleet->signal_fd, &info, sizeof info) != sizeof info)
         return;
     for (size_t i = 0; fleet->outcome->interrupted && i < fleet->count; i++)
-        if (is_live(&fleet->links[i]))
-            lose(fleet, &fleet->links[i], "was told to end at once");
+        if (is_live(&fleet->members[i]))
+            lose(fleet, &fleet->members[i], "was told to end at once");
     fleet->outcome->interrupted = true;
     stop_all(fleet);
 }
 
 static void wait_once(struct fleet *fleet)
 {
-    struct pollfd ready[AGENTS_MAX + 1];
-    for (size_t i = 0; i < fleet->count; i++) {
-        const struct link *link = &fleet->links[i];
-        ready[i] =
-            (struct pollfd){.fd = is_live(link) ? link->process.output : -1, .events = POLLIN};
-    }
-    ready[fleet->count] = (struct pollfd){.fd = fleet->signal_fd, .events = POLLIN};
-    if (poll(ready, fleet->count + 1, AGENT_HEARTBEAT_MS / 2) <= 0)
-        return;
-    if (ready[fleet->count].revents)
+    struct link *links[AGENTS_MAX];
+    struct pollfd signals = {.fd = fleet->signal_fd, .events = POLLIN};
+    int64_t left_ms = fleet->deadline_ms - monotonic_ms();
+    size_t count = 0;
+    for (size_t i = 0; i < fleet->count; i++)
+        if (is_live(&fleet->members[i]))
+            links[count++] = &fleet->members[i].link;
+    left_ms = left_ms < 0 ? 0 : left_ms + 1;
+    link_poll(links, count, &signals, 1, left_ms < INT_MAX ? (int)left_ms : INT_MAX);
+    if (signals.revents)
         take_signal(fleet);
     for (size_t i = 0; i < fleet->count; i++)
-        if (ready[i].revents && is_live(&fleet->links[i]))
-            listen_to(fleet, &fleet->links[i]);
+        check_link(fleet, &fleet->members[i]);
 }
 
 static int follow(struct fleet *fleet, struct error *err)
@@ -369,35 +343,35 @@ static int follow(struct fleet *fleet, struct error *err)
     for (;;) {
         bool any = false;
         for (size_t i = 0; i < fleet->count; i++) {
-            const struct agent_outcome *agent = fleet->links[i].outcome;
+            const struct agent_outcome *agent = fleet->members[i].outcome;
             if (!fleet->begun && agent->lost[0])
                 return fleet->outcome->interrupted ? error_set(err, ERROR_FAILED, "interrupted")
                                                    : error_set(err, ERROR_FAILED, "agent %s: %s",
                                                                agent->spec->name, agent->lost);
-            any |= is_live(&fleet->links[i]);
+            any |= is_live(&fleet->members[i]);
         }
         if (!any)
             return 0;
         if (!fleet->begun)
             begin_if_ready(fleet);
-        keep_links(fleet);
+        check_deadline(fleet);
         wait_once(fleet);
     }
 }
 
-static void close_links(struct fleet *fleet)
+static void close_members(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->count; i++) {
-        struct link *link = &fleet->links[i];
+        struct member *member = &fleet->members[i];
         struct error ignored;
         int status;
         // One that is done ends by itself; its link is closed first, so any other does too.
-        process_close_pipes(&link->process);
-        if (link->process.pid > 0)
-            process_wait(&link->process, END_GRACE_MS, &status, &ignored);
-        process_stop(&link->process, 0);
-        frame_reader_free(&link->reader);
-        agent_unpack_free(link->unpack);
+        link_fini(&member->link);
+        process_close_pipes(&member->process);
+        if (member->process.pid > 0)
+            process_wait(&member->process, END_GRACE_MS, &status, &ignored);
+        process_stop(&member->process, 0);
+        agent_unpack_free(member->unpack);
     }
 }
 
@@ -407,7 +381,7 @@ static void measure_spread(const struct fleet *fleet, struct fleet_outcome *outc
     uint64_t bounds_ns[2] = {0, 0}; // the two greatest: of the two that may differ the most
     for (size_t i = 0; i < outcome->count; i++) {
         const struct engine_result *result = &outcome->agents[i].result;
-        uint64_t bound_ns = agent_clock_bound_ns(&fleet->links[i].clock);
+        uint64_t bound_ns = agent_clock_bound_ns(&fleet->members[i].clock);
         if (outcome->agents[i].lost[0])
             continue;
         double late_us = (double)result->late_tsc / result->tsc_hz * 1e6;
@@ -432,22 +406,22 @@ static void rebase_foreign(struct fleet *fleet)
     double ahead_ns = (double)(int64_t)(fleet->begin_ns - fleet->began_ns);
     uint64_t begin_tsc = fleet->began.tsc + (uint64_t)(int64_t)(ahead_ns * hz / 1e9);
     for (size_t i = 0; i < fleet->count; i++)
-        if (fleet->links[i].foreign && !fleet->links[i].outcome->lost[0])
-            agent_clock_rebase(&fleet->links[i].outcome->result, begin_tsc, hz);
+        if (fleet->members[i].foreign && !fleet->members[i].outcome->lost[0])
+            agent_clock_rebase(&fleet->members[i].outcome->result, begin_tsc, hz);
 }
 
 static int run(struct fleet *fleet, struct error *err)
 {
     log_boot_id(fleet->boot_id);
-    fleet->beat_ms = now_ms();
-    fleet->deadline_ms = fleet->beat_ms + READY_MS;
+    fleet->deadline_ms = monotonic_ms() + READY_MS;
     for (size_t i = 0; i < fleet->settings->count; i++) {
-        struct link *link = &fleet->links[fleet->count++];
-        link->outcome = &fleet->outcome->agents[i];
-        link->outcome->spec = &fleet->settings->specs[i];
-        link->process = (struct process){.input = -1, .output = -1};
+        struct member *member = &fleet->members[fleet->count++];
+        member->fleet = fleet;
+        member->outcome = &fleet->outcome->agents[i];
+        member->outcome->spec = &fleet->settings->specs[i];
+        member->process = (struct process){.input = -1, .output = -1};
         fleet->outcome->count = fleet->count;
-        int status = start_agent(fleet, link, err);
+        int status = start_agent(fleet, member, err);
         if (status < 0)
             return status;
     }
@@ -471,7 +445,7 @@ int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outco
     fleet->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
     int status = fleet->signal_fd < 0 ? error_set_errno(err, ERROR_FAILED, "cannot watch signals")
                                       : run(fleet, err);
-    close_links(fleet);
+    close_members(fleet);
     if (fleet->signal_fd >= 0)
         close(fleet->signal_fd);
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -253,40 +253,48 @@ int agent_result_from_json(const json_t *json, size_t most_samples, size_t most_
 
 // --- its arrays ----------------------------------------------------------------------------------
 
-static int pack_part(int fd, ZSTD_CCtx *context, const void *bytes, size_t count, bool last,
-                     char *piece, struct error *err)
+struct packer {
+    ZSTD_CCtx *compressor;
+    char *piece;
+    agent_piece_fn *take_piece;
+    void *context;
+};
+
+static int pack_part(const struct packer *packer, const void *bytes, size_t count, bool last,
+                     struct error *err)
 {
     ZSTD_inBuffer in = {bytes, count, 0};
     size_t left;
     do {
-        ZSTD_outBuffer out = {piece, PIECE_BYTES, 0};
-        left = ZSTD_compressStream2(context, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+        ZSTD_outBuffer out = {packer->piece, PIECE_BYTES, 0};
+        left = ZSTD_compressStream2(packer->compressor, &out, &in,
+                                    last ? ZSTD_e_end : ZSTD_e_continue);
         if (ZSTD_isError(left))
             return error_set(err, ERROR_FAILED, "cannot compress: %s", ZSTD_getErrorName(left));
-        int status = out.pos ? frame_write_bytes(fd, piece, out.pos, err) : 0;
+        int status = out.pos ? packer->take_piece(packer->context, packer->piece, out.pos, err) : 0;
         if (status < 0)
             return status;
     } while (last ? left != 0 : in.pos < in.size);
     return 0;
 }
 
-int agent_pack(int fd, const struct engine_result *result, bool with_samples, struct error *err)
+int agent_pack(const struct engine_result *result, bool with_samples, agent_piece_fn *take_piece,
+               void *context, struct error *err)
 {
-    ZSTD_CCtx *context = ZSTD_createCCtx();
-    char *piece = malloc(PIECE_BYTES);
-    int status = context && piece ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+    struct packer packer = {ZSTD_createCCtx(), malloc(PIECE_BYTES), take_piece, context};
+    size_t sample_count = with_samples ? result->sample_count : 0;
+    int status =
+        packer.compressor && packer.piece ? 0 : error_set(err, ERROR_FAILED, "out of memory");
     if (status == 0)
-        ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, COMPRESSION_LEVEL);
+        ZSTD_CCtx_setParameter(packer.compressor, ZSTD_c_compressionLevel, COMPRESSION_LEVEL);
+    if (status == 0)
+        status = pack_part(&packer, result->connections,
+                           result->connection_count * sizeof *result->connections, false, err);
     if (status == 0)
         status =
-            pack_part(fd, context, result->connections,
-                      result->connection_count * sizeof *result->connections, false, piece, err);
-    if (status == 0)
-        status = pack_part(fd, context, result->samples,
-                           with_samples ? result->sample_count * sizeof *result->samples : 0, true,
-                           piece, err);
-    ZSTD_freeCCtx(context);
-    free(piece);
+            pack_part(&packer, result->samples, sample_count * sizeof *result->samples, true, err);
+    ZSTD_freeCCtx(packer.compressor);
+    free(packer.piece);
     return status;
 }
 

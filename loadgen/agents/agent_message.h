@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a controller and its agents say to one another in frames (base/frame.h; docs/formats.md has
+// What a controller and its agents say to one another over a link (base/link.h; docs/formats.md has
 // the conversation). Plans and results go both ways through here, so that the two ends agree. What
 // comes from the other end is checked before it is believed.
 #ifndef LOADGEN_AGENT_MESSAGE_H
@@ -12,15 +12,9 @@
 
 #include "base/connection.h"
 #include "base/error.h"
-#include "base/frame.h"
 #include "loadgen/agents/agent.h"
 #include "loadgen/engine/engine.h"
 #include "workloads/workload.h"
-
-enum {
-    AGENT_HEARTBEAT_MS = 1000,
-    AGENT_SILENCE_MS = 5000, // so long without a word, and the other end is taken for dead
-};
 
 // What one agent is told to do.
 struct agent_plan {
@@ -46,8 +40,12 @@ json_t *agent_result_to_json(const struct engine_result *result, bool with_sampl
 int agent_result_from_json(const json_t *json, size_t most_samples, size_t most_connections,
                            struct engine_result *result, struct error *err);
 
-// Sends the connections and then the samples, zstd-compressed, in FRAME_BYTES.
-int agent_pack(int fd, const struct engine_result *result, bool with_samples, struct error *err);
+// Takes a piece of what is packed; a negative return ends the packing.
+typedef int agent_piece_fn(void *context, const void *bytes, size_t count, struct error *err);
+
+// Packs the connections and then the samples, zstd-compressed, into pieces, each for a FRAME_BYTES.
+int agent_pack(const struct engine_result *result, bool with_samples, agent_piece_fn *take_piece,
+               void *context, struct error *err);
 
 // Takes them out of such frames.
 struct agent_unpack;

@@ -217,32 +217,23 @@ static double ramp_above(size_t i)
     return (double)(i % 100 + 101);
 }
 
-// Sends a run through frames of a pipe, `piece` bytes at a time. Returns what came of it.
+static int unpack_piece(void *unpack, const void *bytes, size_t count, struct error *err)
+{
+    return agent_unpack_feed(unpack, bytes, count, err);
+}
+
+// Packs a run and unpacks it, piece by piece. Returns what came of it.
 static int send_run(const struct engine_result *run, struct engine_result *back, struct error *err)
 {
-    int ends[2];
-    struct frame_reader reader = {0};
-    struct frame frame;
-    bool ended = false;
-    assert_int_equal(pipe(ends), 0);
     json_t *json = agent_result_to_json(run, true);
     int status = agent_result_from_json(json, 1 << 20, 100, back, err);
     json_decref(json);
     assert_int_equal(status, 0);
     struct agent_unpack *unpack = agent_unpack_new(back, err);
-    if (fork() == 0)
-        _exit(agent_pack(ends[1], run, true, err) < 0);
-    close(ends[1]);
-    while (status >= 0 && !ended) {
-        assert_true(frame_reader_fill(&reader, ends[0], &ended, err) >= 0);
-        while (status >= 0 && frame_reader_next(&reader, &frame, err) == 1)
-            status = agent_unpack_feed(unpack, frame.bytes, frame.byte_count, err);
-    }
+    status = agent_pack(run, true, unpack_piece, unpack, err);
     if (status >= 0)
         status = agent_unpack_end(unpack, err);
     agent_unpack_free(unpack);
-    frame_reader_free(&reader);
-    close(ends[0]);
     return status;
 }
 
@@ -299,24 +290,11 @@ static void wrong_results_are_refused(void **state)
         if (more == 0) {
             assert_int_equal(agent_unpack_feed(unpack, "no zstd at all", 14, &err), -ERROR_INPUT);
         } else {
-            int ends[2];
-            char bytes[60000];
-            struct frame_reader reader = {0};
-            struct frame frame;
-            assert_int_equal(pipe(ends), 0);
-            assert_int_equal(agent_pack(ends[1], &run, true, &err), 0);
-            ssize_t got = read(ends[0], bytes, sizeof bytes);
-            assert_true(got > 0 && got < (ssize_t)sizeof bytes);
-            assert_int_equal(frame_reader_feed(&reader, bytes, (size_t)got, &err), 0);
-            assert_int_equal(frame_reader_next(&reader, &frame, &err), 1);
-            int status = agent_unpack_feed(unpack, frame.bytes, frame.byte_count, &err);
+            int status = agent_pack(&run, true, unpack_piece, unpack, &err);
             if (status == 0)
                 status = agent_unpack_end(unpack, &err);
             assert_int_equal(status, -ERROR_INPUT);
             assert_non_null(strstr(err.text, "than were announced"));
-            frame_reader_free(&reader);
-            close(ends[0]);
-            close(ends[1]);
         }
         agent_unpack_free(unpack);
         engine_result_free(&back);
