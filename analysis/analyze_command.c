@@ -10,6 +10,8 @@
 #include "analysis/analyze_trace.h"
 #include "analysis/diagnosis/slice_options.h"
 #include "analysis/export/run_database.h"
+#include "analysis/export/run_summary.h"
+#include "analysis/run/run_analyze.h"
 #include "base/options.h"
 #include "base/units.h"
 

@@ -6,11 +6,13 @@
 
 #include "analysis/diagnosis/slice_options.h"
 #include "analysis/export/run_perfetto.h"
+#include "analysis/export/run_summary.h"
 #include "analysis/report/report_html.h"
 #include "analysis/report/report_load.h"
 #include "analysis/report/report_set.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_analyze.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/text.h"

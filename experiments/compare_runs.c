@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/compare_runs.h"
+#include "analysis/run/run_analyze.h"
 
 int compare_runs_usual_slices(struct diagnosis_slice_array *out, struct error *err)
 {

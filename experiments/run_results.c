@@ -4,9 +4,11 @@
 #include <stdio.h>
 
 #include "analysis/analyze_command.h"
+#include "analysis/export/run_summary.h"
 #include "analysis/report/report_html.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_analyze.h"
 
 static int print_json(const struct run_analysis *run, struct error *err)
 {

@@ -10,7 +10,7 @@
 #include "analysis/compare/run_profile_functions.h"
 #include "analysis/diagnosis/components.h"
 #include "analysis/diagnosis/decompose.h"
-#include "analysis/run/run_internal.h"
+#include "analysis/run/run_analysis.h"
 #include "base/quantile.h"
 
 static uint32_t block_of(const struct diagnosis_slice *slice, const struct run_analysis *run,

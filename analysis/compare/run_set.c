@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/compare/run_set.h"
+#include "analysis/run/run_analyze.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,9 @@
 // summary.json has, and of each message with details what was ahead of it and who blocked it.
 #include <stdio.h>
 
+#include "analysis/export/run_summary.h"
 #include "analysis/report/page_json.h"
-#include "analysis/run/run_internal.h"
+#include "analysis/run/run_analysis.h"
 
 enum { BLOCKERS_SHOWN = 8 };
 

@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report/summary_pieces.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/units.h"
+
+struct summary_style summary_style_for(FILE *stream)
+{
+    struct summary_style style = {.width = 80};
+    int fd = fileno(stream);
+    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+    bool terminal = fd >= 0 && isatty(fd);
+    style.colour = terminal && !(term && strcmp(term, "dumb") == 0) && !(no_colour && *no_colour);
+    // Of the locale only the character set counts: setlocale would also change how numbers read.
+    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    if (locale) {
+        style.unicode = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+        freelocale(locale);
+    }
+    struct winsize size;
+    if (!terminal)
+        style.width = 100;
+    else if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 80)
+        style.width = size.ws_col < 100 ? size.ws_col : 100;
+    return style;
+}
 
 const char *summary_strong(const struct summary *s)
 {

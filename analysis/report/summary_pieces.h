@@ -8,7 +8,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "analysis/report/summary_text.h"
+#include "analysis/run/run_analysis.h"
+
+struct summary_style {
+    bool unicode; // bars of blocks and typographic signs; else plain ASCII
+    bool colour;  // ANSI colours
+    bool full;    // more than a screen
+    int width;    // columns, at least 80
+};
+
+// What suits the stream: colours only on a terminal (and not with NO_COLOR or TERM=dumb), Unicode
+// only where the locale's character set is UTF-8, as wide as the terminal, between 80 and 100.
+struct summary_style summary_style_for(FILE *stream);
 
 struct summary {
     const struct run_analysis *run;

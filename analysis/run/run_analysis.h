@@ -91,19 +91,13 @@ struct run_analysis {
 const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
                                          enum lifetime_part part);
 
-// Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT.
-// slices: what to diagnose (the first is the verdict's); none: as the experiment says. categories:
-// a file of categories that counts before the run's own (run_categories.h), NULL: none.
-int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
-                const char *categories, struct progress *progress, struct run_analysis *out,
-                struct error *err);
+// What a run's diagnoses are made from, but for the share of dropped records.
+void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out);
+
 void run_analysis_free(struct run_analysis *analysis);
 
 // The machine a stage passes on, by the experiment's name of the host ("client" and "server" where
 // it names none). "" where client and server are one machine, and for the network between two.
 const char *run_stage_machine(const struct run_analysis *analysis, enum stamp_kind ends_at);
-
-// summary.json's document (docs/summary-json.md). The caller owns it.
-json_t *run_summary_json(const struct run_analysis *analysis);
 
 #endif

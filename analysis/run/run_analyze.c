@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: MIT
-//
-// The analysis of one run folder, from its logs to the verdict.
+#include "analysis/run/run_analyze.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/lifetime/join.h"
-#include "analysis/run/run_analysis.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_input.h"
-#include "analysis/run/run_internal.h"
+#include "analysis/run/run_statistics.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/run/run_trace_events.h"
+#include "analysis/run/run_verdict.h"
 #include "analysis/timeline/timeline.h"
 #include "base/array.h"
 
-// Differences below this are not told apart even with perfect clocks: a record is taken somewhat
-// after what it stands for, and no two take the same time to take (NSight's figure was 322 ns).
-#define SMALLEST_GRANULARITY_NS 500.0
-#define DEFAULT_SLICE           "p99-100"
+#define DEFAULT_SLICE "p99-100"
 
 static int compare_threads(const void *left, const void *right)
 {
@@ -150,24 +147,6 @@ static void place_window(const struct run_analysis *run, struct diagnosis_slice 
     slice->relative = false;
 }
 
-void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out)
-{
-    *out = (struct diagnosis_input){
-        .lifetimes = run->lifetimes.all.items,
-        .lifetime_count = run->lifetimes.all.count,
-        .server = run->evidence.has_events ? &run->evidence.server : NULL,
-        .application_threads = run->evidence.application_threads,
-        .application_thread_count = run->evidence.application_thread_count,
-        .applications = &run->lifetimes.applications,
-        .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->evidence.clock_error_ns),
-        .calls = run->evidence.has_calls ? &run->evidence.calls : NULL,
-        .order = &run->lifetimes.order,
-        .categories =
-            run->findings.categories.table.rules.count ? &run->findings.categories.table : NULL,
-        .overhead = overhead_of_capture(run->evidence.capture, run->evidence.has_calls),
-    };
-}
-
 static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
                                               const struct run_input *input)
 {
@@ -220,15 +199,6 @@ static int diagnose_all(struct run_analysis *run, const struct run_input *input,
             diagnose_into(&run->findings.part_diagnoses, &in, &slices->items[i / (PARTS - 1)], err);
     }
     return result;
-}
-
-const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
-                                         enum lifetime_part part)
-{
-    const struct diagnosis_array *all =
-        part ? &run->findings.part_diagnoses : &run->findings.diagnoses;
-    size_t at = part ? number * (PARTS - 1) + part - 1 : number;
-    return at < all->count ? &all->items[at] : NULL;
 }
 
 static int read_window(const json_t *window, size_t index, struct diagnosis_slice *slice,
@@ -360,27 +330,4 @@ done:
     if (result < 0)
         run_analysis_free(out);
     return result;
-}
-
-void run_analysis_free(struct run_analysis *analysis)
-{
-    run_categories_free(&analysis->findings.categories);
-    json_decref(analysis->evidence.experiment);
-    json_decref(analysis->evidence.load);
-    json_decref(analysis->evidence.capture);
-    json_decref(analysis->evidence.facts);
-    array_free(&analysis->lifetimes.all);
-    host_timeline_free(&analysis->evidence.server);
-    run_samples_free(&analysis->evidence.samples);
-    array_free(&analysis->evidence.calls);
-    service_order_free(&analysis->lifetimes.order);
-    applications_free(&analysis->lifetimes.applications);
-    free(analysis->evidence.application_threads);
-    for (size_t i = 0; i < analysis->findings.diagnoses.count; i++)
-        diagnosis_free(&analysis->findings.diagnoses.items[i]);
-    for (size_t i = 0; i < analysis->findings.part_diagnoses.count; i++)
-        diagnosis_free(&analysis->findings.part_diagnoses.items[i]);
-    array_free(&analysis->findings.diagnoses);
-    array_free(&analysis->findings.part_diagnoses);
-    memset(analysis, 0, sizeof *analysis);
 }

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/run/run_statistics.h"
+
 #include <math.h>
 #include <stdlib.h>
-
-#include "analysis/run/run_internal.h"
 #include "base/array.h"
-
-const double latency_quantiles[LATENCY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
-const char *const latency_quantile_names[LATENCY_QUANTILES] = {"p50",   "p90",    "p99",
-                                                               "p99.9", "p99.99", "max"};
 
 #define CONFIDENCE 0.95
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-//
-// The findings in words: what, how much, how sure, what was lost.
+#include "analysis/run/run_verdict.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/run/run_internal.h"
 #include "base/units.h"
 
 enum { NAMED_CAUSES = 3 };

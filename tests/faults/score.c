@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_analyze.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/quantile.h"

@@ -11,7 +11,7 @@
 #include "analysis/compare/run_compare.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/report/report_compare.h"
-#include "analysis/run/run_internal.h"
+#include "analysis/run/run_statistics.h"
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario.h"
 

@@ -15,7 +15,9 @@
 
 #include "analysis/analyze_command.h"
 #include "analysis/export/run_database.h"
+#include "analysis/export/run_summary.h"
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_analyze.h"
 #include "base/log_file.h"
 #include "profiler/clock_log.h"
 #include "tests/analysis/diagnosis/scenario.h"

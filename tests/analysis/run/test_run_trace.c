@@ -14,6 +14,7 @@
 
 #include "analysis/export/run_perfetto.h"
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_analyze.h"
 #include "analysis/timeline/function_spans.h"
 #include "base/log_file.h"
 #include "profiler/clock_log.h"
