@@ -10,16 +10,16 @@ kind=local
 unshare -n true 2>/dev/null && kind=netns
 claim_port
 
-# A run of 30 s in the background: $pid, $run, and its namespaces in $spaces.
+# A run of 2 minutes, which no stalled test can outlast, in the background: $pid, $run, and its namespaces in $spaces.
 start_run() { # NAME [MORE YAML]
     run="$work/$1"
-    experiment "$work/$1.yaml" $kind 2k 30s <<EOF
+    experiment "$work/$1.yaml" $kind 2k 120s <<EOF
 servers: {cache: {kind: memcached, threads: 1, port: $port}}
 ${2:-}
 EOF
     "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
     pid=$!
-    wait_for "$work/$1.err" 'loading 30' 30 || fail "$1: the load does not begin"
+    wait_for "$work/$1.err" 'loading 120' 30 || fail "$1: the load does not begin"
     wait_for "$run/commands.log" '"--announce"\|--announce' 10 || fail "$1: no load in commands.log"
     spaces=""
     [ $kind = netns ] && spaces=$(namespaces_of "$run")
