@@ -10,7 +10,7 @@
 #include "base/suggestion.h"
 #include "base/units.h"
 
-enum { KEYS_MAX = 64, PATH_BYTES = 200 };
+enum { KEYS_MAX = 64, ENTRIES_MAX = 64, PATH_BYTES = 200 };
 
 // How every ARRAY_OF lies in memory.
 struct raw_array {
@@ -183,20 +183,20 @@ static int check_text(const struct binding *binding, const struct field *field, 
                           suggestion_write(node_text(node), words, count, hint, sizeof hint));
 }
 
+// Lists of texts say how many they take; nothing takes more than anybody would write.
 static int check_entry_count(const struct binding *binding, const struct field *field,
-                             const struct node *node)
+                             const char *label, const struct node *node)
 {
-    size_t least = field->low ? strtoul(field->low, NULL, 10) : 0,
-           most = field->high ? strtoul(field->high, NULL, 10) : SIZE_MAX;
+    bool is_texts = field->kind == FIELD_TEXTS;
+    size_t least = is_texts && field->low ? strtoul(field->low, NULL, 10) : 0,
+           most = is_texts && field->high ? strtoul(field->high, NULL, 10) : ENTRIES_MAX;
+    char from[30] = "";
     if (node_count(node) >= least && node_count(node) <= most)
         return 0;
-    bool is_range = least < most;
-    return document_error(
-        binding->document, node, binding->err, "`%s` takes %s%s%s values, not %zu", field->key,
-        !is_range    ? ""
-        : field->low ? field->low
-                     : "0",
-        is_range ? " to " : "", field->high ? field->high : "any number of", node_count(node));
+    if (least < most)
+        snprintf(from, sizeof from, "%zu to ", least);
+    return document_error(binding->document, node, binding->err, "`%s` takes %s%zu values, not %zu",
+                          label, from, most, node_count(node));
 }
 
 static int check_list(const struct binding *binding, const struct field *field, const char *label,
@@ -208,8 +208,7 @@ static int check_list(const struct binding *binding, const struct field *field, 
         result = field->fields ? check_keys(binding, field->fields, label, node_entry(node, i))
                                : check_kind(binding, label, node_entry(node, i), NODE_TEXT,
                                             "single values in its list");
-    return result == 0 && field->kind == FIELD_TEXTS ? check_entry_count(binding, field, node)
-                                                     : result;
+    return result == 0 ? check_entry_count(binding, field, label, node) : result;
 }
 
 static int check_map(const struct binding *binding, const struct field *field, const char *label,
@@ -223,7 +222,7 @@ static int check_map(const struct binding *binding, const struct field *field, c
                  : field->fields                ? check_keys(binding, field->fields, name, entry)
                                  : check_kind(binding, name, entry, NODE_TEXT, "a single value");
     }
-    return result;
+    return result == 0 ? check_entry_count(binding, field, label, node) : result;
 }
 
 static int check_form(const struct binding *binding, const struct field *field, const char *label,

@@ -98,8 +98,8 @@ void fields_set_defaults(const struct fields *fields, void *object);
 
 // Reads a mapping into a struct, in two passes: unknown keys, forms and words first, over all of
 // it; then values in the order of the rows. What is absent stays as it is; entries of lists and
-// maps begin with their defaults. Everything wrong is ERROR_INPUT with file, line, column and the
-// mend. After an error fields_free frees what was bound.
+// maps begin with their defaults, and there are 64 at most. Everything wrong is ERROR_INPUT with
+// file, line, column and the mend. After an error fields_free frees what was bound.
 int fields_read(const struct binding *binding, const struct fields *fields, const struct node *node,
                 void *object);
 

@@ -187,6 +187,16 @@ static void wrong_forms_are_placed(void **state)
            "x.yaml:1:21: `words` takes single values in its list, not a list");
 }
 
+static void nothing_takes_more_than_anybody_would_write(void **state)
+{
+    (void)state;
+    char text[2000] = "title: a\nrest: {}\npieces: [";
+    for (int i = 0; i < 65; i++)
+        strcat(text, "{share: 1}, ");
+    strcat(text, "]\n");
+    refuse(text, "x.yaml:3:9: `pieces` takes 0 to 64 values, not 65");
+}
+
 static void wrong_values_are_placed(void **state)
 {
     (void)state;
@@ -252,6 +262,7 @@ int main(void)
         cmocka_unit_test(defaults_are_those_of_the_rows),
         cmocka_unit_test(everything_lands_in_its_member),
         cmocka_unit_test(wrong_forms_are_placed),
+        cmocka_unit_test(nothing_takes_more_than_anybody_would_write),
         cmocka_unit_test(wrong_values_are_placed),
         cmocka_unit_test(a_misplaced_key_is_shown_its_place),
         cmocka_unit_test(the_table_is_told),
