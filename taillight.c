@@ -30,7 +30,7 @@ static const struct command commands[] = {
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
     {"analyze", analyze_command, "lifetimes and diagnosis of a run; what ran in an Intel PT trace"},
     {"report", report_command, "the report of a run: the page and the terminal summary"},
-    {"compare", compare_command, "what changed between two runs, by how much, because of what"},
+    {"compare", compare_command, "what changed between two builds, by how much, because of what"},
     {"history", history_command, "runs over time, and where their latency changed its level"},
     {"agent", agent_roles_command, NULL},
     {"link", link_command, NULL},

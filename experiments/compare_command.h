@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// `taillight compare BASE CANDIDATE`: what changed between two runs, by how much, because of what.
+// `taillight compare BASE CANDIDATE`: what changed between two builds, by how much, because of what.
 #ifndef EXPERIMENTS_COMPARE_COMMAND_H
 #define EXPERIMENTS_COMPARE_COMMAND_H
 

@@ -33,13 +33,13 @@ int gate_report_add(struct gate_report *report, const struct gate_result_array *
 static int judge(const struct experiment *experiment, const struct run_folder *folder,
                  struct progress *progress, struct gate_result_array *out, struct error *err)
 {
-    struct set_comparison comparison = {.has_base = false};
-    struct diagnosis_slice slice;
-    int result = diagnosis_slice_parse(experiment->slice, &slice, err);
+    struct comparison comparison;
+    const struct comparison_request request = {.candidate = folder->path,
+                                               .gates = &experiment->gates};
+    int result = comparison_make(&comparison, &request, progress, err);
     if (result == 0)
-        result = gates_judge_runs(NULL, folder->path, &experiment->gates, &slice, progress,
-                                  &comparison, out, err);
-    set_comparison_free(&comparison);
+        result = gates_judge(&experiment->gates, &comparison, out, err);
+    comparison_free(&comparison);
     return result;
 }
 

@@ -10,7 +10,6 @@
 #include "analysis/report/summary_text.h"
 #include "base/options.h"
 #include "base/progress.h"
-#include "experiments/compare_sets.h"
 
 struct history_options {
     const char *db, *experiment, *series, *label, *html;
@@ -47,26 +46,20 @@ static const struct command_usage usage = {
 static int add_one(struct history *history, const char *run, const struct history_options *chosen,
                    struct error *err)
 {
-    struct set_comparison comparison;
+    struct comparison comparison;
     struct progress progress;
-    const struct gate_array none = {0};
-    struct diagnosis_slice slice;
+    const struct comparison_request request = {.candidate = run};
     char folder[4096];
     int64_t id;
     progress_init(&progress, chosen->quiet);
     if (!realpath(run, folder))
         return error_set_errno(err, ERROR_INPUT, "%s", run);
-    int result = compare_sets_slice(run, &slice, err);
-    if (result < 0)
-        return result;
-    result = set_comparison_init(&comparison, &none, &slice, err);
-    if (result == 0)
-        result = set_compare(&comparison, NULL, run, &progress, err);
+    int result = comparison_make(&comparison, &request, &progress, err);
     if (result == 0)
         result = history_add(history, &comparison, folder, chosen->label, &id, err);
     if (result == 0 && !chosen->json)
         printf("#%lld %s\n", (long long)id, folder);
-    set_comparison_free(&comparison);
+    comparison_free(&comparison);
     return result;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The comparisons of a study: the slices of the first round's runs against each other, as a page;
-// and, over all rounds, the percentiles and the gates.
+// The comparisons of a study, over all rounds of both steps: a page each, what the percentiles and
+// the slices came to, and the gates.
 #ifndef EXPERIMENTS_STUDY_COMPARE_H
 #define EXPERIMENTS_STUDY_COMPARE_H
 

@@ -195,8 +195,8 @@ static void write_comparisons(const struct study_results *results, FILE *out)
         json_array_foreach(json_object_get(one, "slices"), k, slice)
             fprintf(out, "- %s: %s\n", json_string_value(json_object_get(slice, "slice")),
                     json_string_value(json_object_get(slice, "verdict")));
-        json_array_foreach(json_object_get(one, "percentiles"), k, slice) fprintf(
-            out, "- all rounds: %s\n", json_string_value(json_object_get(slice, "verdict")));
+        json_array_foreach(json_object_get(one, "percentiles"), k, slice)
+            fprintf(out, "- %s\n", json_string_value(json_object_get(slice, "verdict")));
         fprintf(out, "\n([page](%s))\n", json_string_value(json_object_get(one, "page")));
     }
 }

@@ -8,50 +8,62 @@
 
 #include "analysis/lifetime/lifetime.h"
 
-_Static_assert((int)RESAMPLE_BLOCKS == (int)COMPARE_BLOCKS, "a profile comes in blocks of its own");
+// Blocks with messages that it takes on either side to speak of scatter.
+enum { LEAST_BLOCKS = 8 };
 
-// One cause's time in every block of every run of a side.
-struct figure {
-    const struct slice_profile_list *profiles;
-    const double *ns; // [run][block]
-};
-
-static double weighted_mean(const void *context, const uint16_t *weights)
+const char *change_kind_name(enum change_kind kind)
 {
-    const struct figure *figure = context;
-    double sum = 0, messages = 0;
-    for (size_t r = 0; r < figure->profiles->count; r++)
-        for (size_t b = 0; b < RESAMPLE_BLOCKS; b++) {
-            size_t at = r * RESAMPLE_BLOCKS + b;
-            sum += weights[at] * figure->ns[at];
-            messages += weights[at] * (double)figure->profiles->items[r]->block_messages[b];
-        }
-    return messages > 0 ? sum / messages : 0;
+    static const char *const names[] = {"unchanged", "appeared", "grew", "shrank", "gone"};
+    return names[kind];
 }
 
-// -1: there is none.
-static int64_t find_component(const struct slice_profile *profile, const struct cause_shift *cause)
-{
-    for (size_t i = 0; i < profile->components.count; i++)
-        if (profile->components.items[i].role == cause->role &&
-            strcmp(profile->components.items[i].name, cause->name) == 0)
-            return (int64_t)i;
-    return -1;
-}
-
-static double granularity(const struct slice_profile_list sides[COMPARE_SIDES])
-{
-    double most = 0;
-    for (int side = 0; side < COMPARE_SIDES; side++)
-        for (size_t r = 0; r < sides[side].count; r++)
-            most = fmax(most, sides[side].items[r]->granularity_ns);
-    return most;
-}
+// --- one cause of one side -----------------------------------------------------------------------
 
 struct message_value {
     double ns;
     size_t block; // of all runs' blocks
 };
+
+// What a side's runs have of one cause, and what it takes to resample it.
+struct side {
+    struct slice_profile_list profiles; // those that can be used
+    struct resample *resample;          // NULL: there is no profile
+    uint64_t messages;
+    unsigned blocks;              // with messages
+    double *ns;                   // [run][block]
+    struct message_value *values; // of the messages that have some of it, ascending
+    size_t count, first;          // from the first on they are more than the granularity
+    double *sorted;               // room for these
+};
+
+static double weighted_mean(const void *context, const uint16_t *weights)
+{
+    const struct side *side = context;
+    double sum = 0, messages = 0;
+    for (size_t r = 0; r < side->profiles.count; r++)
+        for (size_t b = 0; b < RESAMPLE_BLOCKS; b++) {
+            size_t at = r * RESAMPLE_BLOCKS + b;
+            sum += weights[at] * side->ns[at];
+            messages += weights[at] * (double)side->profiles.items[r]->block_messages[b];
+        }
+    return messages > 0 ? sum / messages : 0;
+}
+
+// The middle of what the messages have that have it, when every block counts so many times; 0
+// where none does.
+static double weighted_median(const void *context, const uint16_t *weights)
+{
+    const struct side *side = context;
+    uint64_t all = 0, below = 0;
+    for (size_t i = side->first; i < side->count; i++)
+        all += weights[side->values[i].block];
+    for (size_t i = side->first; i < side->count; i++) {
+        below += weights[side->values[i].block];
+        if (2 * below >= all && all > 0)
+            return side->values[i].ns;
+    }
+    return 0;
+}
 
 static int by_ns(const void *left, const void *right)
 {
@@ -59,48 +71,32 @@ static int by_ns(const void *left, const void *right)
     return order_of(a->ns, b->ns);
 }
 
-struct scratch {
-    double *ns;                   // [run][block]
-    struct message_value *values; // of the messages that have some of it, ascending
-    size_t count;
-};
-
-// The middle of the values when every block counts so many times; 0 where none does.
-static double weighted_median(const void *context, const uint16_t *weights)
+static void select_values(struct side *side, const struct cause_shift *cause, double granularity_ns)
 {
-    const struct scratch *scratch = context;
-    uint64_t all = 0, below = 0;
-    for (size_t i = 0; i < scratch->count; i++)
-        all += weights[scratch->values[i].block];
-    for (size_t i = 0; i < scratch->count; i++) {
-        below += weights[scratch->values[i].block];
-        if (2 * below >= all && all > 0)
-            return scratch->values[i].ns;
-    }
-    return 0;
-}
-
-static void select_values(const struct slice_profile_list *side, const struct cause_shift *cause,
-                          double least_ns, struct scratch *scratch)
-{
-    memset(scratch->ns, 0, side->count * RESAMPLE_BLOCKS * sizeof *scratch->ns);
-    scratch->count = 0;
-    for (size_t r = 0; r < side->count; r++) {
-        const struct slice_profile *profile = side->items[r];
-        int64_t wanted = find_component(profile, cause);
+    memset(side->ns, 0, side->profiles.count * RESAMPLE_BLOCKS * sizeof *side->ns);
+    side->count = 0;
+    for (size_t r = 0; r < side->profiles.count; r++) {
+        const struct slice_profile *profile = side->profiles.items[r];
+        int64_t wanted = slice_profile_find(profile, cause->name, cause->role);
         for (size_t i = 0; wanted >= 0 && i < profile->values.count; i++) {
             const struct profile_value *value = &profile->values.items[i];
             size_t block = r * RESAMPLE_BLOCKS + value->block;
             if (value->component != (uint32_t)wanted)
                 continue;
-            scratch->ns[block] += (double)value->ns;
-            if ((double)value->ns > least_ns)
-                scratch->values[scratch->count++] =
-                    (struct message_value){(double)value->ns, block};
+            side->ns[block] += (double)value->ns;
+            side->values[side->count++] = (struct message_value){(double)value->ns, block};
         }
     }
-    if (scratch->count)
-        qsort(scratch->values, scratch->count, sizeof *scratch->values, by_ns);
+    if (side->count)
+        qsort(side->values, side->count, sizeof *side->values, by_ns);
+    side->first = array_bound(0, side->count, at, side->values[at].ns <= granularity_ns);
+}
+
+// The median of all messages, of which only those with values are not 0.
+static double median_with_zeros(const struct side *side)
+{
+    size_t rank = (size_t)(side->messages + 1) / 2, zeros = (size_t)side->messages - side->count;
+    return rank <= zeros ? 0 : side->values[rank - zeros - 1].ns;
 }
 
 static bool is_typical(const struct cause_shift *cause, int side)
@@ -108,30 +104,78 @@ static bool is_typical(const struct cause_shift *cause, int side)
     return cause->share[side] >= 0.5;
 }
 
-static int take_side(const struct slice_profile_list *side, int which, double least_ns,
-                     uint64_t messages, struct scratch *scratch, struct cause_shift *cause,
-                     struct resample_spread *of_median)
+static struct resample_spread spread_of_mean(const struct side *side, double sum)
 {
-    select_values(side, cause, least_ns, scratch);
-    const struct figure figure = {side, scratch->ns};
-    double sum = 0;
-    for (size_t i = 0; i < side->count * RESAMPLE_BLOCKS; i++)
-        sum += scratch->ns[i];
-    cause->mean_ns[which] = sum / (double)messages;
-    cause->share[which] = (double)scratch->count / (double)messages;
-    cause->median_ns[which] =
-        scratch->count ? scratch->values[(scratch->count - 1) / 2].ns : (double)NAN;
-    if (is_typical(cause, which) &&
-        resample_spread(weighted_median, scratch, side->count, of_median) < 0)
-        return -1;
-    if (sum <= 0) {
-        cause->spread[which] = (struct resample_spread){.error = 0, .runs = side->count};
-        return 0;
-    }
-    return resample_spread(weighted_mean, &figure, side->count, &cause->spread[which]);
+    if (side->blocks < LEAST_BLOCKS)
+        return (struct resample_spread){.error = INFINITY, .runs = side->profiles.count};
+    if (sum <= 0)
+        return (struct resample_spread){.error = 0, .runs = side->profiles.count};
+    return resample_spread(side->resample, weighted_mean, side);
 }
 
-static bool has(const struct cause_shift_array *causes, const struct profile_component *component)
+static void take_side(struct side *side, int which, double granularity_ns,
+                      struct cause_shift *cause)
+{
+    double sum = 0;
+    size_t longer = 0;
+    select_values(side, cause, granularity_ns);
+    for (size_t i = 0; i < side->profiles.count * RESAMPLE_BLOCKS; i++)
+        sum += side->ns[i];
+    if (which == COMPARE_BASE)
+        cause->normal_ns = median_with_zeros(side);
+    for (size_t i = 0; i < side->count; i++)
+        longer += side->values[i].ns > cause->normal_ns + granularity_ns;
+    for (size_t i = side->first; i < side->count; i++)
+        side->sorted[i - side->first] = side->values[i].ns;
+    cause->messages[which] = side->count - side->first;
+    cause->share[which] = (double)cause->messages[which] / (double)side->messages;
+    cause->longer[which] = (double)longer / (double)side->messages;
+    cause->spread_ns[which] = views_spread(side->sorted, side->count - side->first);
+    cause->mean_ns[which] = sum / (double)side->messages;
+    cause->spread[which] = spread_of_mean(side, sum);
+}
+
+// --- both sides ----------------------------------------------------------------------------------
+
+static enum change_kind kind_of(const struct cause_shift *cause, double granularity_ns)
+{
+    bool sure = cause->interval.low > 0 || cause->interval.high < 0;
+    if (!sure || fabs(cause->difference_ns) < granularity_ns)
+        return CHANGE_NONE;
+    if (cause->difference_ns > 0)
+        return cause->mean_ns[COMPARE_BASE] < granularity_ns ? CHANGE_APPEARED : CHANGE_GREW;
+    return cause->mean_ns[COMPARE_CANDIDATE] < granularity_ns ? CHANGE_GONE : CHANGE_SHRANK;
+}
+
+static void finish_cause(struct cause_shift *cause, double confidence, double granularity_ns)
+{
+    cause->difference_ns = cause->mean_ns[COMPARE_CANDIDATE] - cause->mean_ns[COMPARE_BASE];
+    cause->interval = resample_difference(cause->difference_ns, &cause->spread[COMPARE_BASE],
+                                          &cause->spread[COMPARE_CANDIDATE], confidence);
+    cause->kind = kind_of(cause, granularity_ns);
+}
+
+// The values of both sides are the cause's.
+static void take_medians(const struct side sides[COMPARE_SIDES], double confidence,
+                         struct cause_shift *cause)
+{
+    const struct side *base = &sides[COMPARE_BASE], *candidate = &sides[COMPARE_CANDIDATE];
+    cause->median_difference_ns = NAN;
+    cause->median_interval = (struct resample_interval){.low = -INFINITY, .high = INFINITY};
+    if (!is_typical(cause, COMPARE_BASE) || !is_typical(cause, COMPARE_CANDIDATE) ||
+        base->blocks < LEAST_BLOCKS || candidate->blocks < LEAST_BLOCKS)
+        return;
+    const struct resample_spread
+        before = resample_spread(base->resample, weighted_median, base),
+        after = resample_spread(candidate->resample, weighted_median, candidate);
+    cause->median_difference_ns =
+        cause->spread_ns[COMPARE_CANDIDATE].median - cause->spread_ns[COMPARE_BASE].median;
+    cause->median_interval =
+        resample_difference(cause->median_difference_ns, &before, &after, confidence);
+}
+
+static bool has_cause(const struct cause_shift_array *causes,
+                      const struct profile_component *component)
 {
     for (size_t i = 0; i < causes->count; i++)
         if (causes->items[i].role == component->role &&
@@ -146,9 +190,10 @@ static int name_causes(const struct slice_profile_list *side, struct cause_shift
         for (size_t i = 0; i < side->items[r]->components.count; i++) {
             const struct profile_component *component = &side->items[r]->components.items[i];
             struct cause_shift cause = {.role = component->role, .explains = component->explains};
-            if (has(causes, component))
+            if (has_cause(causes, component))
                 continue;
             memcpy(cause.name, component->name, sizeof cause.name);
+            memcpy(cause.category, component->category, sizeof cause.category);
             if (array_push(causes, cause) < 0)
                 return -1;
         }
@@ -165,109 +210,194 @@ static int by_difference(const void *left, const void *right)
     return order ? order : (int)a->role - (int)b->role;
 }
 
-static void take_medians(const struct resample_spread spread[COMPARE_SIDES], double confidence,
-                         struct cause_shift *cause)
+// Every cause that takes any time on either side. medians: ask for them as well.
+static int take_causes(struct side sides[COMPARE_SIDES], double confidence, double granularity_ns,
+                       bool medians, struct cause_shift_array *causes)
 {
-    cause->median_difference_ns = NAN;
-    cause->median_interval = (struct resample_interval){.low = -INFINITY, .high = INFINITY};
-    if (!is_typical(cause, COMPARE_BASE) || !is_typical(cause, COMPARE_CANDIDATE))
-        return;
-    cause->median_difference_ns =
-        cause->median_ns[COMPARE_CANDIDATE] - cause->median_ns[COMPARE_BASE];
-    cause->median_interval = resample_difference(cause->median_difference_ns, &spread[COMPARE_BASE],
-                                                 &spread[COMPARE_CANDIDATE], confidence);
-}
-
-static int take_causes(const struct slice_profile_list sides[COMPARE_SIDES], double confidence,
-                       struct scratch *scratch, struct slice_shift *out)
-{
-    struct cause_shift_array *causes = &out->causes;
-    bool alone = sides[COMPARE_BASE].count == 0;
+    bool alone = sides[COMPARE_BASE].profiles.count == 0;
     for (int side = 0; side < COMPARE_SIDES; side++)
-        if (name_causes(&sides[side], causes) < 0)
+        if (name_causes(&sides[side].profiles, causes) < 0)
             return -1;
     size_t kept = 0;
     for (size_t i = 0; i < causes->count; i++) {
         struct cause_shift cause = causes->items[i];
-        struct resample_spread of_median[COMPARE_SIDES] = {{.runs = 0}, {.runs = 0}};
+        cause.mean_ns[COMPARE_BASE] = cause.share[COMPARE_BASE] = NAN;
         for (int side = alone; side < COMPARE_SIDES; side++)
-            if (take_side(&sides[side], side, granularity(sides), out->messages[side], scratch,
-                          &cause, &of_median[side]) < 0)
-                return -1;
-        if (alone)
-            cause.mean_ns[COMPARE_BASE] = cause.share[COMPARE_BASE] =
-                cause.median_ns[COMPARE_BASE] = NAN;
-        cause.difference_ns = cause.mean_ns[COMPARE_CANDIDATE] - cause.mean_ns[COMPARE_BASE];
-        if (!alone)
-            cause.interval = resample_difference(cause.difference_ns, &cause.spread[COMPARE_BASE],
-                                                 &cause.spread[COMPARE_CANDIDATE], confidence);
-        take_medians(of_median, confidence, &cause);
+            take_side(&sides[side], side, granularity_ns, &cause);
+        cause.median_difference_ns = NAN;
+        finish_cause(&cause, confidence, granularity_ns);
+        if (medians && !alone)
+            take_medians(sides, confidence, &cause);
         if (cause.mean_ns[COMPARE_BASE] > 0 || cause.mean_ns[COMPARE_CANDIDATE] > 0)
             causes->items[kept++] = cause;
     }
     causes->count = kept;
-    if (kept && !alone)
-        qsort(causes->items, kept, sizeof *causes->items, by_difference);
+    if (!alone)
+        array_sort(causes, by_difference);
     return 0;
 }
 
+// --- sides ---------------------------------------------------------------------------------------
+
+// -1: no memory; what there is is freed by side_end.
+static int side_begin(struct side *side)
+{
+    size_t values = 1;
+    for (size_t r = 0; r < side->profiles.count; r++) {
+        const struct slice_profile *profile = side->profiles.items[r];
+        side->messages += profile->messages;
+        values += profile->values.count;
+        for (int b = 0; b < RESAMPLE_BLOCKS; b++)
+            side->blocks += profile->block_messages[b] > 0;
+    }
+    if (side->profiles.count == 0)
+        return 0;
+    side->resample = resample_alloc(side->profiles.count);
+    side->ns = malloc(side->profiles.count * RESAMPLE_BLOCKS * sizeof *side->ns);
+    side->values = malloc(values * sizeof *side->values);
+    side->sorted = malloc(values * sizeof *side->sorted);
+    return side->resample && side->ns && side->values && side->sorted ? 0 : -1;
+}
+
+static void side_end(struct side *side)
+{
+    array_free(&side->profiles);
+    resample_free(side->resample);
+    free(side->ns);
+    free(side->values);
+    free(side->sorted);
+}
+
 // The profiles that can be used; what is missing becomes the reason.
-static int choose(const struct slice_profile_list *from, int side, struct slice_profile_list *to,
-                  struct slice_shift *out)
+static int choose_profiles(const struct slice_profile_list *from, int side,
+                           struct slice_profile_list *to, struct slice_shift *out)
 {
     double latency = 0;
-    size_t blocks = 0;
+    out->low_ns[side] = INFINITY;
     for (size_t r = 0; r < from->count; r++) {
         const struct slice_profile *profile = from->items[r];
+        memcpy(out->words, profile->words, sizeof out->words);
         if (!profile->available) {
-            snprintf(out->reason, sizeof out->reason, "%s: %s",
-                     side == COMPARE_BASE ? "the base" : "the candidate", profile->reason);
+            if (!out->reason[0])
+                snprintf(out->reason, sizeof out->reason, "%s: %s",
+                         side == COMPARE_BASE ? "the base" : "the candidate", profile->reason);
             continue;
         }
         if (array_push(to, profile) < 0)
             return -1;
         out->messages[side] += profile->messages;
+        out->low_ns[side] = fmin(out->low_ns[side], profile->low_ns);
+        out->high_ns[side] = fmax(out->high_ns[side], profile->high_ns);
+        out->granularity_ns = fmax(out->granularity_ns, profile->granularity_ns);
         latency += profile->mean_ns * (double)profile->messages;
-        blocks++;
     }
-    out->runs[side] = blocks;
+    out->runs[side] = to->count;
     out->mean_ns[side] = out->messages[side] ? latency / (double)out->messages[side] : (double)NAN;
+    // Half of a side's runs without a profile would be another selection of runs.
+    if (from->count && to->count * 2 <= from->count)
+        out->available = false;
     return 0;
 }
 
-int slice_shift(const struct slice_profile_list sides[COMPARE_SIDES], double confidence,
+static void take_latency(struct side sides[COMPARE_SIDES], double confidence,
+                         struct slice_shift *out)
+{
+    out->latency = (struct cause_shift){.name = "mean latency", .explains = true};
+    for (int which = 0; which < COMPARE_SIDES; which++) {
+        struct side *side = &sides[which];
+        for (size_t r = 0; r < side->profiles.count; r++)
+            memcpy(side->ns + r * RESAMPLE_BLOCKS, side->profiles.items[r]->block_latency_ns,
+                   sizeof side->profiles.items[r]->block_latency_ns);
+        out->latency.mean_ns[which] = out->mean_ns[which];
+        if (side->profiles.count)
+            out->latency.spread[which] = spread_of_mean(side, out->mean_ns[which]);
+    }
+    finish_cause(&out->latency, confidence, out->granularity_ns);
+}
+
+static int by_category_difference(const void *left, const void *right)
+{
+    const struct category_shift *a = left, *b = right;
+    double one = fabs(a->difference_ns), other = fabs(b->difference_ns);
+    return one > other ? -1 : one < other ? 1 : strcmp(a->category, b->category);
+}
+
+static int sum_categories(struct slice_shift *out)
+{
+    for (size_t i = 0; i < out->causes.count; i++) {
+        const struct cause_shift *cause = &out->causes.items[i];
+        size_t at = 0;
+        while (at < out->categories.count &&
+               strcmp(out->categories.items[at].category, cause->category) != 0)
+            at++;
+        if (at == out->categories.count &&
+            array_push(&out->categories, (struct category_shift){.category = cause->category}) < 0)
+            return -1;
+        out->categories.items[at].difference_ns += cause->difference_ns;
+    }
+    array_sort(&out->categories, by_category_difference);
+    return 0;
+}
+
+static int take_functions(const struct side sides[COMPARE_SIDES], double confidence,
+                          struct slice_shift *out)
+{
+    struct side functions[COMPARE_SIDES] = {{.count = 0}, {.count = 0}};
+    int result = 0;
+    for (int which = 0; which < COMPARE_SIDES && result == 0; which++) {
+        for (size_t r = 0; r < sides[which].profiles.count && result == 0; r++)
+            if (sides[which].profiles.items[r]->functions)
+                result = array_push(&functions[which].profiles,
+                                    sides[which].profiles.items[r]->functions);
+        if (result == 0)
+            result = side_begin(&functions[which]);
+        out->function_messages[which] = functions[which].messages;
+    }
+    if (result == 0 && out->function_messages[COMPARE_BASE] &&
+        out->function_messages[COMPARE_CANDIDATE])
+        result = take_causes(functions, confidence, out->granularity_ns, false, &out->functions);
+    for (int which = 0; which < COMPARE_SIDES; which++)
+        side_end(&functions[which]);
+    return result;
+}
+
+static int compare_sides(struct side sides[COMPARE_SIDES], double confidence,
+                         struct slice_shift *out)
+{
+    take_latency(sides, confidence, out);
+    if (take_causes(sides, confidence, out->granularity_ns, true, &out->causes) < 0)
+        return -1;
+    if (sides[COMPARE_BASE].profiles.count == 0)
+        return 0;
+    return sum_categories(out) < 0 ? -1 : take_functions(sides, confidence, out);
+}
+
+int slice_shift(const struct slice_profile_list lists[COMPARE_SIDES], double confidence,
                 struct slice_shift *out, struct error *err)
 {
-    struct slice_profile_list usable[COMPARE_SIDES] = {{0}, {0}};
-    size_t values = 1, runs = 1;
+    struct side sides[COMPARE_SIDES] = {{.count = 0}, {.count = 0}};
     int result = 0;
     *out = (struct slice_shift){.available = true};
-    for (int side = 0; side < COMPARE_SIDES && result == 0; side++) {
-        result = choose(&sides[side], side, &usable[side], out);
-        // Half of a side's runs without a profile would be another selection of runs.
-        if (sides[side].count && usable[side].count * 2 <= sides[side].count)
-            out->available = false;
-        for (size_t r = 0; r < usable[side].count; r++)
-            values += usable[side].items[r]->values.count;
-        runs += usable[side].count;
+    for (int which = 0; which < COMPARE_SIDES && result == 0; which++) {
+        result = choose_profiles(&lists[which], which, &sides[which].profiles, out);
+        if (result == 0)
+            result = side_begin(&sides[which]);
     }
-    struct scratch scratch = {.ns = malloc(runs * RESAMPLE_BLOCKS * sizeof *scratch.ns),
-                              .values = malloc(values * sizeof *scratch.values)};
-    if (result == 0 && !(scratch.ns && scratch.values))
-        result = -1;
-    if (result == 0 && out->available && usable[COMPARE_CANDIDATE].count)
-        result = take_causes(usable, confidence, &scratch, out);
-    free(scratch.ns);
-    free(scratch.values);
-    for (int side = 0; side < COMPARE_SIDES; side++)
-        array_free(&usable[side]);
+    if (result == 0 && out->available && sides[COMPARE_CANDIDATE].profiles.count)
+        result = compare_sides(sides, confidence, out);
+    for (int which = 0; which < COMPARE_SIDES; which++)
+        side_end(&sides[which]);
     return result < 0 ? error_set(err, ERROR_FAILED, "out of memory to compare causes") : 0;
 }
 
 void slice_shift_free(struct slice_shift *shift)
 {
     array_free(&shift->causes);
+    array_free(&shift->categories);
+    array_free(&shift->functions);
 }
+
+// --- names ---------------------------------------------------------------------------------------
 
 static bool surely(const struct resample_interval *interval, bool up)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// How much the components of the latency of a slice differ between two sets of runs: what each
-// takes of a message on average (these add up to the latency, so their differences add up to its
-// difference), on what share of the messages it takes any, and how long there.
+// How much the components of the latency of a slice differ between two sets of runs (NSight §7: the
+// comparison of iterations): what each takes of a message on average (these add up to the latency,
+// so their differences add up to its difference), on what share of the messages it takes any, and
+// how long there.
 //
 // Two questions of every cause. Did its mean surely move? Means add up, but where a slice mixes
 // kinds of messages (slow by themselves, or behind such a one) they move with the mixture of the
@@ -13,34 +14,64 @@
 #define ANALYSIS_COMPARE_CAUSE_SHIFT_H
 
 #include "analysis/compare/resample.h"
-#include "analysis/compare/run_compare.h"
+#include "analysis/compare/run_profile.h"
 #include "base/array.h"
 #include "base/error.h"
 
+enum change_kind {
+    CHANGE_NONE, // no more than the scatter, or than can be told apart
+    CHANGE_APPEARED,
+    CHANGE_GREW,
+    CHANGE_SHRANK,
+    CHANGE_GONE,
+};
+const char *change_kind_name(enum change_kind kind); // "unchanged", "appeared", ...
+
+// To have a cause is to have more of it than the granularity.
 struct cause_shift {
     char name[64];
+    char category[48]; // the base's where both sides have it
     enum core_role role;
     bool explains;
-    double mean_ns[COMPARE_SIDES];   // of a message of the slice
-    double share[COMPARE_SIDES];     // of messages that have more of it than the granularity
-    double median_ns[COMPARE_SIDES]; // over those; NaN: none
-    struct resample_spread spread[COMPARE_SIDES]; // of the means
+    enum change_kind kind;
+    double mean_ns[COMPARE_SIDES];                // of a message of the slice
+    uint64_t messages[COMPARE_SIDES];             // that have it
+    double share[COMPARE_SIDES];                  // these, of all
+    struct spread spread_ns[COMPARE_SIDES];       // over these; NaN: there are none
+    double normal_ns;                             // the base's median, over all messages
+    double longer[COMPARE_SIDES];                 // share that it takes longer than that
+    struct resample_spread spread[COMPARE_SIDES]; // of the means; infinite: too few blocks
     double difference_ns;                         // of the means
-    struct resample_interval interval;
-    double median_difference_ns; // NaN: not asked
+    struct resample_interval interval;            // infinite: too few blocks
+    double median_difference_ns;                  // NaN: not asked
     struct resample_interval median_interval;
 };
 struct cause_shift_array ARRAY_OF(struct cause_shift);
 
+// The differences of the causes that belong to one category, added up.
+struct category_shift {
+    const char *category; // a cause's
+    double difference_ns;
+};
+struct category_shift_array ARRAY_OF(struct category_shift);
+
 struct slice_profile_list ARRAY_OF(const struct slice_profile *);
 
 struct slice_shift {
+    char words[96]; // "p99-p100"
     bool available;
     char reason[240];
+    double granularity_ns; // the largest of the runs'
     uint64_t messages[COMPARE_SIDES];
-    size_t runs[COMPARE_SIDES];      // that have a profile
-    double mean_ns[COMPARE_SIDES];   // latency
-    struct cause_shift_array causes; // largest difference first, whatever its sign
+    size_t runs[COMPARE_SIDES]; // that have a profile
+    double low_ns[COMPARE_SIDES], high_ns[COMPARE_SIDES];
+    double mean_ns[COMPARE_SIDES];          // latency
+    struct cause_shift latency;             // the same as if it were a cause; no messages, no share
+    struct cause_shift_array causes;        // largest difference first, whatever its sign
+    struct category_shift_array categories; // likewise
+    uint64_t function_messages[COMPARE_SIDES]; // whose functions are all known
+    struct cause_shift_array functions;        // of the time in each itself, without its callees;
+                                               // none where a side knows no functions
 };
 
 // One profile of the same slice per run; those that are not available are left out. An empty base

@@ -81,7 +81,7 @@ static void judge_percentile_max(const struct percentile_shift *shift, struct ga
         say(result, ", from one run: how runs differ is not in it");
 }
 
-static void judge_shift(const struct set_percentile *percentile, double confidence,
+static void judge_shift(const struct compared_percentile *percentile, double confidence,
                         struct gate_result *result)
 {
     struct resample_interval interval = percentile_shift_interval(&percentile->shift, confidence);
@@ -104,11 +104,11 @@ static void judge_shift(const struct set_percentile *percentile, double confiden
     }
 }
 
-static void judge_percentile(const struct set_comparison *comparison, double confidence,
+static void judge_percentile(const struct comparison *comparison, double confidence,
                              struct gate_result *result)
 {
     for (size_t i = 0; i < comparison->percentiles.count; i++) {
-        const struct set_percentile *percentile = &comparison->percentiles.items[i];
+        const struct compared_percentile *percentile = &comparison->percentiles.items[i];
         if (fabs(percentile->shift.quantile - result->gate.quantile) > 1e-9)
             continue;
         if (!percentile->shift.known)
@@ -150,10 +150,11 @@ static void judge_cause_increase(const struct cause_shift *cause, double confide
         say(result, "; how runs differ by themselves takes at least two a side, better five");
 }
 
-static void judge_cause(const struct set_comparison *comparison, double confidence,
+static void judge_cause(const struct comparison *comparison, double confidence,
                         struct gate_result *result)
 {
-    const struct slice_shift *slice = &comparison->slice;
+    const struct slice_shift *slice =
+        &comparison->shifts.items[comparison->gate_slice].shift;
     if (!slice->available || slice->runs[COMPARE_CANDIDATE] == 0) {
         result->value = result->low = result->high = NAN;
         result->outcome = GATE_INCONCLUSIVE;
@@ -165,7 +166,7 @@ static void judge_cause(const struct set_comparison *comparison, double confiden
     if (!cause) {
         result->outcome = GATE_PASSED;
         say(result, "no message of %s has any of it, in no run; is that its name?",
-            comparison->slice_words);
+            slice->words);
         return;
     }
     if (result->gate.limit == GATE_MAX_INCREASE) {
@@ -180,11 +181,11 @@ static void judge_cause(const struct set_comparison *comparison, double confiden
     result->high = interval.high;
     result->outcome = gate_judge_absolute(result->low, result->high, result->gate.value);
     say_ns(result);
-    say(result, " per message of %s%s", comparison->slice_words,
+    say(result, " per message of %s%s", slice->words,
         interval.between_runs ? "" : ", from one run: how runs differ is not in it");
 }
 
-int gates_judge(const struct gate_array *gates, const struct set_comparison *comparison,
+int gates_judge(const struct gate_array *gates, const struct comparison *comparison,
                 struct gate_result_array *out, struct error *err)
 {
     double confidence = gate_confidence(gates->count);
@@ -200,15 +201,4 @@ int gates_judge(const struct gate_array *gates, const struct set_comparison *com
             return error_set(err, ERROR_FAILED, "out of memory for the gates' results");
     }
     return 0;
-}
-
-int gates_judge_runs(const char *base, const char *candidate, const struct gate_array *gates,
-                     const struct diagnosis_slice *slice, struct progress *progress,
-                     struct set_comparison *comparison, struct gate_result_array *out,
-                     struct error *err)
-{
-    int result = set_comparison_init(comparison, gates, slice, err);
-    if (result == 0)
-        result = set_compare(comparison, base, candidate, progress, err);
-    return result < 0 ? result : gates_judge(gates, comparison, out, err);
 }

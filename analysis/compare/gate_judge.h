@@ -15,7 +15,7 @@
 #define ANALYSIS_COMPARE_GATE_JUDGE_H
 
 #include "analysis/compare/gate.h"
-#include "analysis/compare/set_compare.h"
+#include "analysis/compare/comparison.h"
 
 #define GATE_ABSOLUTE_CONFIDENCE 0.95
 
@@ -34,15 +34,8 @@ struct gate_result_array ARRAY_OF(struct gate_result);
 
 // Appends one result a gate. Without a base, gates of an increase are left out. -ERROR_FAILED: no
 // memory.
-int gates_judge(const struct gate_array *gates, const struct set_comparison *comparison,
+int gates_judge(const struct gate_array *gates, const struct comparison *comparison,
                 struct gate_result_array *out, struct error *err);
-
-// Reads the runs, compares them and judges: a run folder or that of repetitions against a base of
-// that kind (NULL: none). The caller frees the comparison and the results either way.
-int gates_judge_runs(const char *base, const char *candidate, const struct gate_array *gates,
-                     const struct diagnosis_slice *slice, struct progress *progress,
-                     struct set_comparison *comparison, struct gate_result_array *out,
-                     struct error *err);
 
 // The pure rules, for the tests and the calibration.
 enum gate_outcome gate_judge_increase(double value, double low, double high, double limit);

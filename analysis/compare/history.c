@@ -60,7 +60,7 @@ void history_close(struct history *history)
 
 // --- adding --------------------------------------------------------------------------------------
 
-static int add_run(struct history *history, const struct set_comparison *run, const char *folder,
+static int add_run(struct history *history, const struct comparison *run, const char *folder,
                    const char *label, int64_t *id)
 {
     const struct run_set *set = &run->sides[COMPARE_CANDIDATE];
@@ -93,14 +93,14 @@ static void put_measure(struct row *row, int64_t id, const char *kind, const cha
     row_put_text(row, name);
 }
 
-static int add_measures(struct history *history, const struct set_comparison *run, int64_t id)
+static int add_measures(struct history *history, const struct comparison *run, int64_t id)
 {
     struct row row;
     if (row_prepare(&row, history->database,
                     "INSERT OR REPLACE INTO measures VALUES(?, ?, ?, ?, ?, ?, ?)") < 0)
         return -1;
     for (size_t i = 0; i < run->percentiles.count; i++) {
-        const struct set_percentile *percentile = &run->percentiles.items[i];
+        const struct compared_percentile *percentile = &run->percentiles.items[i];
         const struct percentile_shift *shift = &percentile->shift;
         const struct resample_interval *interval = &shift->ns_interval[COMPARE_CANDIDATE];
         put_measure(&row, id, "percentile", percentile->name);
@@ -110,10 +110,11 @@ static int add_measures(struct history *history, const struct set_comparison *ru
         row_put_null(&row);
         row_end(&row);
     }
-    for (size_t i = 0; i < run->slice.causes.count; i++) {
-        const struct cause_shift *cause = &run->slice.causes.items[i];
+    const struct cause_shift_array *causes = &run->shifts.items[run->gate_slice].shift.causes;
+    for (size_t i = 0; i < causes->count; i++) {
+        const struct cause_shift *cause = &causes->items[i];
         struct resample_interval interval = resample_single(
-            cause->mean_ns[COMPARE_CANDIDATE], &cause->spread[COMPARE_CANDIDATE], SET_CONFIDENCE);
+            cause->mean_ns[COMPARE_CANDIDATE], &cause->spread[COMPARE_CANDIDATE], COMPARE_CONFIDENCE);
         char name[100];
         put_measure(&row, id, "cause", cause_shift_name(cause, name, sizeof name));
         row_put_real(&row, cause->mean_ns[COMPARE_CANDIDATE] / 1000);
@@ -125,7 +126,7 @@ static int add_measures(struct history *history, const struct set_comparison *ru
     return row_finish(&row);
 }
 
-int history_add(struct history *history, const struct set_comparison *run, const char *folder,
+int history_add(struct history *history, const struct comparison *run, const char *folder,
                 const char *label, int64_t *id, struct error *err)
 {
     if (sqlite3_exec(history->database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "analysis/compare/change_points.h"
-#include "analysis/compare/set_compare.h"
+#include "analysis/compare/comparison.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -22,7 +22,7 @@ void history_close(struct history *history);
 
 // Adds what a run or its repetitions came to (a comparison without a base); `folder` is its
 // absolute path, and may be in there once. All or nothing.
-int history_add(struct history *history, const struct set_comparison *run, const char *folder,
+int history_add(struct history *history, const struct comparison *run, const char *folder,
                 const char *label, int64_t *id, struct error *err);
 
 struct history_point {

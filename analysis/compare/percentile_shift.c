@@ -19,6 +19,7 @@ struct latency_set {
     double lowest;      // log2 of the first bin's low edge
     unsigned bins;      // the last holds the unanswered
     uint32_t *up_to;    // [run][block][bin]: requests in this bin and all below
+    struct resample *resample;
 };
 
 struct figure_context {
@@ -79,7 +80,8 @@ int latency_set_make(const struct latency_run_array *runs, struct latency_set **
     set->sorted = malloc(set->count * sizeof *set->sorted);
     set->unanswered = calloc(runs->count, sizeof *set->unanswered);
     set->requests = calloc(runs->count, sizeof *set->requests);
-    if (!set->sorted || !set->unanswered || !set->requests)
+    set->resample = resample_alloc(runs->count);
+    if (!set->sorted || !set->unanswered || !set->requests || !set->resample)
         return error_set(err, ERROR_FAILED, "out of memory for %zu latencies", set->count);
     double *to = set->sorted;
     for (size_t r = 0; r < runs->count; r++) {
@@ -96,6 +98,12 @@ int latency_set_make(const struct latency_run_array *runs, struct latency_set **
     return 0;
 }
 
+const double *latency_set_sorted(const struct latency_set *set, size_t *count)
+{
+    *count = set->count;
+    return set->sorted;
+}
+
 void latency_set_free(struct latency_set *set)
 {
     if (!set)
@@ -104,6 +112,7 @@ void latency_set_free(struct latency_set *set)
     free(set->unanswered);
     free(set->requests);
     free(set->up_to);
+    resample_free(set->resample);
     free(set);
 }
 
@@ -141,33 +150,31 @@ static bool in_every_run_never(const struct latency_set *set, double quantile)
     return true;
 }
 
-static int take_side(const struct latency_set *set, int side, double confidence,
-                     struct percentile_shift *out, struct error *err)
+static void take_side(const struct latency_set *set, int side, double confidence,
+                      struct percentile_shift *out)
 {
     const struct figure_context context = {set, out->quantile};
     out->ns[side] = quantile_sorted(set->sorted, set->count, out->quantile);
     out->never[side] = in_every_run_never(set, out->quantile);
-    if (resample_spread(log_percentile, &context, set->runs, &out->spread[side]) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory to resample %zu runs", set->runs);
+    out->spread[side] = resample_spread(set->resample, log_percentile, &context);
     double beyond = (double)set->count * (1 - out->quantile);
     out->known &=
         isfinite(out->ns[side]) && isfinite(out->spread[side].error) && beyond >= LEAST_BEYOND;
     if (!out->known)
-        return 0;
+        return;
     struct resample_interval interval =
         resample_single(log(fmax(out->ns[side], 1)), &out->spread[side], confidence);
     interval.low = exp(interval.low);
     interval.high = exp(interval.high);
     out->ns_interval[side] = interval;
-    return 0;
 }
 
-int percentile_of(const struct latency_set *set, double quantile, double confidence,
-                  struct percentile_shift *out, struct error *err)
+void percentile_of(const struct latency_set *set, double quantile, double confidence,
+                   struct percentile_shift *out)
 {
     *out = (struct percentile_shift){
         .quantile = quantile, .known = true, .shift = NAN, .ns = {NAN, NAN}};
-    return take_side(set, COMPARE_CANDIDATE, confidence, out, err);
+    take_side(set, COMPARE_CANDIDATE, confidence, out);
 }
 
 struct resample_interval percentile_shift_interval(const struct percentile_shift *shift,
@@ -183,14 +190,12 @@ struct resample_interval percentile_shift_interval(const struct percentile_shift
     return interval;
 }
 
-int percentile_shift(const struct latency_set *const sides[COMPARE_SIDES], double quantile,
-                     double confidence, struct percentile_shift *out, struct error *err)
+void percentile_shift(const struct latency_set *const sides[COMPARE_SIDES], double quantile,
+                      double confidence, struct percentile_shift *out)
 {
-    int result = 0;
     *out = (struct percentile_shift){.quantile = quantile, .known = true};
-    for (int side = 0; side < COMPARE_SIDES && result == 0; side++)
-        result = take_side(sides[side], side, confidence, out, err);
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        take_side(sides[side], side, confidence, out);
     out->shift = out->ns[COMPARE_CANDIDATE] / fmax(out->ns[COMPARE_BASE], 1) - 1; // NaN: inf / inf
     out->interval = percentile_shift_interval(out, confidence);
-    return result;
 }

@@ -9,7 +9,6 @@
 #define ANALYSIS_COMPARE_PERCENTILE_SHIFT_H
 
 #include "analysis/compare/resample.h"
-#include "analysis/compare/run_compare.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -18,6 +17,9 @@ struct latency_run ARRAY_OF(double);
 struct latency_run_array ARRAY_OF(struct latency_run);
 
 struct latency_set; // a side, prepared for resampling
+
+// All its latencies, ascending.
+const double *latency_set_sorted(const struct latency_set *set, size_t *count);
 
 // -ERROR_INPUT: there is not one request in a run. The runs are copied from.
 int latency_set_make(const struct latency_run_array *runs, struct latency_set **out,
@@ -36,13 +38,12 @@ struct percentile_shift {
     bool never[COMPARE_SIDES]; // unanswered requests reach it in every run of the side
 };
 
-// -ERROR_FAILED: no memory.
-int percentile_shift(const struct latency_set *const sides[COMPARE_SIDES], double quantile,
-                     double confidence, struct percentile_shift *out, struct error *err);
+void percentile_shift(const struct latency_set *const sides[COMPARE_SIDES], double quantile,
+                      double confidence, struct percentile_shift *out);
 
 // One side alone: fills what concerns the candidate.
-int percentile_of(const struct latency_set *set, double quantile, double confidence,
-                  struct percentile_shift *out, struct error *err);
+void percentile_of(const struct latency_set *set, double quantile, double confidence,
+                   struct percentile_shift *out);
 
 // The shift's interval of another confidence.
 struct resample_interval percentile_shift_interval(const struct percentile_shift *shift,

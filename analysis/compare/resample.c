@@ -5,13 +5,11 @@
 #include <gsl/gsl_rng.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum level { LEVEL_RUNS, LEVEL_BLOCKS };
+enum level { LEVEL_BLOCKS, LEVEL_RUNS, LEVELS };
 
 static void draw(gsl_rng *random, enum level level, size_t runs, uint16_t *weights)
 {
-    memset(weights, 0, runs * RESAMPLE_BLOCKS * sizeof *weights);
     for (size_t i = 0; i < runs; i++) {
         uint16_t *run = weights + RESAMPLE_BLOCKS *
                                       (level == LEVEL_RUNS ? gsl_rng_uniform_int(random, runs) : i);
@@ -20,13 +18,51 @@ static void draw(gsl_rng *random, enum level level, size_t runs, uint16_t *weigh
     }
 }
 
-static double variance(gsl_rng *random, enum level level, resample_figure figure,
-                       const void *context, size_t runs, uint16_t *weights)
+struct resample {
+    size_t runs;
+    uint16_t *weights; // [level][draw][run][block]
+};
+
+static uint16_t *weights_of(const struct resample *resample, enum level level, int number)
+{
+    size_t draws = (size_t)level * RESAMPLES + (size_t)number;
+    return resample->weights + draws * resample->runs * RESAMPLE_BLOCKS;
+}
+
+struct resample *resample_alloc(size_t runs)
+{
+    struct resample *resample = calloc(1, sizeof *resample);
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    size_t bytes = runs * RESAMPLE_BLOCKS * sizeof *resample->weights;
+    if (resample)
+        resample->weights = calloc(LEVELS * RESAMPLES, bytes);
+    if (!random || !resample || !resample->weights) {
+        gsl_rng_free(random);
+        resample_free(resample);
+        return NULL;
+    }
+    resample->runs = runs;
+    gsl_rng_set(random, RESAMPLE_SEED);
+    for (enum level level = LEVEL_BLOCKS; level < LEVELS; level++)
+        for (int i = 0; i < RESAMPLES; i++)
+            draw(random, level, runs, weights_of(resample, level, i));
+    gsl_rng_free(random);
+    return resample;
+}
+
+void resample_free(struct resample *resample)
+{
+    if (resample)
+        free(resample->weights);
+    free(resample);
+}
+
+static double variance(const struct resample *resample, enum level level, resample_figure figure,
+                       const void *context)
 {
     double mean = 0, squares = 0;
     for (int i = 0; i < RESAMPLES; i++) {
-        draw(random, level, runs, weights);
-        double value = figure(context, weights);
+        double value = figure(context, weights_of(resample, level, i));
         if (!isfinite(value))
             return INFINITY;
         double step = value - mean;
@@ -36,23 +72,14 @@ static double variance(gsl_rng *random, enum level level, resample_figure figure
     return squares / (RESAMPLES - 1);
 }
 
-int resample_spread(resample_figure figure, const void *context, size_t runs,
-                    struct resample_spread *out)
+struct resample_spread resample_spread(const struct resample *resample, resample_figure figure,
+                                       const void *context)
 {
-    uint16_t *weights = calloc(runs * RESAMPLE_BLOCKS, sizeof *weights);
-    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
-    int result = weights && random ? 0 : -1;
-    if (result == 0) {
-        gsl_rng_set(random, RESAMPLE_SEED);
-        double within = variance(random, LEVEL_BLOCKS, figure, context, runs, weights), all = 0;
-        if (runs > 1)
-            all = variance(random, LEVEL_RUNS, figure, context, runs, weights) * (double)runs /
-                  (double)(runs - 1);
-        *out = (struct resample_spread){.error = sqrt(fmax(all, within)), .runs = runs};
-    }
-    gsl_rng_free(random);
-    free(weights);
-    return result;
+    double runs = (double)resample->runs;
+    double within = variance(resample, LEVEL_BLOCKS, figure, context), all = 0;
+    if (resample->runs > 1)
+        all = variance(resample, LEVEL_RUNS, figure, context) * runs / (runs - 1);
+    return (struct resample_spread){.error = sqrt(fmax(all, within)), .runs = resample->runs};
 }
 
 static struct resample_interval around(double figure, double error, double freedom, bool between,

@@ -22,6 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A run is a set of one; a set may stand alone as the candidate.
+enum { COMPARE_BASE, COMPARE_CANDIDATE, COMPARE_SIDES };
+
 enum { RESAMPLE_BLOCKS = 40, RESAMPLES = 1000, RESAMPLE_SEED = 20260 };
 
 // The figure when block b of run r counts weights[r * RESAMPLE_BLOCKS + b] times.
@@ -32,9 +35,16 @@ struct resample_spread {
     size_t runs;
 };
 
-// runs > 0. -1: no memory.
-int resample_spread(resample_figure figure, const void *context, size_t runs,
-                    struct resample_spread *out);
+// The draws, which are the same for all figures of as many runs.
+struct resample;
+
+// runs > 0. NULL: no memory. The caller frees.
+struct resample *resample_alloc(size_t runs);
+void resample_free(struct resample *resample);
+
+// How far the figure scatters over the draws.
+struct resample_spread resample_spread(const struct resample *resample, resample_figure figure,
+                                       const void *context);
 
 struct resample_interval {
     double low, high;

@@ -1,17 +1,128 @@
 // SPDX-License-Identifier: MIT
-//
-// What of a run is compared with another one.
-#include <math.h>
+#include "analysis/compare/run_profile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/compare/run_compare.h"
-#include "analysis/compare/run_profile_functions.h"
 #include "analysis/diagnosis/components.h"
 #include "analysis/diagnosis/decompose.h"
 #include "analysis/run/run_analysis.h"
-#include "base/quantile.h"
+
+int64_t slice_profile_find(const struct slice_profile *slice, const char *name, enum core_role role)
+{
+    for (size_t i = 0; i < slice->components.count; i++)
+        if (slice->components.items[i].role == role &&
+            strcmp(slice->components.items[i].name, name) == 0)
+            return (int64_t)i;
+    return -1;
+}
+
+// --- functions -----------------------------------------------------------------------------------
+
+// How long each function took itself, without what it called, so that a message's functions add up
+// to the time it was in any. Zeroed but for its decomposer.
+struct function_profiler {
+    const struct decomposer *decomposer;
+    uint32_t *by_name; // (name, role) to function plus 1; 0: not met yet
+    double *own;       // by path, of the message at hand; 0 between messages
+    double *sums;      // by function, the same
+    size_t path_capacity, sum_capacity;
+};
+
+static void function_profiler_free(struct function_profiler *profiler)
+{
+    free(profiler->by_name);
+    free(profiler->own);
+    free(profiler->sums);
+    *profiler = (struct function_profiler){.by_name = NULL};
+}
+
+// Makes room for `wanted` numbers, the new ones 0.
+static int grow(double **items, size_t *capacity, size_t wanted)
+{
+    if (wanted <= *capacity)
+        return 0;
+    double *grown = realloc(*items, 2 * wanted * sizeof *grown);
+    if (!grown)
+        return -1;
+    memset(grown + *capacity, 0, (2 * wanted - *capacity) * sizeof *grown);
+    *items = grown;
+    *capacity = 2 * wanted;
+    return 0;
+}
+
+// The function of a path in the profile. Names that are cut to the same are one. -1: no memory.
+static int64_t function_of(struct function_profiler *profiler, const struct path_node *node,
+                           struct slice_profile *out)
+{
+    const struct component_table *table = profiler->decomposer->table;
+    enum core_role role = table->components.items[node->component].role;
+    size_t names = table->host->names.count;
+    if (!profiler->by_name)
+        profiler->by_name = calloc(names * ROLES + 1, sizeof *profiler->by_name);
+    if (!profiler->by_name)
+        return -1;
+    uint32_t *known = &profiler->by_name[node->name * ROLES + role];
+    if (*known)
+        return *known - 1;
+    struct profile_component function = {.role = role, .explains = true};
+    snprintf(function.name, sizeof function.name, "%s", table->host->names.items[node->name]);
+    const char *category = categories_of_function(table->categories, function.name);
+    snprintf(function.category, sizeof function.category, "%s",
+             category       ? category
+             : node->kernel ? "kernel"
+                            : "application");
+    int64_t at = slice_profile_find(out, function.name, role);
+    if (at < 0 && array_push(&out->components, function) < 0)
+        return -1;
+    *known = at < 0 ? (uint32_t)out->components.count : (uint32_t)at + 1;
+    return *known - 1;
+}
+
+// Adds what the message the decomposer has just taken apart spent in functions; out is a profile of
+// functions. -1: no memory.
+static int function_profiler_add(struct function_profiler *profiler,
+                                 const struct path_share_array *paths, uint32_t block,
+                                 struct slice_profile *out)
+{
+    const struct path_node *nodes = profiler->decomposer->paths.nodes.items;
+    if (grow(&profiler->own, &profiler->path_capacity, profiler->decomposer->paths.nodes.count) < 0)
+        return -1;
+    for (size_t i = 0; i < paths->count; i++) {
+        const struct path_share *share = &paths->items[i];
+        profiler->own[share->path] += share->ns;
+        if (nodes[share->path].parent != NO_PATH)
+            profiler->own[nodes[share->path].parent] -= share->ns;
+    }
+    int result = 0;
+    for (size_t i = 0; i < paths->count; i++) {
+        uint32_t path = paths->items[i].path;
+        int64_t function = result < 0 ? -1 : function_of(profiler, &nodes[path], out);
+        if (function < 0 ||
+            grow(&profiler->sums, &profiler->sum_capacity, out->components.count) < 0)
+            result = -1;
+        else
+            profiler->sums[function] += profiler->own[path];
+        profiler->own[path] = 0;
+    }
+    for (uint32_t f = 0; f < out->components.count && f < profiler->sum_capacity; f++) {
+        double ns = profiler->sums[f];
+        profiler->sums[f] = 0;
+        if (ns < 0.5) // nothing but rounding
+            continue;
+        if (result == 0)
+            result =
+                array_push(&out->values,
+                           (struct profile_value){.component = f, .block = block, .ns = (float)ns});
+        out->block_latency_ns[block] += ns;
+    }
+    out->messages++;
+    out->block_messages[block]++;
+    return result;
+}
+
+// --- messages ------------------------------------------------------------------------------------
 
 static uint32_t block_of(const struct diagnosis_slice *slice, const struct run_analysis *run,
                          const struct lifetime *life)
@@ -22,8 +133,8 @@ static uint32_t block_of(const struct diagnosis_slice *slice, const struct run_a
         (double)(window && slice->to_ns <= run->lifetimes.end_ns ? slice->to_ns
                                                                  : run->lifetimes.end_ns + 1);
     double at = ((double)life->stamp_ns[STAMP_INTENDED] - from) / (to - from);
-    int block = (int)(at * COMPARE_BLOCKS);
-    return (uint32_t)(block < 0 ? 0 : block >= COMPARE_BLOCKS ? COMPARE_BLOCKS - 1 : block);
+    int block = (int)(at * RESAMPLE_BLOCKS);
+    return (uint32_t)(block < 0 ? 0 : block >= RESAMPLE_BLOCKS ? RESAMPLE_BLOCKS - 1 : block);
 }
 
 // The functions of the message just taken apart, where they are known.
@@ -138,45 +249,11 @@ static int take_slice(const struct run_analysis *run, const struct diagnosis *di
     return result;
 }
 
-enum { CURVE_POINTS_PER_DECADE = 40 };
-
-static int take_curve(const struct run_analysis *run, struct run_profile *out)
-{
-    size_t count = run->lifetimes.all.count;
-    double *latencies = malloc((count + 1) * sizeof *latencies);
-    if (!latencies)
-        return -1;
-    for (size_t i = 0; i < count; i++)
-        latencies[i] = run->lifetimes.all.items[i].latency_ns;
-    quantile_sort(latencies, count);
-    int result = 0;
-    size_t last = SIZE_MAX; // ranks of neighbouring points coincide in the tail
-    for (int i = 0; count && result == 0; i++) {
-        double slower = pow(10, -(double)i / CURVE_POINTS_PER_DECADE);
-        size_t above = (size_t)ceil(slower * (double)count), rank = count - (above ? above : 1);
-        if (rank != last)
-            result = array_push(&out->curve,
-                                (struct curve_point){.slower = slower, .ns = latencies[rank]});
-        last = rank;
-        if (slower * (double)count <= 1)
-            break;
-    }
-    free(latencies);
-    return result;
-}
-
 int run_profile_take(const struct run_analysis *run, struct run_profile *out, struct error *err)
 {
     *out = (struct run_profile){.scheduled = run->lifetimes.scheduled,
                                 .answered = run->lifetimes.answered,
-                                .joined = run->lifetimes.states[LIFETIME_WHOLE],
-                                .offered_rate = run->lifetimes.offered_rate,
-                                .achieved_rate = run->lifetimes.achieved_rate,
-                                .latency = run->lifetimes.latency};
-    memcpy(out->run_dir, run->evidence.run_dir, sizeof out->run_dir);
-    memcpy(out->name, run->evidence.name, sizeof out->name);
-    if (take_curve(run, out) < 0)
-        return error_set(err, ERROR_FAILED, "no memory to compare %s", run->evidence.run_dir);
+                                .joined = run->lifetimes.states[LIFETIME_WHOLE]};
     for (size_t i = 0; i < run->findings.diagnoses.count; i++) {
         if (array_push(&out->slices, (struct slice_profile){0}) < 0 ||
             take_slice(run, &run->findings.diagnoses.items[i], &out->slices.items[i]) < 0)
@@ -201,5 +278,4 @@ void run_profile_free(struct run_profile *profile)
     for (size_t i = 0; i < profile->slices.count; i++)
         slice_profile_free(&profile->slices.items[i]);
     array_free(&profile->slices);
-    array_free(&profile->curve);
 }

@@ -2,7 +2,6 @@
 #include "analysis/compare/run_set.h"
 #include "analysis/run/run_analyze.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,27 +66,51 @@ static void note_load(struct run_set *set, const json_t *load)
         snprintf(set->reason, sizeof set->reason, "%s", reason ? reason : "no reason is given");
 }
 
-static int take_run(struct run_set *set, const char *folder,
-                    const struct diagnosis_slice_array *slices, struct progress *progress,
-                    struct error *err)
+int run_set_own_slice(const char *path, struct diagnosis_slice *out, struct error *err)
+{
+    char folder[PATH_BYTES], file[FILE_BYTES];
+    run_set_folder(path, 0, folder, sizeof folder);
+    snprintf(file, sizeof file, "%s/experiment.json", folder);
+    json_t *experiment = json_load_file(file, 0, NULL);
+    const char *slice =
+        json_string_value(json_object_get(json_object_get(experiment, "diagnose"), "slice"));
+    int result = diagnosis_slice_parse(slice ? slice : "p99-100", out, err);
+    json_decref(experiment);
+    return result;
+}
+
+int run_set_add(struct run_set *set, const struct run_analysis *run, struct error *err)
+{
+    int result = take_latencies(set, run, err);
+    if (result == 0 && array_push(&set->profiles, (struct run_profile){0}) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for %s", run->evidence.run_dir);
+    if (result == 0)
+        result = run_profile_take(run, &set->profiles.items[set->profiles.count - 1], err);
+    memcpy(set->name, run->evidence.name, sizeof set->name);
+    note_load(set, run->evidence.load);
+    double count = (double)set->profiles.count;
+    set->offered_rate += (run->lifetimes.offered_rate - set->offered_rate) / count;
+    set->achieved_rate += (run->lifetimes.achieved_rate - set->achieved_rate) / count;
+    return result;
+}
+
+static int read_run(struct run_set *set, const char *folder,
+                    const struct diagnosis_slice_array *slices, const char *categories,
+                    struct progress *progress, struct error *err)
 {
     struct run_analysis run;
-    int result = run_analyze(folder, slices->items, slices->count, NULL, progress, &run, err);
+    int result =
+        run_analyze(folder, slices->items, slices->count, categories, progress, &run, err);
     if (result < 0)
         return result;
-    result = take_latencies(set, &run, err);
-    if (result == 0 && array_push(&set->profiles, (struct run_profile){0}) < 0)
-        result = error_set(err, ERROR_FAILED, "out of memory for %s", folder);
-    if (result == 0)
-        result = run_profile_take(&run, &set->profiles.items[set->profiles.count - 1], err);
-    memcpy(set->name, run.evidence.name, sizeof set->name);
-    note_load(set, run.evidence.load);
+    result = run_set_add(set, &run, err);
     run_analysis_free(&run);
     return result;
 }
 
 int run_set_read(const char *path, const struct diagnosis_slice_array *slices,
-                 struct progress *progress, struct run_set *out, struct error *err)
+                 const char *categories, struct progress *progress, struct run_set *out,
+                 struct error *err)
 {
     *out = (struct run_set){.offered_rate = 0};
     snprintf(out->path, sizeof out->path, "%s", path);
@@ -100,11 +123,9 @@ int run_set_read(const char *path, const struct diagnosis_slice_array *slices,
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
         char folder[PATH_BYTES];
-        result =
-            take_run(out, run_set_folder(path, i, folder, sizeof folder), slices, progress, err);
+        run_set_folder(path, i, folder, sizeof folder);
+        result = read_run(out, folder, slices, categories, progress, err);
     }
-    for (size_t i = 0; i < out->profiles.count; i++)
-        out->offered_rate += out->profiles.items[i].offered_rate / (double)count;
     return result;
 }
 

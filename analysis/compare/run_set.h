@@ -6,7 +6,7 @@
 #define ANALYSIS_COMPARE_RUN_SET_H
 
 #include "analysis/compare/percentile_shift.h"
-#include "analysis/compare/run_compare.h"
+#include "analysis/compare/run_profile.h"
 #include "base/progress.h"
 
 struct run_profile_array ARRAY_OF(struct run_profile);
@@ -16,7 +16,7 @@ struct run_set {
     char name[128];                     // of the experiment
     struct latency_run_array latencies; // one per run
     struct run_profile_array profiles;  // the same; their slices are those asked for
-    double offered_rate;                // mean over the runs
+    double offered_rate, achieved_rate; // means over the runs
     size_t inconclusive;                // runs whose load was
     char reason[200];                   // of the first of them
 };
@@ -27,10 +27,18 @@ bool run_set_is_run(const char *path);
 // The folder of one of them, from 0.
 char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes);
 
-// Analyses one run after the other, so that one at a time is in memory. Not a run or damaged:
-// ERROR_INPUT that names the folder. The caller frees either way.
+// What the runs' own diagnosis looks at.
+int run_set_own_slice(const char *path, struct diagnosis_slice *out, struct error *err);
+
+// Adds an analyzed run. -ERROR_FAILED: no memory.
+int run_set_add(struct run_set *set, const struct run_analysis *run, struct error *err);
+
+// Analyzes each run once, one after the other, so that one at a time is in memory. categories: as
+// of run_analyze(). Not a run or damaged: ERROR_INPUT that names the folder. The caller frees
+// either way.
 int run_set_read(const char *path, const struct diagnosis_slice_array *slices,
-                 struct progress *progress, struct run_set *out, struct error *err);
+                 const char *categories, struct progress *progress, struct run_set *out,
+                 struct error *err);
 void run_set_free(struct run_set *set);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The page of two runs: which components of latency appeared, grew, shrank or went, slice by slice.
+// The page of a comparison: how the percentiles shifted, and slice by slice which components of
+// latency appeared, grew, shrank or went. A side is one run or several.
 
 const SIDES = ['candidate', 'base'];
 const QUANTILES = ['p50', 'p90', 'p99', 'p99.9', 'p99.99', 'max'];
@@ -20,39 +21,94 @@ const CHANGE_LOOK = {
   unchanged: [99, '']
 };
 
+const CONFIDENCE = `${100 * data.confidence} %`;
+const several = SIDES.every(side => data[side].runs > 1);
+const signedPercent = share => known(share) ? `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)} %` : '?';
+
 function renderFacts() {
-  byId('facts').replaceChildren(...SIDES.flatMap(side => {
+  const facts = SIDES.map(side => {
     const run = data[side];
     return [
-      element('dt', {}, side === 'base' ? 'Base' : 'Candidate'),
-      element(
-          'dd', {},
-          `${run.run_dir}: ${count(run.requests)} requests, ${count(run.offered_rate)} /s offered, ${
-              count(run.achieved_rate)} /s achieved, ${percent(run.joined, run.requests)} with every stamp`)
+      side === 'base' ? 'Base' : 'Candidate',
+      `${run.path}: ${plural(run.runs, 'run')}, ${count(run.requests)} requests, ${count(run.offered_rate)} /s offered, ${
+          count(run.achieved_rate)} /s achieved, ${percent(run.joined, run.requests)} with every stamp`
     ];
-  }),
-      element('dt', {}, 'How sure'),
-      element(
-          'dd', {},
-          `${percent(data.confidence)} intervals from resampling ${
-              data.blocks} blocks of time within each run. How much runs differ by themselves they do not know: repeat both to learn that.`));
+  });
+  facts.push([
+    'How sure',
+    `${CONFIDENCE} intervals from resampling ${
+        several ? `the runs, and ${data.blocks} blocks of time within each` :
+                  `${data.blocks} blocks of time within each run. With one run a side they do not know how much runs differ by themselves: repeat both to learn that`}.`
+  ]);
+  if (data.warning) facts.push(['Beware', data.warning]);
+  byId('facts').replaceChildren(
+      ...facts.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
 }
 
 function renderLatency() {
-  const cell = (side, q) => {
-    const interval = data[side].latency_ci_us[q];
-    return micros(data[side].latency_us[q]) +
-        (interval ? ` [${micros(interval[0])}, ${micros(interval[1])}]` : '');
-  };
-  const change = q => {
-    const [now, before] = SIDES.map(side => data[side].latency_us[q]);
-    return known(now) && known(before) && before > 0 ?
-        `${now >= before ? '+' : '−'}${Math.abs(100 * (now / before - 1)).toFixed(1)} %` :
-        '–';
+  const bracket = range => range ? ` [${micros(range[0])}, ${micros(range[1])}]` : '',
+        judged = new Map(data.percentiles.map(one => [one.percentile, one])),
+        rank = name => name === 'max' ? 100 : Number(name.slice(1)),
+        names = [...new Set([...judged.keys(), ...QUANTILES])].sort((a, b) => rank(a) - rank(b));
+  const row = name => {
+    const one = judged.get(name), [now, before] = SIDES.map(side => one ? one[`${side}_us`] : data[side].latency_us[name]);
+    return [
+      name, micros(before) + bracket(one?.base_ci_us), micros(now) + bracket(one?.candidate_ci_us),
+      known(now) && before > 0 ? signedPercent(now / before - 1) : '–',
+      one?.change_ci ? `[${one.change_ci.map(signedPercent).join(', ')}]` : '–'
+    ];
   };
   byId('latency').replaceChildren(table(
-      [['', true], ['base [95 %]'], ['candidate [95 %]'], ['change']],
-      QUANTILES.map(q => [q, cell('base', q), cell('candidate', q), change(q)]), 'Latency'));
+      [['', true], ['base'], ['candidate'], ['change'], [CONFIDENCE]], names.map(row), 'Latency'));
+}
+
+// A row a percentile: the change, its interval, and why. Choosing one shows the messages around it.
+function renderShifts() {
+  const place = byId('shifts-plot'), width = Math.max(800, place.clientWidth),
+        rows = data.percentiles.filter(one => one.known && known(one.change)),
+        size = {left: 90, right: width - 260}, bottom = 24 + rows.length * 30;
+  byId('shifts-list').replaceChildren(
+      ...data.percentiles.map(one => element('li', {}, one.verdict)));
+  if (!rows.length) {
+    place.replaceChildren(element('p', {class: 'empty'}, 'No percentile is known well enough to say how much it changed.'));
+    return;
+  }
+  const ends = rows.flatMap(one => [one.change, ...one.change_ci]),
+        low = Math.min(...ends, -.01), high = Math.max(...ends, .01), x = linearScale(low, high, size.left, size.right);
+  const plot = svg('svg', {viewBox: `0 0 ${width} ${bottom + 26}`, role: 'group', 'aria-label': 'Change of each percentile; the table has the figures'});
+  for (const tick of linearTicks(low, high, 7))
+    plot.append(
+        svg('line', {class: Math.abs(tick) < 1e-12 ? 'axis' : 'grid', x1: x(tick), x2: x(tick), y1: 20, y2: bottom}),
+        svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
+            `${tick > 1e-12 ? '+' : ''}${Number((100 * tick).toPrecision(3))} %`));
+  rows.forEach((one, i) => {
+    const y = 24 + i * 30, middle = y + 15, [from, to] = one.change_ci, sure = from > 0 || to < 0,
+          colour = causeColour(theme(), !sure ? 99 : from > 0 ? 0 : 2),
+          choose = () => chooseSlice(data.slices.findIndex(slice => slice.slice === one.around));
+    plot.append(svg(
+        'g', {
+          class: 'cause-row',
+          'data-percentile': one.percentile,
+          tabindex: 0,
+          role: 'button',
+          'aria-label': one.verdict,
+          click: choose,
+          keydown: event => {
+            if (event.key !== 'Enter' && event.key !== ' ') return;
+            event.preventDefault();
+            choose();
+          },
+          pointermove: event => showTip(event, one.verdict),
+          pointerleave: hideTip
+        },
+        svg('rect', {class: 'hit', x: 0, y, width, height: 30, fill: 'transparent'}),
+        svg('text', {x: 0, y: middle + 4}, one.percentile),
+        svg('line', {x1: x(from), x2: x(to), y1: middle, y2: middle, stroke: colour, 'stroke-width': 5, 'stroke-opacity': .4}),
+        svg('path', {d: shapePath(sure ? from > 0 ? 'triangle' : 'down' : 'circle', x(one.change), middle, 6), fill: colour}),
+        svg('text', {x: width - 4, y: middle + 4, 'text-anchor': 'end'},
+            `${signedPercent(one.change)} [${one.change_ci.map(signedPercent).join(', ')}]`)));
+  });
+  place.replaceChildren(plot);
 }
 
 function renderCurves() {
@@ -183,6 +239,37 @@ function renderChanges(name, changes, none, choose) {
       'What changed'));
 }
 
+// What the changes add up to: rows of [name, us], those that can be seen beside the largest.
+function renderSums(place, rows) {
+  const width = Math.max(800, place.clientWidth), size = {left: 320, right: width - 190},
+        most = Math.max(...rows.map(([, us]) => Math.abs(us))),
+        shown = rows.filter(([, us]) => Math.abs(us) > most / 100).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  if (!shown.length) {
+    place.replaceChildren(element('p', {class: 'empty'}, 'Nothing changed.'));
+    return;
+  }
+  const all = shown.map(([, us]) => us), x = linearScale(Math.min(...all, 0), Math.max(...all, .001), size.left, size.right);
+  const plot = svg('svg', {viewBox: `0 0 ${width} ${8 + shown.length * 24}`, role: 'img',
+    'aria-label': shown.map(([name, us]) => `${name} ${signed(us)}`).join(', ')});
+  plot.append(svg('line', {class: 'axis', x1: x(0), x2: x(0), y1: 0, y2: 8 + shown.length * 24}));
+  shown.forEach(([name, us], i) => {
+    const y = 4 + i * 24, colour = causeColour(theme(), us > 0 ? 0 : 2);
+    plot.append(
+        svg('text', {x: 0, y: y + 16}, name),
+        svg('rect', {x: Math.min(x(0), x(us)), y: y + 4, width: Math.max(Math.abs(x(us) - x(0)), 1), height: 16, fill: colour, 'fill-opacity': .5, stroke: colour}),
+        svg('text', {x: width - 92, y: y + 16, 'text-anchor': 'end'}, signed(us)));
+  });
+  place.replaceChildren(plot);
+}
+
+const PLACES = {client: 'client', network: 'network', R: 'server, core of the interrupt (R)', A: 'server, core of the application (A)'};
+function renderPlaces(slice) {
+  const sums = new Map();
+  for (const one of slice.changes) sums.set(one.role, (sums.get(one.role) ?? 0) + one.difference_us);
+  renderSums(byId('places-plot'), [...sums].map(([role, us]) => [PLACES[role] ?? role, us]));
+  renderSums(byId('categories-plot'), slice.categories.map(one => [one.category, one.difference_us]));
+}
+
 function renderFunctions(slice) {
   const {available, changes, base, candidate} = slice.functions;
   byId('functions-lead').textContent = available ?
@@ -197,19 +284,35 @@ function renderFunctions(slice) {
 function renderSlice() {
   const slice = data.slices[shown.slice], sides = SIDES.map(side => slice[side]);
   byId('slice-lead').textContent = slice.verdict;
-  renderChanges('changes', slice.changes, slice.verdict, toggleCause);
-  renderBalloons(slice);
+  renderChanges('changes', slice.changes, slice.verdict, slice.balloons ? toggleCause : null);
+  renderPlaces(slice);
+  byId('balloons').hidden = !slice.balloons;
+  if (slice.balloons) renderBalloons(slice);
   renderCauseBoxes(slice);
   renderFunctions(slice);
+  byId('queue').hidden = !sides.every(side => side.queue);
   renderQueue(byId('queue-plot'), sides.map(side => side.queue), SIDES);
   renderContexts(byId('contexts-plot'), sides.map(side => side.contexts), SIDES);
   byId('queue-table').replaceChildren(
-      sides.every(side => side.queue.length) ? queueTable(sides.map(side => side.queue), SIDES) : '');
+      sides.every(side => side.queue?.length) ? queueTable(sides.map(side => side.queue), SIDES) : '');
   byId('contexts-table').replaceChildren(contextTable(sides.map(side => side.contexts), SIDES));
+}
+
+const around = new Map(data.percentiles.map(one => [one.around, one.percentile]));
+const sliceName = slice => slice.asked || !around.has(slice.slice) ? slice.slice : `around ${around.get(slice.slice)}`;
+
+function chooseSlice(index) {
+  if (index < 0) return;
+  Object.assign(shown, {slice: index, cause: null});
+  Object.assign(chosenMessage, {base: null, candidate: null});
+  byId('slices').querySelectorAll('button').forEach(
+      (button, i) => button.setAttribute('aria-pressed', String(i === index)));
+  renderSlice();
 }
 
 function redraw() {
   renderCurves();
+  renderShifts();
   renderSlice();
 }
 
@@ -218,15 +321,10 @@ function start() {
   renderFacts();
   renderLatency();
   renderCurves();
+  renderShifts();
   if (data.slices.length > 1)
-    choice(
-        byId('slices'), 'Slice', data.slices.map((slice, i) => [i, slice.slice]), shown.slice,
-        index => {
-          Object.assign(shown, {slice: index, cause: null});
-          Object.assign(chosenMessage, {base: null, candidate: null});
-          renderSlice();
-        });
-  renderSlice();
+    choice(byId('slices'), 'Slice', data.slices.map((slice, i) => [i, sliceName(slice)]), 0, chooseSlice);
+  chooseSlice(0);
   byId('footer').textContent = `Taillight ${data.taillight_version}`;
   let pending = 0;
   addEventListener('resize', () => {

@@ -17,22 +17,22 @@ static json_t *micros(double ns)
 }
 
 // Which of the changes each component of the profile is; the caller frees. NULL: no memory.
-static size_t *changes_of(const struct slice_comparison *slice, const struct slice_profile *profile)
+static size_t *changes_of(const struct slice_shift *slice, const struct slice_profile *profile)
 {
     size_t *change_of = malloc((profile->components.count + 1) * sizeof *change_of);
     for (size_t c = 0; change_of && c < profile->components.count; c++) {
         const struct profile_component *component = &profile->components.items[c];
         size_t at = 0;
-        while (at < slice->changes.count &&
-               (slice->changes.items[at].role != component->role ||
-                strcmp(slice->changes.items[at].name, component->name) != 0))
+        while (at < slice->causes.count &&
+               (slice->causes.items[at].role != component->role ||
+                strcmp(slice->causes.items[at].name, component->name) != 0))
             at++;
         change_of[c] = at;
     }
     return change_of;
 }
 
-static void add_message(struct columns *columns, const struct slice_comparison *slice,
+static void add_message(struct columns *columns, const struct slice_shift *slice,
                         const struct slice_profile *profile, size_t number, const size_t *change_of)
 {
     const struct profile_message *message = &profile->each.items[number];
@@ -44,9 +44,9 @@ static void add_message(struct columns *columns, const struct slice_comparison *
     for (size_t i = message->first; i < end; i++) {
         const struct profile_value *value = &profile->values.items[i];
         size_t change = change_of[value->component];
-        if (change == slice->changes.count)
+        if (change == slice->causes.count)
             continue;
-        double more = (double)value->ns - slice->changes.items[change].normal_ns;
+        double more = (double)value->ns - slice->causes.items[change].normal_ns;
         if (more < profile->granularity_ns)
             continue;
         json_array_append_new(columns->cause, json_integer((json_int_t)change));
@@ -54,9 +54,8 @@ static void add_message(struct columns *columns, const struct slice_comparison *
     }
 }
 
-json_t *page_compare_messages(const struct slice_comparison *slice, int side)
+json_t *page_compare_messages(const struct slice_shift *slice, const struct slice_profile *profile)
 {
-    const struct slice_profile *profile = slice->sides[side];
     struct columns c = {json_array(), json_array(), json_array(),
                         json_array(), json_array(), json_array()};
     size_t *change_of = changes_of(slice, profile);

@@ -6,12 +6,12 @@
 
 #include <jansson.h>
 
-#include "analysis/compare/run_compare.h"
+#include "analysis/compare/cause_shift.h"
 
 // Of one side, column by column: `id`, `at_s`, `latency_us`, and from `first` on to the next
 // message's `cause` (index into the slice's changes) and `us`, what it has of the cause beyond the
 // base's median. At most 3,000 messages, evenly chosen from all; `messages` says how many there
 // are. The caller owns it.
-json_t *page_compare_messages(const struct slice_comparison *slice, int side);
+json_t *page_compare_messages(const struct slice_shift *slice, const struct slice_profile *profile);
 
 #endif

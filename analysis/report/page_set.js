@@ -136,7 +136,7 @@ function drawComparisons() {
     element('ul', {},
         ...(one.slices ?? []).map(slice => element('li', {}, slice.verdict)),
         ...(one.percentiles ?? []).map(
-            percentile => element('li', {}, `all rounds: ${percentile.verdict}`)))
+            percentile => element('li', {}, percentile.verdict)))
   ]));
 }
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// The comparison of two runs as people read it: on the terminal, and as a page.
+// A comparison of runs as people read it: on the terminal, and as a page.
 #ifndef ANALYSIS_REPORT_REPORT_COMPARE_H
 #define ANALYSIS_REPORT_REPORT_COMPARE_H
 
 #include <stdio.h>
 
-#include "analysis/compare/run_compare.h"
+#include "analysis/compare/comparison.h"
 #include "base/error.h"
 
-void report_compare_text(const struct run_comparison *comparison, FILE *out);
+void report_compare_text(const struct comparison *comparison, FILE *out);
 
 // A self-contained page, written as a whole or not at all.
-int report_compare_html(const struct run_comparison *comparison, const char *path,
-                        struct error *err);
+int report_compare_html(const struct comparison *comparison, const char *path, struct error *err);
 
 #endif

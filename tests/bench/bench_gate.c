@@ -14,6 +14,7 @@
 //     BENCH_TRIALS (100): simulated comparisons a row, three times as many of equal builds
 //                                                                writes $BUILD/bench/gate.json
 #include "analysis/compare/cause_shift.h"
+#include "analysis/compare/run_set.h"
 #include "analysis/run/run_analyze.h"
 #include "base/progress.h"
 #include "base/units.h"
@@ -98,15 +99,10 @@ static void simulated(struct bench_metrics *metrics, int trials)
 
 // --- real ----------------------------------------------------------------------------------------
 
-struct pool {
-    struct latency_run_array latencies;
-    struct ARRAY_OF(struct run_profile) profiles;
-};
-
 struct real {
     const struct server *server;
     char dir[64];
-    struct pool sides[COMPARE_SIDES];
+    struct run_set sides[COMPARE_SIDES];
     gsl_rng *random;
 };
 
@@ -156,17 +152,9 @@ static void make_run(struct real *real, int side)
     const char *const clear[] = {"rm", "-rf", folder, NULL};
     run_experiment_file(real, make);
     progress_init(&progress, true);
-    struct pool *pool = &real->sides[side];
-    struct latency_run latencies = {0};
-    if (run_analyze(folder, NULL, 0, NULL, &progress, &run, &err) < 0)
+    if (run_analyze(folder, NULL, 0, NULL, &progress, &run, &err) < 0 ||
+        run_set_add(&real->sides[side], &run, &err) < 0)
         exit(error_report(&err));
-    for (size_t i = 0; i < run.lifetimes.all.count; i++)
-        if (array_push(&latencies, run.lifetimes.all.items[i].latency_ns) < 0)
-            bench_fail("out of memory");
-    if (array_push(&pool->latencies, latencies) < 0 ||
-        array_push(&pool->profiles, (struct run_profile){0}) < 0 ||
-        run_profile_take(&run, &pool->profiles.items[pool->profiles.count - 1], &err) < 0)
-        bench_fail("out of memory");
     run_analysis_free(&run);
     process_run(clear, NULL, PATIENCE_MS, NULL, 0, &err);
 }
@@ -178,7 +166,7 @@ struct verdict {
 };
 
 // One comparison of the runs chosen from two pools, which may be the same.
-static void judge(const struct pool *const pools[COMPARE_SIDES],
+static void judge(const struct run_set *const pools[COMPARE_SIDES],
                   const size_t chosen[COMPARE_SIDES][SIDE_RUNS], struct verdict *out)
 {
     struct latency_set *sets[COMPARE_SIDES];
@@ -199,8 +187,8 @@ static void judge(const struct pool *const pools[COMPARE_SIDES],
         array_free(&runs);
     }
     const struct latency_set *const sides[COMPARE_SIDES] = {sets[0], sets[1]};
-    if (percentile_shift(sides, quantile, gate_confidence(1), &shift, &err) < 0 ||
-        slice_shift(profiles, gate_confidence(1), &causes, &err) < 0)
+    percentile_shift(sides, quantile, gate_confidence(1), &shift);
+    if (slice_shift(profiles, gate_confidence(1), &causes, &err) < 0)
         exit(error_report(&err));
     *out = (struct verdict){.shift = shift.shift, .outcome = GATE_INCONCLUSIVE};
     if (shift.known)
@@ -221,7 +209,7 @@ static void judge(const struct pool *const pools[COMPARE_SIDES],
     }
 }
 
-static void choose(gsl_rng *random, const struct pool *pool, size_t *out, size_t count)
+static void choose(gsl_rng *random, const struct run_set *pool, size_t *out, size_t count)
 {
     size_t all[BENCH_ROUNDS_MAX * 2];
     for (size_t i = 0; i < pool->latencies.count; i++)
@@ -232,8 +220,8 @@ static void choose(gsl_rng *random, const struct pool *pool, size_t *out, size_t
 
 static void compare_real(struct real *real, struct bench_metrics *metrics)
 {
-    const struct pool *same[COMPARE_SIDES] = {&real->sides[0], &real->sides[0]};
-    const struct pool *slower[COMPARE_SIDES] = {&real->sides[0], &real->sides[1]};
+    const struct run_set *same[COMPARE_SIDES] = {&real->sides[0], &real->sides[0]};
+    const struct run_set *slower[COMPARE_SIDES] = {&real->sides[0], &real->sides[1]};
     int reds = 0, unsure = 0, caught = 0, missed_unsure = 0, named = 0, first = 0;
     double shift = 0;
     for (int i = 0; i < COMPARISONS; i++) {
@@ -288,14 +276,8 @@ static void real_runs(const struct server *server, struct bench_metrics *metrics
     compare_real(&real, metrics);
     const char *const clear[] = {"rm", "-rf", real.dir, NULL};
     process_run(clear, NULL, PATIENCE_MS, NULL, 0, &err);
-    for (int side = 0; side < COMPARE_SIDES; side++) {
-        for (size_t i = 0; i < real.sides[side].latencies.count; i++) {
-            array_free(&real.sides[side].latencies.items[i]);
-            run_profile_free(&real.sides[side].profiles.items[i]);
-        }
-        array_free(&real.sides[side].latencies);
-        array_free(&real.sides[side].profiles);
-    }
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        run_set_free(&real.sides[side]);
     gsl_rng_free(real.random);
 }
 

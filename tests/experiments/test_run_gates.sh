@@ -49,7 +49,10 @@ grep -q '^::warning title=yes (A) at most 1us inconclusive::' "$work/out" || fai
 echo 'gates: [{percentile: p50, max: 100}]' >"$work/gates.yaml"
 compare 2 --gates "$work/gates.yaml"
 grep -q 'gates.yaml:1:32: max: ' "$work/cmp.err" || fail "a wrong gate is not placed"
-compare 2 --output "$work/page.html"
+# The page of repetitions, with categories, of the same comparison.
+printf 'client,mine\n' >"$work/mine.csv"
+compare 3 --output "$work/page.html" --categories "$work/mine.csv"
+[ -s "$work/page.html" ] && grep -q "^Report: $work/page.html" "$work/out" || fail "no page of repetitions"
 "$taillight" compare "$work" "$work/run" >"$work/out" 2>"$work/cmp.err"
 [ $? = 2 ] && grep -q 'neither a run folder' "$work/cmp.err" || fail "a folder that is no run"
 # One run a side, with gates: the comparison of two runs, and the gates after it.

@@ -32,12 +32,12 @@ static void equal_requests_have_no_scatter(void **state)
         assert_int_equal(latency_set_make(&runs[side], &sets[side], &err), 0);
     }
     const struct latency_set *const sides[COMPARE_SIDES] = {sets[0], sets[1]};
-    assert_int_equal(percentile_shift(sides, 0.99, 0.99, &shift, &err), 0);
+    percentile_shift(sides, 0.99, 0.99, &shift);
     assert_true(shift.known && shift.interval.between_runs);
     assert_true(fabs(shift.shift - 0.25) < 1e-12);
     assert_true(fabs(shift.interval.low - 0.25) < 1e-3 && fabs(shift.interval.high - 0.25) < 1e-3);
     // 6,000 requests have six beyond p99.9: too few.
-    assert_int_equal(percentile_shift(sides, 0.999, 0.99, &shift, &err), 0);
+    percentile_shift(sides, 0.999, 0.99, &shift);
     assert_false(shift.known);
     for (int side = 0; side < COMPARE_SIDES; side++) {
         latency_set_free(sets[side]);
@@ -65,10 +65,10 @@ static void unanswered_requests_are_never_a_number(void **state)
         assert_int_equal(latency_set_make(&runs[side], &sets[side], &err), 0);
     }
     const struct latency_set *const sides[COMPARE_SIDES] = {sets[0], sets[1]};
-    assert_int_equal(percentile_shift(sides, 0.99, 0.99, &shift, &err), 0);
+    percentile_shift(sides, 0.99, 0.99, &shift);
     assert_false(shift.known);
     assert_true(shift.never[COMPARE_CANDIDATE] && !shift.never[COMPARE_BASE]);
-    assert_int_equal(percentile_shift(sides, 0.9, 0.99, &shift, &err), 0);
+    percentile_shift(sides, 0.9, 0.99, &shift);
     assert_true(shift.known);
     for (int side = 0; side < COMPARE_SIDES; side++) {
         latency_set_free(sets[side]);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Two runs of a scenario against each other: what differs is found, with about its true size; what
+// Runs of a scenario against each other: what differs is found, with about its true size; what
 // does not differ is not; and the differences add up.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "analysis/compare/cause_shift.h"
-#include "analysis/compare/run_compare.h"
+#include "analysis/compare/comparison_json.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/report/report_compare.h"
 #include "analysis/run/run_statistics.h"
@@ -78,32 +77,48 @@ static void read_categories(struct categories *out)
     assert_int_equal(categories_add(out, mine, sizeof mine - 1, "mine", &err), 0);
 }
 
-static void compare(struct run_comparison *comparison, enum fault base, enum fault candidate)
+// Runs of the scenario, as many a side, each with a seed of its own, with the slices and the p99.
+static void make(struct comparison *comparison, const struct scenario_options options[COMPARE_SIDES],
+                 size_t runs, const struct diagnosis_slice *wanted, size_t count)
 {
-    const enum fault faults[COMPARE_SIDES] = {base, candidate};
     struct error err = {0};
-    *comparison = (struct run_comparison){0};
-    for (int side = 0; side < COMPARE_SIDES; side++) {
-        struct run_analysis run;
-        struct scenario_options options = quiet;
-        options.fault = faults[side];
-        options.seed += (uint64_t)side;
-        build_run(&run, &options, slices, 2);
-        read_categories(&run.findings.categories.table);
-        assert_int_equal(run_profile_take(&run, &comparison->runs[side], &err), 0);
-        run_analysis_free(&run);
-    }
-    assert_int_equal(run_compare(comparison, &err), 0);
-    assert_int_equal(comparison->slices.count, 2);
+    const struct compared_percentile p99 = {.name = "p99", .shift = {.quantile = 0.99}};
+    *comparison = (struct comparison){.has_base = true, .asked = count};
+    assert_int_equal(array_push(&comparison->percentiles, p99), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(array_push(&comparison->slices, wanted[i]), 0);
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        for (size_t r = 0; r < runs; r++) {
+            struct run_analysis run;
+            struct scenario_options mine = options[side];
+            mine.seed += r;
+            build_run(&run, &mine, wanted, count);
+            read_categories(&run.findings.categories.table);
+            assert_int_equal(run_set_add(&comparison->sides[side], &run, &err), 0);
+            run_analysis_free(&run);
+        }
+}
+
+static void compare(struct comparison *comparison, enum fault base, enum fault candidate)
+{
+    struct scenario_options options[COMPARE_SIDES] = {quiet, quiet};
+    struct error err = {0};
+    options[COMPARE_BASE].fault = base;
+    options[COMPARE_CANDIDATE].fault = candidate;
+    options[COMPARE_CANDIDATE].seed++;
+    make(comparison, options, 1, slices, 2);
+    assert_int_equal(comparison_finish(comparison, &err), 0);
+    assert_int_equal(comparison->shifts.count, 2);
     for (size_t s = 0; s < 2; s++) {
-        const struct slice_comparison *slice = &comparison->slices.items[s];
+        const struct slice_shift *slice = &comparison->shifts.items[s].shift;
         assert_true(slice->available);
         double sum = 0;
-        for (size_t i = 0; i < slice->changes.count; i++) {
-            const struct change *change = &slice->changes.items[i];
-            sum += change->difference_ns;
-            assert_true(change->low_ns <= change->difference_ns + 1);
-            assert_true(change->high_ns >= change->difference_ns - 1);
+        for (size_t i = 0; i < slice->causes.count; i++) {
+            const struct cause_shift *cause = &slice->causes.items[i];
+            sum += cause->difference_ns;
+            assert_true(cause->interval.low <= cause->difference_ns + 1);
+            assert_true(cause->interval.high >= cause->difference_ns - 1);
+            assert_false(cause->interval.between_runs);
         }
         assert_true(fabs(sum - slice->latency.difference_ns) < 5);
         for (size_t i = 0; i < slice->categories.count; i++)
@@ -112,67 +127,68 @@ static void compare(struct run_comparison *comparison, enum fault base, enum fau
     }
 }
 
-static const struct change *find(const struct slice_comparison *slice, const char *name,
+static const struct cause_shift *find(const struct slice_shift *slice, const char *name,
                                  enum core_role role)
 {
-    for (size_t i = 0; i < slice->changes.count; i++)
-        if (strcmp(slice->changes.items[i].name, name) == 0 && slice->changes.items[i].role == role)
-            return &slice->changes.items[i];
+    for (size_t i = 0; i < slice->causes.count; i++)
+        if (strcmp(slice->causes.items[i].name, name) == 0 && slice->causes.items[i].role == role)
+            return &slice->causes.items[i];
     return NULL;
 }
 
 static void a_new_cause_appears_and_an_old_one_is_gone(void **state)
 {
     (void)state;
-    struct run_comparison comparison;
+    struct comparison comparison;
     compare(&comparison, FAULT_NONE, FAULT_HOG);
-    const struct slice_comparison *all = &comparison.slices.items[0];
-    const struct change *hog = find(all, "yes", ROLE_A);
-    print_message("%s\n", all->verdict);
+    const struct slice_shift *all = &comparison.shifts.items[0].shift;
+    const char *verdict = comparison.shifts.items[0].verdict;
+    const struct cause_shift *hog = find(all, "yes", ROLE_A);
+    print_message("%s\n", verdict);
     assert_non_null(hog);
     assert_int_equal(hog->kind, CHANGE_APPEARED);
-    assert_true(hog->mean_ns[COMPARE_BASE] == 0 && hog->share[COMPARE_BASE] == 0);
-    assert_true(hog->share[COMPARE_CANDIDATE] > 0.01 && hog->share[COMPARE_CANDIDATE] < 0.5);
-    assert_ptr_equal(hog, &all->changes.items[0]);
+    assert_true(hog->mean_ns[COMPARE_BASE] == 0 && hog->longer[COMPARE_BASE] == 0);
+    assert_true(hog->longer[COMPARE_CANDIDATE] > 0.01 && hog->longer[COMPARE_CANDIDATE] < 0.5);
+    assert_ptr_equal(hog, &all->causes.items[0]);
     assert_int_equal(all->latency.kind, CHANGE_GREW);
-    assert_non_null(strstr(all->verdict, "yes (A) appeared: +"));
+    assert_non_null(strstr(verdict, "yes (A) appeared: +"));
     assert_string_equal(hog->category, "hogs");
     assert_string_equal(all->categories.items[0].category, "hogs");
-    run_comparison_free(&comparison);
+    comparison_free(&comparison);
     compare(&comparison, FAULT_HOG, FAULT_NONE);
-    hog = find(&comparison.slices.items[0], "yes", ROLE_A);
+    hog = find(&comparison.shifts.items[0].shift, "yes", ROLE_A);
     assert_int_equal(hog->kind, CHANGE_GONE);
-    assert_int_equal(comparison.slices.items[0].latency.kind, CHANGE_SHRANK);
-    run_comparison_free(&comparison);
+    assert_int_equal(comparison.shifts.items[0].shift.latency.kind, CHANGE_SHRANK);
+    comparison_free(&comparison);
 }
 
 static void a_cause_that_was_there_grows(void **state)
 {
     (void)state;
-    struct run_comparison comparison;
+    struct comparison comparison;
     compare(&comparison, FAULT_NONE, FAULT_NETWORK);
-    const struct change *network =
-        find(&comparison.slices.items[0], "network to server", ROLE_NETWORK);
+    const struct cause_shift *network =
+        find(&comparison.shifts.items[0].shift, "network to server", ROLE_NETWORK);
     assert_int_equal(network->kind, CHANGE_GREW);
     // 150 of 6,000 requests come 100 us late: 2.5 us on average.
     assert_true(fabs(network->difference_ns - 2500) < 500);
-    assert_true(network->low_ns > 0 && network->high_ns < 6000);
-    run_comparison_free(&comparison);
+    assert_true(network->interval.low > 0 && network->interval.high < 6000);
+    comparison_free(&comparison);
 }
 
 static void alike_runs_are_alike(void **state)
 {
     (void)state;
-    struct run_comparison comparison;
+    struct comparison comparison;
     compare(&comparison, FAULT_NONE, FAULT_NONE);
     for (size_t s = 0; s < 2; s++) {
-        const struct slice_comparison *slice = &comparison.slices.items[s];
-        for (size_t i = 0; i < slice->changes.count; i++)
-            assert_int_equal(slice->changes.items[i].kind, CHANGE_NONE);
+        const struct slice_shift *slice = &comparison.shifts.items[s].shift;
+        for (size_t i = 0; i < slice->causes.count; i++)
+            assert_int_equal(slice->causes.items[i].kind, CHANGE_NONE);
         assert_int_equal(slice->latency.kind, CHANGE_NONE);
-        assert_non_null(strstr(slice->verdict, "No cause changed"));
+        assert_non_null(strstr(comparison.shifts.items[s].verdict, "No cause changed"));
     }
-    json_t *document = run_comparison_json(&comparison);
+    json_t *document = comparison_json(&comparison);
     assert_int_equal(json_array_size(json_object_get(document, "slices")), 2);
     json_t *first = json_array_get(json_object_get(document, "slices"), 0);
     assert_true(json_array_size(json_object_get(first, "changes")) > 5);
@@ -191,116 +207,111 @@ static void alike_runs_are_alike(void **state)
     }
     assert_true(above < 0.0003 && longer > 0); // down to one of 6,000
     json_decref(document);
-    run_comparison_free(&comparison);
+    comparison_free(&comparison);
 }
 
 // A slice of one request: its difference is told, nothing is claimed.
 static void too_few_messages_claim_nothing(void **state)
 {
     (void)state;
-    struct run_comparison comparison = {0};
+    struct comparison comparison;
     struct error err = {0};
     const struct diagnosis_slice one = {.high = 1, .one = true, .request = 100};
-    for (int side = 0; side < COMPARE_SIDES; side++) {
-        struct run_analysis run;
-        build_run(&run, &quiet, &one, 1);
-        assert_int_equal(run_profile_take(&run, &comparison.runs[side], &err), 0);
-        run_analysis_free(&run);
-    }
-    comparison.runs[COMPARE_CANDIDATE].slices.items[0].values.items[0].ns += 5e6f;
-    assert_int_equal(run_compare(&comparison, &err), 0);
-    const struct slice_comparison *slice = &comparison.slices.items[0];
+    const struct scenario_options options[COMPARE_SIDES] = {quiet, quiet};
+    make(&comparison, options, 1, &one, 1);
+    comparison.sides[COMPARE_CANDIDATE].profiles.items[0].slices.items[0].values.items[0].ns += 5e6f;
+    assert_int_equal(comparison_finish(&comparison, &err), 0);
+    const struct slice_shift *slice = &comparison.shifts.items[0].shift;
+    const char *verdict = comparison.shifts.items[0].verdict;
     assert_true(slice->available);
-    assert_int_equal(slice->changes.items[0].kind, CHANGE_NONE);
-    assert_true(isnan(slice->changes.items[0].low_ns));
-    assert_non_null(strstr(slice->verdict, "too few messages"));
-    assert_non_null(strstr(slice->verdict, "The largest difference is"));
-    assert_null(strstr(slice->verdict, "No cause changed"));
-    run_comparison_free(&comparison);
+    assert_int_equal(slice->causes.items[0].kind, CHANGE_NONE);
+    assert_true(isinf(slice->causes.items[0].interval.low));
+    assert_true(isinf(slice->causes.items[0].interval.high));
+    assert_non_null(strstr(verdict, "too few messages"));
+    assert_non_null(strstr(verdict, "The largest difference is"));
+    assert_null(strstr(verdict, "No cause changed"));
+    comparison_free(&comparison);
 }
 
 static void what_cannot_be_compared_says_why(void **state)
 {
     (void)state;
-    struct run_comparison comparison = {0};
+    struct comparison comparison;
     struct error err = {0};
-    for (int side = 0; side < COMPARE_SIDES; side++) {
-        struct run_analysis run;
-        struct scenario_options options = quiet;
-        options.requests = side == COMPARE_BASE ? 40 : 400; // the base has too few for a verdict
-        build_run(&run, &options, slices, 1);
-        assert_int_equal(run_profile_take(&run, &comparison.runs[side], &err), 0);
-        run_analysis_free(&run);
-    }
-    assert_int_equal(run_compare(&comparison, &err), 0);
-    const struct slice_comparison *slice = &comparison.slices.items[0];
+    struct scenario_options options[COMPARE_SIDES] = {quiet, quiet};
+    options[COMPARE_BASE].requests = 40; // too few for a verdict
+    options[COMPARE_CANDIDATE].requests = 400;
+    make(&comparison, options, 1, slices, 1);
+    assert_int_equal(comparison_finish(&comparison, &err), 0);
+    const struct slice_shift *slice = &comparison.shifts.items[0].shift;
+    const char *verdict = comparison.shifts.items[0].verdict;
     assert_false(slice->available);
-    assert_int_equal(slice->changes.count, 0);
-    assert_non_null(strstr(slice->verdict, "N/A: the base: only 40 whole lifetimes"));
-    run_comparison_free(&comparison);
+    assert_int_equal(slice->causes.count, 0);
+    assert_non_null(strstr(verdict, "N/A: the base: only 40 whole lifetimes"));
+    comparison_free(&comparison);
 }
 
-// Three runs a side of the scenario, of which the candidate's have the fault.
-static void shift_of_runs(enum fault fault, struct slice_shift *shift)
+// Three runs a side, of which the candidate's have the fault.
+static void compare_sets(struct comparison *comparison, enum fault fault)
 {
-    enum { RUNS = 3 };
-    struct run_profile profiles[COMPARE_SIDES][RUNS];
-    struct slice_profile_list lists[COMPARE_SIDES] = {{0}, {0}};
+    struct scenario_options options[COMPARE_SIDES] = {quiet, quiet};
     struct error err = {0};
-    for (int side = 0; side < COMPARE_SIDES; side++)
-        for (int r = 0; r < RUNS; r++) {
-            struct run_analysis run;
-            struct scenario_options options = quiet;
-            options.fault = side == COMPARE_CANDIDATE ? fault : FAULT_NONE;
-            options.seed += (uint64_t)(side * RUNS + r);
-            build_run(&run, &options, slices, 1);
-            assert_int_equal(run_profile_take(&run, &profiles[side][r], &err), 0);
-            run_analysis_free(&run);
-            assert_int_equal(array_push(&lists[side], &profiles[side][r].slices.items[0]), 0);
-        }
-    assert_int_equal(slice_shift(lists, 0.99, shift, &err), 0);
-    for (int side = 0; side < COMPARE_SIDES; side++) {
-        array_free(&lists[side]);
-        for (int r = 0; r < RUNS; r++)
-            run_profile_free(&profiles[side][r]);
-    }
+    options[COMPARE_CANDIDATE].fault = fault;
+    options[COMPARE_CANDIDATE].seed += 3;
+    make(comparison, options, 3, slices, 1);
+    assert_int_equal(comparison_finish(comparison, &err), 0);
 }
 
 static void causes_of_sets_of_runs(void **state)
 {
     (void)state;
-    struct slice_shift shift;
-    shift_of_runs(FAULT_HOG, &shift);
-    assert_true(shift.available && shift.runs[COMPARE_BASE] == 3);
-    assert_int_equal(shift.messages[COMPARE_CANDIDATE], 3 * 6000);
+    struct comparison comparison;
+    compare_sets(&comparison, FAULT_HOG);
+    const struct slice_shift *shift = &comparison.shifts.items[0].shift;
+    assert_true(shift->available && shift->runs[COMPARE_BASE] == 3);
+    assert_int_equal(shift->messages[COMPARE_CANDIDATE], 3 * 6000);
     double sum = 0;
-    for (size_t i = 0; i < shift.causes.count; i++)
-        sum += shift.causes.items[i].difference_ns;
-    double whole = shift.mean_ns[COMPARE_CANDIDATE] - shift.mean_ns[COMPARE_BASE];
+    for (size_t i = 0; i < shift->causes.count; i++)
+        sum += shift->causes.items[i].difference_ns;
+    double whole = shift->mean_ns[COMPARE_CANDIDATE] - shift->mean_ns[COMPARE_BASE];
     assert_true(fabs(sum - whole) < 5);
-    const struct cause_shift *hog = &shift.causes.items[0];
+    const struct cause_shift *hog = &shift->causes.items[0];
     assert_string_equal(hog->name, "yes");
+    assert_string_equal(hog->category, "hogs");
     assert_true(hog->interval.between_runs && hog->interval.low > 0);
-    assert_true(hog->share[COMPARE_BASE] == 0 && isnan(hog->median_ns[COMPARE_BASE]));
-    assert_true(hog->share[COMPARE_CANDIDATE] > 0.01 && hog->median_ns[COMPARE_CANDIDATE] > 1000);
-    slice_shift_free(&shift);
-    shift_of_runs(FAULT_NONE, &shift);
-    for (size_t i = 0; i < shift.causes.count; i++) {
-        const struct cause_shift *cause = &shift.causes.items[i];
+    assert_true(hog->share[COMPARE_BASE] == 0 && isnan(hog->spread_ns[COMPARE_BASE].median));
+    assert_true(hog->share[COMPARE_CANDIDATE] > 0.01 &&
+                hog->spread_ns[COMPARE_CANDIDATE].median > 1000);
+    // One document, whether a side is one run or several; what is of one run only is left out.
+    json_t *document = comparison_json(&comparison);
+    json_t *side = json_object_get(json_array_get(json_object_get(document, "slices"), 0), "base");
+    assert_int_equal(json_integer_value(json_object_get(side, "runs")), 3);
+    assert_true(json_array_size(json_object_get(side, "contexts")) > 1);
+    assert_null(json_object_get(side, "queue"));
+    json_decref(document);
+    comparison_free(&comparison);
+    compare_sets(&comparison, FAULT_NONE);
+    shift = &comparison.shifts.items[0].shift;
+    for (size_t i = 0; i < shift->causes.count; i++) {
+        const struct cause_shift *cause = &shift->causes.items[i];
         assert_true(cause->interval.low <= 0 && cause->interval.high >= 0);
     }
-    slice_shift_free(&shift);
+    comparison_free(&comparison);
 }
 
-// `test_run_compare --write FILE` only writes a comparison's page, for test_report_page.sh.
+// `test_run_compare --write FILE RUNS` only writes a comparison's page, of one run a side or of
+// three, for test_report_page.sh.
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "--write") == 0) {
-        struct run_comparison comparison;
+    if (argc == 4 && strcmp(argv[1], "--write") == 0) {
+        struct comparison comparison;
         struct error err = {0};
-        compare(&comparison, FAULT_NONE, FAULT_HOG);
+        if (argv[3][0] == '1')
+            compare(&comparison, FAULT_NONE, FAULT_HOG);
+        else
+            compare_sets(&comparison, FAULT_HOG);
         int result = report_compare_html(&comparison, argv[2], &err);
-        run_comparison_free(&comparison);
+        comparison_free(&comparison);
         return result < 0 ? error_report(&err) : 0;
     }
     const struct CMUnitTest tests[] = {

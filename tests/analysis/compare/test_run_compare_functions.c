@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "analysis/compare/run_compare.h"
+#include "analysis/compare/comparison_json.h"
 #include "analysis/report/report_compare.h"
 #include "tests/analysis/diagnosis/synthetic.h"
 
 static const struct diagnosis_slice slices[] = {{.low = 0, .high = 1}, {.low = 0.9, .high = 1}};
 
-static void take(struct run_profile *out, unsigned causes, uint64_t seed, bool functions)
+static void take(struct run_set *out, unsigned causes, uint64_t seed, bool functions)
 {
     const struct synthetic_options options = {.seed = seed,
                                               .messages = 3000,
@@ -42,31 +42,33 @@ static void take(struct run_profile *out, unsigned causes, uint64_t seed, bool f
         assert_int_equal(diagnose(&in, &slices[i], &diagnosis, &err), 0);
         assert_int_equal(array_push(&run.findings.diagnoses, diagnosis), 0);
     }
-    assert_int_equal(run_profile_take(&run, out, &err), 0);
+    assert_int_equal(run_set_add(out, &run, &err), 0);
     for (size_t i = 0; i < 2; i++)
         diagnosis_free(&run.findings.diagnoses.items[i]);
     array_free(&run.findings.diagnoses);
     synthetic_free(&s);
 }
 
-static void compare(struct run_comparison *comparison, unsigned causes, bool base_functions)
+static void compare(struct comparison *comparison, unsigned causes, bool base_functions)
 {
     struct error err = {0};
-    *comparison = (struct run_comparison){0};
-    take(&comparison->runs[COMPARE_BASE], 0, 7, base_functions);
-    take(&comparison->runs[COMPARE_CANDIDATE], causes, 8, true);
-    assert_int_equal(run_compare(comparison, &err), 0);
+    *comparison = (struct comparison){.has_base = true, .asked = 2};
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(array_push(&comparison->slices, slices[i]), 0);
+    take(&comparison->sides[COMPARE_BASE], 0, 7, base_functions);
+    take(&comparison->sides[COMPARE_CANDIDATE], causes, 8, true);
+    assert_int_equal(comparison_finish(comparison, &err), 0);
 }
 
 static void the_slower_function_is_found(void **state)
 {
     (void)state;
-    struct run_comparison comparison;
+    struct comparison comparison;
     compare(&comparison, 1u << CAUSED_BY_SLOW_USER, true);
-    const struct slice_comparison *slice = &comparison.slices.items[0];
-    assert_true(slice->available && slice->has_functions);
-    assert_int_equal(slice->sides[COMPARE_BASE]->functions->messages, 3000);
-    const struct change *first = &slice->functions.items[0];
+    const struct slice_shift *slice = &comparison.shifts.items[0].shift;
+    assert_true(slice->available && slice->functions.count);
+    assert_int_equal(slice->function_messages[COMPARE_BASE], 3000);
+    const struct cause_shift *first = &slice->functions.items[0];
     print_message("%s: %+.0f ns a message\n", first->name, first->difference_ns);
     assert_string_equal(first->name, "assoc_find");
     assert_int_equal(first->role, ROLE_A);
@@ -76,47 +78,46 @@ static void the_slower_function_is_found(void **state)
     for (size_t i = 0; i < slice->functions.count; i++)
         functions +=
             slice->functions.items[i].role == ROLE_A ? slice->functions.items[i].difference_ns : 0;
-    for (size_t i = 0; i < slice->changes.count; i++)
-        if (strcmp(slice->changes.items[i].name, "application time") == 0)
-            application = slice->changes.items[i].difference_ns;
+    for (size_t i = 0; i < slice->causes.count; i++)
+        if (strcmp(slice->causes.items[i].name, "application time") == 0)
+            application = slice->causes.items[i].difference_ns;
     assert_true(application > 0);
     assert_true(fabs(functions - application) < 0.3 * application);
     // Nothing else of any size grew.
     for (size_t i = 1; i < slice->functions.count; i++)
         assert_true(fabs(slice->functions.items[i].difference_ns) < 0.5 * first->difference_ns);
-    run_comparison_free(&comparison);
+    comparison_free(&comparison);
 }
 
 static void functions_of_one_run_are_not_compared(void **state)
 {
     (void)state;
-    struct run_comparison comparison;
+    struct comparison comparison;
     compare(&comparison, 1u << CAUSED_BY_SLOW_USER, false);
-    const struct slice_comparison *slice = &comparison.slices.items[0];
+    const struct slice_shift *slice = &comparison.shifts.items[0].shift;
     assert_true(slice->available);
-    assert_false(slice->has_functions);
-    assert_int_equal(slice->functions.count, 0);
-    json_t *document = run_comparison_json(&comparison);
+        assert_int_equal(slice->functions.count, 0);
+    json_t *document = comparison_json(&comparison);
     json_t *functions =
         json_object_get(json_array_get(json_object_get(document, "slices"), 0), "functions");
     assert_true(json_is_false(json_object_get(functions, "available")));
     assert_int_equal(json_integer_value(json_object_get(functions, "base")), 0);
     assert_int_equal(json_integer_value(json_object_get(functions, "candidate")), 3000);
     json_decref(document);
-    run_comparison_free(&comparison);
+    comparison_free(&comparison);
 }
 
 // `test_run_compare_functions --write FILE` only writes the page, for test_report_page.sh.
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--write") == 0) {
-        struct run_comparison comparison;
+        struct comparison comparison;
         struct error err = {0};
         compare(&comparison, 1u << CAUSED_BY_SLOW_USER | 1u << CAUSED_BY_TASK_A, true);
         int result = report_compare_html(&comparison, argv[2], &err);
         if (result == 0)
             report_compare_text(&comparison, stdout);
-        run_comparison_free(&comparison);
+        comparison_free(&comparison);
         return result < 0 ? error_report(&err) : 0;
     }
     const struct CMUnitTest tests[] = {

@@ -66,9 +66,11 @@ for variant in $variants; do
     instrument "$folder/$variant.html" "$folder/$variant-driven.html" report_page_driver.html
     begin_page "$variant" "$folder/$variant-driven.html"
 done
-# Two runs against each other.
-"$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/compare.html" || exit 1
+# Two runs against each other, and three a side.
+"$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/compare.html" 1 || exit 1
 begin_page compare "$folder/compare.html"
+"$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/sets.html" 3 || exit 1
+begin_page sets "$folder/sets.html"
 # And two whose functions are known, used.
 "$BUILD/tests/analysis/compare/test_run_compare_functions" --write "$folder/functions.html" >/dev/null || exit 1
 instrument "$folder/functions.html" "$folder/functions-driven.html" compare_page_driver.html
@@ -94,9 +96,20 @@ expect "compare: the page became ready" 'data-ready="yes"'
 expect "compare: what appeared is drawn and named" 'aria-label="yes (A) appeared: +'
 expect "compare: both runs' latencies are drawn" 'aria-label="Latency of both runs'
 expect "compare: slices can be chosen" '>p40-p60</button>'
+expect "compare: the percentile's change is drawn" 'data-percentile="p99"'
 expect "compare: queues are drawn" 'aria-label="Messages ahead by kind'
 expect "compare: contexts stand in a table" '<caption class="only-screen-reader">Contexts of the cores</caption>'
 expect "compare: no functions, and why" 'Functions are known in neither run'
+no_errors
+
+look_at sets
+expect "sets: the page became ready" 'data-ready="yes"'
+expect "sets: how many runs a side has" '3 runs, 18,000 requests'
+expect "sets: the percentile's change is drawn" 'data-percentile="p99"'
+expect "sets: what appeared is drawn and named" 'aria-label="yes (A) appeared: +'
+expect "sets: categories are drawn" 'aria-label="hogs +'
+expect "sets: the intervals know how runs differ" 'from resampling the runs, and 40 blocks'
+expect "sets: no balloons" '<section id="balloons" aria-labelledby="messages-title" hidden'
 no_errors
 
 look_at functions

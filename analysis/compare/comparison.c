@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/compare/comparison.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/text.h"
+
+// --- what to look at -----------------------------------------------------------------------------
+
+// The messages around a percentile: as many on either side as half of those beyond it, and no more
+// than a twentieth of all.
+static struct diagnosis_slice band_around(double quantile)
+{
+    double half = fmin(0.05, fmin(quantile, 1 - quantile) / 2);
+    return (struct diagnosis_slice){.low = quantile - half, .high = quantile + half};
+}
+
+static bool is_same_slice(const struct diagnosis_slice *a, const struct diagnosis_slice *b)
+{
+    return fabs(a->low - b->low) < 1e-9 && fabs(a->high - b->high) < 1e-9 &&
+           a->min_latency_ns == b->min_latency_ns && a->from_ns == b->from_ns &&
+           a->to_ns == b->to_ns && a->relative == b->relative && a->one == b->one &&
+           a->request == b->request;
+}
+
+// Each is looked at once, whoever asks; *index is where it stands.
+static int add_slice(struct comparison *comparison, const struct diagnosis_slice *slice,
+                     size_t *index, struct error *err)
+{
+    for (*index = 0; *index < comparison->slices.count; ++*index)
+        if (is_same_slice(&comparison->slices.items[*index], slice))
+            return 0;
+    return array_push(&comparison->slices, *slice) < 0
+               ? error_set(err, ERROR_FAILED, "out of memory for slices")
+               : 0;
+}
+
+static int add_percentile(struct comparison *comparison, const char *name, double quantile,
+                          struct error *err)
+{
+    struct compared_percentile percentile = {.shift = {.quantile = quantile}};
+    const struct diagnosis_slice band = band_around(quantile);
+    for (size_t i = 0; i < comparison->percentiles.count; i++)
+        if (fabs(comparison->percentiles.items[i].shift.quantile - quantile) < 1e-9)
+            return 0;
+    snprintf(percentile.name, sizeof percentile.name, "%s", name);
+    int result = add_slice(comparison, &band, &percentile.around, err);
+    if (result == 0 && array_push(&comparison->percentiles, percentile) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for percentiles");
+    return result;
+}
+
+static int add_asked(struct comparison *comparison, const struct comparison_request *request,
+                     struct error *err)
+{
+    static const char *const usual[] = {"p99-100", "p45-55"};
+    size_t index;
+    int result = 0;
+    for (size_t i = 0; request->slices && i < request->slices->count && result == 0; i++)
+        result = add_slice(comparison, &request->slices->items[i], &index, err);
+    bool nothing = request->base && comparison->slices.count == 0;
+    for (size_t i = 0; i < 2 && nothing && result == 0; i++) {
+        struct diagnosis_slice slice;
+        result = diagnosis_slice_parse(usual[i], &slice, err);
+        if (result == 0)
+            result = add_slice(comparison, &slice, &index, err);
+    }
+    comparison->asked = comparison->slices.count;
+    return result;
+}
+
+static int choose_slices(struct comparison *comparison, const struct comparison_request *request,
+                         struct error *err)
+{
+    struct diagnosis_slice own;
+    int result = add_asked(comparison, request, err);
+    if (result == 0 && !request->gate_slice)
+        result = run_set_own_slice(request->candidate, &own, err);
+    if (result == 0)
+        result = add_slice(comparison, request->gate_slice ? request->gate_slice : &own,
+                           &comparison->gate_slice, err);
+    for (int q = 0; q < LATENCY_QUANTILES && latency_quantiles[q] <= 0.999 && result == 0; q++)
+        result = add_percentile(comparison, latency_quantile_names[q], latency_quantiles[q], err);
+    for (size_t i = 0; request->gates && i < request->gates->count && result == 0; i++) {
+        const struct gate *gate = &request->gates->items[i];
+        if (gate->subject == GATE_PERCENTILE)
+            result = add_percentile(comparison, gate->name, gate->quantile, err);
+    }
+    return result;
+}
+
+// --- comparing -----------------------------------------------------------------------------------
+
+static void warn(struct comparison *comparison)
+{
+    size_t bytes = sizeof comparison->warning;
+    for (int side = COMPARE_BASE; side < COMPARE_SIDES; side++) {
+        const struct run_set *set = &comparison->sides[side];
+        if (set->inconclusive)
+            text_append(comparison->warning, bytes, "%s%s: the load was n/a in %zu of %zu runs: %s",
+                        comparison->warning[0] ? "; " : "",
+                        side == COMPARE_BASE ? "base" : "candidate", set->inconclusive,
+                        set->latencies.count, set->reason);
+    }
+    double base = comparison->sides[COMPARE_BASE].offered_rate,
+           candidate = comparison->sides[COMPARE_CANDIDATE].offered_rate;
+    if (comparison->has_base && fabs(candidate / base - 1) > 0.02)
+        text_append(comparison->warning, bytes, "%sthe loads differ: %.6g and %.6g requests/s",
+                    comparison->warning[0] ? "; " : "", base, candidate);
+}
+
+static int compare_slice(struct comparison *comparison, size_t slice, struct error *err)
+{
+    struct slice_profile_list lists[COMPARE_SIDES] = {{0}, {0}};
+    struct compared_slice found = {.verdict = ""};
+    int result = 0;
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        const struct run_profile_array *profiles = &comparison->sides[side].profiles;
+        for (size_t r = 0; r < profiles->count && result == 0; r++)
+            if (array_push(&lists[side], &profiles->items[r].slices.items[slice]) < 0)
+                result = error_set(err, ERROR_FAILED, "out of memory for profiles");
+    }
+    if (result == 0)
+        result = slice_shift(lists, COMPARE_CONFIDENCE, &found.shift, err);
+    if (result == 0 && comparison->has_base)
+        slice_shift_words(&found.shift, COMPARE_CONFIDENCE, found.verdict);
+    if (result == 0 && array_push(&comparison->shifts, found) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for slices");
+    if (result < 0)
+        slice_shift_free(&found.shift);
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        array_free(&lists[side]);
+    return result;
+}
+
+static void compare_percentile(struct comparison *comparison, struct compared_percentile *out)
+{
+    const struct latency_set *const sides[COMPARE_SIDES] = {
+        comparison->latencies[COMPARE_BASE], comparison->latencies[COMPARE_CANDIDATE]};
+    double quantile = out->shift.quantile;
+    if (!comparison->has_base) {
+        percentile_of(sides[COMPARE_CANDIDATE], quantile, COMPARE_CONFIDENCE, &out->shift);
+        return;
+    }
+    percentile_shift(sides, quantile, COMPARE_CONFIDENCE, &out->shift);
+    percentile_shift_words(out->name, &out->shift, &comparison->shifts.items[out->around].shift,
+                           out->verdict);
+}
+
+int comparison_finish(struct comparison *comparison, struct error *err)
+{
+    int result = 0;
+    for (int side = comparison->has_base ? COMPARE_BASE : COMPARE_CANDIDATE;
+         side < COMPARE_SIDES && result == 0; side++)
+        result = latency_set_make(&comparison->sides[side].latencies, &comparison->latencies[side],
+                                  err);
+    for (size_t i = 0; i < comparison->slices.count && result == 0; i++)
+        result = compare_slice(comparison, i, err);
+    for (size_t i = 0; i < comparison->percentiles.count && result == 0; i++)
+        compare_percentile(comparison, &comparison->percentiles.items[i]);
+    warn(comparison);
+    return result;
+}
+
+int comparison_make(struct comparison *comparison, const struct comparison_request *request,
+                    struct progress *progress, struct error *err)
+{
+    const char *const paths[COMPARE_SIDES] = {request->base, request->candidate};
+    *comparison = (struct comparison){.has_base = request->base};
+    int result = choose_slices(comparison, request, err);
+    for (int side = request->base ? COMPARE_BASE : COMPARE_CANDIDATE;
+         side < COMPARE_SIDES && result == 0; side++)
+        result = run_set_read(paths[side], &comparison->slices, request->categories, progress,
+                              &comparison->sides[side], err);
+    progress_phase(progress, "comparing");
+    if (result == 0)
+        result = comparison_finish(comparison, err);
+    progress_end(progress);
+    return result;
+}
+
+bool comparison_is_single(const struct comparison *comparison)
+{
+    return comparison->sides[COMPARE_BASE].profiles.count == 1 &&
+           comparison->sides[COMPARE_CANDIDATE].profiles.count == 1;
+}
+
+bool comparison_any_known(const struct comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->asked; i++)
+        if (comparison->shifts.items[i].shift.available)
+            return true;
+    for (size_t i = 0; i < comparison->percentiles.count && !comparison_is_single(comparison); i++)
+        if (comparison->percentiles.items[i].shift.known)
+            return true;
+    return false;
+}
+
+void comparison_free(struct comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->shifts.count; i++)
+        slice_shift_free(&comparison->shifts.items[i].shift);
+    array_free(&comparison->shifts);
+    array_free(&comparison->percentiles);
+    array_free(&comparison->slices);
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        latency_set_free(comparison->latencies[side]);
+        run_set_free(&comparison->sides[side]);
+    }
+}

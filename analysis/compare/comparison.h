@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// The runs of one build against those of another (docs/gates.md): every percentile's shift with its
+// interval, and what made it, from the components of the messages around it; and slice by slice
+// what the messages spent their time on. A side is one run or several: with several the intervals
+// know how runs differ among each other, with one they come from the blocks of time within it.
+//
+// The candidate may also stand alone, for gates that need no base and for the history.
+#ifndef ANALYSIS_COMPARE_COMPARISON_H
+#define ANALYSIS_COMPARE_COMPARISON_H
+
+#include "analysis/compare/cause_shift.h"
+#include "analysis/compare/gate.h"
+#include "analysis/compare/percentile_shift.h"
+#include "analysis/compare/run_set.h"
+#include "analysis/compare/shift_words.h"
+
+#define COMPARE_CONFIDENCE 0.99
+
+struct compared_percentile {
+    char name[GATE_NAME_BYTES]; // "p99.9"
+    struct percentile_shift shift;
+    size_t around; // of the slices: the messages around it
+    char verdict[SHIFT_WORDS_BYTES];
+};
+struct compared_percentile_array ARRAY_OF(struct compared_percentile);
+
+struct compared_slice {
+    struct slice_shift shift;
+    char verdict[SHIFT_WORDS_BYTES];
+};
+struct compared_slice_array ARRAY_OF(struct compared_slice);
+
+struct comparison {
+    bool has_base;
+    struct run_set sides[COMPARE_SIDES];
+    struct latency_set *latencies[COMPARE_SIDES];
+    struct diagnosis_slice_array slices; // each once; those asked for come first
+    size_t asked;                        // how many these are
+    size_t gate_slice;                   // of the slices: that causes' gates are about
+    struct compared_slice_array shifts;  // one per slice
+    struct compared_percentile_array percentiles; // the usual ones, and those of the gates
+    char warning[400];                            // what makes it doubtful; empty: nothing
+};
+
+struct comparison_request {
+    const char *base, *candidate; // folders of a run or of repetitions; base NULL: none
+    const struct diagnosis_slice_array *slices; // NULL or none: of two sides p99-100 and p45-55
+    const struct gate_array *gates;             // NULL: none
+    const struct diagnosis_slice *gate_slice;   // NULL: that of the candidate's own diagnosis
+    const char *categories;                     // as of run_analyze(), for all runs; NULL: none
+};
+
+// Analyzes each run once, keeps what is compared, and compares. The caller frees with
+// comparison_free, whatever happens.
+int comparison_make(struct comparison *comparison, const struct comparison_request *request,
+                    struct progress *progress, struct error *err);
+void comparison_free(struct comparison *comparison);
+
+// The second half of it: compares the sides, whose profiles have the comparison's slices.
+int comparison_finish(struct comparison *comparison, struct error *err);
+
+// One run a side.
+bool comparison_is_single(const struct comparison *comparison);
+
+// Whether anything at all could be compared: of two runs a slice that was asked for, of several a
+// percentile as well.
+bool comparison_any_known(const struct comparison *comparison);
+
+#endif
