@@ -79,7 +79,11 @@ $(BUILD)/taillight: $(BUILD)/taillight.o $(library)
 	$(Q)$(CC) $(LDFLAGS) $(BESIDE) -o $@ $^ $(LDLIBS)
 
 # The report's page lies inside the program; the compiler does not see which files that takes.
-$(BUILD)/analysis/report/page_assets.o: $(wildcard analysis/report/page*.html analysis/report/page*.css analysis/report/page*.js)
+page_files := $(sort $(wildcard $(addprefix analysis/report/*.,html css js)))
+$(BUILD)/analysis/report/page_files.inc: $(page_files) analysis/report
+	@mkdir -p $(@D)
+	$(Q)printf 'ASSET(%s, "%s")\n' $(foreach file,$(notdir $(page_files)),$(subst .,_,$(file)) $(file)) >$@
+$(BUILD)/analysis/report/page_assets.o: $(BUILD)/analysis/report/page_files.inc $(page_files)
 
 $(BUILD)/analysis/diagnosis/categories.o: analysis/diagnosis/categories.csv
 

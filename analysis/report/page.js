@@ -467,6 +467,7 @@ function redraw() {
     renderLifetimes();
     renderViews();
   }
+  redrawSections();
   renderMessage();
 }
 
@@ -491,8 +492,7 @@ function start() {
   renderMessageControls();
   chooseDiagnosis(0);
   renderLosses();
-  renderSamples();
-  renderSetup();
+  addSections();
   renderHow();
   chooseFromAddress();
   byId('timeline-table').parentElement.addEventListener('toggle', () => renderMessage());

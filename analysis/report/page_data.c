@@ -157,34 +157,100 @@ static json_t *categories_build(struct page_builder *builder)
     return list;
 }
 
-static json_t *page_build(struct page_builder *builder)
+static json_t *name_build(struct page_builder *builder)
 {
-    const struct run_analysis *run = builder->run;
-    json_t *page = json_object(), *curves = json_object(), *diagnoses = json_array();
-    page_put(builder, page, "version", page_text(TAILLIGHT_VERSION));
-    page_put(builder, page, "name", page_text(run->evidence.name));
-    page_put(builder, page, "run", page_text(base_name(run->evidence.run_dir)));
-    page_put(builder, page, "verdict", page_text(run->findings.verdict));
-    page_put(builder, page, "available", json_boolean(run->findings.verdict_available));
-    page_put(builder, page, "captured", json_boolean(run->evidence.server.cores.count > 0));
-    page_put(builder, page, "counts", counts_build(builder));
-    page_put(builder, page, "measures", measures_build(builder));
-    put_vocabulary(builder, page);
-    page_put(builder, page, "latency", latency_build(builder, &run->lifetimes.latency));
-    page_put(builder, page, "uncorrected",
-             latency_build(builder, &run->lifetimes.uncorrected_latency));
+    return page_text(builder->run->evidence.name);
+}
+
+static json_t *folder_build(struct page_builder *builder)
+{
+    return page_text(base_name(builder->run->evidence.run_dir));
+}
+
+static json_t *version_build(struct page_builder *builder)
+{
+    (void)builder;
+    return page_text(TAILLIGHT_VERSION);
+}
+
+static json_t *verdict_build(struct page_builder *builder)
+{
+    return page_text(builder->run->findings.verdict);
+}
+
+static json_t *available_build(struct page_builder *builder)
+{
+    return json_boolean(builder->run->findings.verdict_available);
+}
+
+static json_t *captured_build(struct page_builder *builder)
+{
+    return json_boolean(builder->run->evidence.server.cores.count > 0);
+}
+
+static json_t *corrected_build(struct page_builder *builder)
+{
+    return latency_build(builder, &builder->run->lifetimes.latency);
+}
+
+static json_t *uncorrected_build(struct page_builder *builder)
+{
+    return latency_build(builder, &builder->run->lifetimes.uncorrected_latency);
+}
+
+static json_t *curves_build(struct page_builder *builder)
+{
+    json_t *curves = json_object();
     page_put(builder, curves, "corrected", page_curve_build(builder, true));
     page_put(builder, curves, "uncorrected", page_curve_build(builder, false));
-    page_put(builder, page, "curves", curves);
-    page_put(builder, page, "stage_ns", stage_table_build(builder));
-    for (size_t i = 0; i < run->findings.diagnoses.count; i++)
+    return curves;
+}
+
+static json_t *diagnoses_build(struct page_builder *builder)
+{
+    json_t *diagnoses = json_array();
+    for (size_t i = 0; i < builder->run->findings.diagnoses.count; i++)
         page_append(builder, diagnoses, page_diagnosis_build(builder, i));
-    page_put(builder, page, "diagnoses", diagnoses);
-    page_put(builder, page, "timelines", page_timelines_build(builder));
-    page_put(builder, page, "names", json_incref(builder->names));
-    page_put(builder, page, "documents", documents_build(builder));
-    page_put(builder, page, "categories", categories_build(builder));
-    page_put(builder, page, "samples", page_samples_build(builder));
+    return diagnoses;
+}
+
+static json_t *names_build(struct page_builder *builder)
+{
+    return json_incref(builder->names);
+}
+
+// What the page's scripts find in `data`, in the order in which it is built: names come after the
+// timelines, which use them.
+static const struct page_part_data {
+    const char *key;
+    json_t *(*build)(struct page_builder *builder);
+} parts[] = {
+    {"version", version_build},
+    {"name", name_build},
+    {"run", folder_build},
+    {"verdict", verdict_build},
+    {"available", available_build},
+    {"captured", captured_build},
+    {"counts", counts_build},
+    {"measures", measures_build},
+    {"latency", corrected_build},
+    {"uncorrected", uncorrected_build},
+    {"curves", curves_build},
+    {"stage_ns", stage_table_build},
+    {"diagnoses", diagnoses_build},
+    {"timelines", page_timelines_build},
+    {"names", names_build},
+    {"documents", documents_build},
+    {"categories", categories_build},
+    {"samples", page_samples_build},
+};
+
+static json_t *page_build(struct page_builder *builder)
+{
+    json_t *page = json_object();
+    put_vocabulary(builder, page);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        page_put(builder, page, parts[i].key, parts[i].build(builder));
     return page;
 }
 

@@ -20,6 +20,24 @@ const element = (tag, attributes, ...children) =>
 const svg = (tag, attributes, ...children) =>
     build(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 
+// The sections of a run's page that stand in a section_*.js of their own. Each adds itself here:
+// its id and title, the id of the section's heading that it comes before, whether this run has it,
+// and what draws it into its element; redraw, where it has one, again after each change of the
+// page's size, colours or chosen diagnosis.
+const sections = [];
+
+function addSections() {
+  for (const {id, title, before, has, draw} of sections) {
+    const body = element('div', {}), own = element(
+        'section', {id, 'aria-labelledby': `${id}-title`}, element('h2', {id: `${id}-title`}, title), body);
+    byId(`${before}-title`).closest('section').before(own);
+    own.hidden = !has();
+    if (has()) draw(body);
+  }
+}
+
+const redrawSections = () => sections.forEach(({has, redraw}) => has() && redraw?.());
+
 // --- numbers in words -----------------------------------------------------------------------
 
 const known = value => value !== null && value !== undefined;

@@ -5,14 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/report/page_assets.h"
 #include "analysis/report/page_data.h"
 #include "analysis/report/page_write.h"
 #include "analysis/report/summary_text.h"
 
-static const char *const scripts[] = {"page_plot.js",       "page_latency.js", "page_causes.js",
-                                      "page_categories.js", "page_boxes.js",   "page_lifetimes.js",
-                                      "page_timeline.js",   "page_views.js",   "page_blocking.js",
-                                      "page_setup.js",      "page_samples.js", "page.js"};
+// What the page's sections share, before them. Each section_*.js adds itself; page.js shows all.
+static const char *const shared[] = {"page_plot.js",       "page_latency.js", "page_causes.js",
+                                     "page_categories.js", "page_boxes.js",   "page_lifetimes.js",
+                                     "page_timeline.js",   "page_views.js",   "page_blocking.js"};
+
+static void write_scripts(FILE *out)
+{
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        page_write_asset(shared[i], out);
+    for (const struct page_asset *asset = page_assets; asset->name; asset++)
+        if (strncmp(asset->name, "section_", strlen("section_")) == 0)
+            page_write_asset(asset->name, out);
+    page_write_asset("page.js", out);
+}
 
 static int write_data(const struct run_analysis *run, FILE *out, struct error *err)
 {
@@ -51,8 +62,7 @@ static int write_part(const char *name, void *context, FILE *out, struct error *
     else if (strcmp(name, "data") == 0)
         return write_data(run, out, err);
     else
-        for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
-            page_write_asset(scripts[i], out);
+        write_scripts(out);
     return 0;
 }
 

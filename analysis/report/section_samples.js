@@ -79,17 +79,30 @@ function drawFlame(nodes, chosen) {
       ...boxes));
 }
 
-function renderSamples() {
-  const {samples} = data;
-  byId('samples').hidden = !samples;
-  if (!samples) return;
-  byId('samples-lead').textContent =
-      `${plural(samples.samples, 'sample')} of ${samples.event}, up to ${
-          count(samples.frequency)} a second of each core; ${count(samples.lost)} lost.`;
-  byId('hints-table')
-      .replaceChildren(table(
-          [['cause', true], ['samples'], ['in ordinary ones'], ['functions (in ordinary ones)', true]],
-          samples.hints.map(hintRow), 'Functions that the samples were in, by cause'));
-  const nodes = flameTree();
-  drawFlame(nodes, nodes[0]);
-}
+sections.push({
+  id: 'samples',
+  title: 'Where the samples were',
+  before: 'lost',
+  has: () => Boolean(data.samples),
+  draw(body) {
+    const {samples} = data, hint = (...words) => element('p', {class: 'hint'}, ...words);
+    body.append(
+        element(
+            'p', {class: 'lead', id: 'samples-lead'},
+            `${plural(samples.samples, 'sample')} of ${samples.event}, up to ${
+                count(samples.frequency)} a second of each core; ${count(samples.lost)} lost.`),
+        hint('A hint, not a cause: the functions of those samples that fell into the time of each cause, in the slice’s messages and in ordinary ones.'),
+        element(
+            'div', {id: 'hints-table'},
+            table(
+                [['cause', true], ['samples'], ['in ordinary ones'], ['functions (in ordinary ones)', true]],
+                samples.hints.map(hintRow), 'Functions that the samples were in, by cause')),
+        element('h3', {}, 'All samples'),
+        hint(
+            'Callers on top; the width is the share of the samples. Click a function, or choose it by ',
+            element('kbd', {}, 'Enter'), ', to see it over the whole width.'),
+        element('div', {class: 'plot', id: 'flame-plot'}));
+    const nodes = flameTree();
+    drawFlame(nodes, nodes[0]);
+  }
+});

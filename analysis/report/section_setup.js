@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// The report's part on what the run set up beside the server: what was tuned, with its old and new
+// value, and what was not and why; what the neighbours' loads came to.
+
+function tunedTable(tuned) {
+  if (!tuned.length) return element('p', {class: 'hint'}, 'Nothing was tuned.');
+  // What was not applied first: it is what a reader must know.
+  const order = [...tuned].sort((a, b) => Number(a.applied) - Number(b.applied));
+  return table(
+      [['host', true], ['setting', true], ['where', true], ['was', true], ['set to', true], ['applied', true]],
+      order.map(one => [
+        one.host, one.setting, one.path, one.old ?? '–', one.value,
+        one.applied ? 'yes, and undone afterwards' : `no: ${one.reason}`
+      ]),
+      'Tuning');
+}
+
+function neighbourTable(loads) {
+  if (!loads.length) return element('p', {class: 'hint'}, 'No neighbour had a load of its own.');
+  return table(
+      [['neighbour', true], ['asked for'], ['answered'], ['p50'], ['p99']],
+      loads.map(one => [
+        one.name, `${count(one.rate)}/s`,
+        known(one.achieved_rate) ? `${count(Math.round(one.achieved_rate))}/s` : '–',
+        duration(known(one.p50_us) ? one.p50_us * 1000 : null, '–'),
+        duration(known(one.p99_us) ? one.p99_us * 1000 : null, '–')
+      ]),
+      'Loads of the neighbours');
+}
+
+const setUp = () => {
+  const {tuned = [], neighbour_loads: loads = []} = data.documents.experiment ?? {};
+  return {tuned, loads};
+};
+
+sections.push({
+  id: 'setup',
+  title: 'What was set up',
+  before: 'how',
+  has: () => setUp().tuned.length + setUp().loads.length > 0,
+  draw: body => body.append(
+      element('div', {id: 'tuned-table'}, tunedTable(setUp().tuned)),
+      element('h3', {}, 'Loads of the neighbours'),
+      element('div', {id: 'neighbour-table'}, neighbourTable(setUp().loads)))
+});
