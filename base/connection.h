@@ -32,6 +32,14 @@ struct connection {
 _Static_assert(sizeof(struct connection) == 64, "the log format is fixed");
 
 #ifndef __bpf__
+// True when both are the same side's view of the same addresses and ports.
+static inline bool connection_same_ends(const struct connection *a, const struct connection *b)
+{
+    return a->protocol == b->protocol && a->local_port == b->local_port &&
+           a->peer_port == b->peer_port && memcmp(a->local, b->local, 16) == 0 &&
+           memcmp(a->peer, b->peer, 16) == 0;
+}
+
 // True when b is the other end of a.
 static inline bool connection_mirrors(const struct connection *a, const struct connection *b)
 {

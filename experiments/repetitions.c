@@ -7,13 +7,13 @@
 
 #include "analysis/report/report_set.h"
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/quantile.h"
 #include "experiments/definition/resolve.h"
 #include "experiments/run_latencies.h"
 #include "loadgen/method/between_runs.h"
 #include "loadgen/method/load_summary.h"
-#include "workloads/hash.h"
 
 static const double confidence = 0.95; // of the pooled percentiles
 

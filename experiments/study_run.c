@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "experiments/definition/resolve.h"
 #include "experiments/study_compare.h"
 #include "experiments/study_results.h"
-#include "workloads/hash.h"
 
 struct series {
     struct study *study;

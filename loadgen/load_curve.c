@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/progress.h"
 #include "loadgen/load_agents.h"
-#include "workloads/hash.h"
 
 const char *const curve_finding_names[] = {"met", "missed", "undecided"};
 

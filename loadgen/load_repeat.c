@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/process.h"
 #include "loadgen/load_run.h"
 #include "loadgen/method/between_runs.h"
 #include "loadgen/method/method_rounds.h"
 #include "workloads/dataset.h"
-#include "workloads/hash.h"
 
 enum { RESTART_MS = 60000, LISTEN_MS = 10000, LISTEN_POLL_NS = 20000000 };
 

@@ -7,16 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
 #include <traceevent/event-parse.h>
 #include <traceevent/kbuffer.h>
+#include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/log_file.h"
 #include "profiler/function_log.h"
 #include "profiler/function_symbols.h"
-#include "base/clock.h"
 
 enum { BATCH = 4096, PAGES_AT_ONCE = 4096 };
 
@@ -321,7 +320,7 @@ int function_recorder_stop(struct function_recorder *recorder, json_t **document
     *document =
         json_pack("{s:s, s:I, s:I, s:I, s:I}", "log", "functions.tlog", "records",
                   (json_int_t)recorder->records, "dropped", (json_int_t)dropped, "symbols",
-                  (json_int_t)named, "unnamed", (json_int_t)(recorder->symbols.count - named));
+                  (json_int_t)named, "unnamed", (json_int_t)(recorder->symbols.met.count - named));
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/hash.h"
 
 struct symbol {
     uint64_t address;
@@ -14,53 +14,21 @@ struct symbol {
 };
 struct symbol_array ARRAY_OF(struct symbol);
 
-static size_t place_of(uint64_t address, size_t slots)
-{
-    return (size_t)((address * 0x9e3779b97f4a7c15u) >> 20) & (slots - 1);
-}
-
-static void insert(uint64_t *slots, size_t count, uint64_t address)
-{
-    size_t at = place_of(address, count);
-    while (slots[at])
-        at = (at + 1) & (count - 1);
-    slots[at] = address;
-}
-
-static int grow(struct function_symbols *symbols)
-{
-    size_t wanted = symbols->slot_count ? symbols->slot_count * 2 : 1024;
-    uint64_t *slots = calloc(wanted, sizeof *slots);
-    if (!slots)
-        return -1;
-    for (size_t i = 0; i < symbols->slot_count; i++)
-        if (symbols->slots[i])
-            insert(slots, wanted, symbols->slots[i]);
-    free(symbols->slots);
-    symbols->slots = slots;
-    symbols->slot_count = wanted;
-    return 0;
-}
-
 int function_symbols_note(struct function_symbols *symbols, uint64_t address)
 {
-    if (!address)
+    uint64_t hash = hash64(address);
+    if (!address ||
+        map_find(&symbols->known, hash, at, symbols->met.items[at] == address) != MAP_NONE)
         return 0;
-    if (symbols->count * 2 >= symbols->slot_count && grow(symbols) < 0)
+    if (array_push(&symbols->met, address) < 0)
         return -1;
-    size_t at = place_of(address, symbols->slot_count);
-    for (; symbols->slots[at]; at = (at + 1) & (symbols->slot_count - 1))
-        if (symbols->slots[at] == address)
-            return 0;
-    symbols->slots[at] = address;
-    symbols->count++;
-    return 0;
+    return map_add(&symbols->known, hash, symbols->met.count - 1);
 }
 
 void function_symbols_free(struct function_symbols *symbols)
 {
-    free(symbols->slots);
-    *symbols = (struct function_symbols){0};
+    array_free(&symbols->met);
+    map_free(&symbols->known);
 }
 
 static int compare_addresses(const void *left, const void *right)
@@ -120,23 +88,21 @@ int function_symbols_write(const struct function_symbols *symbols, const char *p
                            struct error *err)
 {
     struct symbol_array all = {0};
-    uint64_t *addresses = malloc((symbols->count + 1) * sizeof *addresses);
-    size_t count = 0;
-    if (!addresses)
+    struct address_array addresses = {0};
+    if (array_reserve(&addresses, symbols->met.count) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the functions' addresses");
-    for (size_t i = 0; i < symbols->slot_count; i++)
-        if (symbols->slots[i])
-            addresses[count++] = symbols->slots[i];
-    qsort(addresses, count, sizeof *addresses, compare_addresses);
+    for (size_t i = 0; i < symbols->met.count; i++)
+        addresses.items[addresses.count++] = symbols->met.items[i];
+    array_sort(&addresses, compare_addresses);
     int result = read_kallsyms(&all, err);
     FILE *file = result == 0 ? fopen(path, "we") : NULL;
     if (result == 0 && !file)
         result = error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
     if (file)
-        *named = write_names(file, &all, addresses, count);
+        *named = write_names(file, &all, addresses.items, addresses.count);
     if (file && (ferror(file) | fclose(file)) != 0)
         result = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
     array_free(&all);
-    free(addresses);
+    array_free(&addresses);
     return result;
 }

@@ -8,12 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/error.h"
+#include "base/map.h"
 
 // A set of addresses; zeroed: empty.
+struct address_array ARRAY_OF(uint64_t);
 struct function_symbols {
-    uint64_t *slots; // 0: free
-    size_t slot_count, count;
+    struct address_array met;
+    struct map known; // where in it
 };
 
 // -1: no memory.

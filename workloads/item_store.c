@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/hash.h"
+#include "base/hash.h"
 
 enum { BUCKETS = 1 << 18 };
 

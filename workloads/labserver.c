@@ -29,7 +29,7 @@
 #include "base/units.h"
 #include "workloads/distribution.h"
 #include "workloads/distribution_text.h"
-#include "workloads/hash.h"
+#include "base/hash.h"
 #include "workloads/item_store.h"
 #include "workloads/lab_fault.h"
 #include "workloads/server_request.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/units.h"
-#include "workloads/hash.h"
 #include "workloads/memcached_text.h"
 
 static void take_default_mix(struct workload *workload)

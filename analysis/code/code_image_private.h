@@ -6,7 +6,7 @@
 
 #include "analysis/code/code_image.h"
 #include "analysis/code/code_image_elf.h"
-#include "analysis/code/symbols_names.h"
+#include "base/name_pool.h"
 
 enum { CODE_NONE = 0xffffffff };
 

@@ -4,15 +4,15 @@
 // first needed. See symbols.h.
 #include "analysis/code/symbols.h"
 
-#include "analysis/code/symbols_made.h"
-#include "base/array.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include "analysis/code/symbols_made.h"
+#include "base/array.h"
 
 static const uint64_t kernel_begins = (uint64_t)1 << 63;
 
@@ -278,4 +278,20 @@ bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t
                take(symbol_table_find(&symbols->kernel, address), 0, hit);
     const struct symbol_table *jit = jit_table(symbols, pid);
     return jit && take(symbol_table_find(jit, address), 0, hit);
+}
+
+// Of the C++ run-time library (Itanium C++ ABI §3.4).
+char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
+
+char *symbol_demangle(const char *name)
+{
+    enum { LONGEST = 4096 }; // longer ones cost more than they tell
+    if (strncmp(name, "_Z", 2) == 0 && strnlen(name, LONGEST) < LONGEST) {
+        int status = 0;
+        char *readable = __cxa_demangle(name, NULL, NULL, &status);
+        if (readable && status == 0)
+            return readable;
+        free(readable);
+    }
+    return strdup(name);
 }

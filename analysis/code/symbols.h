@@ -8,7 +8,7 @@
 #define ANALYSIS_SYMBOLS_H
 
 #include "analysis/code/code_image.h"
-#include "analysis/code/symbols_names.h"
+#include "base/name_pool.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -74,5 +74,9 @@ uint64_t symbols_malformed_lines(const struct symbols *symbols);
 // name is then that of the file ("[libc.so.6]") or "[unknown]", and begin == end == address.
 bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t address,
                   struct symbol_hit *hit);
+
+// C++ names (and Rust's that look like them) made readable, others as they are. The caller frees;
+// NULL: out of memory.
+char *symbol_demangle(const char *name);
 
 #endif

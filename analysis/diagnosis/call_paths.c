@@ -1,69 +1,34 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/call_paths.h"
-#include "base/array.h"
 
 #include <stdlib.h>
 
-enum { FIRST_SLOTS = 1024 };
+#include "base/hash.h"
 
 void call_paths_free(struct call_paths *paths)
 {
     array_free(&paths->nodes);
     array_free(&paths->touched);
-    free(paths->slots);
+    map_free(&paths->numbers);
     *paths = (struct call_paths){0};
-}
-
-static size_t slot_of(const struct call_paths *paths, uint32_t parent, uint32_t component,
-                      uint32_t name)
-{
-    uint64_t hash = ((uint64_t)parent << 32 | name) * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ component ^ hash >> 32) * 0xbf58476d1ce4e5b9u;
-    return (size_t)(hash ^ hash >> 31) & (paths->slot_count - 1);
-}
-
-static size_t find_slot(const struct call_paths *paths, uint32_t parent, uint32_t component,
-                        uint32_t name)
-{
-    size_t slot = slot_of(paths, parent, component, name);
-    for (; paths->slots[slot]; slot = (slot + 1) & (paths->slot_count - 1)) {
-        const struct path_node *node = &paths->nodes.items[paths->slots[slot] - 1];
-        if (node->parent == parent && node->name == name && node->component == component)
-            break;
-    }
-    return slot;
-}
-
-static int grow(struct call_paths *paths)
-{
-    size_t count = paths->slot_count ? 2 * paths->slot_count : FIRST_SLOTS;
-    uint32_t *slots = calloc(count, sizeof *slots);
-    if (!slots)
-        return -1;
-    free(paths->slots);
-    paths->slots = slots;
-    paths->slot_count = count;
-    for (size_t i = 0; i < paths->nodes.count; i++) {
-        const struct path_node *node = &paths->nodes.items[i];
-        slots[find_slot(paths, node->parent, node->component, node->name)] = (uint32_t)i + 1;
-    }
-    return 0;
 }
 
 // The node of a function called at `parent`. NO_PATH: no memory.
 static uint32_t find_or_add(struct call_paths *paths, uint32_t parent, uint32_t component,
                             uint32_t name)
 {
-    if (2 * paths->nodes.count >= paths->slot_count && grow(paths) < 0)
+    uint64_t hash = hash_pair((uint64_t)parent << 32 | name, component);
+    const struct path_node *nodes = paths->nodes.items;
+    uint32_t node = map_find(&paths->numbers, hash, at,
+                             nodes[at].parent == parent && nodes[at].name == name &&
+                                 nodes[at].component == component);
+    if (node != MAP_NONE)
+        return node;
+    struct path_node one = {.parent = parent, .component = component, .name = name};
+    if (array_push(&paths->nodes, one) < 0 ||
+        map_add(&paths->numbers, hash, paths->nodes.count - 1) < 0)
         return NO_PATH;
-    size_t slot = find_slot(paths, parent, component, name);
-    if (!paths->slots[slot]) {
-        struct path_node node = {.parent = parent, .component = component, .name = name};
-        if (paths->nodes.count >= NO_PATH || array_push(&paths->nodes, node) < 0)
-            return NO_PATH;
-        paths->slots[slot] = (uint32_t)paths->nodes.count;
-    }
-    return paths->slots[slot] - 1;
+    return (uint32_t)paths->nodes.count - 1;
 }
 
 // Neighbouring pieces share most of their calls: those are not looked up again.
@@ -109,7 +74,7 @@ static int compare_paths(const void *left, const void *right)
 int call_paths_take(struct call_paths *paths, struct path_share_array *out)
 {
     int result = 0;
-    if (out && paths->touched.count)
+    if (out)
         array_sort(&paths->touched, compare_paths);
     for (size_t i = 0; i < paths->touched.count; i++) {
         struct path_node *node = &paths->nodes.items[paths->touched.items[i]];

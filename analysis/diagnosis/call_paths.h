@@ -12,6 +12,7 @@
 
 #include "analysis/timeline/span.h"
 #include "base/array.h"
+#include "base/map.h"
 
 struct path_node {
     uint32_t parent; // node, NO_PATH: called by nobody within its component
@@ -33,8 +34,7 @@ struct path_share_array ARRAY_OF(struct path_share);
 
 struct call_paths {
     struct path_array nodes;      // a parent before what it calls
-    uint32_t *slots;              // hash of (parent, component, name) to node plus 1; 0: free
-    size_t slot_count;            // a power of two
+    struct map numbers;           // of nodes, by parent, component and name
     struct index_array touched;   // nodes of the message at hand
     uint32_t last[MAX_OPEN];      // where the piece before led: nodes,
     uint32_t last_name[MAX_OPEN]; // and their functions

@@ -1,57 +1,32 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/lifetime/streams.h"
-#include "base/array.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-static size_t slots_for(size_t count)
-{
-    size_t slots = 16;
-    while (slots < 2 * count)
-        slots *= 2;
-    return slots;
-}
-
-static uint64_t mix(uint64_t value)
-{
-    value *= 0x9e3779b97f4a7c15u; // Fibonacci hashing; the high bits are the good ones
-    return value ^ value >> 32;
-}
+#include "base/array.h"
+#include "base/hash.h"
 
 int connection_index_init(struct connection_index *index, const struct connection *table,
                           size_t count)
 {
-    *index = (struct connection_index){.table = table, .count = count};
-    if (count >= UINT32_MAX)
-        return -1;
-    index->slot_count = slots_for(count);
-    index->slots = calloc(index->slot_count, sizeof *index->slots);
-    if (!index->slots)
-        return -1;
-    for (size_t i = 0; i < count; i++) {
-        size_t slot = mix(table[i].id) & (index->slot_count - 1);
-        while (index->slots[slot] && table[index->slots[slot] - 1].id != table[i].id)
-            slot = (slot + 1) & (index->slot_count - 1);
-        index->slots[slot] = (uint32_t)i + 1;
-    }
+    *index = (struct connection_index){.table = table};
+    for (size_t i = count; i-- > 0;) // of equal ids the last one counts
+        if (connection_index_find(index, table[i].id) == NO_CONNECTION &&
+            map_add(&index->positions, hash64(table[i].id), i) < 0)
+            return -1;
     return 0;
 }
 
 void connection_index_fini(struct connection_index *index)
 {
-    free(index->slots);
-    index->slots = NULL;
+    map_free(&index->positions);
 }
 
 uint32_t connection_index_find(const struct connection_index *index, uint32_t id)
 {
-    size_t slot = mix(id) & (index->slot_count - 1);
-    for (; index->slots[slot]; slot = (slot + 1) & (index->slot_count - 1))
-        if (index->table[index->slots[slot] - 1].id == id)
-            return index->slots[slot] - 1;
-    return NO_CONNECTION;
+    return map_find(&index->positions, hash64(id), at, index->table[at].id == id);
 }
 
 static int compare_passages(const void *left, const void *right)
@@ -104,9 +79,9 @@ static uint64_t tuple_hash(const struct connection *connection)
     uint64_t parts[4];
     memcpy(parts, connection->local, 16);
     memcpy(parts + 2, connection->peer, 16);
-    uint64_t local = mix(parts[0]) + mix(parts[1] ^ connection->local_port);
-    uint64_t peer = mix(parts[2]) + mix(parts[3] ^ connection->peer_port);
-    return mix(local ^ peer ^ connection->protocol);
+    uint64_t local = hash_pair(parts[0], parts[1] ^ connection->local_port);
+    uint64_t peer = hash_pair(parts[2], parts[3] ^ connection->peer_port);
+    return hash64(local ^ peer ^ connection->protocol);
 }
 
 static uint64_t distance(int64_t a, int64_t b)
@@ -118,37 +93,35 @@ int match_connections(const struct connection *client, size_t client_count,
                       const int64_t *client_first_ns, const struct connection *server,
                       size_t server_count, const int64_t *server_first_ns, uint32_t *other_end)
 {
-    // Chains of server connections with the same hash: head[slot] and next[i], positions plus 1.
-    size_t slot_count = slots_for(server_count);
-    uint32_t *head = calloc(slot_count, sizeof *head);
-    uint32_t *next = calloc(server_count + 1, sizeof *next);
-    if (!head || !next || server_count >= UINT32_MAX) {
-        free(head);
-        free(next);
-        return -1;
+    struct map first = {0}; // of the server's connections with the same ends; others in next[]
+    uint32_t *next = calloc(server_count + 1, sizeof *next); // plus 1; 0: none
+    int result = next ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < server_count; i++) {
+        uint64_t hash = tuple_hash(&server[i]);
+        uint32_t equal = map_find(&first, hash, at, connection_same_ends(&server[at], &server[i]));
+        if (equal == MAP_NONE) {
+            result = map_add(&first, hash, i);
+        } else {
+            next[i] = next[equal];
+            next[equal] = (uint32_t)i + 1;
+        }
     }
-    for (size_t i = 0; i < server_count; i++) {
-        size_t slot = tuple_hash(&server[i]) & (slot_count - 1);
-        next[i] = head[slot];
-        head[slot] = (uint32_t)i + 1;
-    }
-    for (size_t c = 0; c < client_count; c++) {
+    for (size_t c = 0; result == 0 && c < client_count; c++) {
         uint64_t nearest = UINT64_MAX;
-        other_end[c] = NO_CONNECTION;
-        uint32_t at = head[tuple_hash(&client[c]) & (slot_count - 1)];
-        for (; at; at = next[at - 1]) {
-            if (!connection_mirrors(&client[c], &server[at - 1]))
-                continue;
+        uint32_t found = map_find(&first, tuple_hash(&client[c]), at,
+                                  connection_mirrors(&client[c], &server[at]));
+        other_end[c] = found;
+        for (uint32_t at = found == MAP_NONE ? 0 : found + 1; at; at = next[at - 1]) {
             uint64_t away = distance(client_first_ns[c], server_first_ns[at - 1]);
-            if (other_end[c] == NO_CONNECTION || away < nearest) {
+            if (away < nearest || (away == nearest && at - 1 > other_end[c])) {
                 other_end[c] = at - 1;
                 nearest = away;
             }
         }
     }
-    free(head);
+    map_free(&first);
     free(next);
-    return 0;
+    return result;
 }
 
 static int compare_times(const void *left, const void *right)

@@ -9,16 +9,15 @@
 #include <stdint.h>
 
 #include "base/connection.h"
+#include "base/map.h"
 
 // Finds a connection of a table by its id, without a search per record.
 struct connection_index {
     const struct connection *table;
-    size_t count;
-    uint32_t *slots; // position in the table plus 1; 0: free
-    size_t slot_count;
+    struct map positions;
 };
 
-#define NO_CONNECTION UINT32_MAX
+#define NO_CONNECTION MAP_NONE
 
 // -1 when memory runs out. Of two entries with the same id, the later one counts.
 int connection_index_init(struct connection_index *index, const struct connection *table,

@@ -2,24 +2,22 @@
 //
 // Replays mapping events into address spaces; see perf_data_maps.h.
 #include "analysis/perf/perf_data_maps.h"
-#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "base/map.h"
 
 enum { MAPPINGS_MOST_IN_SPACE = 1 << 16 }; // Linux allows 65,530 unless told otherwise
 static const uint64_t default_limit = 16 * 1000 * 1000;
 
 struct current { // the latest space of a process
     uint32_t pid;
-    size_t space; // index + 1; 0: an empty slot
+    size_t space; // index
 };
-
-// A hash table by pid, never more than half full.
-struct current_table {
-    struct current *slots;
-    size_t count, capacity; // capacity: a power of two
-};
+struct current_array ARRAY_OF(struct current);
 
 struct named_id { // a build-id of the header, found by path
     const char *path;
@@ -28,7 +26,8 @@ struct named_id { // a build-id of the header, found by path
 
 struct builder {
     struct perf_maps *maps;
-    struct current_table current;
+    struct current_array current;
+    struct map processes; // where in it
     struct named_id *named;
     size_t named_count;
     uint64_t mappings, limit;
@@ -77,47 +76,28 @@ static const struct perf_build_id *build_id_of(const struct builder *builder, co
 
 // --- spaces ----------------------------------------------------------------------------------
 
-// The slot of a process, or the empty one where it belongs.
-static struct current *current_slot(const struct current_table *table, uint32_t pid)
+static uint32_t find_current(const struct builder *builder, uint32_t pid)
 {
-    size_t mask = table->capacity - 1;
-    size_t at = (size_t)((pid * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
-    while (table->slots[at].space && table->slots[at].pid != pid)
-        at = (at + 1) & mask;
-    return &table->slots[at];
+    return map_find(&builder->processes, hash64(pid), at, builder->current.items[at].pid == pid);
 }
 
-static int current_grow(struct current_table *table)
+static int current_set(struct builder *builder, uint32_t pid, size_t space)
 {
-    struct current_table grown = {.count = table->count,
-                                  .capacity = table->capacity ? table->capacity * 2 : 256};
-    grown.slots = calloc(grown.capacity, sizeof *grown.slots);
-    if (!grown.slots)
+    uint32_t found = find_current(builder, pid);
+    if (found != MAP_NONE) {
+        builder->current.items[found].space = space;
+        return 0;
+    }
+    if (array_push(&builder->current, (struct current){pid, space}) < 0)
         return -1;
-    for (size_t i = 0; i < table->capacity; i++)
-        if (table->slots[i].space)
-            *current_slot(&grown, table->slots[i].pid) = table->slots[i];
-    free(table->slots);
-    *table = grown;
-    return 0;
-}
-
-static int current_set(struct current_table *table, uint32_t pid, size_t space)
-{
-    if (table->count >= table->capacity / 2 && current_grow(table) < 0)
-        return -1;
-    struct current *slot = current_slot(table, pid);
-    table->count += slot->space == 0;
-    *slot = (struct current){pid, space + 1};
-    return 0;
+    return map_add(&builder->processes, hash64(pid), builder->current.count - 1);
 }
 
 static struct perf_address_space *current_space(struct builder *builder, uint32_t pid)
 {
-    if (!builder->current.capacity)
-        return NULL;
-    const struct current *slot = current_slot(&builder->current, pid);
-    return slot->space ? &builder->maps->spaces.items[slot->space - 1] : NULL;
+    uint32_t found = find_current(builder, pid);
+    return found == MAP_NONE ? NULL
+                             : &builder->maps->spaces.items[builder->current.items[found].space];
 }
 
 // Ends the process's space at `from` and begins another, with copies of the given mappings.
@@ -149,7 +129,7 @@ static struct perf_address_space *begin_space(struct builder *builder, uint32_t 
     size_t space = builder->maps->spaces.count;
     if (array_push(&builder->maps->spaces, fresh) < 0)
         goto no_memory;
-    if (current_set(&builder->current, pid, space) < 0) {
+    if (current_set(builder, pid, space) < 0) {
         builder->out_of_memory = true;
         return NULL;
     }
@@ -341,7 +321,8 @@ int perf_maps_build(const struct perf_data *data, uint64_t mapping_limit, struct
             replay_exec(&builder, event);
     }
     array_sort(&out->spaces, by_pid_and_time);
-    free(builder.current.slots);
+    array_free(&builder.current);
+    map_free(&builder.processes);
     free(builder.named);
     if (!builder.out_of_memory)
         return 0;

@@ -29,11 +29,11 @@ static struct pt_function_list collect(const struct pt_result *result, bool by_p
 {
     struct pt_function_list all = {0};
     for (size_t s = 0; s < result->trace->streams.count; s++) {
-        const struct pt_function_totals *totals = &result->streams[s].functions;
-        for (size_t i = 0; i < totals->capacity; i++) {
-            struct pt_function_total item = totals->items[i];
+        const struct pt_function_list *list = &result->streams[s].functions.list;
+        for (size_t i = 0; i < list->count; i++) {
+            struct pt_function_total item = list->items[i];
             item.task = by_process ? pt_label_process(result->trace, item.task) : 0;
-            if (item.used && array_push(&all, item) < 0)
+            if (array_push(&all, item) < 0)
                 return all;
         }
     }

@@ -6,8 +6,6 @@
 
 #include "analysis/pt/pt_result.h"
 
-struct pt_function_list ARRAY_OF(struct pt_function_total);
-
 // Functions over all streams, most time of their own first; `task` means nothing. Streams with and
 // without time do not mix in one recording. Short of memory it has fewer; array_free it.
 struct pt_function_list pt_functions_all(const struct pt_result *result);

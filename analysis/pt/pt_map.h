@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "analysis/pt/calls/pt_span.h"
+#include "base/array.h"
+#include "base/map.h"
 
 struct pt_map_key {
     uint64_t function; // of a task: its number
@@ -18,9 +20,15 @@ struct pt_map_key {
     bool known;        // function is a key
 };
 
+struct pt_map_entry {
+    struct pt_map_key key;
+    uint32_t value;
+};
+struct pt_map_entries ARRAY_OF(struct pt_map_entry);
+
 struct pt_map {
-    struct pt_map_slot *slots; // open addressing, a power of two
-    size_t count, capacity;
+    struct pt_map_entries entries;
+    struct map positions;
 };
 
 // What the span's label depends on, and nothing else.

@@ -1,52 +1,34 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/pt_result.h"
-#include "base/clock.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-static struct pt_function_total *totals_slot(struct pt_function_total *items, size_t capacity,
-                                             const struct pt_function_total *wanted)
-{
-    uint64_t hash = (wanted->function + wanted->kind) * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ wanted->task) * 0xbf58476d1ce4e5b9u;
-    for (size_t i = (size_t)(hash >> 32) & (capacity - 1);; i = (i + 1) & (capacity - 1)) {
-        struct pt_function_total *item = &items[i];
-        if (!item->used || (item->function == wanted->function && item->kind == wanted->kind &&
-                            item->task == wanted->task && item->known == wanted->known))
-            return item;
-    }
-}
+#include "base/clock.h"
+#include "base/hash.h"
 
-static int totals_grow(struct pt_function_totals *totals)
+static bool same_function(const struct pt_function_total *total, const struct pt_span *span)
 {
-    size_t capacity = totals->capacity ? totals->capacity * 2 : 256;
-    struct pt_function_total *items = calloc(capacity, sizeof *items);
-    if (!items)
-        return -1;
-    for (size_t i = 0; i < totals->capacity; i++)
-        if (totals->items[i].used)
-            *totals_slot(items, capacity, &totals->items[i]) = totals->items[i];
-    free(totals->items);
-    totals->items = items;
-    totals->capacity = capacity;
-    return 0;
+    return total->function == span->function && total->kind == span->kind &&
+           total->task == span->task && total->known == span->function_known;
 }
 
 static int totals_add(struct pt_function_totals *totals, const struct pt_span *span)
 {
-    struct pt_function_total added = {.function = span->function,
-                                      .task = span->task,
-                                      .kind = span->kind,
-                                      .known = span->function_known};
-    if (totals->count * 2 >= totals->capacity && totals_grow(totals) < 0)
-        return -1;
-    struct pt_function_total *item = totals_slot(totals->items, totals->capacity, &added);
-    if (!item->used) {
-        *item = added;
-        item->used = true;
-        totals->count++;
+    uint64_t hash = hash_pair(span->function + span->kind, span->task);
+    uint32_t found =
+        map_find(&totals->positions, hash, at, same_function(&totals->list.items[at], span));
+    if (found == MAP_NONE) {
+        struct pt_function_total added = {.function = span->function,
+                                          .task = span->task,
+                                          .kind = span->kind,
+                                          .known = span->function_known};
+        if (array_push(&totals->list, added) < 0 ||
+            map_add(&totals->positions, hash, totals->list.count - 1) < 0)
+            return -1;
+        found = (uint32_t)totals->list.count - 1;
     }
+    struct pt_function_total *item = &totals->list.items[found];
     uint64_t duration = span->end - span->begin;
     item->calls += !span->cut_begin;
     item->total += duration;
@@ -141,7 +123,8 @@ void pt_result_free(struct pt_result *result)
         struct pt_stream_result *stream = &result->streams[i];
         array_free(&stream->errors);
         array_free(&stream->tasks);
-        free(stream->functions.items);
+        array_free(&stream->functions.list);
+        map_free(&stream->functions.positions);
         pt_calls_free(stream->stacks);
     }
     free(result->streams);

@@ -12,7 +12,9 @@
 #include "analysis/pt/calls/pt_calls.h"
 #include "analysis/pt/pt_segments.h"
 #include "analysis/pt/pt_trace.h"
+#include "base/array.h"
 #include "base/error.h"
+#include "base/map.h"
 
 // Of one function in one task.
 struct pt_function_total {
@@ -22,13 +24,12 @@ struct pt_function_total {
     uint32_t task;
     uint8_t kind; // enum pt_span_kind
     bool known;   // function is a key
-    bool used;
 };
+struct pt_function_list ARRAY_OF(struct pt_function_total);
 
-// A hash table of totals; open addressing, a power of two long.
 struct pt_function_totals {
-    struct pt_function_total *items;
-    size_t count, capacity;
+    struct pt_function_list list;
+    struct map positions; // in it
 };
 
 struct pt_task_total {

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #include "analysis/timeline/span.h"
+#include "base/map.h"
 
 struct name_table {
     struct name_array *names; // where the names go; the table owns only its index
-    uint32_t *slots;          // position in names plus 1; 0: free
-    size_t slot_count;        // a power of two
+    struct map numbers;
 };
 
 // Names already in *names keep their numbers. -1 when memory runs out.

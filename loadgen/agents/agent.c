@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/units.h"
 #include "loadgen/engine/engine.h"
-#include "workloads/hash.h"
 
 static const char *const kind_names[] = {"throughput", "latency", "symmetric"};
 static const double latency_rate_default = 1000;

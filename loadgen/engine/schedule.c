@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/engine/schedule.h"
 
+#include <gsl/gsl_rng.h>
 #include <math.h>
 #include <string.h>
-#include <gsl/gsl_rng.h>
 
 #include "base/array.h"
-#include "workloads/hash.h"
+#include "base/hash.h"
 
 enum { SCHEDULE_REQUESTS_MAX = INT32_MAX };
 

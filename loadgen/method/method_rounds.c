@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/hash.h"
 #include "loadgen/engine/load_signals.h"
 #include "loadgen/engine/schedule.h"
-#include "workloads/hash.h"
 
 enum {
     FIRST_SAMPLES = 10000, // of the first round (Lancet §4.3) ...

@@ -287,8 +287,8 @@ static void stacks_and_functions_add_up(void **state)
     double folded = 0, listed = 0, wanted = 0, lost = 0;
     assert_int_equal(pt_export_decode(&f->trace, &how, &files, &result, &err), 0);
     for (size_t s = 0; s < CPUS; s++)
-        for (size_t i = 0; i < result.streams[s].functions.capacity; i++)
-            wanted += (double)result.streams[s].functions.items[i].self;
+        for (size_t i = 0; i < result.streams[s].functions.list.count; i++)
+            wanted += (double)result.streams[s].functions.list.items[i].self;
     FILE *file = fopen(f->folded, "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {

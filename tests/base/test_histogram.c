@@ -11,7 +11,7 @@
 
 #include "base/histogram.h"
 #include "base/quantile.h"
-#include "workloads/hash.h"
+#include "base/hash.h"
 
 static struct histogram *make(void)
 {

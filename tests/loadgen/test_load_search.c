@@ -15,7 +15,7 @@
 #include "loadgen/load_search.h"
 #include "loadgen/slo.h"
 #include "loadgen/sweep_range.h"
-#include "workloads/hash.h"
+#include "base/hash.h"
 
 static void ranges_are_steps_or_factors(void **state)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Interned names: every distinct string once, under a number, so that equal names have equal
-// numbers; and C++ names made readable.
-#ifndef ANALYSIS_SYMBOLS_NAMES_H
-#define ANALYSIS_SYMBOLS_NAMES_H
+// numbers.
+#ifndef BASE_NAME_POOL_H
+#define BASE_NAME_POOL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,9 +17,5 @@ uint32_t name_pool_add(struct name_pool *pool, const char *name, size_t length);
 uint32_t name_pool_find(const struct name_pool *pool, const char *name, size_t length);
 const char *name_pool_text(const struct name_pool *pool, uint32_t name);
 uint32_t name_pool_count(const struct name_pool *pool);
-
-// C++ names (and Rust's that look like them) made readable, others as they are. The caller frees;
-// NULL: out of memory.
-char *symbol_demangle(const char *name);
 
 #endif

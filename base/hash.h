@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+//
+// Numbers that look random but follow from what they are made of: for keys' sizes, values' bytes,
+// seeds that derive from one another, and places in hash maps (base/map.h). The finaliser of
+// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
+// 2014); for texts FNV-1a (Fowler, Noll and Vo).
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline uint64_t hash64(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+// Of two numbers, in this order.
+static inline uint64_t hash_pair(uint64_t a, uint64_t b)
+{
+    return hash64(hash64(a) ^ b);
+}
+
+static inline uint64_t hash_text(const char *text, size_t length)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3u;
+    return hash ^ hash >> 32;
+}
+
+// Uniform in [0, 1), 53 bits.
+static inline double hash_fraction(uint64_t x)
+{
+    return (double)(hash64(x) >> 11) * 0x1p-53;
+}
+
+#endif
