@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/matrix.h"
+#include "experiments/capture/capture_backend.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -162,7 +163,7 @@ static int run_configuration(struct experiment *experiment, size_t number,
     if (result < 0 && !skipped)
         return error_prefix(err, "%s (%s)", name, experiment->configuration);
     // One that is not watched has no verdict to lack.
-    *available &= verdict || skipped || experiment->backend == CAPTURE_BACKEND_NONE;
+    *available &= verdict || skipped || !capture_choice_records(experiment->backend);
     snprintf(inside.path, sizeof inside.path, "%.*s", RUN_PATH_BYTES - 1, path);
     json_t *row = skipped                       ? json_pack("{s:s}", "skipped", err->text)
                   : experiment->repetitions > 1 ? repeated_row(&inside, err)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/study_results.h"
+#include "experiments/capture/capture_backend.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -175,7 +176,7 @@ static void write_step(const struct study_result *result, FILE *out)
 {
     char verdict[1200];
     const char *text = json_string_value(json_object_get(result->summary, "verdict"));
-    if (result->step->study || result->step->experiment.backend == CAPTURE_BACKEND_NONE)
+    if (result->step->study || !capture_choice_records(result->step->experiment.backend))
         return;
     text_clean(text ? text : "", false, verdict, sizeof verdict);
     fprintf(out, "\n## %s\n\n%s ([report](%s/report.html))\n", result->step->name, verdict,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/study_run.h"
+#include "experiments/capture/capture_backend.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
     run_outcome_free(&outcome);
     struct error ignored;
     experiment_set_seed(&step->experiment, seed, &ignored); // as it was: it could be set before
-    series->available &= verdict || step->experiment.backend == CAPTURE_BACKEND_NONE;
+    series->available &= verdict || !capture_choice_records(step->experiment.backend);
     return status < 0 ? error_prefix(err, "%s", name) : 0;
 }
 

@@ -11,12 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "experiments/capture/capture_state.h"
+#include "experiments/capture/capture_backend.h"
+#include "experiments/capture/capture_options.h"
+#include "experiments/capture/capture_output.h"
 
 enum {
     POLL_MS = 50, // rings of the default size last at least ten times as long
     CLOCK_INTERVAL_NS = 100 * 1000 * 1000,
-    FUNCTIONS_BYTES = 16 << 20, // of each core
 };
 
 // --- arming --------------------------------------------------------------------------------------
@@ -35,87 +36,21 @@ static int open_signals(struct capture *capture, struct error *err)
                                 : 0;
 }
 
-void capture_warn(struct capture *capture, const char *text)
+static int start_backend(struct capture *capture, size_t i, struct error *err)
 {
-    fprintf(stderr, "warning: %s\n", text);
-    json_array_append_new(capture->warnings, json_string(text));
-}
-
-static int open_events(struct capture *capture, struct error *err)
-{
-    const struct events_capture_settings settings = {.cores = capture->options.cores,
-                                                     .ports = capture->options.ports,
-                                                     .port_count = capture->options.port_count,
-                                                     .ring_bytes = capture->options.buffer_bytes};
+    const struct capture_backend *backend = capture_backends[i];
     char text[1200];
-    if (capture->options.no_events)
+    if (!capture->wanted[i])
         return 0;
-    int result = events_capture_open(&settings, &capture->events, err);
-    if (result < 0 && !capture->options.need_events) {
-        snprintf(text, sizeof text, "no kernel events: %s", err->text);
-        capture_warn(capture, text);
-        return 0;
-    }
-    return result;
-}
-
-static int start_trace(struct capture *capture, struct error *err)
-{
-    char text[1200];
-    if (!capture->trace_wanted)
-        return 0;
-    int result =
-        capture_trace_start(&capture->trace, &capture->options.trace, capture->options.out, err);
-    capture->tracing = result == 0;
-    if (result < 0 && !capture->trace_needed) {
-        snprintf(text, sizeof text, "no function calls: %s", err->text);
-        if (!capture->trace.absent)
-            capture_warn(capture, text);
-        return 0;
-    }
-    return result;
-}
-
-static int start_samples(struct capture *capture, struct error *err)
-{
-    const struct capture_samples_options options = {
-        .perf = capture->options.trace.perf,
-        .cores = capture->options.cores,
-        .wanted = (unsigned long)capture->options.sample_rate};
-    char text[200];
-    if (!capture->samples_wanted)
-        return 0;
-    int result = capture_samples_start(&capture->samples, &options, capture->options.out, err);
-    capture->sampling = result == 0;
-    if (result == 0 && capture->samples.frequency < capture->options.sample_rate) {
-        snprintf(text, sizeof text, "%u samples a second are taken: the kernel allows no more",
-                 capture->samples.frequency);
-        capture_warn(capture, text);
-    }
-    return result;
-}
-
-static int start_functions(struct capture *capture, struct error *err)
-{
-    const struct function_tracer_settings settings = {.cores = capture->options.cores,
-                                                      .patterns = capture->options.functions,
-                                                      .buffer_bytes = FUNCTIONS_BYTES};
-    return capture->functions_wanted
-               ? function_recorder_start(&settings, capture->options.out, &capture->functions, err)
-               : 0;
-}
-
-static void say_missing_programs(struct capture *capture)
-{
-    char text[600];
-    const struct event_program_state *states =
-        capture->events ? events_capture_programs(capture->events) : NULL;
-    for (size_t i = 0; states && i < EVENT_PROGRAMS; i++) {
-        if (states[i].attached)
-            continue;
-        snprintf(text, sizeof text, "no %s: %s", event_programs[i].gives, states[i].reason);
-        capture_warn(capture, text);
-    }
+    int result = backend->start(capture, capture->needed[i], &capture->states[i], err);
+    if (result == 0 || capture->needed[i])
+        return result;
+    if (capture->states[i])
+        backend->free(capture->states[i]);
+    capture->states[i] = NULL;
+    snprintf(text, sizeof text, "%s: %s", backend->lack, err->text);
+    capture_warn(capture, text);
+    return 0;
 }
 
 static int arm(struct capture *capture, struct error *err)
@@ -135,17 +70,10 @@ static int arm(struct capture *capture, struct error *err)
     if (result == 0 && o->shim)
         result =
             message_collector_create(o->shim, 0, o->ports, o->port_count, &capture->collector, err);
-    if (result == 0)
-        result = open_events(capture, err);
-    if (result == 0)
-        result = start_trace(capture, err);
-    if (result == 0)
-        result = start_samples(capture, err);
-    if (result == 0)
-        result = start_functions(capture, err);
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
+        result = start_backend(capture, i, err);
     if (result < 0)
         return result;
-    say_missing_programs(capture);
     if (capture->collector)
         message_collector_enable(capture->collector);
     return 0;
@@ -154,7 +82,7 @@ static int arm(struct capture *capture, struct error *err)
 // --- while it runs -------------------------------------------------------------------------------
 
 // Prints one line; takes it over.
-static int say(json_t *line, struct error *err)
+static int print_line(json_t *line, struct error *err)
 {
     int written = line ? json_dumpf(line, stdout, JSON_COMPACT) : -1;
     json_decref(line);
@@ -163,26 +91,26 @@ static int say(json_t *line, struct error *err)
     return 0;
 }
 
-static int say_ready(const struct capture *capture, struct error *err)
+static int print_ready(const struct capture *capture, struct error *err)
 {
-    return say(json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:O}", "ready", 1, "events",
-                         capture->events != NULL, "intel_pt", capture->tracing, "functions",
-                         capture->functions != NULL, "samples", capture->sampling, "shim",
-                         capture->collector != NULL, "warnings", capture->warnings),
-               err);
+    json_t *line = json_pack("{s:b, s:b, s:O}", "ready", 1, "shim", capture->collector != NULL,
+                             "warnings", capture->warnings);
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        json_object_set_new(line, capture_backends[i]->name,
+                            json_boolean(capture->states[i] != NULL));
+    return print_line(line, err);
 }
 
 static int take_snapshot(struct capture *capture, struct error *err)
 {
-    if (!capture->tracing || !capture->options.trace.snapshot) {
-        capture_warn(capture,
-                     "a snapshot was asked for, but none can be taken: no --snapshot, or no trace");
-        return 0;
-    }
-    int result = perf_recorder_snapshot(&capture->trace.recorder, err);
-    return result < 0
-               ? result
-               : say(json_pack("{s:i}", "snapshot", (int)capture->trace.recorder.snapshots), err);
+    int number = 0, result = 0;
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
+        if (capture->states[i])
+            result = capture_backends[i]->take_snapshot(capture, capture->states[i], &number, err);
+    if (result == 0)
+        capture_warn(capture, "a snapshot was asked for, but none can be taken: no --snapshot, or "
+                              "no trace");
+    return result > 0 ? print_line(json_pack("{s:i}", "snapshot", number), err) : result;
 }
 
 // Takes a part of standard input: at each line "snapshot", a snapshot.
@@ -228,16 +156,11 @@ static int watch(struct capture *capture, struct error *err)
     int result = 0;
     while (result == 0) {
         clock_recorder_poll(&capture->clock);
-        if (capture->events)
-            events_capture_poll(capture->events);
-        if (capture->collector)
+        for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
+            if (capture->states[i])
+                result = capture_backends[i]->poll(capture->states[i], err);
+        if (result == 0 && capture->collector)
             result = message_collector_poll(capture->collector, err);
-        if (result == 0 && capture->functions)
-            result = function_recorder_poll(capture->functions, err);
-        if (result == 0 && capture->tracing)
-            result = perf_recorder_check(&capture->trace.recorder, err);
-        if (result == 0 && capture->sampling)
-            result = perf_recorder_check(&capture->samples.recorder, err);
         if (result == 0)
             result = wait_for_end(capture, err);
     }
@@ -259,7 +182,7 @@ int capture_command(int argc, char **argv)
     int result = arm(&capture, &err);
     if (result == 0) {
         progress_phase(&capture.progress, "capturing; Ctrl-D or Ctrl-C ends it");
-        result = say_ready(&capture, &err);
+        result = print_ready(&capture, &err);
     }
     if (result == 0)
         result = watch(&capture, &err);
@@ -268,10 +191,9 @@ int capture_command(int argc, char **argv)
         result = capture_write(&capture, &err);
     }
     progress_end(&capture.progress);
-    perf_recorder_fini(&capture.trace.recorder);
-    perf_recorder_fini(&capture.samples.recorder);
-    function_recorder_free(capture.functions);
-    events_capture_free(capture.events);
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        if (capture.states[i])
+            capture_backends[i]->free(capture.states[i]);
     message_collector_free(capture.collector);
     clock_recorder_free(&capture.clock);
     json_decref(capture.warnings);

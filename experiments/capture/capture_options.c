@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-//
-// The options of `taillight capture`, and what is wrong with them.
+#include "experiments/capture/capture_options.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/capture/capture_state.h"
+#include "experiments/capture/capture_backend.h"
+
+#define CAPTURE_BACKEND_WORD(name) ", " #name
 
 static const struct option_spec options[] = {
     OPTION_STRING("out", 'o', "DIR", struct capture_options, out, "where the logs go; needed"),
     OPTION_STRING("port", 'p', "LIST", struct capture_options, port_list,
                   "the servers' TCP ports, as in \"11211,6379\"; needed for kernel events and the "
                   "shim"),
-    OPTION_STRING(
-        "backend", 'b', "NAME", struct capture_options, backend_name,
-        "auto: events and intel_pt where possible; events, intel_pt, functions or samples: or "
-        "fail; none"),
+    OPTION_STRING("backend", 'b', "NAME", struct capture_options, backend_name,
+                  "auto (events and intel_pt where possible), none" CAPTURE_BACKENDS(
+                      CAPTURE_BACKEND_WORD) ": a named one is needed"),
     OPTION_STRING(
         "functions", 0, "LIST", struct capture_options, functions,
         "kernel functions to trace, as in \"tcp_*,schedule\" (network, scheduler, calls)"),
@@ -42,7 +43,7 @@ static const struct option_spec options[] = {
     OPTION_FLAG("snapshot", 0, struct capture_options, trace.snapshot,
                 "Intel PT: keep only the buffers; write them at each line \"snapshot\" on stdin, "
                 "or SIGUSR1"),
-    OPTION_STRING("perf", 0, "PROGRAM", struct capture_options, trace.perf,
+    OPTION_STRING("perf", 0, "PROGRAM", struct capture_options, perf,
                   "the perf that records Intel PT or takes samples (in PATH)"),
     OPTION_FLAG("quiet", 'q', struct capture_options, quiet, "no progress on stderr"),
     OPTION_END,
@@ -65,28 +66,24 @@ static const struct command_usage usage = {
 static int choose_backends(struct capture *capture, struct error *err)
 {
     struct capture_options *o = &capture->options;
-    const char *name = o->backend_name ? o->backend_name : "auto";
-    capture->trace_needed = strcmp(name, "intel_pt") == 0;
-    capture->trace_wanted = capture->trace_needed || strcmp(name, "auto") == 0;
-    capture->functions_wanted = strcmp(name, "functions") == 0;
-    capture->samples_wanted = strcmp(name, "samples") == 0;
-    if (o->sample_rate && !capture->samples_wanted)
-        return error_set(err, ERROR_INPUT, "--sample-rate is for --backend samples");
-    if (o->sample_rate > SAMPLING_FREQUENCY_MOST)
-        return error_set(err, ERROR_INPUT, "--sample-rate: at most %d a second",
-                         SAMPLING_FREQUENCY_MOST);
-    if (capture->functions_wanted)
-        return 0;
-    if (o->functions)
-        return error_set(err, ERROR_INPUT, "--functions is for --backend functions");
-    if (strcmp(name, "events") == 0)
-        o->need_events = true;
-    else if (strcmp(name, "none") == 0)
-        o->no_events = true;
-    else if (!capture->trace_wanted && !capture->samples_wanted)
+    const char *name = o->backend_name ? o->backend_name : capture_choice_name(0);
+    unsigned choice = 0;
+    while (capture_choice_name(choice) && strcmp(capture_choice_name(choice), name) != 0)
+        choice++;
+    if (!capture_choice_name(choice))
         return error_set(
             err, ERROR_INPUT,
-            "--backend: \"%s\" is not auto, intel_pt, functions, samples, events or none", name);
+            "--backend: \"%s\" is none of auto, none" CAPTURE_BACKENDS(CAPTURE_BACKEND_WORD), name);
+    for (unsigned i = 0; i < CAPTURE_BACKENDS_COUNT; i++) {
+        const struct capture_backend *backend = capture_backends[i];
+        capture->needed[i] = choice == i + 1;
+        capture->wanted[i] = capture->needed[i] || (choice == 0 && backend->is_auto) ||
+                             (backend->is_always && capture_choice_records(choice));
+        int result = backend->check(o, capture->needed[i], err);
+        if (result < 0)
+            return result;
+    }
+    o->no_events |= !capture_choice_records(choice);
     return 0;
 }
 
@@ -122,10 +119,7 @@ static int check_options(struct capture *capture, int positional, char **argv, s
         return -ERROR_INPUT;
     if (take_ports(o, err) < 0)
         return -ERROR_INPUT;
-    if (o->no_events && o->need_events)
-        return error_set(err, ERROR_INPUT, "events are both asked for and excluded");
-    o->trace.cores = o->cores;
-    return capture_trace_check(&o->trace, err);
+    return 0;
 }
 
 int capture_take_options(struct capture *capture, int argc, char **argv, bool *help,

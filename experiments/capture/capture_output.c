@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//
-// The end of a capture: its logs, and capture.json, which says what was recorded and what was lost.
+#include "experiments/capture/capture_output.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
-#include "experiments/capture/capture_state.h"
+#include "experiments/capture/capture_backend.h"
 #include "experiments/common/run_folder.h"
 
 static int write_calls(struct capture *capture, struct error *err)
@@ -25,82 +25,23 @@ static int write_calls(struct capture *capture, struct error *err)
     return result;
 }
 
-static int write_events(struct capture *capture, struct error *err)
+static int write_backends(struct capture *capture, struct error *err)
 {
-    json_t *stats = NULL;
-    if (!capture->events)
-        return 0;
-    int result = events_capture_stop(capture->events, capture->options.out, &stats, err);
-    if (result < 0)
-        return result;
+    int result = 0;
     json_t *dropped = json_object_get(capture->document, "dropped");
-    json_object_set(dropped, "events", json_object_get(stats, "dropped"));
-    json_object_set(dropped, "sockets", json_object_get(stats, "sockets_dropped"));
-    json_object_set_new(capture->document, "events", stats);
-    return 0;
-}
-
-static int write_trace(struct capture *capture, struct error *err)
-{
-    json_t *trace = NULL;
-    if (!capture->tracing)
-        return 0;
-    int result = capture_trace_stop(&capture->trace, &trace, err);
-    if (result < 0)
-        return result;
-    char text[200];
-    json_t *truncated = json_object_get(trace, "truncated");
-    if (json_integer_value(truncated)) {
-        snprintf(text, sizeof text,
-                 "the trace was cut %lld times because its buffer was full: --pt-buffer, or "
-                 "--pt-detail light",
-                 (long long)json_integer_value(truncated));
-        capture_warn(capture, text);
+    // What costs the server time for as long as it lasts ends first.
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
+        if (capture->states[i])
+            result = capture_backends[i]->disable(capture->states[i], err);
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++) {
+        json_t *document = NULL;
+        if (!capture->states[i])
+            continue;
+        result = capture_backends[i]->stop(capture, capture->states[i], dropped, &document, err);
+        if (result == 0)
+            json_object_set_new(capture->document, capture_backends[i]->name, document);
     }
-    json_object_set(json_object_get(capture->document, "dropped"), "trace", truncated);
-    json_object_set_new(capture->document, "intel_pt", trace);
-    return 0;
-}
-
-static int write_samples(struct capture *capture, struct error *err)
-{
-    char text[200];
-    json_t *samples = NULL;
-    if (!capture->sampling)
-        return 0;
-    int result = capture_samples_stop(&capture->samples, &samples, err);
-    if (result < 0)
-        return result;
-    json_t *lost = json_object_get(samples, "lost"),
-           *throttled = json_object_get(samples, "throttled");
-    if (json_integer_value(lost) || json_integer_value(throttled)) {
-        snprintf(text, sizeof text,
-                 "samples are missing: %lld records lost, %lld times too many for the kernel; "
-                 "take fewer, with --sample-rate",
-                 (long long)json_integer_value(lost), (long long)json_integer_value(throttled));
-        capture_warn(capture, text);
-    }
-    json_object_set(json_object_get(capture->document, "dropped"), "samples", lost);
-    json_object_set_new(capture->document, "samples", samples);
-    return 0;
-}
-
-static int write_functions(struct capture *capture, struct error *err)
-{
-    json_t *functions = NULL;
-    if (!capture->functions)
-        return 0;
-    int result = function_recorder_stop(capture->functions, &functions, err);
-    if (result < 0)
-        return result;
-    if (json_integer_value(json_object_get(functions, "dropped")))
-        capture_warn(capture,
-                     "records of functions were lost: the kernel's buffers were full; trace fewer, "
-                     "with --functions");
-    json_object_set(json_object_get(capture->document, "dropped"), "functions",
-                    json_object_get(functions, "dropped"));
-    json_object_set_new(capture->document, "functions", functions);
-    return 0;
+    return result;
 }
 
 static int write_clock(struct capture *capture, struct error *err)
@@ -127,32 +68,16 @@ int capture_write(struct capture *capture, struct error *err)
     json_t *ports = json_array();
     for (size_t i = 0; i < o->port_count; i++)
         json_array_append_new(ports, json_integer(o->ports[i]));
+    const char *name = "none";
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        name = capture->states[i] ? capture_backends[i]->name : name;
     capture->document =
-        json_pack("{s:s, s:o, s:s, s:{}, s:O}", "backend",
-                  capture->tracing     ? "intel_pt"
-                  : capture->sampling  ? "samples"
-                  : capture->functions ? "functions"
-                  : capture->events    ? "events"
-                                       : "none",
-                  "ports", ports, "cores",
+        json_pack("{s:s, s:o, s:s, s:{}, s:O}", "backend", name, "ports", ports, "cores",
                   CPU_COUNT(&o->cores) ? units_format_cores(&o->cores, cores, sizeof cores) : "all",
                   "dropped", "warnings", capture->warnings);
     if (!capture->document)
         return error_set(err, ERROR_FAILED, "out of memory");
-    // What costs the server time for as long as it lasts ends first.
-    int result = capture->tracing ? perf_recorder_disable(&capture->trace.recorder, err) : 0;
-    if (result == 0 && capture->sampling)
-        result = perf_recorder_disable(&capture->samples.recorder, err);
-    if (result == 0 && capture->functions)
-        result = function_recorder_disable(capture->functions, err);
-    if (result == 0)
-        result = write_events(capture, err);
-    if (result == 0)
-        result = write_functions(capture, err);
-    if (result == 0)
-        result = write_trace(capture, err);
-    if (result == 0)
-        result = write_samples(capture, err);
+    int result = write_backends(capture, err);
     if (result == 0)
         result = write_calls(capture, err);
     if (result == 0)

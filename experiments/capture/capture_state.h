@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the files behind `taillight capture` share: its options (capture_options.c), what runs while
-// it captures (capture_command.c), and what it writes in the end (capture_output.c).
+// What the files behind `taillight capture` share.
 #ifndef EXPERIMENTS_CAPTURE_CAPTURE_STATE_H
 #define EXPERIMENTS_CAPTURE_CAPTURE_STATE_H
 
@@ -13,36 +12,40 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/progress.h"
-#include "experiments/capture/capture_samples.h"
-#include "experiments/capture/capture_trace.h"
 #include "profiler/clock_recorder.h"
-#include "profiler/events_capture.h"
-#include "profiler/function_recorder.h"
 #include "shim/message_collector.h"
 #include "shim/ring.h"
+
+enum { CAPTURE_STATES = 8 }; // backends at most
+
+// Of Intel PT.
+struct capture_trace_options {
+    const char *detail; // "light", "normal", "fine"; NULL: normal
+    const char *event;  // perf's words in place of a preset; NULL: the preset
+    const char *pids;   // these processes instead of cores; NULL: cores
+    uint64_t buffer_bytes;
+    bool per_thread, snapshot;
+};
 
 struct capture_options {
     const char *out, *shim, *backend_name, *functions, *port_list;
     uint16_t ports[RING_PORTS];
     size_t port_count;
     uint64_t buffer_bytes;
-    cpu_set_t cores, helper_cores;
-    bool no_events, need_events, quiet;
+    cpu_set_t cores, helper_cores; // empty: all
+    bool no_events, quiet;
     uint64_t sample_rate;
+    const char *perf; // program; NULL: the one in PATH
     struct capture_trace_options trace;
 };
 
 struct capture {
     struct capture_options options;
     struct progress progress;
-    struct events_capture *events;       // NULL: none
+    void *states[CAPTURE_STATES];        // of the backends, in their order; NULL: does not record
+    bool needed[CAPTURE_STATES];         // it was chosen: without it there is no capture
+    bool wanted[CAPTURE_STATES];         // needed, or taken where it can be had
     struct message_collector *collector; // NULL: none
-    struct capture_trace trace;
-    bool tracing, trace_needed, trace_wanted;
-    struct capture_samples samples;
-    bool sampling, samples_wanted;
-    bool functions_wanted;
-    struct function_recorder *functions; // NULL: none
     struct clock_recorder clock;
     json_t *warnings, *document;
     int signals;
@@ -50,16 +53,7 @@ struct capture {
     size_t line_used;
 };
 
-// Reads the command line into capture->options and what follows from it. *help: it asks for help
-// only, which was printed.
-int capture_take_options(struct capture *capture, int argc, char **argv, bool *help,
-                         struct error *err);
-
 // A warning on stderr that capture.json keeps.
 void capture_warn(struct capture *capture, const char *text);
-
-// Ends what records and writes all logs, capture.json last: its being there says that they are
-// whole.
-int capture_write(struct capture *capture, struct error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "experiments/definition/output.h"
 
 #include "base/units.h"
+#include "experiments/capture/capture_backend.h"
 #include "experiments/definition/gates.h"
 #include "experiments/definition/resolve.h"
 #include "experiments/hosts/host_kind.h"
@@ -143,7 +144,7 @@ json_t *experiment_to_json(const struct experiment *experiment)
         experiment->configuration, "hosts", hosts, "servers", servers, "neighbours", neighbours,
         "tuning", tuning_json(experiment), "workload", workload_to_json(&experiment->workload),
         "load", load_json(experiment), "capture", "backend",
-        capture_backend_name(experiment->backend), "optional", experiment->capture_optional,
+        capture_choice_name(experiment->backend), "optional", experiment->capture_optional,
         "buffer_bytes", (json_int_t)experiment->buffer_bytes, "diagnose", diagnose_json(experiment),
         "repetitions", "count", (json_int_t)experiment->repetitions, "restart", true, "gates",
         gates_json(&experiment->gates));
@@ -251,7 +252,7 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
                 units_format_cores(&agent->spec.cores, text, sizeof text), agent->spec.rate,
                 (unsigned long long)agent->spec.connections);
     }
-    fprintf(out, "  capture: %s\n  diagnose: %s", capture_backend_name(experiment->backend),
+    fprintf(out, "  capture: %s\n  diagnose: %s", capture_choice_name(experiment->backend),
             experiment->slice);
     for (size_t i = 0; i < experiment->windows.count; i++) {
         char to[40];

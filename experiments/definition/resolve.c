@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "experiments/capture/capture_backend.h"
 #include "experiments/definition/resolve.h"
 
 #include <stdio.h>
@@ -97,20 +98,8 @@ int experiment_choose_categories(struct experiment *experiment, const char *aske
 
 // --- the other parts -----------------------------------------------------------------------------
 
-const char *capture_backend_name(enum capture_backend backend)
-{
-    static const char *const names[] = {"auto",    "intel_pt", "functions",
-                                        "samples", "events",   "none"};
-    return backend < sizeof names / sizeof *names ? names[backend] : NULL;
-}
-
-static const char *backend_word(unsigned index)
-{
-    return capture_backend_name((enum capture_backend)index);
-}
-
 static const struct field capture_rows[] = {
-    {"backend", FIELD_WORD, "auto", .word = backend_word, INTO(struct experiment, backend),
+    {"backend", FIELD_WORD, "auto", .word = capture_choice_name, INTO(struct experiment, backend),
      .help = "auto: kernel events and Intel PT where this machine can, else what is left, said; "
              "none: nothing; the others: that or fail (samples are taken beside kernel events)"},
     {"optional", FIELD_SWITCH, "false", INTO(struct experiment, capture_optional),

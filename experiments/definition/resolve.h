@@ -22,9 +22,6 @@ int experiment_resolve(struct document *document, const char *path, const char *
                        struct experiment *experiment, struct error *err);
 void experiment_free(struct experiment *experiment);
 
-// As it is written; NULL beyond the last.
-const char *capture_backend_name(enum capture_backend backend);
-
 // Another seed for the load, and the agents' that follow from it.
 int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err);
 

@@ -29,15 +29,6 @@ enum {
 };
 enum { NGINX_PAGE_BYTES = 612 }; // of the page it is installed with
 
-enum capture_backend {
-    CAPTURE_BACKEND_AUTO,
-    CAPTURE_BACKEND_INTEL_PT,
-    CAPTURE_BACKEND_FUNCTIONS,
-    CAPTURE_BACKEND_SAMPLES,
-    CAPTURE_BACKEND_EVENTS,
-    CAPTURE_BACKEND_NONE
-};
-
 struct experiment_host {
     char name[EXPERIMENT_PART_NAME_BYTES];
     const struct host_kind *kind;
@@ -159,7 +150,7 @@ struct experiment {
     struct experiment_setting_array settings;
     struct workload workload;
     struct experiment_load load;
-    enum capture_backend backend;
+    unsigned backend;      // what is captured, as capture_choice_name counts
     bool capture_optional; // a run that cannot be captured is inconclusive, not failed
     uint64_t buffer_bytes; // per core; 0: the capture's own default
     const char *slice;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "experiments/capture/capture_backend.h"
 #include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/definition/resolve.h"
@@ -95,7 +96,7 @@ int run_start_capture(struct run *run, struct error *err)
         "--port",         ports,
         "--cores",        units_format_cores(&host->plan->cores, cores, sizeof cores),
         "--helper-cores", helper_cores(run, helpers, sizeof helpers),
-        "--backend",      capture_backend_name(run->experiment->backend),
+        "--backend",      capture_choice_name(run->experiment->backend),
         "--quiet"};
     for (; n < sizeof fixed / sizeof *fixed; n++)
         argv[n] = fixed[n];

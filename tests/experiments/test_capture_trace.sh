@@ -36,7 +36,7 @@ refused() { # PATTERN OPTIONS...
     [ $? -eq 2 ] || fail "exit $? instead of 2: $*"
     grep -q -- "$pattern" "$work/cmd.err" || fail "does not say \"$pattern\": $*"
 }
-refused 'not auto, intel_pt, functions, samples, events or none' --backend pt
+refused 'none of auto, none, events, functions, samples, intel_pt' --backend pt
 refused 'not light, normal or fine' --pt-detail huge
 refused 'not a power of two' --pt-buffer 3MiB
 refused 'not a list of process numbers' --pid memcached

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiments/capture/capture_backend.h"
 #include "experiments/definition/experiment_set.h"
 #include "experiments/definition/output.h"
 #include "experiments/hosts/host_kind.h"
@@ -94,7 +95,7 @@ static void defaults_are_filled_in(void **state)
     assert_true(e.load.timeout_ns == 1000000000ull);
     assert_int_equal(e.load.seed, 1);
     assert_string_equal(e.slice, "p99-100");
-    assert_int_equal(e.backend, CAPTURE_BACKEND_AUTO);
+    assert_string_equal(capture_choice_name(e.backend), "auto");
     assert_int_equal(e.workload.key_count, 100000);
     experiment_free(&e);
 }
@@ -152,7 +153,7 @@ static void everything_is_read(void **state)
     assert_string_equal(e.load.arrivals, "fixed");
     assert_string_equal(e.load.stamps, "user");
     assert_true(e.load.timeout_ns == 250000000);
-    assert_int_equal(e.backend, CAPTURE_BACKEND_NONE);
+    assert_string_equal(capture_choice_name(e.backend), "none");
     assert_int_equal(e.buffer_bytes, 1 << 20);
     assert_int_equal(e.windows.count, 2);
     assert_true(e.windows.items[1].from_ns == 1000000000);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiments/capture/capture_backend.h"
 #include "experiments/definition/experiment_set.h"
 
 #define BASE                                                                                       \
@@ -113,8 +114,8 @@ static void a_matrix_is_every_combination(void **state)
     assert_true(set.items[1].load.rate == 10000 && set.items[2].load.rate == 40000);
     assert_false(set.items[2].servers.items[0].shim);
     assert_true(set.items[3].servers.items[0].shim);
-    assert_int_equal(set.items[2].backend, CAPTURE_BACKEND_NONE);
-    assert_int_equal(set.items[3].backend, CAPTURE_BACKEND_AUTO);
+    assert_string_equal(capture_choice_name(set.items[2].backend), "none");
+    assert_string_equal(capture_choice_name(set.items[3].backend), "auto");
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(set.items[i].load.connections, 16);
         assert_string_equal(set.items[i].servers.items[0].options.items[1], "2");

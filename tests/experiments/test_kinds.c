@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiments/capture/capture_backend.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
@@ -73,6 +74,23 @@ static void host_kinds_are_whole(void **state)
     assert_string_equal(host_kinds[0]->name, "local"); // the documented default
 }
 
+static void capture_backends_are_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++) {
+        const struct capture_backend *backend = capture_backends[i];
+        has_words(backend->name, backend->help);
+        has_words(backend->lack, backend->files);
+        assert_true(has_all(backend, offsetof(struct capture_backend, check), sizeof *backend));
+        assert_string_equal(capture_choice_name((unsigned)i + 1), backend->name);
+        assert_true(capture_choice_records((unsigned)i + 1));
+    }
+    assert_string_equal(capture_choice_name(0), "auto");
+    assert_string_equal(capture_choice_name(CAPTURE_BACKENDS_COUNT + 1), "none");
+    assert_false(capture_choice_records(CAPTURE_BACKENDS_COUNT + 1));
+    assert_null(capture_choice_name(CAPTURE_BACKENDS_COUNT + 2));
+}
+
 static void neighbour_kinds_are_whole(void **state)
 {
     (void)state;
@@ -99,9 +117,8 @@ static void a_missing_operation_is_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(server_kinds_are_whole),
-        cmocka_unit_test(host_kinds_are_whole),
-        cmocka_unit_test(neighbour_kinds_are_whole),
+        cmocka_unit_test(server_kinds_are_whole),      cmocka_unit_test(host_kinds_are_whole),
+        cmocka_unit_test(capture_backends_are_whole),  cmocka_unit_test(neighbour_kinds_are_whole),
         cmocka_unit_test(a_missing_operation_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

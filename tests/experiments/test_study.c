@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiments/capture/capture_backend.h"
 #include "experiments/definition/resolve.h"
 #include "experiments/definition/study.h"
 
@@ -89,7 +90,7 @@ static void steps_are_read(void **state)
     assert_string_equal(b->experiment.name, "second");
     assert_true(b->experiment.load.rate == 30000);
     assert_true(b->experiment.load.duration_ns == 9000000000);
-    assert_int_equal(b->experiment.backend, CAPTURE_BACKEND_NONE);
+    assert_string_equal(capture_choice_name(b->experiment.backend), "none");
     assert_true(b->experiment.derived);
     assert_int_equal(study.comparisons.count, 1);
     assert_int_equal(study.comparisons.items[0].candidate, 1);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+//
+// The `samples` backend of `taillight capture`: perf interrupts the recorded cores so many times a
+// second and notes where they were and who had called that, into <out>/perf.data, while the other
+// backends record what they can. Times are of CLOCK_MONOTONIC_RAW, which is the run's host time, so
+// that a sample falls into the spans of the events beside it without conversion.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/perf/perf_data.h"
+#include "experiments/capture/capture_backend.h"
+#include "experiments/common/run_folder.h"
+#include "profiler/perf_recorder.h"
+#include "profiler/sampling.h"
+
+struct samples {
+    struct perf_recorder recorder;
+    struct sampling found;
+    unsigned frequency;             // no more than the kernel allows
+    char path[RUN_PATH_BYTES + 32]; // of the recording
+};
+
+static const char perf_data_name[] = "perf.data";
+
+static int samples_begin(struct samples *samples, const struct capture_options *options,
+                         struct error *err)
+{
+    char log[sizeof samples->path];
+    *samples = (struct samples){.recorder.process = {.input = -1, .output = -1}};
+    if (strlen(options->out) + sizeof perf_data_name + 1 > sizeof samples->path)
+        return error_set(err, ERROR_INPUT, "--out: the path is too long");
+    sampling_find(options->perf, &samples->found);
+    if (!samples->found.ready)
+        return error_set(err, ERROR_FAILED, "cannot take samples: %s; needed: %s",
+                         samples->found.reason, samples->found.how);
+    unsigned allowed = sampling_most_allowed();
+    samples->frequency = options->sample_rate ? (unsigned)options->sample_rate : SAMPLING_FREQUENCY;
+    if (allowed && samples->frequency > allowed)
+        samples->frequency = allowed;
+    snprintf(samples->path, sizeof samples->path, "%s/%s", options->out, perf_data_name);
+    snprintf(log, sizeof log, "%s/perf.log", options->out);
+    const struct perf_recorder_settings settings = {
+        .perf = samples->found.perf,
+        .event = samples->found.event,
+        .output = samples->path,
+        .log = log,
+        .cores = options->cores,
+        .frequency = samples->frequency,
+        .host_time = true,
+    };
+    int result = perf_recorder_start(&samples->recorder, &settings, err);
+    return result < 0 ? result : perf_recorder_enable(&samples->recorder, err);
+}
+
+// lost: samples and other records that perf did not get; throttled: how often the kernel took no
+// samples for a while because there were too many.
+static int samples_finish(struct samples *samples, json_t **document, struct error *err)
+{
+    struct perf_data data;
+    struct perf_limits counts_only = perf_default_limits;
+    counts_only.events = 0;
+    int result = perf_recorder_stop(&samples->recorder, err);
+    if (result == 0)
+        result = perf_data_open(samples->path, &counts_only, &data, err);
+    if (result < 0)
+        return result;
+    *document =
+        json_pack("{s:s, s:s, s:i, s:s, s:I, s:I, s:I, s:I}", "perf_data", perf_data_name, "event",
+                  samples->found.event, "frequency", (int)samples->frequency, "command",
+                  samples->recorder.command, "samples", (json_int_t)data.counts[PERF_SAMPLE],
+                  "lost", (json_int_t)(data.lost_records + data.lost_samples), "throttled",
+                  (json_int_t)data.counts[PERF_THROTTLE], "complaints",
+                  (json_int_t)(data.complaint_count - (data.events_over_limit > 0)));
+    perf_data_free(&data);
+    return *document ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+}
+
+static int samples_check(const struct capture_options *options, bool chosen, struct error *err)
+{
+    if (options->sample_rate && !chosen)
+        return error_set(err, ERROR_INPUT, "--sample-rate is for --backend samples");
+    if (options->sample_rate > SAMPLING_FREQUENCY_MOST)
+        return error_set(err, ERROR_INPUT, "--sample-rate: at most %d a second",
+                         SAMPLING_FREQUENCY_MOST);
+    return 0;
+}
+
+static int samples_start(struct capture *capture, bool needed, void **state, struct error *err)
+{
+    char text[200];
+    struct samples *samples = calloc(1, sizeof *samples);
+    (void)needed;
+    if (!samples)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    *state = samples;
+    int result = samples_begin(samples, &capture->options, err);
+    if (result == 0 && samples->frequency < capture->options.sample_rate) {
+        snprintf(text, sizeof text, "%u samples a second are taken: the kernel allows no more",
+                 samples->frequency);
+        capture_warn(capture, text);
+    }
+    return result;
+}
+
+static int samples_poll(void *state, struct error *err)
+{
+    return perf_recorder_check(&((struct samples *)state)->recorder, err);
+}
+
+static int samples_disable(void *state, struct error *err)
+{
+    return perf_recorder_disable(&((struct samples *)state)->recorder, err);
+}
+
+static int samples_stop(struct capture *capture, void *state, json_t *dropped, json_t **document,
+                        struct error *err)
+{
+    char text[200];
+    int result = samples_finish(state, document, err);
+    if (result < 0)
+        return result;
+    json_t *lost = json_object_get(*document, "lost"),
+           *throttled = json_object_get(*document, "throttled");
+    if (json_integer_value(lost) || json_integer_value(throttled)) {
+        snprintf(text, sizeof text,
+                 "samples are missing: %lld records lost, %lld times too many for the kernel; "
+                 "take fewer, with --sample-rate",
+                 (long long)json_integer_value(lost), (long long)json_integer_value(throttled));
+        capture_warn(capture, text);
+    }
+    json_object_set(dropped, "samples", lost);
+    return 0;
+}
+
+static void samples_free(void *state)
+{
+    perf_recorder_fini(&((struct samples *)state)->recorder);
+    free(state);
+}
+
+const struct capture_backend backend_samples = {
+    .name = "samples",
+    .help = "where the cores were, so many times a second, by perf",
+    .lack = "no samples",
+    .files = "perf.data",
+    .check = samples_check,
+    .start = samples_start,
+    .poll = samples_poll,
+    .disable = samples_disable,
+    .stop = samples_stop,
+    .free = samples_free,
+    .take_snapshot = backend_takes_no_snapshot,
+};

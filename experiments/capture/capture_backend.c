@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/capture/capture_backend.h"
+
+int backend_needs_no_disabling(void *state, struct error *err)
+{
+    (void)state;
+    (void)err;
+    return 0;
+}
+
+int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err)
+{
+    (void)capture;
+    (void)state;
+    (void)number;
+    (void)err;
+    return 0;
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+//
+// What `taillight capture` can watch a machine with, beside the shim and the clocks, which it
+// always does: a file each (backend_events.c, ...) and a row each in CAPTURE_BACKENDS. Nobody else
+// asks which backend is meant.
+#ifndef EXPERIMENTS_CAPTURE_CAPTURE_BACKEND_H
+#define EXPERIMENTS_CAPTURE_CAPTURE_BACKEND_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "experiments/capture/capture_state.h"
+
+// The row: backend_<name> is defined in capture/backend_<name>.c. They are started in this order;
+// the last that records names the capture ("backend" of capture.json).
+#define CAPTURE_BACKENDS(ROW) ROW(events) ROW(functions) ROW(samples) ROW(intel_pt)
+
+struct capture_backend {
+    const char *name;  // for --backend; also the member of capture.json that tells of it
+    const char *help;  // what it is, in a line
+    const char *lack;  // what is said, with the reason, when it cannot be had: "no kernel events"
+    const char *files; // what it writes
+    bool is_auto;      // `auto` has it where it can be had
+    bool is_always;    // so has every choice but `none`
+
+    // The operations. None may be missing (tests/experiments/test_kinds.c).
+
+    // What is wrong with the options that are its own.
+    int (*check)(const struct capture_options *options, bool chosen, struct error *err);
+    // Begins to record. *state, freed by `free`, stays NULL where it is not there and that is not
+    // worth a warning; never when it is needed.
+    int (*start)(struct capture *capture, bool needed, void **state, struct error *err);
+    // Takes what has come, and looks whether it still records.
+    int (*poll)(void *state, struct error *err);
+    // Ends what costs the server time for as long as it lasts.
+    int (*disable)(void *state, struct error *err);
+    // Ends the recording and writes it. *document, the caller's, is what capture.json says of it;
+    // what was lost goes into `dropped`.
+    int (*stop)(struct capture *capture, void *state, json_t *dropped, json_t **document,
+                struct error *err);
+    void (*free)(void *state);
+    // Writes what is in its buffers; *number: of snapshots so far. Returns 1, or 0: it takes none.
+    int (*take_snapshot)(struct capture *capture, void *state, int *number, struct error *err);
+};
+
+#define CAPTURE_BACKEND_DECLARE(name) extern const struct capture_backend backend_##name;
+CAPTURE_BACKENDS(CAPTURE_BACKEND_DECLARE)
+
+#define CAPTURE_BACKEND_COUNT(name) +1
+enum { CAPTURE_BACKENDS_COUNT = 0 CAPTURE_BACKENDS(CAPTURE_BACKEND_COUNT) };
+_Static_assert((int)CAPTURE_BACKENDS_COUNT <= (int)CAPTURE_STATES,
+               "a capture has a state for each");
+
+extern const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COUNT];
+
+// For operations that a backend has no need of.
+int backend_needs_no_disabling(void *state, struct error *err);
+int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err);
+
+// What --backend takes: "auto", the backends' names, "none"; NULL behind the last.
+const char *capture_choice_name(unsigned index);
+// Whether anything is recorded beside sockets and clocks: whether a verdict can be expected.
+bool capture_choice_records(unsigned index);
+
+#endif

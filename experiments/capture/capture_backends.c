@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/capture/capture_backend.h"
+
+#define CAPTURE_BACKEND_ADDRESS(name) &backend_##name,
+const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COUNT] = {
+    CAPTURE_BACKENDS(CAPTURE_BACKEND_ADDRESS)};
+
+const char *capture_choice_name(unsigned index)
+{
+    return index == 0                            ? "auto"
+           : index <= CAPTURE_BACKENDS_COUNT     ? capture_backends[index - 1]->name
+           : index == CAPTURE_BACKENDS_COUNT + 1 ? "none"
+                                                 : NULL;
+}
+
+bool capture_choice_records(unsigned index)
+{
+    return index <= CAPTURE_BACKENDS_COUNT;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+//
+// The options of `taillight capture`, and what is wrong with them.
+#ifndef EXPERIMENTS_CAPTURE_CAPTURE_OPTIONS_H
+#define EXPERIMENTS_CAPTURE_CAPTURE_OPTIONS_H
+
+#include "experiments/capture/capture_state.h"
+
+// Reads the command line into capture->options and what follows from it. *help: it asks for help
+// only, which was printed.
+int capture_take_options(struct capture *capture, int argc, char **argv, bool *help,
+                         struct error *err);
+
+#endif
