@@ -10,9 +10,10 @@
 
 #include "analysis/export/database_row.h"
 #include "analysis/lifetime/streams.h"
+#include "analysis/run/result_fields.h"
 
-static const char schema[] =
-    "PRAGMA journal_mode = OFF;" // the file gets its name only when it is whole
+static const char schema_format[] = // with the columns of diagnosis_fields and cause_fields
+    "PRAGMA journal_mode = OFF;"    // the file gets its name only when it is whole
     "PRAGMA synchronous = OFF;"
     "BEGIN;"
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);"
@@ -32,16 +33,11 @@ static const char schema[] =
     " r_core_ns INTEGER, a_core_ns INTEGER, application_ns INTEGER, server_stack_ns INTEGER,"
     " network_to_client_ns INTEGER, client_receive_ns INTEGER);"
     "CREATE TABLE diagnoses("
-    " id INTEGER PRIMARY KEY, from_ns INTEGER, to_ns INTEGER, slice_low REAL, slice_high REAL,"
-    " latency_low_ns REAL, latency_high_ns REAL, candidates INTEGER, messages INTEGER,"
-    " reference_messages INTEGER, reference_latency_ns REAL, granularity_ns REAL,"
-    " coverage_median REAL, coverage_min REAL, coverage_total REAL, not_available TEXT,"
+    " id INTEGER PRIMARY KEY, from_ns INTEGER, to_ns INTEGER,%s not_available TEXT,"
     " slice TEXT, request INTEGER, lifetime TEXT);"
     "CREATE TABLE causes("
-    " diagnosis INTEGER REFERENCES diagnoses(id), cause INTEGER, name TEXT, role TEXT, class TEXT,"
-    " category TEXT, explains INTEGER, messages INTEGER, total_ns REAL, min_ns REAL, p25_ns REAL, "
-    "median_ns REAL,"
-    " p75_ns REAL, max_ns REAL, PRIMARY KEY (diagnosis, cause)) WITHOUT ROWID;"
+    " diagnosis INTEGER REFERENCES diagnoses(id), cause INTEGER,%s PRIMARY KEY (diagnosis, cause)) "
+    "WITHOUT ROWID;"
     "CREATE TABLE diagnosed("
     " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
     " deviation_ns REAL, explained_ns REAL, PRIMARY KEY (diagnosis, request)) WITHOUT ROWID;"
@@ -58,12 +54,6 @@ static const char *const status_names[] = {
     [SAMPLE_ERROR_REPLY] = "error reply", [SAMPLE_UNSENT] = "unsent",
     [SAMPLE_TIMED_OUT] = "timed out",     [SAMPLE_LOST] = "lost",
 };
-static const char *const class_names[] = {
-    [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
-    [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
-    [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
-};
-
 static void put_request(struct row *row, const struct run_analysis *run,
                         const struct lifetime *life)
 {
@@ -185,6 +175,20 @@ static const struct diagnosis *numbered_diagnosis(const struct run_analysis *run
                           : &run->findings.part_diagnoses.items[number - whole];
 }
 
+static void put_fields(struct row *row, const struct result_field *field, const void *record)
+{
+    for (; field->summary || field->column || field->page; field++) {
+        if (!field->column)
+            continue;
+        if (field->form == RESULT_NS || field->form == RESULT_SHARE)
+            row_put_real(row, result_number(field, record));
+        else if (field->form == RESULT_COUNT || field->form == RESULT_FLAG)
+            row_put_integer(row, result_whole(field, record));
+        else
+            row_put_text(row, result_text(field, record));
+    }
+}
+
 static void put_diagnosis(struct row *row, const struct run_analysis *run, size_t number)
 {
     const struct diagnosis *diagnosis = numbered_diagnosis(run, number);
@@ -194,18 +198,7 @@ static void put_diagnosis(struct row *row, const struct run_analysis *run, size_
     row_put_integer(row, bounded ? diagnosis->slice.from_ns - run->lifetimes.begin_ns : 0);
     row_put_integer(row, (bounded ? diagnosis->slice.to_ns : run->lifetimes.end_ns) -
                              run->lifetimes.begin_ns);
-    row_put_real(row, diagnosis->slice.low);
-    row_put_real(row, diagnosis->slice.high);
-    row_put_real(row, diagnosis->slice_low_ns);
-    row_put_real(row, diagnosis->slice_high_ns);
-    row_put_integer(row, (int64_t)diagnosis->candidates);
-    row_put_integer(row, (int64_t)diagnosis->messages.count);
-    row_put_integer(row, (int64_t)diagnosis->reference_count);
-    row_put_real(row, diagnosis->reference_latency_ns);
-    row_put_real(row, diagnosis->granularity_ns);
-    row_put_real(row, diagnosis->coverage_median);
-    row_put_real(row, diagnosis->coverage_min);
-    row_put_real(row, diagnosis->coverage_total);
+    put_fields(row, diagnosis_fields, diagnosis);
     if (diagnosis->not_available)
         row_put_text(row, diagnosis->reason);
     else
@@ -223,18 +216,7 @@ static void put_cause(struct row *row, size_t diagnosis, size_t number, const st
 {
     row_put_integer(row, (int64_t)diagnosis);
     row_put_integer(row, (int64_t)number);
-    row_put_text(row, cause->name);
-    row_put_text(row, role_name(cause->role));
-    row_put_text(row, class_names[cause->class]);
-    row_put_text(row, cause->category);
-    row_put_integer(row, cause->explains);
-    row_put_integer(row, (int64_t)cause->messages);
-    row_put_real(row, cause->total_ns);
-    row_put_real(row, cause->min_ns);
-    row_put_real(row, cause->p25_ns);
-    row_put_real(row, cause->median_ns);
-    row_put_real(row, cause->p75_ns);
-    row_put_real(row, cause->max_ns);
+    put_fields(row, cause_fields, cause);
     row_end(row);
 }
 
@@ -428,10 +410,34 @@ static int write_views(sqlite3 *database, const struct run_analysis *run)
 // --- the whole
 // ------------------------------------------------------------------------------------
 
+// " name TEXT, messages INTEGER," and so on.
+static const char *columns_of(const struct result_field *field, char *out, size_t bytes)
+{
+    size_t used = 0;
+    for (out[0] = '\0'; field->summary || field->column || field->page; field++) {
+        bool real = field->form == RESULT_NS || field->form == RESULT_SHARE;
+        bool whole = field->form == RESULT_COUNT || field->form == RESULT_FLAG;
+        if (field->column && used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, " %s %s,", field->column,
+                                     real    ? "REAL"
+                                     : whole ? "INTEGER"
+                                             : "TEXT");
+    }
+    return out;
+}
+
+static int create_tables(sqlite3 *database)
+{
+    char schema[sizeof schema_format + 1200], of_diagnosis[600], of_cause[600];
+    snprintf(schema, sizeof schema, schema_format,
+             columns_of(diagnosis_fields, of_diagnosis, sizeof of_diagnosis),
+             columns_of(cause_fields, of_cause, sizeof of_cause));
+    return sqlite3_exec(database, schema, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+}
+
 static int fill(sqlite3 *database, const struct run_analysis *run)
 {
-    if (sqlite3_exec(database, schema, NULL, NULL, NULL) != SQLITE_OK ||
-        write_meta(database, run) < 0 ||
+    if (create_tables(database) < 0 || write_meta(database, run) < 0 ||
         write_categories(database, &run->findings.categories) < 0 ||
         write_lifetimes(database, run,
                         "INSERT INTO requests "

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "analysis/export/run_json.h"
+#include "analysis/run/result_fields.h"
 
 static json_t *micros(double ns)
 {
@@ -36,27 +37,36 @@ static json_t *intervals_json(const struct latency_summary *latency)
     return object;
 }
 
-static const char *class_name(enum cause_class class)
+static json_t *field_json(const struct result_field *field, const void *record)
 {
-    static const char *const names[] = {
-        [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
-        [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
-        [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
-    };
-    return names[class];
+    switch (field->form) {
+    case RESULT_COUNT:
+        return json_integer(result_whole(field, record));
+    case RESULT_FLAG:
+        return json_boolean(result_whole(field, record));
+    case RESULT_NS:
+        return micros(result_number(field, record));
+    case RESULT_SHARE:
+        return json_number_or_null(result_number(field, record));
+    default:
+        return json_string(result_text(field, record));
+    }
+}
+
+static void put_fields(json_t *object, const struct result_field *field, const void *record)
+{
+    for (; field->summary || field->column || field->page; field++)
+        if (field->summary)
+            json_object_set_new(object, field->summary, field_json(field, record));
 }
 
 static json_t *causes_json(const struct diagnosis *diagnosis)
 {
     json_t *causes = json_array();
     for (size_t i = 0; diagnosis && i < diagnosis->causes.count; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        json_array_append_new(
-            causes, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:s, s:b}", "cause", cause->name,
-                              "role", role_name(cause->role), "messages", count_of(cause->messages),
-                              "total_us", micros(cause->total_ns), "median_us",
-                              micros(cause->median_ns), "class", class_name(cause->class),
-                              "category", cause->category, "explains", cause->explains));
+        json_t *cause = json_object();
+        put_fields(cause, cause_fields, &diagnosis->causes.items[i]);
+        json_array_append_new(causes, cause);
     }
     return causes;
 }
@@ -181,21 +191,14 @@ static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
     double to =
         (double)((bounded ? slice->to_ns : run->lifetimes.end_ns) - run->lifetimes.begin_ns);
     char words[96];
-    json_t *object = json_pack(
-        "{s:s, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, "
-        "s:s}",
-        "slice", diagnosis_slice_words(slice, words, sizeof words), "request",
-        slice->one ? count_of(slice->request) : json_null(), "from_s", from / 1e9, "to_s", to / 1e9,
-        "slice_low", slice->low, "slice_high", slice->high, "latency_low_us",
-        micros(diagnosis->slice_low_ns), "latency_high_us", micros(diagnosis->slice_high_ns),
-        "candidates", count_of(diagnosis->candidates), "messages",
-        count_of(diagnosis->messages.count), "reference_messages",
-        count_of(diagnosis->reference_count), "reference_latency_us",
-        diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns), "causes",
-        causes_json(diagnosis), "coverage_median", json_number_or_null(diagnosis->coverage_median),
-        "coverage_min", json_number_or_null(diagnosis->coverage_min), "coverage_total",
-        json_number_or_null(diagnosis->coverage_total), "available", !diagnosis->not_available,
-        "reason", diagnosis->reason);
+    json_t *object =
+        json_pack("{s:s, s:o, s:f, s:f, s:o, s:o, s:b}", "slice",
+                  diagnosis_slice_words(slice, words, sizeof words), "request",
+                  slice->one ? count_of(slice->request) : json_null(), "from_s", from / 1e9, "to_s",
+                  to / 1e9, "reference_latency_us",
+                  diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns),
+                  "causes", causes_json(diagnosis), "available", !diagnosis->not_available);
+    put_fields(object, diagnosis_fields, diagnosis);
     json_object_set_new(object, "lifetimes", lifetimes_json(run, index));
     run_summary_add_views(object, run, diagnosis);
     return object;

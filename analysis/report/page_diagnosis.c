@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analysis/report/page_json.h"
+#include "analysis/run/result_fields.h"
 #include "base/json_numbers.h"
 
 enum {
@@ -13,24 +14,36 @@ enum {
     DETAILED_LIMIT = 2000,
 };
 
+static json_t *field_build(const struct result_field *field, const void *record)
+{
+    switch (field->form) {
+    case RESULT_TEXT:
+        return page_text(result_text(field, record));
+    case RESULT_FLAG:
+        return json_boolean(result_whole(field, record));
+    case RESULT_NS:
+        return page_ns(result_number(field, record));
+    case RESULT_SHARE:
+        return json_number_or_null(result_number(field, record));
+    default:
+        return json_integer(result_whole(field, record));
+    }
+}
+
+static void put_fields(struct page_builder *builder, json_t *object,
+                       const struct result_field *field, const void *record)
+{
+    for (; field->summary || field->column || field->page; field++)
+        if (field->page)
+            page_put(builder, object, field->page, field_build(field, record));
+}
+
 static json_t *causes_build(struct page_builder *builder, const struct diagnosis *diagnosis)
 {
     json_t *causes = json_array();
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
         json_t *one = json_object();
-        page_put(builder, one, "name", page_text(cause->name));
-        page_put(builder, one, "category", page_text(cause->category));
-        page_put(builder, one, "role", page_count(cause->role));
-        page_put(builder, one, "class", page_count(cause->class));
-        page_put(builder, one, "explains", json_boolean(cause->explains));
-        page_put(builder, one, "messages", page_count(cause->messages));
-        page_put(builder, one, "total_ns", page_ns(cause->total_ns));
-        page_put(builder, one, "median_ns", page_ns(cause->median_ns));
-        page_put(builder, one, "p25_ns", page_ns(cause->p25_ns));
-        page_put(builder, one, "p75_ns", page_ns(cause->p75_ns));
-        page_put(builder, one, "min_ns", page_ns(cause->min_ns));
-        page_put(builder, one, "max_ns", page_ns(cause->max_ns));
+        put_fields(builder, one, cause_fields, &diagnosis->causes.items[i]);
         page_append(builder, causes, one);
     }
     return causes;
@@ -132,7 +145,6 @@ static void put_messages(struct page_builder *builder, const struct diagnosis *d
     }
     page_append(builder, c.first, page_count(c.attributions));
     columns_put(builder, &c, object);
-    page_put(builder, object, "total", page_count(diagnosis->messages.count));
     page_put(builder, object, "shown", page_count(shown));
     page_put(builder, object, "detailed", page_count(detailed));
     page_put(builder, object, "views", page_views_build(builder, diagnosis, detailed));
@@ -146,15 +158,11 @@ static void put_slice(struct page_builder *builder, const struct diagnosis *diag
     bool window = slice->from_ns != slice->to_ns;
     diagnosis_slice_label(slice, builder->run->lifetimes.begin_ns, label, sizeof label);
     page_put(builder, object, "label", page_text(label));
-    page_put(builder, object, "low", json_number_or_null(slice->low));
-    page_put(builder, object, "high", json_number_or_null(slice->high));
     page_put(builder, object, "min_latency_ns", page_ns(slice->min_latency_ns));
     page_put(builder, object, "from_ns",
              window ? page_since_begin(builder, slice->from_ns) : json_null());
     page_put(builder, object, "to_ns",
              window ? page_since_begin(builder, slice->to_ns) : json_null());
-    page_put(builder, object, "slice_low_ns", page_ns(diagnosis->slice_low_ns));
-    page_put(builder, object, "slice_high_ns", page_ns(diagnosis->slice_high_ns));
 }
 
 // How much longer the messages took than an ordinary one, in all.
@@ -204,15 +212,8 @@ json_t *page_diagnosis_build(struct page_builder *builder, size_t number)
     for (int state = 0; state < LIFETIME_STATES; state++)
         page_append(builder, left_out, page_count(diagnosis->left_out[state]));
     page_put(builder, object, "left_out", left_out);
-    page_put(builder, object, "candidates", page_count(diagnosis->candidates));
-    page_put(builder, object, "reference_count", page_count(diagnosis->reference_count));
-    page_put(builder, object, "reference_latency_ns", page_ns(diagnosis->reference_latency_ns));
-    page_put(builder, object, "granularity_ns", page_ns(diagnosis->granularity_ns));
-    page_put(builder, object, "coverage_median", json_number_or_null(diagnosis->coverage_median));
-    page_put(builder, object, "coverage_min", json_number_or_null(diagnosis->coverage_min));
-    page_put(builder, object, "coverage_total", json_number_or_null(diagnosis->coverage_total));
+    put_fields(builder, object, diagnosis_fields, diagnosis);
     page_put(builder, object, "not_available", json_boolean(diagnosis->not_available));
-    page_put(builder, object, "reason", page_text(diagnosis->reason));
     page_put(builder, object, "causes", causes_build(builder, diagnosis));
     page_put(builder, object, "lifetimes", lifetimes_build(builder, number));
     put_messages(builder, diagnosis, object);
