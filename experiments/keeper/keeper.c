@@ -47,7 +47,8 @@ static bool is_interrupted(void)
 }
 
 // An answer comes whole from a socket, in pieces from a stream.
-static int receive(struct keeper *keeper, struct answer *answer, int timeout_ms, struct error *err)
+static int receive(struct keeper *keeper, struct keeper_answer *answer, int timeout_ms,
+                   struct error *err)
 {
     enum { LOOK_UP_MS = 200 };
     int fd = keeper->link_log ? keeper->link.output : keeper->channel;
@@ -73,12 +74,12 @@ static int receive(struct keeper *keeper, struct answer *answer, int timeout_ms,
 }
 
 // A request is smaller than what a pipe takes at once (PIPE_BUF).
-_Static_assert(sizeof(struct request) <= 4096, "a request is written whole");
+_Static_assert(sizeof(struct keeper_request) <= 4096, "a request is written whole");
 
-int keeper_ask(struct keeper *keeper, const struct request *request, struct answer *answer,
-               struct error *err)
+int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
+               struct keeper_answer *answer, struct error *err)
 {
-    *answer = (struct answer){.number = 0, .text = "?"};
+    *answer = (struct keeper_answer){.number = 0, .text = "?"};
     if (keeper->dry)
         return 0;
     ssize_t sent = keeper->link_log ? write(keeper->link.input, request, sizeof *request)
@@ -108,7 +109,7 @@ static void reap(struct keeper *keeper)
 int keeper_start(struct keeper *keeper, bool isolated, struct error *err)
 {
     int pair[2];
-    struct answer answer;
+    struct keeper_answer answer;
     *keeper =
         (struct keeper){.channel = -1, .isolated = isolated, .link = {.input = -1, .output = -1}};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -146,8 +147,8 @@ static int copy_text(char *to, const char *from, const char *what, struct error 
 int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, const char *text,
                 char old[KEEPER_TEXT_BYTES], int *number, struct error *err)
 {
-    struct request request = {.verb = VERB_SET, .knob = knob};
-    struct answer answer;
+    struct keeper_request request = {.verb = VERB_SET, .knob = knob};
+    struct keeper_answer answer;
     int result = copy_text(request.path, name, "a path", err);
     if (result == 0)
         result = copy_text(request.text, text, "a value", err);
@@ -174,8 +175,8 @@ int keeper_set(struct keeper *keeper, const char *path, const char *text,
 int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
                 char path[KEEPER_TEXT_BYTES], struct error *err)
 {
-    struct request request = {.verb = VERB_FIND, .index = index};
-    struct answer answer;
+    struct keeper_request request = {.verb = VERB_FIND, .index = index};
+    struct keeper_answer answer;
     int result = copy_text(request.path, pattern, "a pattern", err);
     if (result == 0 && keeper->dry) { // as many as match are one: the pattern
         memcpy(path, request.path, KEEPER_TEXT_BYTES);
@@ -189,11 +190,11 @@ int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
     return 1;
 }
 
-static int ask_directory(struct keeper *keeper, enum verb verb, const char *path, const char *what,
-                         struct error *err)
+static int ask_directory(struct keeper *keeper, enum keeper_verb verb, const char *path,
+                         const char *what, struct error *err)
 {
-    struct request request = {.verb = verb};
-    struct answer answer;
+    struct keeper_request request = {.verb = verb};
+    struct keeper_answer answer;
     int result = copy_text(request.path, path, "a path", err);
     if (result == 0)
         result = keeper_ask(keeper, &request, &answer, err);
@@ -215,8 +216,8 @@ int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error
 
 int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err)
 {
-    struct request request = {.verb = VERB_PROBE, .port = port};
-    struct answer answer;
+    struct keeper_request request = {.verb = VERB_PROBE, .port = port};
+    struct keeper_answer answer;
     int result = copy_text(request.path, address, "an address", err);
     if (result == 0)
         result = keeper_ask(keeper, &request, &answer, err);
@@ -236,7 +237,7 @@ int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, stru
 int keeper_start_far(struct keeper *keeper, struct process link, const char *link_log,
                      int timeout_ms, struct error *err)
 {
-    struct answer answer;
+    struct keeper_answer answer;
     *keeper = (struct keeper){.channel = -1, .link = link, .link_log = link_log};
     int result = receive(keeper, &answer, timeout_ms, err);
     if (result == 0 && answer.number)
@@ -249,8 +250,8 @@ int keeper_start_far(struct keeper *keeper, struct process link, const char *lin
 int keeper_facts(struct keeper *keeper, const char *nic, char facts[KEEPER_TEXT_BYTES],
                  struct error *err)
 {
-    struct request request = {.verb = VERB_FACTS};
-    struct answer answer;
+    struct keeper_request request = {.verb = VERB_FACTS};
+    struct keeper_answer answer;
     int result = copy_text(request.path, nic, "a card's name", err);
     if (result == 0)
         result = keeper_ask(keeper, &request, &answer, err);
@@ -263,10 +264,10 @@ int keeper_facts(struct keeper *keeper, const char *nic, char facts[KEEPER_TEXT_
 int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bound_ns,
                         struct error *err)
 {
-    const struct request request = {.verb = VERB_CLOCK};
+    const struct keeper_request request = {.verb = VERB_CLOCK};
     int64_t shortest_ns = INT64_MAX;
     for (int i = 0; i < CLOCK_ROUND_TRIPS; i++) {
-        struct answer answer;
+        struct keeper_answer answer;
         int64_t before_ns = monotonic_ns();
         int result = keeper_ask(keeper, &request, &answer, err);
         if (result < 0)
@@ -283,8 +284,8 @@ int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bou
 
 int keeper_end(struct keeper *keeper, struct error *err)
 {
-    struct request request = {.verb = VERB_END};
-    struct answer answer;
+    struct keeper_request request = {.verb = VERB_END};
+    struct keeper_answer answer;
     if (keeper->pid <= 0 && !keeper->link_log)
         return 0;
     int result = keeper_ask(keeper, &request, &answer, err);

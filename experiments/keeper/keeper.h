@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "experiments/keeper/keeper_request.h"
 
 struct keeper {
     pid_t pid;   // 0: none here
@@ -25,8 +26,6 @@ struct keeper {
     struct process link;  // of one on another machine: stands for it; pid 0: none, or gone
     const char *link_log; // what the link says when it breaks; the caller's, must outlive it
 };
-
-enum { KEEPER_TEXT_BYTES = 512 };
 
 // Starts a keeper; isolated: in a new network namespace with its own view of /sys. Without the
 // privileges for that, ERROR_FAILED says so and nothing is left.
@@ -58,15 +57,6 @@ int keeper_set(struct keeper *keeper, const char *path, const char *text,
 int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
                 char path[KEEPER_TEXT_BYTES], struct error *err);
 
-// Settings that are no file's, by kind.
-enum keeper_knob {
-    KEEPER_FILE,       // a file, as keeper_set
-    KEEPER_COALESCING, // of the card `name`: "adaptive_rx=0 rx_usecs=0"
-    KEEPER_RSS,        // of the card `name`: over how many queues, "2"
-    KEEPER_LATENCY,    // of the file `name` (/dev/cpu_dma_latency): us, held open until the end
-    KEEPER_CPUSET,     // of the control group's folder `name`, made for it: "0-1 exclusive"
-};
-
 // Changes one and notes what it was. What that host refuses is *number, an errno (0: it is done),
 // and no error; `old`, when not NULL, gets what it was before.
 int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, const char *text,
@@ -81,6 +71,11 @@ int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error
 // Tries to connect to an IPv4 address and port from that host, within 300 ms. Returns 1 when
 // somebody listens there, 0 when nobody does, negative on other errors.
 int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err);
+
+// Passes a request on as it is and waits for the answer (experiments/remote/keeper_service.h). What
+// is wrong with the keeper itself is the error.
+int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
+               struct keeper_answer *answer, struct error *err);
 
 // Undoes everything and ends the keeper, within 10 s. What could not be undone is the error.
 // Harmless on a keeper that is not there.

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "experiments/keeper/keeper.h"
+#include "experiments/keeper/keeper_request.h"
 #include "experiments/keeper/nic_tuning.h"
 
 struct keeper_change {

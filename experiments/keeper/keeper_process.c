@@ -40,7 +40,7 @@ static int find_path(const char *pattern, unsigned index, char path[KEEPER_TEXT_
     return number;
 }
 
-static void undo(const struct changes *changes, struct answer *answer)
+static void undo(const struct changes *changes, struct keeper_answer *answer)
 {
     answer->number = 0;
     answer->text[0] = '\0';
@@ -79,7 +79,7 @@ static int probe(const char *address, uint16_t port)
 }
 
 static void change(struct changes *changes, struct keeper_journal *journal,
-                   const struct request *request, struct answer *answer)
+                   const struct keeper_request *request, struct keeper_answer *answer)
 {
     struct keeper_change made = {
         .is_directory = request->verb != VERB_SET, .knob = request->knob, .fd = -1};
@@ -112,9 +112,9 @@ static void serve(int channel, bool isolated)
     struct changes changes = {0};
     // What is done to a network namespace of a run ends with it.
     struct keeper_journal journal = {.fd = -1, .off = isolated};
-    struct request request;
+    struct keeper_request request;
     for (;;) {
-        struct answer answer = {.number = 0};
+        struct keeper_answer answer = {.number = 0};
         ssize_t got = read(channel, &request, sizeof request);
         if (got < 0 && errno == EINTR)
             continue;
@@ -147,7 +147,7 @@ static int isolate(void)
 
 void keeper_become(int channel, bool isolated)
 {
-    struct answer answer = {.number = 0};
+    struct keeper_answer answer = {.number = 0};
     prctl(PR_SET_NAME, "taillight-keep");
     setsid();
     for (int number = 1; number < NSIG; number++)

@@ -2,13 +2,25 @@
 //
 // What a run asks of a keeper, and what it is answered: fixed-size structs over a SOCK_SEQPACKET
 // socket, or over a stream to a keeper on another machine, where this very program serves them.
-// Only the keeper's own files include this; others use experiments/keeper/keeper.h.
+// Others than the keeper's own files use experiments/keeper/keeper.h.
 #ifndef EXPERIMENTS_KEEPER_KEEPER_REQUEST_H
 #define EXPERIMENTS_KEEPER_KEEPER_REQUEST_H
 
-#include "experiments/keeper/keeper.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-enum verb {
+enum { KEEPER_TEXT_BYTES = 512 };
+
+// Settings that are no file's, by kind.
+enum keeper_knob {
+    KEEPER_FILE,       // a file, as keeper_set
+    KEEPER_COALESCING, // of the card `name`: "adaptive_rx=0 rx_usecs=0"
+    KEEPER_RSS,        // of the card `name`: over how many queues, "2"
+    KEEPER_LATENCY,    // of the file `name` (/dev/cpu_dma_latency): us, held open until the end
+    KEEPER_CPUSET,     // of the control group's folder `name`, made for it: "0-1 exclusive"
+};
+
+enum keeper_verb {
     VERB_READY,
     VERB_SET,
     VERB_FIND,
@@ -20,8 +32,8 @@ enum verb {
     VERB_END,
 };
 
-struct request {
-    enum verb verb;
+struct keeper_request {
+    enum keeper_verb verb;
     enum keeper_knob knob; // of VERB_SET
     unsigned index;        // of VERB_FIND
     uint16_t port;
@@ -29,14 +41,10 @@ struct request {
     char text[KEEPER_TEXT_BYTES];
 };
 
-struct answer {
+struct keeper_answer {
     int number; // errno, 0: done
     char text[KEEPER_TEXT_BYTES];
 };
-
-// Asks and waits for the answer. What is wrong with the keeper itself is the error.
-int keeper_ask(struct keeper *keeper, const struct request *request, struct answer *answer,
-               struct error *err);
 
 // Turns a child into the keeper at the other end of `channel`; never returns.
 __attribute__((noreturn)) void keeper_become(int channel, bool isolated);

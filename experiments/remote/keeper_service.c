@@ -16,7 +16,7 @@
 
 #include "base/log_file.h"
 #include "base/units.h"
-#include "experiments/keeper/keeper_request.h"
+#include "experiments/keeper/keeper.h"
 #include "experiments/common/program_path.h"
 #include "base/clock.h"
 
@@ -84,7 +84,7 @@ static int tell_facts(const char *nic, char text[KEEPER_TEXT_BYTES], struct erro
 
 // --- serving -------------------------------------------------------------------------------------
 
-static bool read_request(struct request *request)
+static bool read_request(struct keeper_request *request)
 {
     size_t have = 0;
     while (have < sizeof *request) {
@@ -99,10 +99,10 @@ static bool read_request(struct request *request)
     return true;
 }
 
-static int answer_request(struct keeper *keeper, const struct request *request,
-                          struct answer *answer, struct error *err)
+static int answer_request(struct keeper *keeper, const struct keeper_request *request,
+                          struct keeper_answer *answer, struct error *err)
 {
-    *answer = (struct answer){.number = 0};
+    *answer = (struct keeper_answer){.number = 0};
     if (request->verb == VERB_CLOCK) {
         snprintf(answer->text, sizeof answer->text, "%lld", (long long)monotonic_ns());
     } else if (request->verb == VERB_FACTS) {
@@ -116,7 +116,7 @@ static int answer_request(struct keeper *keeper, const struct request *request,
     return 0;
 }
 
-static int say(const struct answer *answer, struct error *err)
+static int say(const struct keeper_answer *answer, struct error *err)
 {
     return write(STDOUT_FILENO, answer, sizeof *answer) == sizeof *answer
                ? 0
@@ -144,8 +144,8 @@ static int adopt_own_directory(struct keeper *keeper, struct error *err)
 int keeper_service_run(struct error *err)
 {
     struct keeper keeper;
-    struct request request = {.verb = VERB_READY};
-    struct answer answer = {.number = 0};
+    struct keeper_request request = {.verb = VERB_READY};
+    struct keeper_answer answer = {.number = 0};
     struct error ignored;
     int result = keeper_start(&keeper, false, err);
     if (result < 0)
