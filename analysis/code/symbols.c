@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analysis/code/symbols_made.h"
+#include "analysis/perf/perf_data_events.h"
 #include "base/array.h"
 
 static const uint64_t kernel_begins = (uint64_t)1 << 63;

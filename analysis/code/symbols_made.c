@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/code/symbols_made.h"
+
+#include "analysis/perf/perf_data_events.h"
 #include "base/array.h"
 
 #include <stdlib.h>

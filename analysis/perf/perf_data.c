@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
-//
-// Parsing as a whole: the header, then the records of every input, then what can only be done when
-// everything is known. See perf_data.h; the parts are in perf_data_*.c.
-#include "analysis/perf/perf_data_private.h"
+#include "analysis/perf/perf_data.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 const struct perf_limits perf_default_limits = {
@@ -15,91 +12,37 @@ const struct perf_limits perf_default_limits = {
     .decompressed_bytes = (uint64_t)1 << 40,
 };
 
-void perf_complain(struct perf_reader *reader, const char *format, ...)
+// --- memory --------------------------------------------------------------------------------------
+
+struct perf_arena_block {
+    struct perf_arena_block *next;
+    size_t used, capacity;
+    uint8_t bytes[];
+};
+
+const uint8_t *perf_data_keep(struct perf_data *data, const uint8_t *bytes, size_t count)
 {
-    struct perf_data *data = reader->data;
-    data->complaint_count++;
-    if (data->complaints.count >= PERF_COMPLAINTS_KEPT)
-        return;
-    struct perf_complaint complaint = {.input = reader->input, .offset = reader->offset};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(complaint.text, sizeof complaint.text, format, args);
-    va_end(args);
-    if (array_push(&data->complaints, complaint) < 0)
-        reader->out_of_memory = true;
-}
-
-static void read_records(struct perf_reader *reader, uint32_t input, uint64_t begin, uint64_t end)
-{
-    bool stopped = false;
-    reader->input = input;
-    reader->compressed = false;
-    reader->released = begin;
-    perf_walk(reader, reader->data->inputs[input].data + begin, end - begin, begin, &stopped);
-    perf_inflater_end(reader);
-    perf_release(reader, input, reader->released, end);
-}
-
-int perf_data_parse(const struct perf_input *inputs, size_t count, const struct perf_limits *limits,
-                    struct perf_data *out, struct error *err)
-{
-    memset(out, 0, sizeof *out);
-    if (count == 0 || count > UINT32_MAX)
-        return error_set(err, ERROR_INPUT, "a perf.data needs at least one file");
-    struct perf_reader reader = {.data = out, .limits = limits ? *limits : perf_default_limits};
-    out->private = calloc(1, sizeof *out->private);
-    out->inputs = calloc(count, sizeof *out->inputs);
-    if (!out->private || !out->inputs)
-        goto no_memory;
-    memcpy(out->inputs, inputs, count * sizeof *inputs);
-    out->input_count = count;
-
-    uint64_t begin = 0, end = 0;
-    if (perf_read_header(&reader, &begin, &end, err) < 0)
-        goto fail;
-    if (count > 1)
-        out->layout = PERF_LAYOUT_DIRECTORY;
-    read_records(&reader, 0, begin, end);
-    for (size_t i = 1; i < count && !reader.out_of_memory; i++)
-        read_records(&reader, (uint32_t)i, 0, inputs[i].bytes);
-    if (reader.out_of_memory || perf_sort_events(&out->events) < 0)
-        goto no_memory;
-    perf_sort_samples(&out->samples);
-    perf_finish_switches(out);
-    perf_finish_attrs(&reader);
-    perf_finish_streams(&reader);
-    array_free(&reader.ids);
-    return 0;
-
-no_memory:
-    error_set(err, ERROR_FAILED,
-              "%s: out of memory after %" PRIu64 " events; free some, or use a "
-              "shorter recording",
-              inputs[0].name, (uint64_t)out->events.count);
-fail:
-    array_free(&reader.ids);
-    perf_data_free(out);
-    return -(int)err->kind;
-}
-
-static void free_private(struct perf_data_private *private)
-{
-    if (!private)
-        return;
-    while (private->arena) {
-        struct perf_arena_block *next = private->arena->next;
-        free(private->arena);
-        private->arena = next;
+    enum { BLOCK_BYTES = 1 << 20 };
+    size_t aligned = (count + 7) & ~(size_t)7;
+    if (!data->arena || data->arena->capacity - data->arena->used < aligned) {
+        struct perf_arena_block *block = malloc(sizeof *block + BLOCK_BYTES);
+        if (!block)
+            return NULL;
+        *block = (struct perf_arena_block){.next = data->arena, .capacity = BLOCK_BYTES};
+        data->arena = block;
     }
-    for (size_t i = 0; i < private->mapped_count; i++) {
-        struct perf_input *input = &private->mapped[i];
-        if (input->bytes)
-            munmap((void *)(uintptr_t)input->data, input->bytes);
-        free((void *)(uintptr_t)input->name);
-    }
-    free(private->mapped);
-    free(private);
+    uint8_t *copy = data->arena->bytes + data->arena->used;
+    memcpy(copy, bytes, count);
+    data->arena->used += aligned;
+    data->arena_bytes += aligned;
+    return copy;
+}
+
+void perf_input_unmap(struct perf_input *input)
+{
+    if (input->bytes)
+        munmap((void *)(uintptr_t)input->data, input->bytes);
+    free((void *)(uintptr_t)input->name);
 }
 
 void perf_data_free(struct perf_data *data)
@@ -120,7 +63,82 @@ void perf_data_free(struct perf_data *data)
     array_free(&data->id_places);
     array_free(&data->cpus);
     array_free(&data->complaints);
+    for (size_t i = 0; data->inputs_mapped && i < data->input_count; i++)
+        perf_input_unmap(&data->inputs[i]);
     free(data->inputs);
-    free_private(data->private);
+    while (data->arena) {
+        struct perf_arena_block *next = data->arena->next;
+        free(data->arena);
+        data->arena = next;
+    }
     memset(data, 0, sizeof *data);
+}
+
+// --- context switches ----------------------------------------------------------------------------
+
+// The first list at or behind (cpu, thread).
+static size_t list_place(const struct perf_switches_array *lists, uint32_t cpu, uint32_t thread)
+{
+    return array_bound(0, lists->count, at,
+                       lists->items[at].cpu < cpu ||
+                           (lists->items[at].cpu == cpu && lists->items[at].thread < thread));
+}
+
+struct perf_switches *perf_switches_of(const struct perf_data *data, uint32_t cpu, uint32_t thread)
+{
+    if (cpu != PERF_NO_CPU)
+        thread = PERF_NO_PID;
+    size_t place = list_place(&data->switches, cpu, thread);
+    if (place == data->switches.count)
+        return NULL;
+    struct perf_switches *list = &data->switches.items[place];
+    return list->cpu == cpu && list->thread == thread ? list : NULL;
+}
+
+// --- time ----------------------------------------------------------------------------------------
+
+uint64_t perf_time_of_tsc(const struct perf_time_conversion *conversion, uint64_t tsc)
+{
+    if (conversion->mask)
+        tsc = conversion->cycles + ((tsc - conversion->cycles) & conversion->mask);
+    unsigned __int128 scaled = (unsigned __int128)tsc * conversion->mult;
+    return conversion->zero + (uint64_t)(scaled >> conversion->shift);
+}
+
+uint64_t perf_tsc_of_time(const struct perf_time_conversion *conversion, uint64_t ns)
+{
+    unsigned __int128 since = (uint64_t)(ns - conversion->zero);
+    return (uint64_t)((since << conversion->shift) / conversion->mult);
+}
+
+// --- AUX data ------------------------------------------------------------------------------------
+
+const struct perf_aux_extent *perf_aux_extent_at(const struct perf_aux_stream *stream,
+                                                 uint64_t offset)
+{
+    assert(offset < stream->bytes);
+    const struct perf_aux_extent *extents = stream->extents.items;
+    size_t count = stream->extents.count;
+    // the last that begins at or before the offset
+    return &extents[array_bound(1, count, at, extents[at].stream_offset <= offset) - 1];
+}
+
+const uint8_t *perf_aux_view(const struct perf_aux_stream *stream, uint64_t offset, size_t bytes,
+                             uint8_t *scratch)
+{
+    assert(offset <= stream->bytes && bytes <= stream->bytes - offset);
+    if (bytes == 0)
+        return scratch;
+    const struct perf_aux_extent *extent = perf_aux_extent_at(stream, offset);
+    uint64_t within = offset - extent->stream_offset;
+    if (bytes <= extent->bytes - within)
+        return extent->data + within;
+    for (size_t copied = 0; copied < bytes; extent++, within = 0) {
+        size_t part = bytes - copied;
+        if (part > extent->bytes - within)
+            part = (size_t)(extent->bytes - within);
+        memcpy(scratch + copied, extent->data + within, part);
+        copied += part;
+    }
+    return scratch;
 }

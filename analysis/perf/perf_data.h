@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // Reads what anyone's `perf record` wrote: a file, the output of a pipe, or a directory, compressed
-// or not. The parser works on bytes and does no I/O; perf_data_open is the thin layer that maps
-// files for it. Nothing in the input is trusted: what is malformed is left out, counted, and
-// complained about with its place; a truncated file gives what is readable.
+// or not. What was read is here. The parser (perf_data_parse.h) works on bytes and does no I/O;
+// perf_data_open.h is the thin layer that maps files for it. Nothing in the input is trusted: what
+// is malformed is left out, counted, and complained about with its place; a truncated file gives
+// what is readable.
 //
 // AUX data (the Intel PT trace) is never copied: a stream is a list of extents of the mapped file.
 // The other records that matter (the sideband) become one array of events sorted by time, 48 bytes
 // each; samples are counted only, unless struct perf_limits asks for them. A lean reading (struct
 // perf_limits) holds less. The formats are in analysis/perf/perf_data_format.h.
-#ifndef ANALYSIS_PERF_DATA_H
-#define ANALYSIS_PERF_DATA_H
+#ifndef ANALYSIS_PERF_PERF_DATA_H
+#define ANALYSIS_PERF_PERF_DATA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +19,6 @@
 
 #include "analysis/perf/perf_data_format.h"
 #include "base/array.h"
-#include "base/error.h"
 
 enum { PERF_NO_CPU = 0xffffffff, PERF_NO_PID = 0xffffffff }; // as perf writes -1
 
@@ -89,7 +89,7 @@ struct perf_sample_array ARRAY_OF(struct perf_sample);
 // the recording began) come first, in the order of the file.
 struct perf_event {
     uint64_t time;         // perf clock, ns; 0: before everything
-    const uint8_t *record; // header and body, validated; see the perf_event_* readers below
+    const uint8_t *record; // header and body, validated; see perf_data_events.h
     uint64_t offset;       // place in the file, as in struct perf_complaint
     uint32_t type;         // enum perf_record_type
     uint32_t pid, tid;     // from the record's sample_id; PERF_NO_PID where it does not tell
@@ -208,8 +208,9 @@ enum perf_layout { PERF_LAYOUT_FILE, PERF_LAYOUT_PIPE, PERF_LAYOUT_DIRECTORY };
 
 struct perf_data {
     enum perf_layout layout;
-    struct perf_input *inputs; // owned array; names and bytes belong to whoever mapped them
+    struct perf_input *inputs; // owned array
     size_t input_count;
+    bool inputs_mapped; // names and bytes are owned, too: bytes are mappings. false: the caller's
 
     struct perf_attr_array attrs;
     struct perf_event_array events;
@@ -251,25 +252,19 @@ struct perf_data {
     uint64_t complaint_count;    // of malformed pieces, also beyond those kept
     struct perf_complaint_array complaints;
 
-    struct perf_data_private *private; // arena, mappings
+    struct perf_arena_block *arena; // copies of records that were compressed, or are kept lean
+    uint64_t arena_bytes;
 };
 
-// Parses inputs[0..count). The bytes must stay until perf_data_free. A header that cannot be used
-// at all is ERROR_INPUT (file and byte offset named); everything after that is a complaint.
-int perf_data_parse(const struct perf_input *inputs, size_t count, const struct perf_limits *limits,
-                    struct perf_data *out, struct error *err);
-
-// The thin opener: maps a perf.data file, the saved output of `perf record -o -`, a perf.data
-// directory, or standard input ("-": copied to an unlinked temporary file first), and parses it.
-int perf_data_open(const char *path, const struct perf_limits *limits, struct perf_data *out,
-                   struct error *err);
 void perf_data_free(struct perf_data *data);
+// Unmaps its bytes and frees its name.
+void perf_input_unmap(struct perf_input *input);
+
+// A copy of the bytes that lives as long as *data; NULL: out of memory. At most 64 KiB.
+const uint8_t *perf_data_keep(struct perf_data *data, const uint8_t *bytes, size_t count);
 
 // The switches of a CPU, or (PERF_NO_CPU) of a thread; NULL: there are none.
 struct perf_switches *perf_switches_of(const struct perf_data *data, uint32_t cpu, uint32_t thread);
-
-// "MMAP2", "SWITCH_CPU_WIDE", …; NULL for a type this reader does not know.
-const char *perf_record_name(uint32_t type);
 
 // --- AUX data ------------------------------------------------------------------------------------
 
@@ -288,88 +283,5 @@ const struct perf_aux_extent *perf_aux_extent_at(const struct perf_aux_stream *s
 // TSC to perf clock (ns) and back; the conversion must be valid.
 uint64_t perf_time_of_tsc(const struct perf_time_conversion *conversion, uint64_t tsc);
 uint64_t perf_tsc_of_time(const struct perf_time_conversion *conversion, uint64_t ns);
-
-// --- events, typed. Each may be called only on an event of the named type; strings and bytes point
-// into the record and live as long as the perf_data.
-// -----------------------------------------------
-
-struct perf_mmap { // MMAP, MMAP2
-    uint32_t pid, tid;
-    uint64_t address, bytes, file_offset;
-    uint32_t protection, flags; // as in mmap(2); MMAP: PROT_EXEC unless it says data
-    uint32_t major, minor;
-    uint64_t inode;
-    uint8_t build_id[20];
-    uint8_t build_id_size; // 0: none
-    bool executable;
-    bool kernel;
-    const char *path;
-};
-void perf_event_mmap(const struct perf_event *event, struct perf_mmap *out);
-
-struct perf_comm {
-    uint32_t pid, tid;
-    bool exec; // by execve, so the address space is new
-    const char *name;
-};
-void perf_event_comm(const struct perf_event *event, struct perf_comm *out);
-
-struct perf_task { // FORK, EXIT
-    uint32_t pid, parent_pid, tid, parent_tid;
-    uint64_t time;
-};
-void perf_event_task(const struct perf_event *event, struct perf_task *out);
-
-struct perf_switch { // SWITCH, SWITCH_CPU_WIDE
-    bool out;        // the task named by the event's pid and tid stops running (else: begins)
-    bool preempted;
-    uint32_t other_pid, other_tid; // CPU_WIDE: who comes (out) or went (in); else PERF_NO_PID
-};
-void perf_event_switch(const struct perf_event *event, struct perf_switch *out);
-
-struct perf_aux {
-    uint64_t offset, bytes; // in the kernel's AUX ring, offset counted from the start
-    uint64_t flags;         // PERF_AUX_*
-};
-void perf_event_aux(const struct perf_event *event, struct perf_aux *out);
-
-struct perf_itrace_start {
-    uint32_t pid, tid;
-};
-void perf_event_itrace_start(const struct perf_event *event, struct perf_itrace_start *out);
-
-struct perf_lost { // LOST (records), LOST_SAMPLES
-    uint64_t lost;
-};
-void perf_event_lost(const struct perf_event *event, struct perf_lost *out);
-
-struct perf_text_poke {
-    uint64_t address;
-    uint16_t old_bytes, new_bytes;
-    const uint8_t *old_code, *new_code;
-};
-void perf_event_text_poke(const struct perf_event *event, struct perf_text_poke *out);
-
-struct perf_ksymbol {
-    uint64_t address;
-    uint32_t bytes;
-    bool unregistered;
-    bool bpf; // else: out-of-line code (optimised probes, trampolines)
-    const char *name;
-};
-void perf_event_ksymbol(const struct perf_event *event, struct perf_ksymbol *out);
-
-struct perf_bpf {
-    bool loaded, unloaded;
-    uint32_t program; // its id
-};
-void perf_event_bpf(const struct perf_event *event, struct perf_bpf *out);
-
-struct perf_auxtrace_error {
-    uint32_t type, code, cpu, pid, tid;
-    uint64_t address, time;
-    const char *message;
-};
-void perf_event_auxtrace_error(const struct perf_event *event, struct perf_auxtrace_error *out);
 
 #endif

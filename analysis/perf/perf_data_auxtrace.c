@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The AUX area: what AUXTRACE_INFO tells of the hardware, the streams that AUXTRACE records add to,
-// and the conversion between the TSC and perf's clock.
-#include "analysis/perf/perf_data_private.h"
+// What AUXTRACE_INFO tells of the hardware, the streams that AUXTRACE records add to, and the
+// conversion between the TSC and perf's clock as TIME_CONV tells it.
+#include "analysis/perf/perf_data_auxtrace.h"
 #include "base/array.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 // --- time ----------------------------------------------------------------------------------------
 
@@ -17,20 +16,6 @@ static struct perf_time_conversion conversion_of(uint64_t shift, uint64_t mult, 
     bool valid = shift < 64 && mult != 0;
     return (struct perf_time_conversion){
         .valid = valid, .shift = valid ? (uint16_t)shift : 0, .mult = mult, .zero = zero};
-}
-
-uint64_t perf_time_of_tsc(const struct perf_time_conversion *conversion, uint64_t tsc)
-{
-    if (conversion->mask)
-        tsc = conversion->cycles + ((tsc - conversion->cycles) & conversion->mask);
-    unsigned __int128 scaled = (unsigned __int128)tsc * conversion->mult;
-    return conversion->zero + (uint64_t)(scaled >> conversion->shift);
-}
-
-uint64_t perf_tsc_of_time(const struct perf_time_conversion *conversion, uint64_t ns)
-{
-    unsigned __int128 since = (uint64_t)(ns - conversion->zero);
-    return (uint64_t)((since << conversion->shift) / conversion->mult);
 }
 
 void perf_read_time_conversion(struct perf_reader *reader, const uint8_t *record, size_t size)
@@ -296,32 +281,3 @@ void perf_finish_streams(struct perf_reader *reader)
     }
 }
 
-const struct perf_aux_extent *perf_aux_extent_at(const struct perf_aux_stream *stream,
-                                                 uint64_t offset)
-{
-    assert(offset < stream->bytes);
-    const struct perf_aux_extent *extents = stream->extents.items;
-    size_t count = stream->extents.count;
-    // the last that begins at or before the offset
-    return &extents[array_bound(1, count, at, extents[at].stream_offset <= offset) - 1];
-}
-
-const uint8_t *perf_aux_view(const struct perf_aux_stream *stream, uint64_t offset, size_t bytes,
-                             uint8_t *scratch)
-{
-    assert(offset <= stream->bytes && bytes <= stream->bytes - offset);
-    if (bytes == 0)
-        return scratch;
-    const struct perf_aux_extent *extent = perf_aux_extent_at(stream, offset);
-    uint64_t within = offset - extent->stream_offset;
-    if (bytes <= extent->bytes - within)
-        return extent->data + within;
-    for (size_t copied = 0; copied < bytes; extent++, within = 0) {
-        size_t part = bytes - copied;
-        if (part > extent->bytes - within)
-            part = (size_t)(extent->bytes - within);
-        memcpy(scratch + copied, extent->data + within, part);
-        copied += part;
-    }
-    return scratch;
-}

@@ -2,9 +2,11 @@
 //
 // COMPRESSED and COMPRESSED2 records: each holds a piece of one zstd stream per input (perf record
 // -z), whose contents are records again, which may begin in one piece and end in the next.
-#include "analysis/perf/perf_data_private.h"
+#include "analysis/perf/perf_data_compressed.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 struct perf_inflater {
@@ -41,11 +43,12 @@ static void give_up(struct perf_inflater *inflater)
 }
 
 // Hands the whole records in the buffer on and keeps the rest.
-static void read_inflated(struct perf_reader *reader, struct perf_inflater *inflater, size_t filled)
+static void read_inflated(struct perf_reader *reader, struct perf_inflater *inflater, size_t filled,
+                          perf_record_walk *walk)
 {
     bool stopped = false;
     reader->compressed = true;
-    size_t used = perf_walk(reader, inflater->buffer, filled, 0, &stopped);
+    size_t used = walk(reader, inflater->buffer, filled, 0, &stopped);
     reader->compressed = false;
     if (stopped || reader->out_of_memory) {
         give_up(inflater);
@@ -60,7 +63,8 @@ static bool begins_frame(const uint8_t *bytes, size_t count)
     return count >= 4 && perf_u32(bytes) == ZSTD_MAGICNUMBER;
 }
 
-void perf_inflate(struct perf_reader *reader, const uint8_t *bytes, size_t count)
+static void inflate(struct perf_reader *reader, const uint8_t *bytes, size_t count,
+                    perf_record_walk *walk)
 {
     struct perf_data *data = reader->data;
     struct perf_inflater *inflater = inflater_of(reader);
@@ -93,7 +97,7 @@ void perf_inflate(struct perf_reader *reader, const uint8_t *bytes, size_t count
             return;
         }
         if (produced)
-            read_inflated(reader, inflater, out.pos);
+            read_inflated(reader, inflater, out.pos, walk);
         // Done when the input is used up and nothing was held back for want of room.
         if (in.pos == in.size && out.pos < sizeof inflater->buffer)
             return;
@@ -102,6 +106,45 @@ void perf_inflate(struct perf_reader *reader, const uint8_t *bytes, size_t count
             give_up(inflater);
         }
     }
+}
+
+// What perf 6.16 writes of one record before another header (perf_data_parse.c, record_bytes).
+enum { COMPRESSED2_PIECE_MOST = 65519 };
+
+static void read_compressed2(struct perf_reader *reader, const uint8_t *record, size_t size,
+                             perf_record_walk *walk)
+{
+    uint64_t bytes = size < 16 ? 0 : perf_u64(record + 8);
+    if (size < 16 || bytes > size - 16) {
+        perf_complain(reader, "COMPRESSED2 of %zu bytes says it holds %" PRIu64, size, bytes);
+        return;
+    }
+    size_t at = 16, end = 16 + (size_t)bytes;
+    size_t piece = bytes < COMPRESSED2_PIECE_MOST ? (size_t)bytes : COMPRESSED2_PIECE_MOST;
+    for (;;) {
+        inflate(reader, record + at, piece, walk);
+        at += piece;
+        if (at == end)
+            return;
+        struct perf_record_header inner = {0};
+        if (end - at >= 16)
+            inner = perf_header_at(record + at);
+        if (inner.type != PERF_COMPRESSED2 || inner.size < 16 || inner.size > end - at) {
+            perf_complain(reader, "COMPRESSED2: its last %zu bytes are no record", end - at);
+            return;
+        }
+        at += 16;
+        piece = inner.size - 16u;
+    }
+}
+
+void perf_read_compressed(struct perf_reader *reader, const uint8_t *record, size_t size,
+                          perf_record_walk *walk)
+{
+    if (perf_header_at(record).type == PERF_COMPRESSED)
+        inflate(reader, record + 8, size - 8, walk);
+    else
+        read_compressed2(reader, record, size, walk);
 }
 
 void perf_inflater_end(struct perf_reader *reader)

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: MIT
-//
-// Sideband records: checked once, when read, so that the typed readers below cannot fail; then kept
-// as events with the time, task and CPU of their sample_id; in the end sorted by time.
-#include "analysis/perf/perf_data_private.h"
+#include "analysis/perf/perf_data_events.h"
+
+#include "analysis/perf/perf_data_reader.h"
+#include "analysis/perf/perf_data_switches.h"
 #include "base/array.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-// --- sample_id -----------------------------------------------------------------------------------
-// What stands at the end of every kernel record when attr.sample_id_all is set: of TID, TIME, ID,
-// STREAM_ID, CPU, IDENTIFIER those that attr.sample_type names, in this order, 8 bytes each.
-
-static const uint64_t id_fields = PERF_SAMPLE_HAS_TID | PERF_SAMPLE_HAS_TIME | PERF_SAMPLE_HAS_ID |
-                                  PERF_SAMPLE_HAS_STREAM_ID | PERF_SAMPLE_HAS_CPU |
-                                  PERF_SAMPLE_HAS_IDENTIFIER;
+// --- sample_id: what stands at a record's end (perf_id_fields) -----------------------------------
 
 struct sample_id {
     size_t bytes; // how long it is
@@ -23,63 +17,6 @@ struct sample_id {
     uint32_t pid, tid, cpu;
     bool has_time;
 };
-
-static int by_id(const void *a, const void *b)
-{
-    uint64_t left = ((const struct perf_id_entry *)a)->id;
-    uint64_t right = ((const struct perf_id_entry *)b)->id;
-    return order_of(left, right);
-}
-
-// Where the id stands, counted in u64 from the record's end; 0: nowhere.
-static size_t id_from_end(const struct perf_attr *attr)
-{
-    if (attr->sample_type & PERF_SAMPLE_HAS_IDENTIFIER)
-        return 1;
-    if (!(attr->sample_type & PERF_SAMPLE_HAS_ID))
-        return 0;
-    uint64_t after = attr->sample_type & (PERF_SAMPLE_HAS_STREAM_ID | PERF_SAMPLE_HAS_CPU);
-    return 1 + (size_t)__builtin_popcountll(after);
-}
-
-void perf_index_attrs(struct perf_reader *reader)
-{
-    if (reader->attrs_indexed)
-        return;
-    const struct perf_attr_array *attrs = &reader->data->attrs;
-    reader->attrs_indexed = true;
-    reader->times_indexed++;
-    reader->attrs_alike = true;
-    reader->attr_takes_aux = false;
-    reader->ids.count = 0;
-    if (!attrs->count)
-        return;
-    const struct perf_attr *first = &attrs->items[0];
-    reader->id_from_end = id_from_end(first);
-    for (size_t i = 0; i < attrs->count; i++) {
-        const struct perf_attr *attr = &attrs->items[i];
-        if ((attr->sample_type ^ first->sample_type) & id_fields ||
-            attr->sample_id_all != first->sample_id_all)
-            reader->attrs_alike = false;
-        if (id_from_end(attr) != reader->id_from_end)
-            perf_complain(reader, "attribute %zu puts the id elsewhere than the first one does", i);
-        if (attr->sample_type & PERF_SAMPLE_HAS_AUX)
-            reader->attr_takes_aux = true;
-        for (size_t k = 0; k < attr->id_count; k++)
-            if (array_push(&reader->ids, (struct perf_id_entry){attr->ids[k], (uint32_t)i}) < 0)
-                reader->out_of_memory = true;
-    }
-    array_sort(&reader->ids, by_id);
-}
-
-struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id)
-{
-    perf_index_attrs(reader);
-    size_t low = array_bound(0, reader->ids.count, at, reader->ids.items[at].id < id);
-    if (low < reader->ids.count && reader->ids.items[low].id == id)
-        return &reader->data->attrs.items[reader->ids.items[low].attr];
-    return NULL;
-}
 
 // The attribute a record belongs to. Synthesized records have id 0 and are laid out as the first
 // attribute says. NULL: unknown.
@@ -92,7 +29,7 @@ static void take_sample_id(const struct perf_attr *attr, const uint8_t *record, 
                            struct sample_id *out)
 {
     uint64_t type = attr->sample_type;
-    out->bytes = (size_t)__builtin_popcountll(type & id_fields) * 8;
+    out->bytes = (size_t)__builtin_popcountll(type & perf_id_fields) * 8;
     if (out->bytes > size - sizeof(struct perf_record_header))
         return; // the caller compares with what the record needs
     const uint8_t *at = record + size - out->bytes;
@@ -214,27 +151,6 @@ static bool check_shape(struct perf_reader *reader, const uint8_t *record, size_
 
 // --- keeping -------------------------------------------------------------------------------------
 
-const uint8_t *perf_copy_record(struct perf_reader *reader, const uint8_t *record, size_t size)
-{
-    enum { BLOCK_BYTES = 1 << 20 };
-    struct perf_data_private *private = reader->data->private;
-    size_t aligned = (size + 7) & ~(size_t)7;
-    if (!private->arena || private->arena->capacity - private->arena->used < aligned) {
-        struct perf_arena_block *block = malloc(sizeof *block + BLOCK_BYTES);
-        if (!block) {
-            reader->out_of_memory = true;
-            return NULL;
-        }
-        *block = (struct perf_arena_block){.next = private->arena, .capacity = BLOCK_BYTES};
-        private->arena = block;
-    }
-    uint8_t *copy = private->arena->bytes + private->arena->used;
-    memcpy(copy, record, size);
-    private->arena->used += aligned;
-    private->arena_bytes += aligned;
-    return copy;
-}
-
 // What tells of code, of names, and of who ran first.
 static bool lean_keeps(uint32_t type)
 {
@@ -247,7 +163,7 @@ static void keep_event(struct perf_reader *reader, struct perf_event *event)
     struct perf_data *data = reader->data;
     bool copied = reader->compressed || reader->limits.lean;
     if (data->events.count >= reader->limits.events ||
-        (copied && data->private->arena_bytes >= reader->limits.copy_bytes)) {
+        (copied && data->arena_bytes >= reader->limits.copy_bytes)) {
         if (data->events_over_limit++ == 0)
             perf_complain(reader, "more events than may be kept: from here on they are left out");
         return;
@@ -307,6 +223,70 @@ void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_
         perf_take_switch(reader, &event);
     else if (!reader->limits.lean || lean_keeps(type))
         keep_event(reader, &event);
+}
+
+// --- order ---------------------------------------------------------------------------------------
+
+// The first event of [from, to) that is later than `time`, or (or_at) at it.
+static size_t first_later(const struct perf_event *events, size_t from, size_t to, uint64_t time,
+                          bool or_at)
+{
+    return array_bound(from, to, at, events[at].time < time || (!or_at && events[at].time == time));
+}
+
+// Merges the ascending stretches [from, middle) and [middle, to) in place. Events are out of order only
+// a little, so only the stretch where the stretches overlap is moved, by way of a copy of its shorter
+// part.
+static int merge_stretches(struct perf_event *events, size_t from, size_t middle, size_t to,
+                 struct perf_event_array *spare)
+{
+    from = first_later(events, from, middle, events[middle].time, false);
+    if (from == middle)
+        return 0;
+    to = first_later(events, middle, to, events[middle - 1].time, true);
+    size_t left = middle - from, right = to - middle;
+    size_t shorter = left < right ? left : right;
+    if (array_reserve(spare, shorter) < 0)
+        return -1;
+    struct perf_event *copy = spare->items;
+    if (left <= right) { // from the front, with the left part out of the way
+        memcpy(copy, events + from, left * sizeof *copy);
+        for (size_t i = 0; i < left;)
+            events[from++] =
+                middle < to && events[middle].time < copy[i].time ? events[middle++] : copy[i++];
+    } else { // from the back, with the right part out of the way
+        memcpy(copy, events + middle, right * sizeof *copy);
+        for (size_t i = right; i > 0;)
+            events[--to] = middle > from && events[middle - 1].time > copy[i - 1].time
+                               ? events[--middle]
+                               : copy[--i];
+    }
+    return 0;
+}
+
+// In place: a recording is almost sorted already, and may be large. perf writes the buffers of the CPUs one after the
+// other, round by round, so the events are stretches that ascend, which are merged pairwise.
+int perf_sort_events(struct perf_event_array *events)
+{
+    struct ascending_stretches ARRAY_OF(size_t) stretches = {0}; // where each begins
+    struct perf_event_array spare = {0};
+    int result = 0;
+    for (size_t i = 0; i < events->count && result == 0; i++)
+        if (i == 0 || events->items[i - 1].time > events->items[i].time)
+            result = array_push(&stretches, i);
+    while (stretches.count > 1 && result == 0) {
+        size_t kept = 0;
+        for (size_t i = 0; i < stretches.count && result == 0; i += 2) {
+            size_t to = i + 2 < stretches.count ? stretches.items[i + 2] : events->count;
+            if (i + 1 < stretches.count)
+                result = merge_stretches(events->items, stretches.items[i], stretches.items[i + 1], to, &spare);
+            stretches.items[kept++] = stretches.items[i];
+        }
+        stretches.count = kept;
+    }
+    array_free(&stretches);
+    array_free(&spare);
+    return result;
 }
 
 // --- typed readers: the record was checked ------------------------------------------------------

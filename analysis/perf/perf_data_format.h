@@ -5,10 +5,11 @@
 // tools/perf/Documentation/perf.data-file-format.txt of the Linux sources). Everything is
 // little-endian; records are multiples of 8 bytes but may start anywhere, so they are read with
 // memcpy, never through a cast.
-#ifndef ANALYSIS_PERF_DATA_FORMAT_H
-#define ANALYSIS_PERF_DATA_FORMAT_H
+#ifndef ANALYSIS_PERF_PERF_DATA_FORMAT_H
+#define ANALYSIS_PERF_PERF_DATA_FORMAT_H
 
 #include <stdint.h>
+#include <string.h>
 
 enum perf_record_type {
     // what the kernel writes
@@ -152,5 +153,37 @@ enum perf_feature {
     PERF_FEATURE_CLOCK_DATA = 29,
     PERF_FEATURES = 256
 };
+
+// "MMAP2", "SWITCH_CPU_WIDE", …; NULL for a type this reader does not know.
+const char *perf_record_name(uint32_t type);
+
+// --- bytes, wherever they lie --------------------------------------------------------------------
+
+static inline uint16_t perf_u16(const uint8_t *at)
+{
+    uint16_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline uint32_t perf_u32(const uint8_t *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline uint64_t perf_u64(const uint8_t *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline struct perf_record_header perf_header_at(const uint8_t *record)
+{
+    return (struct perf_record_header){perf_u32(record), perf_u16(record + 4),
+                                       perf_u16(record + 6)};
+}
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/perf/perf_data_events.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"

@@ -4,10 +4,11 @@
 // a perf.data replayed into address spaces. An address space is one process between two
 // moments at which what an address means changed: an exec, or a mapping laid over another. Mappings
 // that merely join it are part of it from its beginning, so few spaces are needed.
-#ifndef ANALYSIS_PERF_DATA_MAPS_H
-#define ANALYSIS_PERF_DATA_MAPS_H
+#ifndef ANALYSIS_PERF_PERF_DATA_MAPS_H
+#define ANALYSIS_PERF_PERF_DATA_MAPS_H
 
 #include "analysis/perf/perf_data.h"
+#include "base/error.h"
 
 struct perf_mapping {
     uint64_t begin, end;     // addresses

@@ -2,7 +2,9 @@
 //
 // Maps what the parser reads: a file, a directory's files, or a pipe's output saved to a temporary
 // file without a name.
-#include "analysis/perf/perf_data_private.h"
+#include "analysis/perf/perf_data_open.h"
+
+#include "analysis/perf/perf_data_parse.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -10,21 +12,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct input_array ARRAY_OF(struct perf_input);
-
-static void unmap_all(struct input_array *inputs)
-{
-    for (size_t i = 0; i < inputs->count; i++) {
-        if (inputs->items[i].bytes)
-            munmap((void *)(uintptr_t)inputs->items[i].data, inputs->items[i].bytes);
-        free((void *)(uintptr_t)inputs->items[i].name);
-    }
-    array_free(inputs);
-}
 
 static int map_descriptor(struct input_array *inputs, int descriptor, const char *path,
                           struct error *err)
@@ -45,9 +38,7 @@ static int map_descriptor(struct input_array *inputs, int descriptor, const char
         input.data = mapped;
     }
     if (array_push(inputs, input) < 0) {
-        if (input.bytes)
-            munmap((void *)(uintptr_t)input.data, input.bytes);
-        free((void *)(uintptr_t)input.name);
+        perf_input_unmap(&input);
         return error_set(err, ERROR_FAILED, "out of memory");
     }
     return 0;
@@ -173,12 +164,12 @@ int perf_data_open(const char *path, const struct perf_limits *limits, struct pe
         result = map_path(&inputs, path, err);
     if (result == 0)
         result = perf_data_parse(inputs.items, inputs.count, &mapped, out, err);
-    if (result < 0) {
-        unmap_all(&inputs);
+    for (size_t i = 0; result < 0 && i < inputs.count; i++)
+        perf_input_unmap(&inputs.items[i]);
+    array_free(&inputs);
+    if (result < 0)
         return result;
-    }
-    out->private->mapped = inputs.items;
-    out->private->mapped_count = inputs.count;
+    out->inputs_mapped = true;
     if (directory)
         out->layout = PERF_LAYOUT_DIRECTORY;
     return 0;

@@ -2,7 +2,7 @@
 //
 // Samples: where the processor was, and who had called that. The order of a sample's fields is
 // fixed (perf_event_open(2), PERF_RECORD_SAMPLE); which there are, the attribute says.
-#include "analysis/perf/perf_data_private.h"
+#include "analysis/perf/perf_data_samples.h"
 #include "base/array.h"
 
 #include <inttypes.h>
@@ -114,7 +114,7 @@ static void keep_sample(struct perf_reader *reader, const struct perf_attr *attr
         return;
     }
     if (data->samples.count >= reader->limits.samples ||
-        (copied && data->private->arena_bytes >= reader->limits.copy_bytes)) {
+        (copied && data->arena_bytes >= reader->limits.copy_bytes)) {
         if (data->samples_over_limit++ == 0)
             perf_complain(reader, "more samples than may be kept: the later ones are left out");
         return;

@@ -3,29 +3,12 @@
 // Context switches come with every few kilobytes of trace, so they would be most of what a long
 // recording holds in memory. A lean reading keeps of each who was switched in, when, by CPU: 16
 // bytes.
-#include "analysis/perf/perf_data_private.h"
+#include "analysis/perf/perf_data_switches.h"
+
+#include <stdlib.h>
 #include "base/array.h"
 
 enum { LISTS_MOST = 1 << 14 }; // Linux has 8,192 CPUs at most
-
-// The first list at or behind (cpu, thread).
-static size_t list_place(const struct perf_switches_array *lists, uint32_t cpu, uint32_t thread)
-{
-    return array_bound(0, lists->count, at,
-                       lists->items[at].cpu < cpu ||
-                           (lists->items[at].cpu == cpu && lists->items[at].thread < thread));
-}
-
-struct perf_switches *perf_switches_of(const struct perf_data *data, uint32_t cpu, uint32_t thread)
-{
-    if (cpu != PERF_NO_CPU)
-        thread = PERF_NO_PID;
-    size_t place = list_place(&data->switches, cpu, thread);
-    if (place == data->switches.count)
-        return NULL;
-    struct perf_switches *list = &data->switches.items[place];
-    return list->cpu == cpu && list->thread == thread ? list : NULL;
-}
 
 static struct perf_switches *list_for(struct perf_reader *reader, uint32_t cpu, uint32_t thread)
 {
@@ -39,13 +22,14 @@ static struct perf_switches *list_for(struct perf_reader *reader, uint32_t cpu, 
     }
     if (cpu != PERF_NO_CPU)
         thread = PERF_NO_PID;
-    size_t place = list_place(lists, cpu, thread);
     if (array_push(lists, (struct perf_switches){0}) < 0) {
         reader->out_of_memory = true;
         return NULL;
     }
-    struct perf_switches *at = &lists->items[place];
-    memmove(at + 1, at, (lists->count - 1 - place) * sizeof *at);
+    struct perf_switches *at = &lists->items[lists->count - 1];
+    for (; at > lists->items && (at[-1].cpu > cpu || (at[-1].cpu == cpu && at[-1].thread > thread));
+         at--)
+        at[0] = at[-1];
     *at = (struct perf_switches){.cpu = cpu, .thread = thread};
     return at;
 }

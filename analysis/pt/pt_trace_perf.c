@@ -4,6 +4,8 @@
 // the processes that ran.
 #include "analysis/pt/pt_trace_perf.h"
 
+#include "analysis/perf/perf_data_events.h"
+#include "analysis/perf/perf_data_open.h"
 #include "analysis/pt/image/pt_patches.h"
 #include "analysis/pt/pt_map.h"
 #include "base/pages.h"

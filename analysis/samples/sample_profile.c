@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/perf/perf_data.h"
+#include "analysis/perf/perf_data_open.h"
 #include "analysis/samples/sample_names.h"
 #include "analysis/timeline/names.h"
 #include "base/array.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/image/pt_patches.h"
 
+#include "analysis/perf/perf_data_events.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

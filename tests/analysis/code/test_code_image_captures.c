@@ -16,6 +16,7 @@
 #include "analysis/code/code_image.h"
 #include "analysis/code/code_image_elf.h"
 #include "analysis/code/symbols.h"
+#include "analysis/perf/perf_data_open.h"
 #include "tests/analysis/perf/capture_folder.h"
 
 static struct capture_folder hase;

@@ -17,6 +17,7 @@
 #include "analysis/code/code_image_elf.h"
 #include "analysis/code/symbols.h"
 #include "analysis/code/symbols_made.h"
+#include "analysis/perf/perf_data_parse.h"
 #include "tests/analysis/perf/capture_folder.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 

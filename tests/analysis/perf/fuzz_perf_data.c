@@ -12,7 +12,9 @@
 
 #include "analysis/code/symbols_made.h"
 #include "analysis/perf/perf_data.h"
+#include "analysis/perf/perf_data_events.h"
 #include "analysis/perf/perf_data_maps.h"
+#include "analysis/perf/perf_data_parse.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 
 static uint64_t used; // so that nothing read is optimised away

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analysis/perf/perf_data.h"
+#include "analysis/perf/perf_data_events.h"
 #include "base/array.h"
 
 struct line_array ARRAY_OF(char *);

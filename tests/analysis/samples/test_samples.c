@@ -12,6 +12,7 @@
 
 #include "analysis/lifetime/join.h"
 #include "analysis/perf/perf_data.h"
+#include "analysis/perf/perf_data_parse.h"
 #include "analysis/samples/sample_hints.h"
 #include "analysis/samples/sample_instants.h"
 #include "analysis/timeline/timeline.h"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "analysis/perf/perf_data_parse.h"
 #include "analysis/pt/image/pt_patches.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"

@@ -1,62 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// One record after the other: how long each is, and who reads it.
-#include "analysis/perf/perf_data_private.h"
+// One record after the other: how long each is, and who reads it; and all of that for every input.
+#include "analysis/perf/perf_data_parse.h"
+
+#include "analysis/perf/perf_data_auxtrace.h"
+#include "analysis/perf/perf_data_compressed.h"
+#include "analysis/perf/perf_data_events.h"
+#include "analysis/perf/perf_data_features.h"
+#include "analysis/perf/perf_data_header.h"
+#include "analysis/perf/perf_data_samples.h"
+#include "analysis/perf/perf_data_switches.h"
 
 #include <inttypes.h>
-
-static const char *const record_names[PERF_RECORD_TYPES] = {
-    [PERF_MMAP] = "MMAP",
-    [PERF_LOST] = "LOST",
-    [PERF_COMM] = "COMM",
-    [PERF_EXIT] = "EXIT",
-    [PERF_THROTTLE] = "THROTTLE",
-    [PERF_UNTHROTTLE] = "UNTHROTTLE",
-    [PERF_FORK] = "FORK",
-    [PERF_READ] = "READ",
-    [PERF_SAMPLE] = "SAMPLE",
-    [PERF_MMAP2] = "MMAP2",
-    [PERF_AUX] = "AUX",
-    [PERF_ITRACE_START] = "ITRACE_START",
-    [PERF_LOST_SAMPLES] = "LOST_SAMPLES",
-    [PERF_SWITCH] = "SWITCH",
-    [PERF_SWITCH_CPU_WIDE] = "SWITCH_CPU_WIDE",
-    [PERF_NAMESPACES] = "NAMESPACES",
-    [PERF_KSYMBOL] = "KSYMBOL",
-    [PERF_BPF_EVENT] = "BPF_EVENT",
-    [PERF_CGROUP] = "CGROUP",
-    [PERF_TEXT_POKE] = "TEXT_POKE",
-    [PERF_AUX_OUTPUT_HW_ID] = "AUX_OUTPUT_HW_ID",
-    [PERF_CALLCHAIN_DEFERRED] = "CALLCHAIN_DEFERRED",
-    [PERF_HEADER_ATTR] = "HEADER_ATTR",
-    [PERF_HEADER_EVENT_TYPE] = "HEADER_EVENT_TYPE",
-    [PERF_HEADER_TRACING_DATA] = "HEADER_TRACING_DATA",
-    [PERF_HEADER_BUILD_ID] = "HEADER_BUILD_ID",
-    [PERF_FINISHED_ROUND] = "FINISHED_ROUND",
-    [PERF_ID_INDEX] = "ID_INDEX",
-    [PERF_AUXTRACE_INFO] = "AUXTRACE_INFO",
-    [PERF_AUXTRACE] = "AUXTRACE",
-    [PERF_AUXTRACE_ERROR] = "AUXTRACE_ERROR",
-    [PERF_THREAD_MAP] = "THREAD_MAP",
-    [PERF_CPU_MAP] = "CPU_MAP",
-    [PERF_STAT_CONFIG] = "STAT_CONFIG",
-    [PERF_STAT] = "STAT",
-    [PERF_STAT_ROUND] = "STAT_ROUND",
-    [PERF_EVENT_UPDATE] = "EVENT_UPDATE",
-    [PERF_TIME_CONV] = "TIME_CONV",
-    [PERF_HEADER_FEATURE] = "HEADER_FEATURE",
-    [PERF_COMPRESSED] = "COMPRESSED",
-    [PERF_FINISHED_INIT] = "FINISHED_INIT",
-    [PERF_COMPRESSED2] = "COMPRESSED2",
-    [PERF_BPF_METADATA] = "BPF_METADATA",
-    [PERF_SCHEDSTAT_CPU] = "SCHEDSTAT_CPU",
-    [PERF_SCHEDSTAT_DOMAIN] = "SCHEDSTAT_DOMAIN",
-};
-
-const char *perf_record_name(uint32_t type)
-{
-    return type < PERF_RECORD_TYPES ? record_names[type] : NULL;
-}
+#include <stdlib.h>
+#include <string.h>
 
 static void read_attr_record(struct perf_reader *reader, const uint8_t *record, size_t size)
 {
@@ -93,8 +50,6 @@ static void read_id_index(struct perf_reader *reader, const uint8_t *record, siz
 // perf 6.16 computes the length of a COMPRESSED2 record in 16 bits: one of 64 KiB and more says too
 // little, has no padding, and may hold further records' headers between its pieces. Its own count
 // of bytes tells.
-enum { COMPRESSED2_PIECE_MOST = 65519 };
-
 static uint64_t record_bytes(const uint8_t *record, struct perf_record_header header, uint64_t left)
 {
     if (header.type != PERF_COMPRESSED2 || left < 16)
@@ -103,40 +58,6 @@ static uint64_t record_bytes(const uint8_t *record, struct perf_record_header he
     if (data > left - 16 || ((16 + data + 7) & ~(uint64_t)7) <= header.size)
         return header.size;
     return 16 + data;
-}
-
-static void read_compressed2(struct perf_reader *reader, const uint8_t *record, size_t size)
-{
-    uint64_t bytes = size < 16 ? 0 : perf_u64(record + 8);
-    if (size < 16 || bytes > size - 16) {
-        perf_complain(reader, "COMPRESSED2 of %zu bytes says it holds %" PRIu64, size, bytes);
-        return;
-    }
-    size_t at = 16, end = 16 + (size_t)bytes;
-    size_t piece = bytes < COMPRESSED2_PIECE_MOST ? (size_t)bytes : COMPRESSED2_PIECE_MOST;
-    for (;;) {
-        perf_inflate(reader, record + at, piece);
-        at += piece;
-        if (at == end)
-            return;
-        struct perf_record_header inner = {0};
-        if (end - at >= 16)
-            inner = perf_header_at(record + at);
-        if (inner.type != PERF_COMPRESSED2 || inner.size < 16 || inner.size > end - at) {
-            perf_complain(reader, "COMPRESSED2: its last %zu bytes are no record", end - at);
-            return;
-        }
-        at += 16;
-        piece = inner.size - 16u;
-    }
-}
-
-static void read_compressed(struct perf_reader *reader, const uint8_t *record, size_t size)
-{
-    if (perf_header_at(record).type == PERF_COMPRESSED)
-        perf_inflate(reader, record + 8, size - 8);
-    else
-        read_compressed2(reader, record, size);
 }
 
 // What follows a record without being counted in its size.
@@ -148,6 +69,8 @@ static uint64_t payload_of(const uint8_t *record, size_t size, uint32_t type)
         return ((uint64_t)perf_u32(record + 8) + 7) & ~(uint64_t)7;
     return 0;
 }
+
+static perf_record_walk walk_records; // compressed records hold records again
 
 static void read_tool_record(struct perf_reader *reader, const uint8_t *record, size_t size,
                              uint32_t type, uint64_t available)
@@ -188,7 +111,7 @@ static void read_tool_record(struct perf_reader *reader, const uint8_t *record, 
         if (reader->compressed)
             perf_complain(reader, "compressed records within compressed records");
         else
-            read_compressed(reader, record, size);
+            perf_read_compressed(reader, record, size, walk_records);
         break;
     default: // counted; nothing in it that analysis needs
         break;
@@ -222,8 +145,8 @@ static void release_behind(struct perf_reader *reader)
     reader->released = reader->offset;
 }
 
-size_t perf_walk(struct perf_reader *reader, const uint8_t *bytes, uint64_t count, uint64_t base,
-                 bool *stopped)
+static size_t walk_records(struct perf_reader *reader, const uint8_t *bytes, uint64_t count, uint64_t base,
+                           bool *stopped)
 {
     uint64_t at = 0;
     while (count - at >= sizeof(struct perf_record_header) && !reader->out_of_memory) {
@@ -269,4 +192,58 @@ size_t perf_walk(struct perf_reader *reader, const uint8_t *bytes, uint64_t coun
                       count - at);
     }
     return at;
+}
+
+// --- all of it -----------------------------------------------------------------------------------
+
+static void read_records(struct perf_reader *reader, uint32_t input, uint64_t begin, uint64_t end)
+{
+    bool stopped = false;
+    reader->input = input;
+    reader->compressed = false;
+    reader->released = begin;
+    walk_records(reader, reader->data->inputs[input].data + begin, end - begin, begin, &stopped);
+    perf_inflater_end(reader);
+    perf_release(reader, input, reader->released, end);
+}
+
+int perf_data_parse(const struct perf_input *inputs, size_t count, const struct perf_limits *limits,
+                    struct perf_data *out, struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (count == 0 || count > UINT32_MAX)
+        return error_set(err, ERROR_INPUT, "a perf.data needs at least one file");
+    struct perf_reader reader = {.data = out, .limits = limits ? *limits : perf_default_limits};
+    out->inputs = calloc(count, sizeof *out->inputs);
+    if (!out->inputs)
+        goto no_memory;
+    memcpy(out->inputs, inputs, count * sizeof *inputs);
+    out->input_count = count;
+
+    uint64_t begin = 0, end = 0;
+    if (perf_read_header(&reader, &begin, &end, err) < 0)
+        goto fail;
+    if (count > 1)
+        out->layout = PERF_LAYOUT_DIRECTORY;
+    read_records(&reader, 0, begin, end);
+    for (size_t i = 1; i < count && !reader.out_of_memory; i++)
+        read_records(&reader, (uint32_t)i, 0, inputs[i].bytes);
+    if (reader.out_of_memory || perf_sort_events(&out->events) < 0)
+        goto no_memory;
+    perf_sort_samples(&out->samples);
+    perf_finish_switches(out);
+    perf_finish_attrs(&reader);
+    perf_finish_streams(&reader);
+    array_free(&reader.ids);
+    return 0;
+
+no_memory:
+    error_set(err, ERROR_FAILED,
+              "%s: out of memory after %" PRIu64 " events; free some, or use a "
+              "shorter recording",
+              inputs[0].name, (uint64_t)out->events.count);
+fail:
+    array_free(&reader.ids);
+    perf_data_free(out);
+    return -(int)err->kind;
 }

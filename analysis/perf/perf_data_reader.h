@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+//
+// The state of a parse, which the readers of the kinds of records share: what it fills, complaints,
+// and the attributes that say how records are laid out. Used by perf_data_*.c only.
+#ifndef ANALYSIS_PERF_PERF_DATA_READER_H
+#define ANALYSIS_PERF_PERF_DATA_READER_H
+
+#include "analysis/perf/perf_data.h"
+#include "base/pages.h"
+
+// What stands at the end of every kernel record when attr.sample_id_all is set: of these fields
+// those that attr.sample_type names, in this order, 8 bytes each.
+static const uint64_t perf_id_fields = PERF_SAMPLE_HAS_TID | PERF_SAMPLE_HAS_TIME |
+                                       PERF_SAMPLE_HAS_ID | PERF_SAMPLE_HAS_STREAM_ID |
+                                       PERF_SAMPLE_HAS_CPU | PERF_SAMPLE_HAS_IDENTIFIER;
+
+enum {
+    PERF_ATTR_BYTES_NEEDED = 48, // up to and with the flags
+    PERF_ATTR_BYTES_MOST = 4096,
+};
+
+struct perf_id_entry {
+    uint64_t id;
+    uint32_t attr;
+};
+struct perf_id_entry_array ARRAY_OF(struct perf_id_entry);
+
+struct perf_reader {
+    struct perf_data *data;
+    struct perf_limits limits;
+    uint32_t input;                 // being read
+    uint64_t offset;                // of the record at hand in that input
+    uint64_t released;              // what lies before it in that input was given back
+    uint64_t switches;              // kept apart, of all CPUs
+    bool compressed;                // the record at hand was, so it must be copied to be kept
+    struct perf_inflater *inflater; // perf_data_compressed.c; of the input being read, NULL until needed
+    struct perf_id_entry_array ids; // ascending id, once attrs_indexed
+    bool attrs_indexed;
+    unsigned times_indexed;
+    size_t id_count;    // of all attrs
+    bool attrs_alike;   // all attrs lay out sample_id the same way
+    size_t id_from_end; // where the id stands in a record's sample_id, in u64 from the end; 0: not
+    bool attr_takes_aux;
+    const uint8_t *descriptions; // EVENT_DESC, which a pipe has before the attributes it names
+    uint64_t descriptions_bytes;
+    bool out_of_memory;
+};
+
+// Counts, and keeps the first PERF_COMPLAINTS_KEPT with the place of the record at hand.
+void perf_complain(struct perf_reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// A copy that lives as long as the perf_data, for what was compressed; NULL: no memory.
+const uint8_t *perf_copy_record(struct perf_reader *reader, const uint8_t *record, size_t size);
+
+// Gives [from, to) of an input back to the kernel, if that is a mapping.
+static inline void perf_release(const struct perf_reader *reader, uint32_t input, uint64_t from,
+                                uint64_t to)
+{
+    const uint8_t *data = reader->data->inputs[input].data;
+    if (reader->limits.mapped && from < to)
+        pages_release(data, data + from, to - from);
+}
+
+// An attribute and its ids, each of u64.
+void perf_add_attr(struct perf_reader *reader, const uint8_t *attr, size_t attr_bytes,
+                   const uint8_t *ids, size_t id_count);
+// Makes the ids and what all attributes have in common known; does nothing when they are.
+void perf_index_attrs(struct perf_reader *reader);
+// The attribute with that id, or NULL.
+struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id);
+
+#endif
