@@ -3,19 +3,15 @@
 // Where the bytes of the code are that the processes (and the kernel) of a recording ran: mappings
 // become sections of files on this machine. A file is used only when it is the one that ran: its
 // build-id is compared where the recording knows one. What is missing or does not match is left
-// out, counted and said.
-//
-// User code is looked for, in this order, in: --symfs; ~/.debug (perf's build-id cache); the mapped
-// path itself; the vdso of this machine. The kernel's: a kcore copy of the recording (its
-// kcore_dir, or perf's cache: the only way that has modules and the text as it was patched when it
-// ran); then a vmlinux under --symfs, ~/.debug, /usr/lib/debug and /lib/modules. A file on this
-// host whose build-id the recording does not tell must at least have the recorded inode.
-#ifndef ANALYSIS_CODE_IMAGE_H
-#define ANALYSIS_CODE_IMAGE_H
+// out, counted and said (code_files.h). code_build.h fills these images.
+#ifndef ANALYSIS_CODE_CODE_IMAGE_H
+#define ANALYSIS_CODE_CODE_IMAGE_H
 
-#include "analysis/perf/perf_data_maps.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/array.h"
-#include "base/error.h"
 
 enum code_file_kind {
     CODE_ELF,   // executable, library, kernel module, vmlinux, vdso
@@ -81,46 +77,18 @@ struct code_images {
     struct code_complaint_array complaints; // one per file
     char *kallsyms;                         // path of the recording's kallsyms, or NULL
     char *modules;                          // of its /proc/modules copy, or NULL
-    struct code_images_private *private;
+    struct code_space fallback; // for processes that nothing is known of: what was given by hand
+    struct code_descriptors ARRAY_OF(int) descriptors; // of files in memory; closed at the end
 };
 
-// Raw code given by hand: bytes of `path` at `address` (--page 0xADDRESS=FILE), or an ELF file at
-// its own addresses or moved so that its lowest loaded byte is at `base` (--elf FILE[@0xBASE]).
-struct code_given {
-    const char *path;
-    uint64_t address; // page: where; ELF: base, when has_address
-    bool has_address;
-    bool raw; // a page
-};
-
-struct code_image_options {
-    const char *symfs;          // NULL: none
-    const char *os_release;     // of the recorded kernel, to find its vmlinux; NULL: not told
-    const char *kcore_dir;      // NULL: <perf.data directory>/kcore_dir where there is one
-    const char *recording;      // path of the perf.data, to find its kcore_dir; NULL: none
-    const char *build_id_cache; // NULL: ~/.debug
-    const char *debug_dir;      // NULL: /usr/lib/debug
-    bool no_host_files;         // do not look at mapped paths outside symfs
-    const struct code_given *given;
-    size_t given_count;
-};
-
-// Parses the values of --page and --elf.
-int code_given_parse_page(const char *text, struct code_given *out, struct error *err);
-int code_given_parse_elf(const char *text, struct code_given *out, struct error *err);
-void code_given_free(struct code_given *given);
-
-// Resolves every mapping. maps NULL: only what was given by hand, in one space with pid
-// PERF_NO_PID; otherwise that is added to every process's space: pages and ELF files win over what
-// was mapped, core dumps fill what it leaves (the vdso, JIT code). Files given by hand that cannot
-// be read are ERROR_INPUT; everything else is a complaint.
-int code_images_build(const struct perf_maps *maps, const struct code_image_options *options,
-                      struct code_images *out, struct error *err);
 void code_images_free(struct code_images *images);
 
 // The code of a process at a time; NULL where nothing is known. The kernel's: pid PERF_NO_PID.
 const struct code_space *code_images_at(const struct code_images *images, uint32_t pid,
                                         uint64_t time);
+
+// Adds what of the section is not covered yet: what comes first wins. -1: out of memory.
+int code_add_section(struct code_section_array *sections, struct code_section section);
 
 // The section that covers the address, or NULL.
 const struct code_section *code_space_find(const struct code_space *space, uint64_t address);

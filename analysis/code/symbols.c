@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "analysis/code/symbols_elf.h"
 #include "analysis/code/symbols_made.h"
 #include "analysis/perf/perf_data_events.h"
 #include "base/array.h"

@@ -4,45 +4,16 @@
 // separate debug file, .gnu_debugdata), DWARF where a file has nothing else, JIT maps
 // (perf-<pid>.map). Tables are read when first asked for, sorted, and searched by halving; names
 // are interned, so that equal names have equal numbers.
-#ifndef ANALYSIS_SYMBOLS_H
-#define ANALYSIS_SYMBOLS_H
+#ifndef ANALYSIS_CODE_SYMBOLS_H
+#define ANALYSIS_CODE_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "analysis/code/code_image.h"
-#include "base/name_pool.h"
-#include "base/array.h"
+#include "analysis/perf/perf_data.h"
 #include "base/error.h"
-
-// --- one table -----------------------------------------------------------------------------------
-
-struct symbol {
-    uint64_t address; // first byte
-    uint64_t end;     // one past the last; where the table tells no size, the next symbol's address
-    uint32_t name;    // in the pool
-    uint32_t rank;    // of several at one address the highest stays
-};
-struct symbol_array ARRAY_OF(struct symbol);
-
-struct symbol_table {
-    struct symbol_array symbols; // by address, one per address
-};
-
-// Each adds to the table and leaves it unsorted; symbol_table_sort ends the filling.
-// kallsyms: functions only ("t", "T", "w", "W"), "[module]" kept out of the name. A kallsyms whose
-// addresses are all zero (read without privileges) is ERROR_INPUT.
-int symbol_table_add_kallsyms(struct symbol_table *table, struct name_pool *pool, const char *path,
-                              struct error *err);
-// Functions of an ELF file, in the file's own address terms. debug_dir: as code_image_options.
-int symbol_table_add_elf(struct symbol_table *table, struct name_pool *pool, const char *path,
-                         const char *debug_dir, struct error *err);
-// perf-<pid>.map: "hex address, hex size, name" a line. Malformed lines are skipped and counted.
-int symbol_table_add_jit_map(struct symbol_table *table, struct name_pool *pool, const char *path,
-                             uint64_t *malformed, struct error *err);
-// Sorts; of several symbols at one address the global one with the most telling name stays.
-void symbol_table_sort(struct symbol_table *table);
-const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
-void symbol_table_free(struct symbol_table *table);
-
-// --- a recording's symbols -----------------------------------------------------------------------
+#include "base/name_pool.h"
 
 struct symbols; // symbols_find reads tables when first needed, so: one thread, or symbols_load_all
 

@@ -3,7 +3,7 @@
 // Functions of an ELF file through elfutils: its symbol table with what a separate debug file and
 // .gnu_debugdata add to it, the stubs of the procedure linkage table ("read@plt"), and DWARF where
 // there is nothing else. Nothing is fetched from the network.
-#include "analysis/code/symbols.h"
+#include "analysis/code/symbols_elf.h"
 
 #include <dwarf.h>
 #include <elf.h>

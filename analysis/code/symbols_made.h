@@ -3,10 +3,11 @@
 // Functions that the kernel made while it ran (BPF programs, trampolines, optimised probes) and
 // took away again, as KSYMBOL records tell: one address may have had several names, one after
 // another.
-#ifndef ANALYSIS_SYMBOLS_MADE_H
-#define ANALYSIS_SYMBOLS_MADE_H
+#ifndef ANALYSIS_CODE_SYMBOLS_MADE_H
+#define ANALYSIS_CODE_SYMBOLS_MADE_H
 
-#include "analysis/code/symbols.h"
+#include "analysis/code/symbols_table.h"
+#include "analysis/perf/perf_data.h"
 
 struct made_symbol {
     struct symbol symbol;

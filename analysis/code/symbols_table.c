@@ -2,7 +2,7 @@
 //
 // One table of symbols: filled from text (kallsyms, JIT maps), sorted, searched. ELF files are read
 // in symbols_elf.c.
-#include "analysis/code/symbols.h"
+#include "analysis/code/symbols_table.h"
 #include "base/array.h"
 
 #include <inttypes.h>

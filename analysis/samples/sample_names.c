@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/samples/sample_names.h"
 
+#include "analysis/code/code_build.h"
 #include "analysis/perf/perf_data_events.h"
 #include "base/array.h"
 

@@ -10,6 +10,7 @@
 #include "analysis/code/code_image.h"
 #include "analysis/code/symbols.h"
 #include "analysis/perf/perf_data.h"
+#include "analysis/perf/perf_data_maps.h"
 #include "analysis/timeline/names.h"
 
 // That a thread was called so from some instant on.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/image/pt_code.h"
 
+#include "analysis/code/code_build.h"
+
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>

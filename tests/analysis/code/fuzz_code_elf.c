@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/code/code_image.h"
-#include "analysis/code/code_image_elf.h"
+#include "analysis/code/code_build.h"
+#include "analysis/code/code_given.h"
+#include "analysis/code/code_elf.h"
 #include "analysis/code/symbols.h"
+#include "analysis/code/symbols_elf.h"
 #include "tests/analysis/code/fuzz_file.h"
 
 enum section {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/code/symbols.h"
+#include "analysis/code/symbols_table.h"
 #include "tests/analysis/code/fuzz_file.h"
 
 static void check(struct symbol_table *table, const struct name_pool *pool)

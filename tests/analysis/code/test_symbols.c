@@ -14,8 +14,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/code/code_image_elf.h"
+#include "analysis/code/code_build.h"
+#include "analysis/code/code_elf.h"
+#include "analysis/code/code_given.h"
 #include "analysis/code/symbols.h"
+#include "analysis/code/symbols_elf.h"
 #include "analysis/code/symbols_made.h"
 #include "analysis/perf/perf_data_parse.h"
 #include "tests/analysis/perf/capture_folder.h"

@@ -2,8 +2,8 @@
 //
 // What code images need to know of an ELF file: what it loads where, and which build it is. Reads
 // through libelf; any file may be given, also one that is no ELF file.
-#ifndef ANALYSIS_CODE_IMAGE_ELF_H
-#define ANALYSIS_CODE_IMAGE_ELF_H
+#ifndef ANALYSIS_CODE_CODE_ELF_H
+#define ANALYSIS_CODE_CODE_ELF_H
 
 #include <stdbool.h>
 #include <stddef.h>

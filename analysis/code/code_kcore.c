@@ -2,7 +2,7 @@
 //
 // The kernel's code as it was when it ran: a copy of /proc/kcore with kallsyms and modules, made by
 // `perf record --kcore` beside the recording or by `perf buildid-cache --kcore` in perf's cache.
-#include "analysis/code/code_image_private.h"
+#include "analysis/code/code_kcore.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ int code_add_kcore(struct code_finder *finder, const struct perf_maps *maps,
             result = error_set(err, ERROR_INPUT, "%s: %s", path, why);
         else if ((file = code_add_file(finder, path, "[kernel.kcore]", CODE_KCORE, true, true,
                                        &facts)) == CODE_NONE ||
-                 code_add_loads(kernel, &images->private->facts.items[file], file, 0, false) < 0)
+                 code_add_loads(finder, kernel, file, 0, false) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory");
     } else if (asked) {
         result = error_set(err, ERROR_INPUT, "%s: has no kcore that can be read", folder);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Finds the file that a process (or the kernel) had mapped, and makes sure that it is that file.
-#include "analysis/code/code_image_private.h"
+// Each is asked for once.
+#include "analysis/code/code_files.h"
 
 #include <elf.h>
 #include <inttypes.h>
@@ -38,6 +39,23 @@ struct search {
     uint32_t file;
 };
 
+int code_finder_init(struct code_finder *finder, struct code_images *images,
+                     const struct code_image_options *options, struct error *err)
+{
+    *finder = (struct code_finder){
+        .images = images, .options = options, .questions = name_pool_alloc()};
+    return finder->questions ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+}
+
+void code_finder_free(struct code_finder *finder)
+{
+    for (size_t i = 0; i < finder->facts.count; i++)
+        elf_facts_free(&finder->facts.items[i]);
+    array_free(&finder->facts);
+    array_free(&finder->answers);
+    name_pool_free(finder->questions);
+}
+
 uint32_t code_add_file(struct code_finder *finder, const char *path, const char *mapped_path,
                        enum code_file_kind kind, bool kernel, bool verified,
                        struct elf_facts *facts)
@@ -50,18 +68,38 @@ uint32_t code_add_file(struct code_finder *finder, const char *path, const char 
                              .verified = verified,
                              .build_id_size = facts->build_id_size};
     memcpy(file.build_id, facts->build_id, sizeof file.build_id);
-    if (file.path && file.mapped_path && array_push(&images->private->facts, *facts) == 0) {
+    if (file.path && file.mapped_path && array_push(&finder->facts, *facts) == 0) {
         if (array_push(&images->files, file) == 0) {
             *facts = (struct elf_facts){0};
             return (uint32_t)(images->files.count - 1);
         }
-        images->private->facts.count--;
+        finder->facts.count--;
     }
     free(file.path);
     free(file.mapped_path);
     elf_facts_free(facts);
     finder->out_of_memory = true;
     return CODE_NONE;
+}
+
+int code_add_loads(const struct code_finder *finder, struct code_section_array *sections,
+                   uint32_t file, uint64_t moved_by, bool elf_addresses)
+{
+    const struct elf_facts *facts = &finder->facts.items[file];
+    for (size_t i = 0; i < facts->loads.count; i++) {
+        const struct elf_load *load = &facts->loads.items[i];
+        if (!load->executable)
+            continue;
+        uint64_t address = load->address + moved_by;
+        struct code_section section = {.address = address,
+                                       .bytes = load->bytes,
+                                       .file_offset = load->file_offset,
+                                       .elf_address = elf_addresses ? load->address : address,
+                                       .file = file};
+        if (code_add_section(sections, section) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static void remember(struct search *search, enum verdict verdict, const char *path, const char *why)
@@ -168,7 +206,7 @@ static bool try_own_vdso(struct search *search)
                     : release && uname(&host) == 0 && strcmp(host.release, release) == 0;
     int memory = same ? memfd_create("vdso", MFD_CLOEXEC) : -1;
     if (memory < 0 || write(memory, image, bytes) != (ssize_t)bytes ||
-        array_push(&search->finder->images->private->descriptors, memory) < 0) {
+        array_push(&search->finder->images->descriptors, memory) < 0) {
         if (same || search->has_build_id)
             remember(search, same ? VERDICT_UNREADABLE : VERDICT_OTHER_BUILD, "this machine's vdso",
                      "cannot be copied");
@@ -353,18 +391,17 @@ uint32_t code_find_file(struct code_finder *finder, const struct perf_mapping *m
     else
         snprintf(question, sizeof question, "%s %" PRIu64 " %s", id, mapping->inode, mapping->path);
 
-    struct code_images_private *private = finder->images->private;
-    uint32_t number = name_pool_add(private->questions, question, sizeof question);
-    if (number == private->answers.count) { // never asked before
+    uint32_t number = name_pool_add(finder->questions, question, sizeof question);
+    if (number == finder->answers.count) { // never asked before
         struct code_answer answer = answer_for(&search, module);
-        if (array_push(&private->answers, answer) < 0)
+        if (array_push(&finder->answers, answer) < 0)
             number = UINT32_MAX;
     }
     if (number == UINT32_MAX) {
         finder->out_of_memory = true;
         return CODE_NONE;
     }
-    const struct code_answer *known = &private->answers.items[number];
+    const struct code_answer *known = &finder->answers.items[number];
     if (known->complaint != CODE_NONE)
         finder->images->complaints.items[known->complaint].mappings++;
     return known->file;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Code given by hand: --page 0xADDRESS=FILE and --elf FILE[@0xBASE].
-#include "analysis/code/code_image_private.h"
+#include "analysis/code/code_given.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -98,8 +98,7 @@ int code_add_elf(struct code_finder *finder, struct code_section_array *sections
     uint64_t moved_by = given->has_address ? given->address - lowest : 0;
     uint32_t file = code_add_file(finder, given->path, given->path, core ? CODE_CORE : CODE_ELF,
                                   lowest + moved_by >= code_kernel_begins, true, &facts);
-    if (file == CODE_NONE || code_add_loads(sections, &finder->images->private->facts.items[file],
-                                            file, moved_by, !core) < 0)
+    if (file == CODE_NONE || code_add_loads(finder, sections, file, moved_by, !core) < 0)
         return error_set(err, ERROR_FAILED, "out of memory");
     return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/code/code_image_elf.h"
+#include "analysis/code/code_elf.h"
 
 #include <elf.h>
 #include <errno.h>
