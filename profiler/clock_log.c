@@ -3,7 +3,6 @@
 
 #include <time.h>
 
-#include "base/log_file.h"
 #include "base/tsc.h"
 
 static const clockid_t posix_clocks[HOST_CLOCKS] = {
@@ -38,17 +37,4 @@ void clock_take_knot(struct clock_reading readings[HOST_CLOCKS - 1], unsigned tr
             best->ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
         }
     }
-}
-
-int clock_map_open(const char *path, struct clock_map **out, struct error *err)
-{
-    struct log_reader reader;
-    *out = NULL;
-    int result = log_reader_open(&reader, path, LOG_CLOCK, CLOCK_LOG_VERSION,
-                                 sizeof(struct clock_reading), err);
-    if (result < 0)
-        return result;
-    result = clock_map_build(reader.records, reader.count, out, err);
-    log_reader_close(&reader);
-    return result < 0 ? error_prefix(err, "%s", path) : 0;
 }

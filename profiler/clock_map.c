@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The map of clock_log.h. Every clock is a line of knots over the TSC. RAW's line turns cycles into
+// Every clock is a line of knots over the TSC. RAW's line turns cycles into
 // host time; the lines of the others are read backwards, from their value to cycles.
 //
 // A line is cut into eras where its clock stepped. When between two knots it did so is unknown, so
@@ -10,12 +10,15 @@
 //
 // Within an era a clock is bent where it is slewed. Between which knots that happened is seen from
 // the rates around; where exactly, from where the lines before and after it meet.
+#include "profiler/clock_map.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/clock_map_private.h"
 #include "base/array.h"
+#include "base/log_file.h"
+#include "profiler/clock_line.h"
 
 struct clock_map {
     struct line lines[HOST_CLOCKS]; // none for the TSC
@@ -496,4 +499,17 @@ void clock_map_free(struct clock_map *map)
         array_free(&map->lines[clock].eras);
     }
     free(map);
+}
+
+int clock_map_open(const char *path, struct clock_map **out, struct error *err)
+{
+    struct log_reader reader;
+    *out = NULL;
+    int result = log_reader_open(&reader, path, LOG_CLOCK, CLOCK_LOG_VERSION,
+                                 sizeof(struct clock_reading), err);
+    if (result < 0)
+        return result;
+    result = clock_map_build(reader.records, reader.count, out, err);
+    log_reader_close(&reader);
+    return result < 0 ? error_prefix(err, "%s", path) : 0;
 }

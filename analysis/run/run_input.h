@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "analysis/timeline/time_source.h"
+#include "profiler/clock_map.h"
 #include "base/error.h"
 #include "base/log_file.h"
 #include "profiler/clock_log.h"

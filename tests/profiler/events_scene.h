@@ -36,6 +36,7 @@
 #include "base/log_file.h"
 #include "base/process.h"
 #include "profiler/clock_log.h"
+#include "profiler/clock_map.h"
 #include "profiler/clock_recorder.h"
 #include "profiler/bpf/event_log.h"
 #include "profiler/events_capture.h"

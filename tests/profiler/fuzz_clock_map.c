@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "profiler/clock_log.h"
+#include "profiler/clock_map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -17,6 +17,7 @@
 #include "base/log_file.h"
 #include "base/tsc.h"
 #include "profiler/clock_log.h"
+#include "profiler/clock_map.h"
 #include "profiler/clock_recorder.h"
 
 enum { KNOTS = 200 };

@@ -23,6 +23,7 @@
 
 #include "base/tsc.h"
 #include "profiler/clock_log.h"
+#include "profiler/clock_map.h"
 #include "profiler/clock_recorder.h"
 #include "tests/profiler/clock_disturbance.h"
 

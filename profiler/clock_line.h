@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// What the files of the clock map (clock_map.c, clock_bends.c) share: the line of one clock over
-// the TSC, knot by knot.
-#ifndef PROFILER_CLOCK_MAP_PRIVATE_H
-#define PROFILER_CLOCK_MAP_PRIVATE_H
+// The line of one clock over the TSC, knot by knot, and where its rate changed.
+#ifndef PROFILER_CLOCK_LINE_H
+#define PROFILER_CLOCK_LINE_H
 
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/array.h"
-#include "profiler/clock_log.h"
+#include "base/error.h"
 
 // 2^62: no value that a clock of this century shows.
 static const double clock_largest = 4611686018e9;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where a clock's rate changed. Between which knots is seen from the rates around them.
-#include "profiler/clock_map_private.h"
+// Between which knots a clock's rate changed is seen from the rates around them.
+#include "profiler/clock_line.h"
 
 // ns per cycle that the noise of two sandwiches may add to the rate between them.
 static double rate_noise(const struct knot *from, const struct knot *to)
