@@ -37,11 +37,12 @@ static const struct command_usage usage = {
     .name = "compare",
     .arguments = "BASE CANDIDATE [options]",
     .summary = "What changed between two builds, by how much, because of what.",
-    .details = "Each is a run folder, or a folder of repetitions, which make the intervals know how "
-               "runs differ by\nthemselves. Each percentile is compared, and the messages of a slice "
-               "of the one with those of the\nsame slice of the other; without --slice the slowest "
-               "percent (p99-100) and the ordinary ones (p45-55).\nExit codes: 3 a gate failed; 4 a "
-               "gate is inconclusive, or nothing could be compared (and why).",
+    .details =
+        "Each is a run folder, or a folder of repetitions, which make the intervals know how "
+        "runs differ by\nthemselves. Each percentile is compared, and the messages of a slice "
+        "of the one with those of the\nsame slice of the other; without --slice the slowest "
+        "percent (p99-100) and the ordinary ones (p45-55).\nExit codes: 3 a gate failed; 4 a "
+        "gate is inconclusive, or nothing could be compared (and why).",
     .options = options,
 };
 
@@ -127,14 +128,13 @@ static int compare(char *const folders[COMPARE_SIDES], const struct compare_opti
         result = error_set(err, ERROR_INPUT,
                            "--message: a request is one run's; name one of each side's "
                            "repetitions, e.g. BASE/repetition-1");
-    const struct comparison_request request = {.base = folders[COMPARE_BASE],
-                                               .candidate = folders[COMPARE_CANDIDATE],
-                                               .slices = &slices,
-                                               .gates = &gates,
-                                               .gate_slice = chosen->slices.slices.count
-                                                                 ? slices.items
-                                                                 : NULL,
-                                               .categories = chosen->categories};
+    const struct comparison_request request = {
+        .base = folders[COMPARE_BASE],
+        .candidate = folders[COMPARE_CANDIDATE],
+        .slices = &slices,
+        .gates = &gates,
+        .gate_slice = chosen->slices.slices.count ? slices.items : NULL,
+        .categories = chosen->categories};
     if (result == 0)
         result = comparison_make(&comparison, &request, &progress, err);
     if (result == 0)

@@ -25,9 +25,9 @@ static json_t *object_of(const struct study *study, const struct study_compariso
 {
     json_t *slices = json_array();
     for (size_t i = 0; i < found->asked; i++)
-        json_array_append_new(slices, json_pack("{s:s,s:s}", "slice",
-                                                found->shifts.items[i].shift.words, "verdict",
-                                                found->shifts.items[i].verdict));
+        json_array_append_new(slices,
+                              json_pack("{s:s,s:s}", "slice", found->shifts.items[i].shift.words,
+                                        "verdict", found->shifts.items[i].verdict));
     return json_pack("{s:s,s:s,s:s,s:s,s:o,s:o}", "name", one->name, "base",
                      study->steps.items[one->base].name, "candidate",
                      study->steps.items[one->candidate].name, "page", page, "slices", slices,

@@ -33,6 +33,7 @@ struct side {
     double *ns;                   // [run][block]
     struct message_value *values; // of the messages that have some of it, ascending
     size_t count, first;          // from the first on they are more than the granularity
+    uint32_t *having;             // [run][block], how many these are
     double *sorted;               // room for these
 };
 
@@ -55,8 +56,8 @@ static double weighted_median(const void *context, const uint16_t *weights)
 {
     const struct side *side = context;
     uint64_t all = 0, below = 0;
-    for (size_t i = side->first; i < side->count; i++)
-        all += weights[side->values[i].block];
+    for (size_t b = 0; b < side->profiles.count * RESAMPLE_BLOCKS; b++)
+        all += (uint64_t)weights[b] * side->having[b];
     for (size_t i = side->first; i < side->count; i++) {
         below += weights[side->values[i].block];
         if (2 * below >= all && all > 0)
@@ -89,6 +90,7 @@ static void select_values(struct side *side, const struct cause_shift *cause, do
     }
     if (side->count)
         qsort(side->values, side->count, sizeof *side->values, by_ns);
+    memset(side->having, 0, side->profiles.count * RESAMPLE_BLOCKS * sizeof *side->having);
     side->first = array_bound(0, side->count, at, side->values[at].ns <= granularity_ns);
 }
 
@@ -125,8 +127,10 @@ static void take_side(struct side *side, int which, double granularity_ns,
         cause->normal_ns = median_with_zeros(side);
     for (size_t i = 0; i < side->count; i++)
         longer += side->values[i].ns > cause->normal_ns + granularity_ns;
-    for (size_t i = side->first; i < side->count; i++)
+    for (size_t i = side->first; i < side->count; i++) {
         side->sorted[i - side->first] = side->values[i].ns;
+        side->having[side->values[i].block]++;
+    }
     cause->messages[which] = side->count - side->first;
     cause->share[which] = (double)cause->messages[which] / (double)side->messages;
     cause->longer[which] = (double)longer / (double)side->messages;
@@ -165,9 +169,9 @@ static void take_medians(const struct side sides[COMPARE_SIDES], double confiden
     if (!is_typical(cause, COMPARE_BASE) || !is_typical(cause, COMPARE_CANDIDATE) ||
         base->blocks < LEAST_BLOCKS || candidate->blocks < LEAST_BLOCKS)
         return;
-    const struct resample_spread
-        before = resample_spread(base->resample, weighted_median, base),
-        after = resample_spread(candidate->resample, weighted_median, candidate);
+    const struct resample_spread before = resample_spread(base->resample, weighted_median, base),
+                                 after = resample_spread(candidate->resample, weighted_median,
+                                                         candidate);
     cause->median_difference_ns =
         cause->spread_ns[COMPARE_CANDIDATE].median - cause->spread_ns[COMPARE_BASE].median;
     cause->median_interval =
@@ -254,9 +258,10 @@ static int side_begin(struct side *side)
         return 0;
     side->resample = resample_alloc(side->profiles.count);
     side->ns = malloc(side->profiles.count * RESAMPLE_BLOCKS * sizeof *side->ns);
+    side->having = malloc(side->profiles.count * RESAMPLE_BLOCKS * sizeof *side->having);
     side->values = malloc(values * sizeof *side->values);
     side->sorted = malloc(values * sizeof *side->sorted);
-    return side->resample && side->ns && side->values && side->sorted ? 0 : -1;
+    return side->resample && side->ns && side->having && side->values && side->sorted ? 0 : -1;
 }
 
 static void side_end(struct side *side)
@@ -264,6 +269,7 @@ static void side_end(struct side *side)
     array_free(&side->profiles);
     resample_free(side->resample);
     free(side->ns);
+    free(side->having);
     free(side->values);
     free(side->sorted);
 }

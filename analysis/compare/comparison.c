@@ -153,8 +153,8 @@ int comparison_finish(struct comparison *comparison, struct error *err)
     int result = 0;
     for (int side = comparison->has_base ? COMPARE_BASE : COMPARE_CANDIDATE;
          side < COMPARE_SIDES && result == 0; side++)
-        result = latency_set_make(&comparison->sides[side].latencies, &comparison->latencies[side],
-                                  err);
+        result =
+            latency_set_make(&comparison->sides[side].latencies, &comparison->latencies[side], err);
     for (size_t i = 0; i < comparison->slices.count && result == 0; i++)
         result = compare_slice(comparison, i, err);
     for (size_t i = 0; i < comparison->percentiles.count && result == 0; i++)

@@ -35,10 +35,10 @@ struct comparison {
     bool has_base;
     struct run_set sides[COMPARE_SIDES];
     struct latency_set *latencies[COMPARE_SIDES];
-    struct diagnosis_slice_array slices; // each once; those asked for come first
-    size_t asked;                        // how many these are
-    size_t gate_slice;                   // of the slices: that causes' gates are about
-    struct compared_slice_array shifts;  // one per slice
+    struct diagnosis_slice_array slices;          // each once; those asked for come first
+    size_t asked;                                 // how many these are
+    size_t gate_slice;                            // of the slices: that causes' gates are about
+    struct compared_slice_array shifts;           // one per slice
     struct compared_percentile_array percentiles; // the usual ones, and those of the gates
     char warning[400];                            // what makes it doubtful; empty: nothing
 };

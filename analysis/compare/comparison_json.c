@@ -90,9 +90,8 @@ static json_t *categories_json(const struct slice_shift *slice)
     json_t *categories = json_array();
     for (size_t i = 0; i < slice->categories.count; i++) {
         const struct category_shift *one = &slice->categories.items[i];
-        json_array_append_new(categories,
-                              json_pack("{s:o, s:o}", "category", words(one->category),
-                                        "difference_us", micros(one->difference_ns)));
+        json_array_append_new(categories, json_pack("{s:o, s:o}", "category", words(one->category),
+                                                    "difference_us", micros(one->difference_ns)));
     }
     return categories;
 }
@@ -168,11 +167,11 @@ static json_t *side_json(const struct comparison *comparison, size_t slice, int 
 {
     const struct run_set *set = &comparison->sides[side];
     const struct slice_shift *shift = &comparison->shifts.items[slice].shift;
-    json_t *object = json_pack(
-        "{s:I, s:I, s:o, s:o, s:o, s:o}", "runs", (json_int_t)shift->runs[side], "messages",
-        (json_int_t)shift->messages[side], "mean_us", micros(shift->mean_ns[side]), "low_us",
-        micros(shift->low_ns[side]), "high_us", micros(shift->high_ns[side]), "contexts",
-        contexts_json(set, slice));
+    json_t *object =
+        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "runs", (json_int_t)shift->runs[side],
+                  "messages", (json_int_t)shift->messages[side], "mean_us",
+                  micros(shift->mean_ns[side]), "low_us", micros(shift->low_ns[side]), "high_us",
+                  micros(shift->high_ns[side]), "contexts", contexts_json(set, slice));
     if (set->profiles.count == 1) { // medians over several are not those of their medians
         const struct slice_profile *only = &set->profiles.items[0].slices.items[slice];
         json_object_set_new(object, "queue", queue_json(only));
@@ -185,12 +184,12 @@ static json_t *slice_json(const struct comparison *comparison, size_t index)
 {
     const struct compared_slice *slice = &comparison->shifts.items[index];
     const struct slice_shift *shift = &slice->shift;
-    json_t *object = json_pack(
-        "{s:s, s:b, s:o, s:b, s:o, s:o, s:o, s:o}", "slice", shift->words, "asked",
-        index < comparison->asked, "verdict", words(slice->verdict), "available", shift->available,
-        "latency", shift->available ? change_json(&shift->latency) : json_null(), "changes",
-        causes_json(&shift->causes, "cause"), "categories", categories_json(shift), "functions",
-        functions_json(shift));
+    json_t *object = json_pack("{s:s, s:b, s:o, s:b, s:o, s:o, s:o, s:o}", "slice", shift->words,
+                               "asked", index < comparison->asked, "verdict", words(slice->verdict),
+                               "available", shift->available, "latency",
+                               shift->available ? change_json(&shift->latency) : json_null(),
+                               "changes", causes_json(&shift->causes, "cause"), "categories",
+                               categories_json(shift), "functions", functions_json(shift));
     for (int side = 0; side < COMPARE_SIDES; side++)
         json_object_set_new(object, side_names[side], side_json(comparison, index, side));
     return object;
@@ -202,14 +201,14 @@ static json_t *percentile_json(const struct comparison *comparison,
                                const struct compared_percentile *percentile)
 {
     const struct percentile_shift *shift = &percentile->shift;
-    json_t *object = json_pack(
-        "{s:s, s:o, s:b, s:s, s:o, s:o}", "percentile", percentile->name, "verdict",
-        words(percentile->verdict), "known", shift->known, "around",
-        comparison->shifts.items[percentile->around].shift.words, "change",
-        json_number_or_null(shift->shift), "change_ci",
-        shift->known ? interval_json(&shift->interval, 1) : json_null());
-    const char *const us[COMPARE_SIDES] = {"base_us", "candidate_us"},
-                      *const ci[COMPARE_SIDES] = {"base_ci_us", "candidate_ci_us"};
+    json_t *object = json_pack("{s:s, s:o, s:b, s:s, s:o, s:o}", "percentile", percentile->name,
+                               "verdict", words(percentile->verdict), "known", shift->known,
+                               "around", comparison->shifts.items[percentile->around].shift.words,
+                               "change", json_number_or_null(shift->shift), "change_ci",
+                               shift->known ? interval_json(&shift->interval, 1) : json_null());
+    const char *const us[COMPARE_SIDES] = {"base_us", "candidate_us"}, *const ci[COMPARE_SIDES] = {
+                                                                           "base_ci_us",
+                                                                           "candidate_ci_us"};
     for (int side = 0; side < COMPARE_SIDES; side++) {
         json_object_set_new(object, us[side], micros(shift->ns[side]));
         json_object_set_new(object, ci[side],
@@ -266,9 +265,9 @@ static json_t *set_json(const struct run_set *set, const struct latency_set *lat
                      "name", set->name, "runs", (json_int_t)set->profiles.count, "requests",
                      (json_int_t)scheduled, "answered", (json_int_t)answered, "joined",
                      (json_int_t)joined, "offered_rate", json_number_or_null(set->offered_rate),
-                     "achieved_rate", json_number_or_null(set->achieved_rate),
-                     "inconclusive_loads", (json_int_t)set->inconclusive, "latency_us", latency,
-                     "curve", curve_json(sorted, count));
+                     "achieved_rate", json_number_or_null(set->achieved_rate), "inconclusive_loads",
+                     (json_int_t)set->inconclusive, "latency_us", latency, "curve",
+                     curve_json(sorted, count));
 }
 
 json_t *comparison_json(const struct comparison *comparison)

@@ -153,8 +153,7 @@ static void judge_cause_increase(const struct cause_shift *cause, double confide
 static void judge_cause(const struct comparison *comparison, double confidence,
                         struct gate_result *result)
 {
-    const struct slice_shift *slice =
-        &comparison->shifts.items[comparison->gate_slice].shift;
+    const struct slice_shift *slice = &comparison->shifts.items[comparison->gate_slice].shift;
     if (!slice->available || slice->runs[COMPARE_CANDIDATE] == 0) {
         result->value = result->low = result->high = NAN;
         result->outcome = GATE_INCONCLUSIVE;
@@ -165,8 +164,7 @@ static void judge_cause(const struct comparison *comparison, double confidence,
     const struct cause_shift *cause = find_cause(slice, result->gate.name);
     if (!cause) {
         result->outcome = GATE_PASSED;
-        say(result, "no message of %s has any of it, in no run; is that its name?",
-            slice->words);
+        say(result, "no message of %s has any of it, in no run; is that its name?", slice->words);
         return;
     }
     if (result->gate.limit == GATE_MAX_INCREASE) {

@@ -99,8 +99,7 @@ static int read_run(struct run_set *set, const char *folder,
                     struct progress *progress, struct error *err)
 {
     struct run_analysis run;
-    int result =
-        run_analyze(folder, slices->items, slices->count, categories, progress, &run, err);
+    int result = run_analyze(folder, slices->items, slices->count, categories, progress, &run, err);
     if (result < 0)
         return result;
     result = run_set_add(set, &run, err);

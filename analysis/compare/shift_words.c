@@ -28,10 +28,11 @@ static void say_cause(const struct cause_shift *cause, char *text, size_t bytes)
     }
     text_append(text, bytes, "%s %s", name, text_signed_ns(cause->difference_ns, difference));
     if (cause->share[COMPARE_BASE] > 0 && cause->share[COMPARE_CANDIDATE] > 0)
-        text_append(text, bytes, " (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
-                    units_format_ns(cause->spread_ns[COMPARE_BASE].median, before, sizeof before),
-                    units_format_ns(cause->spread_ns[COMPARE_CANDIDATE].median, after, sizeof after),
-                    100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
+        text_append(
+            text, bytes, " (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
+            units_format_ns(cause->spread_ns[COMPARE_BASE].median, before, sizeof before),
+            units_format_ns(cause->spread_ns[COMPARE_CANDIDATE].median, after, sizeof after),
+            100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
 }
 
 // "application time (A) usually +198 us (median ...)".

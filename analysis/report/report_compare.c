@@ -2,16 +2,19 @@
 #include "analysis/report/report_compare.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/compare/comparison_json.h"
-#include "analysis/report/page_compare_messages.h"
 #include "analysis/report/page_write.h"
 #include "base/text.h"
 #include "base/units.h"
 
 static const char *const scripts[] = {"page_plot.js", "page_views.js", "page_compare_plots.js",
                                       "page_compare.js"};
+
+// --- on the terminal
+// -------------------------------------------------------------------------------
 
 static const char *duration(double ns, char out[32])
 {
@@ -167,9 +170,82 @@ void report_compare_text(const struct comparison *comparison, FILE *out)
     if (base->profiles.count > 1 && candidate->profiles.count > 1)
         fputs("\nIntervals: from resampling the runs, and 40 blocks of time of each.\n", out);
     else
-        fputs("\nIntervals: from resampling 40 blocks of time of each run. With one run a side they "
-              "do not know how much\nruns differ by themselves: repeat both to learn that.\n",
-              out);
+        fputs(
+            "\nIntervals: from resampling 40 blocks of time of each run. With one run a side they "
+            "do not know how much\nruns differ by themselves: repeat both to learn that.\n",
+            out);
+}
+
+// --- the page
+// --------------------------------------------------------------------------------------
+
+enum { SHOWN_LIMIT = 3000 };
+
+struct columns {
+    json_t *id, *at, *latency, *first, *cause, *us;
+};
+
+static json_t *micros(double ns)
+{
+    return json_real(round(ns) / 1000);
+}
+
+// Which of the changes each component of the profile is; the caller frees. NULL: no memory.
+static size_t *changes_of(const struct slice_shift *slice, const struct slice_profile *profile)
+{
+    size_t *change_of = malloc((profile->components.count + 1) * sizeof *change_of);
+    for (size_t c = 0; change_of && c < profile->components.count; c++) {
+        const struct profile_component *component = &profile->components.items[c];
+        size_t at = 0;
+        while (at < slice->causes.count &&
+               (slice->causes.items[at].role != component->role ||
+                strcmp(slice->causes.items[at].name, component->name) != 0))
+            at++;
+        change_of[c] = at;
+    }
+    return change_of;
+}
+
+static void add_message(struct columns *columns, const struct slice_shift *slice,
+                        const struct slice_profile *profile, size_t number, const size_t *change_of)
+{
+    const struct profile_message *message = &profile->each.items[number];
+    size_t end = number + 1 < profile->each.count ? message[1].first : profile->values.count;
+    json_array_append_new(columns->id, json_integer((json_int_t)message->request));
+    json_array_append_new(columns->at, json_real(round(message->at_ns / 1000) / 1e6));
+    json_array_append_new(columns->latency, micros(message->latency_ns));
+    json_array_append_new(columns->first, json_integer((json_int_t)json_array_size(columns->us)));
+    for (size_t i = message->first; i < end; i++) {
+        const struct profile_value *value = &profile->values.items[i];
+        size_t change = change_of[value->component];
+        if (change == slice->causes.count)
+            continue;
+        double more = (double)value->ns - slice->causes.items[change].normal_ns;
+        if (more < profile->granularity_ns)
+            continue;
+        json_array_append_new(columns->cause, json_integer((json_int_t)change));
+        json_array_append_new(columns->us, micros(more));
+    }
+}
+
+// One side's messages, column by column: `id`, `at_s`, `latency_us`, and from `first` on to the
+// next message's `cause` (index into the slice's changes) and `us`, what it has of the cause beyond
+// the base's median. At most SHOWN_LIMIT, evenly chosen from all; `messages` says how many there
+// are.
+static json_t *balloons_json(const struct slice_shift *slice, const struct slice_profile *profile)
+{
+    struct columns c = {json_array(), json_array(), json_array(),
+                        json_array(), json_array(), json_array()};
+    size_t *change_of = changes_of(slice, profile);
+    size_t count = slice->available && change_of ? profile->each.count : 0;
+    size_t shown = count < SHOWN_LIMIT ? count : SHOWN_LIMIT;
+    for (size_t i = 0; i < shown; i++)
+        add_message(&c, slice, profile, i * count / shown, change_of);
+    json_array_append_new(c.first, json_integer((json_int_t)json_array_size(c.us)));
+    free(change_of);
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "messages", (json_int_t)count, "id",
+                     c.id, "at_s", c.at, "latency_us", c.latency, "first", c.first, "cause",
+                     c.cause, "us", c.us);
 }
 
 static json_t *document_of(const struct comparison *comparison)
@@ -179,8 +255,8 @@ static json_t *document_of(const struct comparison *comparison)
         const struct slice_shift *slice = &comparison->shifts.items[i].shift;
         json_t *sides[COMPARE_SIDES];
         for (int side = 0; side < COMPARE_SIDES; side++)
-            sides[side] = page_compare_messages(
-                slice, &comparison->sides[side].profiles.items[0].slices.items[i]);
+            sides[side] =
+                balloons_json(slice, &comparison->sides[side].profiles.items[0].slices.items[i]);
         json_object_set_new(json_array_get(slices, i), "balloons",
                             json_pack("{s:o, s:o}", "base", sides[COMPARE_BASE], "candidate",
                                       sides[COMPARE_CANDIDATE]));

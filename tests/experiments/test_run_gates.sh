@@ -59,4 +59,11 @@ compare 3 --output "$work/page.html" --categories "$work/mine.csv"
 echo 'gates: [{percentile: p50, max: 100s}, {percentile: p50, max_increase: 5%}]' >"$work/gates.yaml"
 "$taillight" compare "$work/run/repetition-1" "$work/run/repetition-2" --quiet --gates "$work/gates.yaml" >"$work/out" 2>"$work/cmp.err"
 [ $? = 4 ] && grep -q '^gate inconclusive p50 at most +5%.*takes at least two a side' "$work/out" || fail "one run a side"
+# One document, whether a side is one run or several.
+shape() { jq -cS '[keys, (.percentiles[0] | keys), (.slices[0] | keys - ["base", "candidate"])]' "$1"; }
+"$taillight" compare "$work/run" "$work/run" --quiet --json --gates "$work/gates.yaml" >"$work/out" 2>"$work/cmp.err"
+shape "$work/out" >"$work/several"
+"$taillight" compare "$work/run/repetition-1" "$work/run/repetition-2" --quiet --json --gates "$work/gates.yaml" >"$work/out" 2>"$work/cmp.err"
+[ $? = 4 ] && jq -e '.base.runs == 1 and (.gates | length) == 2' "$work/out" >/dev/null || fail "one run a side as JSON"
+[ "$(shape "$work/out")" = "$(cat "$work/several")" ] || fail "two shapes: $(shape "$work/out") and $(cat "$work/several")"
 echo "gates: $(jq -c '[.gates[].outcome]' "$work/run/gates.json")"

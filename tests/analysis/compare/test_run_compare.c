@@ -78,8 +78,9 @@ static void read_categories(struct categories *out)
 }
 
 // Runs of the scenario, as many a side, each with a seed of its own, with the slices and the p99.
-static void make(struct comparison *comparison, const struct scenario_options options[COMPARE_SIDES],
-                 size_t runs, const struct diagnosis_slice *wanted, size_t count)
+static void make(struct comparison *comparison,
+                 const struct scenario_options options[COMPARE_SIDES], size_t runs,
+                 const struct diagnosis_slice *wanted, size_t count)
 {
     struct error err = {0};
     const struct compared_percentile p99 = {.name = "p99", .shift = {.quantile = 0.99}};
@@ -128,7 +129,7 @@ static void compare(struct comparison *comparison, enum fault base, enum fault c
 }
 
 static const struct cause_shift *find(const struct slice_shift *slice, const char *name,
-                                 enum core_role role)
+                                      enum core_role role)
 {
     for (size_t i = 0; i < slice->causes.count; i++)
         if (strcmp(slice->causes.items[i].name, name) == 0 && slice->causes.items[i].role == role)
@@ -219,7 +220,8 @@ static void too_few_messages_claim_nothing(void **state)
     const struct diagnosis_slice one = {.high = 1, .one = true, .request = 100};
     const struct scenario_options options[COMPARE_SIDES] = {quiet, quiet};
     make(&comparison, options, 1, &one, 1);
-    comparison.sides[COMPARE_CANDIDATE].profiles.items[0].slices.items[0].values.items[0].ns += 5e6f;
+    comparison.sides[COMPARE_CANDIDATE].profiles.items[0].slices.items[0].values.items[0].ns +=
+        5e6f;
     assert_int_equal(comparison_finish(&comparison, &err), 0);
     const struct slice_shift *slice = &comparison.shifts.items[0].shift;
     const char *verdict = comparison.shifts.items[0].verdict;

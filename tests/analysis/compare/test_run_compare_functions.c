@@ -96,7 +96,7 @@ static void functions_of_one_run_are_not_compared(void **state)
     compare(&comparison, 1u << CAUSED_BY_SLOW_USER, false);
     const struct slice_shift *slice = &comparison.shifts.items[0].shift;
     assert_true(slice->available);
-        assert_int_equal(slice->functions.count, 0);
+    assert_int_equal(slice->functions.count, 0);
     json_t *document = comparison_json(&comparison);
     json_t *functions =
         json_object_get(json_array_get(json_object_get(document, "slices"), 0), "functions");
