@@ -23,7 +23,6 @@ struct event_array ARRAY_OF(struct event);
 struct connection_array ARRAY_OF(struct connection);
 
 enum {
-    EVENT_KINDS = EVENT_UNSEEN + 1,
     // A ring half full is drained so many records at a time, about half a millisecond's work: the
     // reader's core is often the load generator's.
     DRAIN_RECORDS = 16384,
@@ -45,33 +44,6 @@ struct events_capture {
     uint64_t ports[65536 / 64];
     struct program_costs costs;
 };
-
-static const char *const kind_names[EVENT_KINDS] = {
-    [EVENT_SWITCH] = "switch",
-    [EVENT_WAKING] = "waking",
-    [EVENT_IRQ_ENTRY] = "irq_entry",
-    [EVENT_IRQ_EXIT] = "irq_exit",
-    [EVENT_SOFTIRQ_ENTRY] = "softirq_entry",
-    [EVENT_SOFTIRQ_EXIT] = "softirq_exit",
-    [EVENT_VECTOR_ENTRY] = "vector_entry",
-    [EVENT_VECTOR_EXIT] = "vector_exit",
-    [EVENT_PAGE_FAULT] = "page_fault",
-    [EVENT_SEGMENT] = "segment",
-    [EVENT_HANDOFF] = "handoff",
-    [EVENT_TRANSMIT] = "transmit",
-    [EVENT_ARRIVAL] = "arrival",
-    [EVENT_TAKEN] = "taken",
-    [EVENT_BLOCKED] = "blocked",
-    [EVENT_MIGRATE] = "migrate",
-    [EVENT_PROCESS] = "process",
-    [EVENT_FAULT_END] = "fault_end",
-    [EVENT_UNSEEN] = "unseen",
-};
-
-const char *event_kind_name(unsigned kind)
-{
-    return kind < EVENT_KINDS ? kind_names[kind] : NULL;
-}
 
 // --- opening -------------------------------------------------------------------------------------
 
@@ -369,15 +341,18 @@ static json_t *ports_json(const struct events_capture *capture)
     return ports;
 }
 
-static json_t *kinds_json(const struct events_capture *capture)
+void event_kinds_count(const struct event *events, size_t count, uint64_t counts[EVENT_KINDS])
 {
-    uint64_t counts[EVENT_KINDS] = {0};
-    for (unsigned core = 0; core < capture->core_count; core++)
-        for (size_t i = 0; i < capture->drained[core].count; i++)
-            counts[capture->drained[core].items[i].kind % EVENT_KINDS]++;
+    for (size_t i = 0; i < count; i++)
+        counts[events[i].kind < EVENT_KINDS ? events[i].kind : 0]++;
+}
+
+json_t *event_kinds_json(const uint64_t counts[EVENT_KINDS])
+{
     json_t *kinds = json_object();
-    for (unsigned kind = 1; kind < EVENT_KINDS; kind++)
-        json_object_set_new(kinds, kind_names[kind], json_integer((json_int_t)counts[kind]));
+#define EVENT(NAME, number, name, carries, means)                                                  \
+    json_object_set_new(kinds, name, json_integer((json_int_t)counts[number]));
+#include "profiler/bpf/events.tbl.h"
     return kinds;
 }
 
@@ -401,14 +376,17 @@ struct losses {
 static json_t *stats_json(const struct events_capture *capture, const struct losses *losses)
 {
     char cores[4096];
+    uint64_t kinds[EVENT_KINDS] = {0};
+    for (unsigned core = 0; core < capture->core_count; core++)
+        event_kinds_count(capture->drained[core].items, capture->drained[core].count, kinds);
     return json_pack("{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:o}",
-                     "programs", programs_json(capture), "events", kinds_json(capture), "records",
-                     (json_int_t)capture->drained_records, "dropped", (json_int_t)losses->dropped,
-                     "dropped_per_core", losses->per_core, "unfinished",
-                     (json_int_t)capture->unfinished, "skipped", (json_int_t)losses->skipped,
-                     "unseen_switches", (json_int_t)count_unseen(capture), "sockets",
-                     (json_int_t)losses->sockets, "sockets_dropped",
-                     (json_int_t)losses->sockets_dropped, "sockets_ambiguous",
+                     "programs", programs_json(capture), "events", event_kinds_json(kinds),
+                     "records", (json_int_t)capture->drained_records, "dropped",
+                     (json_int_t)losses->dropped, "dropped_per_core", losses->per_core,
+                     "unfinished", (json_int_t)capture->unfinished, "skipped",
+                     (json_int_t)losses->skipped, "unseen_switches",
+                     (json_int_t)count_unseen(capture), "sockets", (json_int_t)losses->sockets,
+                     "sockets_dropped", (json_int_t)losses->sockets_dropped, "sockets_ambiguous",
                      (json_int_t)losses->ambiguous, "receive_stamps",
                      receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
                      "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores),

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "profiler/bpf/event_log.h"
 #include "profiler/events_programs.h"
 
 struct events_capture_settings {
@@ -63,7 +64,10 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
 // Detaches if need be and frees. Harmless on NULL.
 void events_capture_free(struct events_capture *capture);
 
-// The name of an event kind in stats: "switch", "segment", ...; NULL when there is no such kind.
-const char *event_kind_name(unsigned kind);
+// Counts events by their kind; what is none counts as 0.
+void event_kinds_count(const struct event *events, size_t count, uint64_t counts[EVENT_KINDS]);
+
+// The "events" of stats: how many of each, by name. The caller frees; NULL: no memory.
+json_t *event_kinds_json(const uint64_t counts[EVENT_KINDS]);
 
 #endif

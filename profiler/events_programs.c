@@ -14,37 +14,9 @@
 #include "profiler/privilege.h"
 
 const struct event_program event_programs[EVENT_PROGRAMS] = {
-    {"sched_switch", EVENT_GROUP_SCHEDULER, false, "which thread runs on each core", NULL},
-    {"sched_waking", EVENT_GROUP_SCHEDULER, false, "who woke whom: wake-up latency", NULL},
-    {"sched_migrate_task", EVENT_GROUP_SCHEDULER, false, "threads moved to another core", NULL},
-    {"irq_handler_entry", EVENT_GROUP_INTERRUPTS, false, "device interrupts", NULL},
-    {"irq_handler_exit", EVENT_GROUP_INTERRUPTS, false, "device interrupts", NULL},
-    {"softirq_entry", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them", NULL},
-    {"softirq_exit", EVENT_GROUP_INTERRUPTS, false, "softirqs, network receive among them", NULL},
-    {"local_timer_entry", EVENT_GROUP_INTERRUPTS, false, "timer interrupts", NULL},
-    {"local_timer_exit", EVENT_GROUP_INTERRUPTS, false, "timer interrupts", NULL},
-    {"reschedule_entry", EVENT_GROUP_INTERRUPTS, false, "reschedule interrupts", NULL},
-    {"reschedule_exit", EVENT_GROUP_INTERRUPTS, false, "reschedule interrupts", NULL},
-    {"call_function_entry", EVENT_GROUP_INTERRUPTS, false, "cross-core calls", NULL},
-    {"call_function_exit", EVENT_GROUP_INTERRUPTS, false, "cross-core calls", NULL},
-    {"call_function_single_entry", EVENT_GROUP_INTERRUPTS, false, "cross-core calls (RPS kicks)",
-     NULL},
-    {"call_function_single_exit", EVENT_GROUP_INTERRUPTS, false, "cross-core calls (RPS kicks)",
-     NULL},
-    {"irq_work_entry", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work", NULL},
-    {"irq_work_exit", EVENT_GROUP_INTERRUPTS, false, "deferred interrupt work", NULL},
-    {"page_fault_user", EVENT_GROUP_FAULTS, false, "page faults of programs", NULL},
-    {"page_fault_kernel", EVENT_GROUP_FAULTS, false, "page faults inside the kernel", NULL},
-    {"rss_stat", EVENT_GROUP_FAULTS, false, "how long page faults last", NULL},
-    {"tcp_probe", EVENT_GROUP_RECEIVE, false, "M(n): the stamp of each segment", NULL},
-    {"sk_data_ready", EVENT_GROUP_RECEIVE, false, "M(h): hand-off to the application",
-     "sock_def_readable"},
-    {"netif_rx", EVENT_GROUP_RECEIVE, false, "M(n) on virtual links", NULL},
-    {"sock_recv_length", EVENT_GROUP_RECEIVE, false, "M(h) after times unseen", NULL},
-    {"net_dev_start_xmit", EVENT_GROUP_TRANSMIT, false, "when replies reach the device", NULL},
-    {"inet_sock_set_state", EVENT_GROUP_CONNECTIONS, false, "connections accepted from now on",
-     NULL},
-    {"known_sockets", EVENT_GROUP_CONNECTIONS, true, "connections older than the capture", NULL},
+#define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)                                      \
+    {#name, EVENT_GROUP_##GROUP, iterator, gives, stand_in},
+#include "profiler/bpf/events.tbl.h"
 };
 
 // What every attempt to load has in common.

@@ -22,7 +22,11 @@ enum event_group {
     EVENT_GROUPS_ALL = (1 << 6) - 1,
 };
 
-enum { EVENT_PROGRAMS = 27 };
+enum {
+    EVENT_PROGRAMS = 0
+#define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in) +1
+#include "profiler/bpf/events.tbl.h"
+};
 
 struct event_program {
     const char *name; // the program's and, but for the iterator, the tracepoint's

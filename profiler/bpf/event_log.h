@@ -16,57 +16,21 @@
 
 enum { EVENT_LOG_VERSION = 1 };
 
+// What is recorded, and what it carries: profiler/bpf/events.tbl.h. Times are CLOCK_MONOTONIC.
 enum event_kind {
-    // Scheduler. time is CLOCK_MONOTONIC for all events.
-    EVENT_SWITCH = 1, // id: next thread (0: idle), payload: its comm, flags: enum switch_flags
-    EVENT_WAKING = 2, // id: woken thread, payload.a: the core it ran on last, payload.b: the thread
-                      // that wakes it, or that was interrupted by what wakes it (0: idle)
-    // Interrupts: entry and exit nest properly on a core.
-    EVENT_IRQ_ENTRY = 3, // id: irq number, payload: the action's name
-    EVENT_IRQ_EXIT = 4,
-    EVENT_SOFTIRQ_ENTRY =
-        5, // id: vector number as in /proc/softirqs (0 HI, 1 TIMER, 2 NET_TX, ...)
-    EVENT_SOFTIRQ_EXIT = 6,
-    EVENT_VECTOR_ENTRY = 7, // id: enum event_vector (x86 system vectors)
-    EVENT_VECTOR_EXIT = 8,
-    EVENT_PAGE_FAULT = 9, // payload.a: address, payload.b: instruction; flags: 1 user, 0 kernel;
-                          // id: thread
-    // Messages, by socket and byte offset (design §4). Offsets count payload: neither SYN nor FIN.
-    EVENT_SEGMENT = 10,  // M(n). id: socket, payload.a: stream offset after the segment,
-                         // payload.b: skb->tstamp (CLOCK_REALTIME ns; 0: none). TCP looked at it
-                         // at `time`: later than its arrival when the socket was busy.
-    EVENT_HANDOFF = 11,  // M(h). id: socket, payload.a: stream offset ready for the application,
-                         // payload.b: offset the application has read up to
-    EVENT_TRANSMIT = 12, // id: socket, payload.a: stream offset after the last byte handed to the
-                         // device, payload.b: bytes in this buffer. A retransmission repeats its
-                         // offset; stacked devices (VLAN, bond) report a buffer once each.
-    EVENT_ARRIVAL = 13,  // M(n) where the link is virtual (veth, loopback): a segment as its sender
-                         // put it onto this host's backlog. id: socket, payload.a: stream offset
-                         // after the segment. There skb->tstamp is set only when IP delivers it
-    // What stands in where the kernel delivered no HANDOFF (see SWITCH_UNSEEN).
-    EVENT_TAKEN = 14, // the application took bytes after a time unseen. id: socket, payload.a:
-                      // stream offset it has read up to, payload.b: when the socket's last segment
-                      // was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)
-    // Why a thread does not run.
-    EVENT_BLOCKED = 15, // id: a user thread that leaves its core to sleep, just before its SWITCH;
-                        // payload.a: the system call it is in (x86-64 number, BLOCKED_NO_CALL:
-                        // none), payload.b: its state (task_struct.__state). Waits for sockets to
-                        // become ready (epoll_wait, poll, select) and the end of a thread are not
-                        // recorded
-    EVENT_MIGRATE = 16, // id: a thread that the scheduler moves, payload.a: the core it was on,
-                        // payload.b: the core it goes to
-    // Whose a thread is.
-    EVENT_PROCESS = 17, // id: a thread that is not its process's first, before the first SWITCH to
-                        // it; payload: the name of the process (more than once is no harm)
-    // How long a page fault lasts.
-    EVENT_FAULT_END = 18, // id: the thread whose latest PAGE_FAULT on this core has got its page:
-                          // it ends now. Faults that change no page count (write to a shared page,
-                          // NUMA hints), and kernels before 6.2, tell of none
-    EVENT_UNSEEN = 19,    // just before a SWITCH with SWITCH_UNSEEN: id: the thread that leaves,
-                          // payload: its name
-    EVENT_STOLEN = 20, // the host of this virtual machine had the core for others since the record
-                       // before, by its own account. payload.a: for how many ns
+#define EVENT(NAME, number, name, carries, means) EVENT_##NAME = number,
+#include "profiler/bpf/events.tbl.h"
 };
+
+enum {
+    EVENT_KINDS = 1 // numbers below this are kinds, but for 0
+#define EVENT(NAME, number, name, carries, means) +1
+#include "profiler/bpf/events.tbl.h"
+};
+#define EVENT(NAME, number, name, carries, means)                                                  \
+    _Static_assert((number) > 0 && (number) < EVENT_KINDS, "the kinds are numbered without a "     \
+                                                           "gap");
+#include "profiler/bpf/events.tbl.h"
 
 enum switch_flags {
     SWITCH_PREEMPTED = 1 << 0, // the thread that left was still runnable

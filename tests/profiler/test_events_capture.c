@@ -542,6 +542,28 @@ static void test_unwritable_folder(void **state)
     events_capture_free(capture);
 }
 
+// Every kind of the table has its own count and its own key, the last one as well.
+static void test_every_kind_is_counted(void **state)
+{
+    struct scene *scene = *state;
+    struct event events[EVENT_KINDS + 1] = {0};
+    uint64_t counts[EVENT_KINDS] = {0};
+    for (unsigned kind = 0; kind <= EVENT_KINDS; kind++)
+        events[kind].kind = (uint8_t)kind;
+    event_kinds_count(events, EVENT_KINDS + 1, counts);
+    event_kinds_count(events + EVENT_STOLEN, 1, counts);
+    assert_int_equal(counts[0], 2); // what is no event at all
+    json_t *json = event_kinds_json(counts);
+    json_t *captured = json_object_get(scene->stats, "events");
+    assert_int_equal(json_object_size(json), EVENT_KINDS - 1);
+    assert_int_equal(json_object_size(captured), EVENT_KINDS - 1);
+#define EVENT(NAME, number, name, carries, means)                                                  \
+    assert_non_null(json_object_get(captured, name));                                              \
+    assert_int_equal(json_integer_value(json_object_get(json, name)), 1 + (number == EVENT_STOLEN));
+#include "profiler/bpf/events.tbl.h"
+    json_decref(json);
+}
+
 int main(void)
 {
     char lacking[64];
@@ -561,6 +583,7 @@ int main(void)
     srand(7);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_lost),
+        cmocka_unit_test(test_every_kind_is_counted),
         cmocka_unit_test(test_connections),
         cmocka_unit_test(test_handoffs),
         cmocka_unit_test(test_segments),

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+//
+// The vocabulary of the `events` backend, one row each; everything else derives from the rows: the
+// enum, the counts, the names in capture.json, docs/formats.md, the programs' table, assertions.
+//
+//     EVENT(NAME, number, name, carries, means)
+//         number stands in files and never changes; name is the key in capture.json; carries: what
+//         id, flags and payload (a, b or text) hold. analysis/timeline/timeline.c has a case for
+//         each, or does not compile.
+//     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
+//         see struct event_program (profiler/events_programs.h).
+//
+// Included as often as needed, each time with the macro of interest defined before. The BPF
+// compiler reads it too. `make tables` writes the rows into the documentation.
+#ifndef EVENT
+#define EVENT(NAME, number, name, carries, means)
+#endif
+#ifndef EVENT_PROGRAM
+#define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
+#endif
+
+// clang-format off
+// Scheduler.
+EVENT(SWITCH, 1, "switch", "id: the thread that comes (0: idle); text: its name; flags: `enum switch_flags`",
+      "another thread gets the core")
+EVENT(WAKING, 2, "waking", "id: the thread; a: the core it ran on last; b: the thread that wakes it, or that was interrupted by what wakes it (0: idle)",
+      "a thread is made runnable")
+// Interrupts: entry and exit nest properly on a core.
+EVENT(IRQ_ENTRY, 3, "irq_entry", "id: irq number; text: the action's name",
+      "a device interrupt begins")
+EVENT(IRQ_EXIT, 4, "irq_exit", "id: irq number", "it ends")
+EVENT(SOFTIRQ_ENTRY, 5, "softirq_entry", "id: vector number as in /proc/softirqs (0 HI, 1 TIMER, 2 NET_TX, ...)",
+      "a softirq begins")
+EVENT(SOFTIRQ_EXIT, 6, "softirq_exit", "id: vector number", "it ends")
+EVENT(VECTOR_ENTRY, 7, "vector_entry", "id: `enum event_vector`", "an x86 system vector begins")
+EVENT(VECTOR_EXIT, 8, "vector_exit", "id: `enum event_vector`", "it ends")
+EVENT(PAGE_FAULT, 9, "page_fault", "id: thread; a: address; b: instruction; flags: 1 user, 0 kernel",
+      "a thread touches a page that is not there")
+// Messages, by socket and byte offset. Offsets count payload: neither SYN nor FIN.
+EVENT(SEGMENT, 10, "segment", "id: socket; a: stream offset after the segment; b: skb->tstamp (CLOCK_REALTIME ns; 0: none)",
+      "M(n). TCP looked at it at `time`: later than its arrival when the socket was busy")
+EVENT(HANDOFF, 11, "handoff", "id: socket; a: stream offset ready for the application; b: offset the application has read up to",
+      "M(h)")
+EVENT(TRANSMIT, 12, "transmit", "id: socket; a: stream offset after the last byte; b: bytes in this buffer; flags: `enum transmit_flags`",
+      "bytes are handed to the device. A retransmission repeats its offset; stacked devices (VLAN, bond) report a buffer once each")
+EVENT(ARRIVAL, 13, "arrival", "id: socket; a: stream offset after the segment",
+      "M(n) where the link is virtual (veth, loopback): a segment as its sender put it onto this host's backlog. There skb->tstamp is set only when IP delivers it")
+// What stands in where the kernel delivered no HANDOFF (see SWITCH_UNSEEN).
+EVENT(TAKEN, 14, "taken", "id: socket; a: stream offset it has read up to; b: when the socket's last segment was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)",
+      "the application took bytes after a time unseen")
+// Why a thread does not run.
+EVENT(BLOCKED, 15, "blocked", "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state)",
+      "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) and the end of a thread are not recorded")
+EVENT(MIGRATE, 16, "migrate", "id: thread; a: the core it was on; b: the core it goes to",
+      "the scheduler moves a thread")
+EVENT(PROCESS, 17, "process", "id: thread; text: the name of its process",
+      "whose a thread is that is not its process's first, before the first SWITCH to it (more than once is no harm)")
+EVENT(FAULT_END, 18, "fault_end", "id: thread",
+      "the thread's latest PAGE_FAULT on this core has got its page. Faults that change no page count (write to a shared page, NUMA hints), and kernels before 6.2, have none")
+EVENT(UNSEEN, 19, "unseen", "id: the thread that leaves; text: its name",
+      "just before a SWITCH with SWITCH_UNSEEN")
+EVENT(STOLEN, 20, "stolen", "a: for how many ns",
+      "the host of this virtual machine had the core for others since the record before, by its own account")
+
+EVENT_PROGRAM(sched_switch, SCHEDULER, false, "which thread runs on each core", NULL)
+EVENT_PROGRAM(sched_waking, SCHEDULER, false, "who woke whom: wake-up latency", NULL)
+EVENT_PROGRAM(sched_migrate_task, SCHEDULER, false, "threads moved to another core", NULL)
+EVENT_PROGRAM(irq_handler_entry, INTERRUPTS, false, "device interrupts", NULL)
+EVENT_PROGRAM(irq_handler_exit, INTERRUPTS, false, "device interrupts", NULL)
+EVENT_PROGRAM(softirq_entry, INTERRUPTS, false, "softirqs, network receive among them", NULL)
+EVENT_PROGRAM(softirq_exit, INTERRUPTS, false, "softirqs, network receive among them", NULL)
+EVENT_PROGRAM(local_timer_entry, INTERRUPTS, false, "timer interrupts", NULL)
+EVENT_PROGRAM(local_timer_exit, INTERRUPTS, false, "timer interrupts", NULL)
+EVENT_PROGRAM(reschedule_entry, INTERRUPTS, false, "reschedule interrupts", NULL)
+EVENT_PROGRAM(reschedule_exit, INTERRUPTS, false, "reschedule interrupts", NULL)
+EVENT_PROGRAM(call_function_entry, INTERRUPTS, false, "cross-core calls", NULL)
+EVENT_PROGRAM(call_function_exit, INTERRUPTS, false, "cross-core calls", NULL)
+EVENT_PROGRAM(call_function_single_entry, INTERRUPTS, false, "cross-core calls (RPS kicks)", NULL)
+EVENT_PROGRAM(call_function_single_exit, INTERRUPTS, false, "cross-core calls (RPS kicks)", NULL)
+EVENT_PROGRAM(irq_work_entry, INTERRUPTS, false, "deferred interrupt work", NULL)
+EVENT_PROGRAM(irq_work_exit, INTERRUPTS, false, "deferred interrupt work", NULL)
+EVENT_PROGRAM(page_fault_user, FAULTS, false, "page faults of programs", NULL)
+EVENT_PROGRAM(page_fault_kernel, FAULTS, false, "page faults inside the kernel", NULL)
+EVENT_PROGRAM(rss_stat, FAULTS, false, "how long page faults last", NULL)
+EVENT_PROGRAM(tcp_probe, RECEIVE, false, "M(n): the stamp of each segment", NULL)
+EVENT_PROGRAM(sk_data_ready, RECEIVE, false, "M(h): hand-off to the application", "sock_def_readable")
+EVENT_PROGRAM(netif_rx, RECEIVE, false, "M(n) on virtual links", NULL)
+EVENT_PROGRAM(sock_recv_length, RECEIVE, false, "M(h) after times unseen", NULL)
+EVENT_PROGRAM(net_dev_start_xmit, TRANSMIT, false, "when replies reach the device", NULL)
+EVENT_PROGRAM(inet_sock_set_state, CONNECTIONS, false, "connections accepted from now on", NULL)
+EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capture", NULL)
+// clang-format on
+
+#undef EVENT
+#undef EVENT_PROGRAM
