@@ -179,11 +179,7 @@ const char *categories_of_context(const struct categories *categories, enum span
                                   const char *name)
 {
     char text[LONGEST_NAME];
-    const char *what = kind == SPAN_TASK      ? "task"
-                       : kind == SPAN_SOFTIRQ ? "softirq"
-                       : kind == SPAN_STOLEN  ? "host"
-                                              : "interrupt";
-    snprintf(text, sizeof text, "%s %s", what, name);
+    snprintf(text, sizeof text, "%s %s", span_kind_word(kind), name);
     return find(categories, text);
 }
 

@@ -47,14 +47,14 @@ static const struct component fixed_components[FIXED_COMPONENTS] = {
                               "Taillight itself"},
 };
 
-enum { KINDS = 8, CORE_ROLES = 2 }; // enum span_kind, and R or A
+enum { CORE_ROLES = 2 }; // R or A
 
 int component_table_init(struct component_table *table, const struct host_timeline *host,
                          const struct categories *categories)
 {
     *table = (struct component_table){.host = host, .categories = categories};
     size_t names = host ? host->names.count : 0;
-    table->by_context = calloc((names + 1) * KINDS * CORE_ROLES, sizeof *table->by_context);
+    table->by_context = calloc((names + 1) * SPAN_KINDS * CORE_ROLES, sizeof *table->by_context);
     if (!table->by_context)
         return -1;
     for (int i = 0; i < FIXED_COMPONENTS; i++)
@@ -78,16 +78,25 @@ static int task_name_length(const char *name)
     return slash && slash != name ? (int)(slash - name) : (int)strlen(name);
 }
 
-static void name_context(struct component *component, const char *name, uint8_t kind)
+static void name_context(struct component *component, const char *name, enum span_kind kind)
 {
     size_t bytes = sizeof component->name;
-    if (kind == SPAN_STOLEN)
-        snprintf(component->name, bytes, "%s", name);
-    else if (kind == SPAN_TASK)
+    switch (kind) {
+    case SPAN_TASK:
         snprintf(component->name, bytes, "%.*s", task_name_length(name), name);
-    else
-        snprintf(component->name, bytes, "%.50s %s", name,
-                 kind == SPAN_SOFTIRQ ? "softirq" : "interrupt");
+        return;
+    case SPAN_SOFTIRQ:
+    case SPAN_IRQ:
+    case SPAN_VECTOR:
+        snprintf(component->name, bytes, "%.50s %s", name, span_kind_word(kind));
+        return;
+    case SPAN_STOLEN: // these speak for themselves
+    case SPAN_IDLE:
+    case SPAN_UNKNOWN:
+    case SPAN_FUNCTION:
+        snprintf(component->name, bytes, "%s", name);
+        return;
+    }
 }
 
 static int64_t find_or_add(struct component_table *table, const struct component *wanted)
@@ -113,7 +122,8 @@ int64_t component_of_pause(struct component_table *table, uint32_t pause)
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role)
 {
-    size_t slot = ((size_t)span->name * KINDS + span->kind) * CORE_ROLES + (role == ROLE_A ? 1 : 0);
+    size_t slot =
+        ((size_t)span->name * SPAN_KINDS + span->kind) * CORE_ROLES + (role == ROLE_A ? 1 : 0);
     if (table->by_context[slot])
         return (int64_t)table->by_context[slot] - 1;
     struct component component = {

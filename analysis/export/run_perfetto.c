@@ -70,19 +70,16 @@ static void write_core(struct run_export *export, const struct core_timeline *co
 
 static void write_cores(struct run_export *export)
 {
-    static const char *const kinds[] = {
-        [SPAN_TASK] = "task",         [SPAN_IDLE] = "idle",        [SPAN_IRQ] = "interrupt",
-        [SPAN_SOFTIRQ] = "softirq",   [SPAN_VECTOR] = "interrupt", [SPAN_UNKNOWN] = "unknown",
-        [SPAN_FUNCTION] = "function", [SPAN_STOLEN] = "host"};
     const struct host_timeline *server = &export->run->evidence.server;
-    uint64_t categories[SPAN_FUNCTION + 1] = {0};
+    uint64_t categories[SPAN_KINDS];
     uint64_t *names = calloc(server->names.count + 1, sizeof *names);
     if (!names) {
         fail_memory(export);
         return;
     }
-    for (int kind = SPAN_TASK; kind <= SPAN_FUNCTION; kind++)
-        categories[kind] = perfetto_category(&export->sequence, kinds[kind]);
+    for (int kind = 0; kind < SPAN_KINDS; kind++)
+        categories[kind] =
+            perfetto_category(&export->sequence, span_kind_word((enum span_kind)kind));
     perfetto_track(&export->sequence, CORES_TRACK, 0, "server cores", 1);
     for (size_t i = 0; i < server->cores.count; i++) {
         const struct core_timeline *core = &server->cores.items[i];

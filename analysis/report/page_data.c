@@ -115,6 +115,7 @@ static void put_vocabulary(struct page_builder *builder, json_t *page)
     page_put(builder, page, "roles", roles);
     page_put(builder, page, "states", states);
     page_put(builder, page, "quantiles", quantiles);
+    page_put(builder, page, "span_kinds", page_span_kinds());
 }
 
 static json_t *stage_table_build(struct page_builder *builder)

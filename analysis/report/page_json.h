@@ -38,6 +38,7 @@ json_t *page_diagnosis_build(struct page_builder *builder,
 json_t *page_views_build(struct page_builder *builder, const struct diagnosis *diagnosis,
                          size_t detailed);                  // page_views.c
 json_t *page_timelines_build(struct page_builder *builder); // page_timeline.c
-json_t *page_samples_build(struct page_builder *builder);   // page_samples.c; null: none
+json_t *page_span_kinds(void); // of these: [label, colour, colour of text on it] by number
+json_t *page_samples_build(struct page_builder *builder); // page_samples.c; null: none
 
 #endif

@@ -57,7 +57,22 @@ static json_t *span_name(struct page_builder *builder, uint32_t name)
 }
 
 // Kinds as the page knows them: those of enum span_kind, and the server's own threads apart.
-enum { PAGE_SPAN_APPLICATION = 8 };
+enum { PAGE_SPAN_APPLICATION = SPAN_KINDS };
+
+static void add_kind(json_t *kinds, const char *label, const char *colour, const char *ink)
+{
+    json_array_append_new(kinds, json_pack("[s, s?, s?]", label, colour, ink));
+}
+
+json_t *page_span_kinds(void)
+{
+    json_t *kinds = json_array();
+#define SPAN_KIND(NAME, number, word, label, colour, ink, means)                                   \
+    add_kind(kinds, label, colour, ink);
+#include "analysis/timeline/span_kinds.tbl.h"
+    add_kind(kinds, "the server’s task", "#e69f00", "#2b1e00"); // PAGE_SPAN_APPLICATION
+    return kinds;
+}
 
 static json_t *span_kind(const struct page_builder *builder, const struct span *span)
 {

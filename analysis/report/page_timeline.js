@@ -5,17 +5,7 @@
 
 const timelines = new Map(data.timelines.map(one => [one.id, one]));
 
-const KINDS = {
-  0: ['taken by the host', '#7f3c8d', '#ffffff'],
-  1: ['another task', '#d55e00', '#ffffff'],
-  2: ['idle', null, null],
-  3: ['interrupt', '#cc79a7', '#2d1020'],
-  4: ['softirq', '#009e73', '#ffffff'],
-  5: ['system vector', '#56b4e9', '#10242f'],
-  6: ['records lost', null, null],
-  7: ['function', '#0072b2', '#ffffff'],
-  8: ['the server’s task', '#e69f00', '#2b1e00']
-};
+const KINDS = data.span_kinds; // by number: label, colour, colour of text on it
 const ROW = 20, OTHER_ROW = 5, OTHER_ROWS = 36, STAMP_ROWS = 4, OWN_CAUSES = 7;
 const spanName = index => data.names[index] ?? '?';
 

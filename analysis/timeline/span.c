@@ -4,6 +4,17 @@
 
 #include <stdlib.h>
 
+const char *span_kind_word(enum span_kind kind)
+{
+    switch (kind) {
+#define SPAN_KIND(NAME, number, word, label, colour, ink, means)                                   \
+    case SPAN_##NAME:                                                                              \
+        return word;
+#include "analysis/timeline/span_kinds.tbl.h"
+    }
+    return "unknown";
+}
+
 const struct core_timeline *host_timeline_core(const struct host_timeline *host, uint16_t core)
 {
     for (size_t i = 0; i < host->cores.count; i++)

@@ -12,15 +12,22 @@
 #include "base/array.h"
 
 enum span_kind {
-    SPAN_STOLEN = 0,  // the host of this virtual machine had the core for others
-    SPAN_TASK = 1,    // a thread runs; id: thread
-    SPAN_IDLE = 2,    // the idle task runs
-    SPAN_IRQ = 3,     // a device interrupt; id: irq number
-    SPAN_SOFTIRQ = 4, // id: softirq vector
-    SPAN_VECTOR = 5,  // a system vector (timer, IPIs); id: enum event_vector
-    SPAN_UNKNOWN = 6, // records were lost here: nobody knows
-    SPAN_FUNCTION = 7 // a function call (intel_pt and functions backends); id: see SPAN_ID_KERNEL
+#define SPAN_KIND(NAME, number, word, label, colour, ink, means) SPAN_##NAME = number,
+#include "analysis/timeline/span_kinds.tbl.h"
 };
+
+enum {
+    SPAN_KINDS = 0
+#define SPAN_KIND(NAME, number, word, label, colour, ink, means) +1
+#include "analysis/timeline/span_kinds.tbl.h"
+};
+#define SPAN_KIND(NAME, number, word, label, colour, ink, means)                                   \
+    _Static_assert((number) < SPAN_KINDS, "the kinds are numbered without a gap");
+#include "analysis/timeline/span_kinds.tbl.h"
+_Static_assert(SPAN_KINDS <= 1 << 3, "a span has three bits for its kind");
+
+// The word of a kind: "task", "softirq", "host", ...
+const char *span_kind_word(enum span_kind kind);
 
 // The id of a SPAN_FUNCTION.
 enum {

@@ -530,6 +530,7 @@ static size_t check_core_track(const struct run_analysis *found, const struct co
         assert_int_equal(slice->end, span->end_ns);
         assert_int_equal(slice->depth, span->depth);
         assert_string_equal(slice->name, found->evidence.server.names.items[span->name]);
+        assert_string_equal(slice->category, span_kind_word(span->kind));
     }
     assert_int_equal(next, core->spans.count);
     return next;
@@ -576,6 +577,10 @@ static void a_run_is_written_for_perfetto(void **state)
     char path[300];
     size_t spans = 0;
     analyze(run, &found);
+    // One of each kind, as far as the spans go.
+    for (size_t c = 0; c < found.evidence.server.cores.count; c++)
+        for (size_t i = 0; i < found.evidence.server.cores.items[c].spans.count; i++)
+            found.evidence.server.cores.items[c].spans.items[i].kind = (enum span_kind)(i % SPAN_KINDS);
     snprintf(path, sizeof path, "%s/run.pftrace", run->path);
     assert_int_equal(run_perfetto_write(&found, path, &err), 0);
     struct read_trace read = read_perfetto(path);
