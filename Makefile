@@ -12,7 +12,7 @@ Q       := $(if $(V),,@)
 JOBS    ?= $(shell nproc)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
-WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion $(if $(CI),-Werror)
+WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Werror=switch $(if $(CI),-Werror)
 CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fPIC -fno-semantic-interposition -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
@@ -36,11 +36,12 @@ bpf      := $(wildcard profiler/bpf/*.bpf.c)
 skeletons := $(bpf:profiler/bpf/%.bpf.c=$(BUILD)/profiler/bpf/%.skel.h)
 tests    := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'test_*.c'))
 benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
-# Programs that tests run: what injects faults, and what scores the diagnosis of them.
-helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c)))
+# Programs that tests run: what injects faults, what scores the diagnosis of them, what writes the
+# documentation's tables.
+helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c) tests/tree/tables.c))
 fuzzers  := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'fuzz_*.c'))
 
-.PHONY: all deps deps-check demo check check-long bench fuzz install help clean format
+.PHONY: all deps deps-check demo check check-long bench fuzz install help clean format tables
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/taillight $(if $(preload),$(BUILD)/libtaillight-shim.so) \
@@ -56,6 +57,7 @@ help:
 	@echo 'check-long  the tests that take longer'
 	@echo 'bench       the benchmarks, all or BENCH=name; tables, and $(BUILD)/bench/<name>.json'
 	@echo 'fuzz        each fuzz target for FUZZ_SECONDS (30)'
+	@echo 'tables      writes the tables of events, causes and protocols into the documentation'
 	@echo 'install     into PREFIX ($(PREFIX))'
 	@echo 'V=1 shows commands; SAN=address,undefined or SAN=thread builds with sanitizers'
 
@@ -106,7 +108,7 @@ $(BUILD)/labserver: $(BUILD)/workloads/labserver.o $(library)
 # Clang has no <asm/types.h> of its own for this target; the compiler's triplet says where it is.
 bpf_include := $(addprefix -idirafter /usr/include/,$(shell $(CC) -print-multiarch))
 
-$(BUILD)/%.bpf.o: %.bpf.c profiler/bpf/event_log.h base/connection.h $(wildcard profiler/bpf/*.h)
+$(BUILD)/%.bpf.o: %.bpf.c base/connection.h $(wildcard profiler/bpf/*.h)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo '  BPF   $<')
 	$(Q)$(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wno-unused-parameter -I. $(bpf_include) -c $< -o $@
@@ -202,6 +204,10 @@ install: all
 	install -m 644 experiments/*.yaml $(DESTDIR)$(PREFIX)/share/taillight/experiments
 	install -d $(DESTDIR)$(PREFIX)/share/taillight/workloads
 	install -m 644 workloads/*.yaml $(DESTDIR)$(PREFIX)/share/taillight/workloads
+
+# Writes the program's tables into the documentation; tests/tree/test_tables.sh compares them.
+tables: $(BUILD)/tests/tree/tables
+	$(Q)BUILD=$(BUILD) tests/tree/test_tables.sh --write
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
