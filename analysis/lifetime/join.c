@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/lifetime/join_internal.h"
+#include "analysis/lifetime/joiner.h"
 
 // A retransmission that left after the client had the bytes: the first transmission was never
 // recorded.

@@ -6,52 +6,8 @@
 #ifndef ANALYSIS_LIFETIME_JOIN_H
 #define ANALYSIS_LIFETIME_JOIN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "analysis/lifetime/calls.h"
-#include "analysis/lifetime/lifetime.h"
-#include "analysis/lifetime/two_hosts.h"
-#include "analysis/timeline/time_source.h"
-#include "base/connection.h"
+#include "analysis/lifetime/join_input.h"
 #include "base/error.h"
-#include "loadgen/client/sample_log.h"
-#include "profiler/bpf/event_log.h"
-
-struct join_input {
-    const struct sample *samples;
-    size_t sample_count;
-    const struct connection *client_connections;
-    size_t client_connection_count;
-    const struct event *events; // NULL: no capture
-    size_t event_count;
-    const struct connection *sockets; // the kernel's view of the connections
-    size_t socket_count;
-    const struct application_calls *calls; // NULL: no shim
-    const struct connection *shim_connections;
-    size_t shim_connection_count;
-    struct time_source clock; // of the server's host, and of the client's if that is the same
-    const struct time_source *client_clock; // of the client's host; NULL: the same
-};
-
-struct join_counts {
-    uint64_t unknown_connections;        // samples whose connection the client's own table lacks
-    uint64_t connections;                // client connections that carried requests
-    uint64_t connections_without_socket; // of these, unknown to the kernel's table
-    uint64_t connections_without_calls;  // of these, unknown to the shim's table
-    uint64_t segments_repeated; // segments that brought nothing new: retransmits, reordering
-    // Requests whose own record is lost, which the first one that covers them shows: it is of later
-    // bytes only. They do without that stamp.
-    uint64_t segments_unseen, handoffs_unseen, transmits_unseen, calls_unseen;
-    // Of the segments and hand-offs missing, how many stamps were had from another record.
-    uint64_t segments_recovered, handoffs_recovered;
-    uint64_t segments_without_stamp; // M(n) taken from the event's time, not the skb's stamp
-    uint64_t impossible_stamps;      // beyond any host's uptime: damaged records, left out
-    uint64_t coalesced_rx;           // client RX stamps that are an upper bound
-    struct disorder disorder;
-    struct two_hosts hosts; // how their clocks relate, where they are two
-};
 
 // Builds one lifetime per sample, in the samples' order, with states and stages. The caller frees
 // *out with array_free. Only lack of memory fails.

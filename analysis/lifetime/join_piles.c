@@ -2,7 +2,7 @@
 //
 // Requests and the server's records in piles by connection, and which connections are the two ends
 // of one.
-#include "analysis/lifetime/join_internal.h"
+#include "analysis/lifetime/joiner.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 // A request's stamp of a kind is the first passage at or beyond its last byte. Requests of a
 // connection are in stream order and so are the passages but for retransmits, so one walk along
 // both does it.
-#include "analysis/lifetime/join_internal.h"
+#include "analysis/lifetime/joiner.h"
 
 void join_check_segment(struct joiner *joiner, struct lifetime *life, int64_t further_up_ns)
 {

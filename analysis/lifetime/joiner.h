@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Internal to join*.c: a join at work. Each kind of record is turned into passages ("at this time
+// A join at work (join.c). Each kind of record is turned into passages ("at this time
 // the stream of that connection had come to this offset"), piled by connection in order of time
 // (join_piles.c); a walk along a connection's requests and passages finds each its stamps
 // (join_walk.c).
-#ifndef ANALYSIS_LIFETIME_JOIN_INTERNAL_H
-#define ANALYSIS_LIFETIME_JOIN_INTERNAL_H
+#ifndef ANALYSIS_LIFETIME_JOINER_H
+#define ANALYSIS_LIFETIME_JOINER_H
 
-#include "analysis/lifetime/join.h"
+#include "analysis/lifetime/join_input.h"
 #include "analysis/lifetime/streams.h"
 
 // The server's records, by what stamp they make.
