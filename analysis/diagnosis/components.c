@@ -8,44 +8,21 @@
 #include "analysis/timeline/pauses.h"
 
 static const struct component fixed_components[FIXED_COMPONENTS] = {
-    [COMPONENT_CLIENT_QUEUE] = {"client queue", ROLE_CLIENT, CAUSE_STAGE, true, false, "client"},
-    [COMPONENT_CLIENT_STACK] = {"client stack", ROLE_CLIENT, CAUSE_STAGE, true, false, "client"},
-    [COMPONENT_NETWORK_TO_SERVER] = {"network to server", ROLE_NETWORK, CAUSE_STAGE, true, false,
-                                     "network"},
-    [COMPONENT_NETWORK_TO_CLIENT] = {"network to client", ROLE_NETWORK, CAUSE_STAGE, true, false,
-                                     "network"},
-    [COMPONENT_NETWORK_BOTH_WAYS] = {"network (both ways)", ROLE_NETWORK, CAUSE_STAGE, true, false,
-                                     "network"},
-    [COMPONENT_CLIENT_RECEIVE] = {"client receive", ROLE_CLIENT, CAUSE_STAGE, true, false,
-                                  "client"},
-    [COMPONENT_INTERRUPT_DELIVERY] = {"interrupt delivery", ROLE_R, CAUSE_GAP, true, false,
-                                      "NIC delay"},
-    [COMPONENT_IDLE_R] = {"idle gap", ROLE_R, CAUSE_GAP, true, false, "idle"},
-    [COMPONENT_BLOCKING_R] = {"head-of-line blocking", ROLE_R, CAUSE_BLOCKING, true, false,
-                              "head-of-line blocking"},
-    [COMPONENT_UNKNOWN_R] = {"lost records", ROLE_R, CAUSE_UNEXPLAINED, false, false,
-                             "lost records"},
-    [COMPONENT_WAKE_UP] = {"wake-up latency", ROLE_A, CAUSE_GAP, true, false, "scheduling"},
-    [COMPONENT_IDLE_A] = {"idle gap", ROLE_A, CAUSE_GAP, true, false, "idle"},
-    [COMPONENT_BLOCKING_A] = {"head-of-line blocking", ROLE_A, CAUSE_BLOCKING, true, false,
-                              "head-of-line blocking"},
-    [COMPONENT_BLOCKING_CONNECTION_A] = {"head-of-line blocking (same connection)", ROLE_A,
-                                         CAUSE_BLOCKING, true, false, "head-of-line blocking"},
-    [COMPONENT_BLOCKING_THREAD_A] = {"head-of-line blocking (other thread)", ROLE_A, CAUSE_BLOCKING,
-                                     true, false, "head-of-line blocking"},
-    [COMPONENT_PAGE_FAULTS] = {"page faults", ROLE_A, CAUSE_CONTEXT, true, false, "page faults"},
-    [COMPONENT_MIGRATION] = {"scheduler migration", ROLE_A, CAUSE_GAP, true, false, "scheduling"},
-    [COMPONENT_APPLICATION] = {"application time", ROLE_A, CAUSE_UNEXPLAINED, false, true,
-                               "application"},
-    [COMPONENT_SERVER_STACK] = {"server stack", ROLE_A, CAUSE_UNEXPLAINED, false, true,
-                                "server stack"},
-    [COMPONENT_UNKNOWN_A] = {"lost records", ROLE_A, CAUSE_UNEXPLAINED, false, false,
-                             "lost records"},
-    [COMPONENT_OVERHEAD_R] = {"taillight overhead", ROLE_R, CAUSE_CONTEXT, true, false,
-                              "Taillight itself"},
-    [COMPONENT_OVERHEAD_A] = {"taillight overhead", ROLE_A, CAUSE_CONTEXT, true, false,
-                              "Taillight itself"},
+#define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)                   \
+    {name, ROLE_##ROLE, CAUSE_##CLASS, explains, functions, category},
+#include "analysis/diagnosis/causes.tbl.h"
 };
+
+const char *cause_class_name(enum cause_class class)
+{
+    switch (class) {
+#define CAUSE_CLASS(NAME, name, means)                                                             \
+    case CAUSE_##NAME:                                                                             \
+        return name;
+#include "analysis/diagnosis/causes.tbl.h"
+    }
+    return "?";
+}
 
 enum { CORE_ROLES = 2 }; // R or A
 

@@ -12,29 +12,10 @@
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/timeline/span.h"
 
+// Those that are always there: causes.tbl.h.
 enum fixed_component {
-    COMPONENT_CLIENT_QUEUE,
-    COMPONENT_CLIENT_STACK,
-    COMPONENT_NETWORK_TO_SERVER,
-    COMPONENT_NETWORK_TO_CLIENT,
-    COMPONENT_NETWORK_BOTH_WAYS, // where two hosts' clocks are not related closely enough
-    COMPONENT_CLIENT_RECEIVE,
-    COMPONENT_INTERRUPT_DELIVERY,
-    COMPONENT_IDLE_R,
-    COMPONENT_BLOCKING_R,
-    COMPONENT_UNKNOWN_R,
-    COMPONENT_WAKE_UP,
-    COMPONENT_IDLE_A,
-    COMPONENT_BLOCKING_A,
-    COMPONENT_BLOCKING_CONNECTION_A,
-    COMPONENT_BLOCKING_THREAD_A,
-    COMPONENT_PAGE_FAULTS,
-    COMPONENT_MIGRATION,
-    COMPONENT_APPLICATION,
-    COMPONENT_SERVER_STACK,
-    COMPONENT_UNKNOWN_A,
-    COMPONENT_OVERHEAD_R,
-    COMPONENT_OVERHEAD_A,
+#define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means) COMPONENT_##NAME,
+#include "analysis/diagnosis/causes.tbl.h"
     FIXED_COMPONENTS
 };
 

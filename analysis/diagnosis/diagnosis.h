@@ -47,13 +47,12 @@ char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_n
 char *diagnosis_slice_words(const struct diagnosis_slice *slice, char *out, size_t out_bytes);
 
 enum cause_class {
-    CAUSE_CONTEXT,     // phase 1: a task, irq or softirq that is not part of a normal lifetime
-    CAUSE_GAP,         // phase 2: the core idled: wake-up latency, interrupt delivery
-    CAUSE_BLOCKING,    // phase 4: other messages ahead: head-of-line blocking, queueing
-    CAUSE_STAGE,       // a stage without spans was longer: client, network
-    CAUSE_UNEXPLAINED, // longer, in an expected context: located, not explained
-    CAUSE_FUNCTION,    // phase 3: a function that is slower, called more often or unexpected
+#define CAUSE_CLASS(NAME, name, means) CAUSE_##NAME,
+#include "analysis/diagnosis/causes.tbl.h"
 };
+
+// "context", "gap", ..., as in summary.json and run.db.
+const char *cause_class_name(enum cause_class class);
 
 struct cause {
     char name[64];     // "yes", "wake-up latency", "head-of-line blocking"

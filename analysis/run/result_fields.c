@@ -40,12 +40,6 @@ const struct result_field diagnosis_fields[] = {
     {0},
 };
 
-static const char *const class_names[] = {
-    [CAUSE_CONTEXT] = "context",         [CAUSE_GAP] = "gap",
-    [CAUSE_BLOCKING] = "blocking",       [CAUSE_STAGE] = "stage",
-    [CAUSE_UNEXPLAINED] = "unexplained", [CAUSE_FUNCTION] = "function",
-};
-
 static const void *value_of(const struct result_field *field, const void *record)
 {
     return (const char *)record + field->offset;
@@ -57,7 +51,7 @@ const char *result_text(const struct result_field *field, const void *record)
         return value_of(field, record);
     if (field->form == RESULT_ROLE)
         return role_name(*(const enum core_role *)value_of(field, record));
-    return class_names[*(const enum cause_class *)value_of(field, record)];
+    return cause_class_name(*(const enum cause_class *)value_of(field, record));
 }
 
 double result_number(const struct result_field *field, const void *record)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// What can make a message slow, one row each; included with the macro of interest defined before.
+//
+//     CAUSE_CLASS(NAME, name, means)
+//         of what kind a cause is; name stands in summary.json and run.db.
+//     COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)
+//         a component of a life that is always there (components.h); others appear with the first
+//         context, wait or function of their name. explains: it counts towards coverage;
+//         functions: its time is divided among functions where the backend sees them.
+#ifndef CAUSE_CLASS
+#define CAUSE_CLASS(NAME, name, means)
+#endif
+#ifndef COMPONENT
+#define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)
+#endif
+
+// clang-format off
+CAUSE_CLASS(CONTEXT, "context", "a task, interrupt or softirq that is not part of a normal life (phase 1)")
+CAUSE_CLASS(GAP, "gap", "the core idled, or the thread slept: wake-up latency, interrupt delivery (phase 2)")
+CAUSE_CLASS(BLOCKING, "blocking", "other messages ahead: head-of-line blocking, queueing (phase 4)")
+CAUSE_CLASS(STAGE, "stage", "a stage without spans was longer: client, network")
+CAUSE_CLASS(UNEXPLAINED, "unexplained", "longer, in an expected context: located, not explained")
+CAUSE_CLASS(FUNCTION, "function", "a function that is slower, called more often or unexpected (phase 3)")
+
+COMPONENT(CLIENT_QUEUE, "client queue", CLIENT, STAGE, true, false, "client", "from the intended time to the send call")
+COMPONENT(CLIENT_STACK, "client stack", CLIENT, STAGE, true, false, "client", "from the send call to the client's device")
+COMPONENT(NETWORK_TO_SERVER, "network to server", NETWORK, STAGE, true, false, "network", "from the client's device to M(n)")
+COMPONENT(NETWORK_TO_CLIENT, "network to client", NETWORK, STAGE, true, false, "network", "from the server's device to the client's")
+COMPONENT(NETWORK_BOTH_WAYS, "network (both ways)", NETWORK, STAGE, true, false, "network", "both of these, where two hosts' clocks are not related closely enough")
+COMPONENT(CLIENT_RECEIVE, "client receive", CLIENT, STAGE, true, false, "client", "from the client's device to the receive call's return")
+COMPONENT(INTERRUPT_DELIVERY, "interrupt delivery", R, GAP, true, false, "NIC delay", "the core idles after M(n), no receive processing yet")
+COMPONENT(IDLE_R, "idle gap", R, GAP, true, false, "idle", "the core idles between pieces of receive processing")
+COMPONENT(BLOCKING_R, "head-of-line blocking", R, BLOCKING, true, false, "head-of-line blocking", "the core processes other packets or runs the application before the hand-off")
+COMPONENT(UNKNOWN_R, "lost records", R, UNEXPLAINED, false, false, "lost records", "nobody knows what the core did")
+COMPONENT(WAKE_UP, "wake-up latency", A, GAP, true, false, "scheduling", "the core idles, the thread already woken")
+COMPONENT(IDLE_A, "idle gap", A, GAP, true, false, "idle", "the core idles and the thread was not woken")
+COMPONENT(BLOCKING_A, "head-of-line blocking", A, BLOCKING, true, false, "head-of-line blocking", "the message's thread works for requests of other connections")
+COMPONENT(BLOCKING_CONNECTION_A, "head-of-line blocking (same connection)", A, BLOCKING, true, false, "head-of-line blocking", "the message's thread works for requests of the same connection")
+COMPONENT(BLOCKING_THREAD_A, "head-of-line blocking (other thread)", A, BLOCKING, true, false, "head-of-line blocking", "the core runs another thread of the application")
+COMPONENT(PAGE_FAULTS, "page faults", A, CONTEXT, true, false, "page faults", "page faults of the message's thread while it works for the message")
+COMPONENT(MIGRATION, "scheduler migration", A, GAP, true, false, "scheduling", "the thread was moved and waits for another core than it ran on")
+COMPONENT(APPLICATION, "application time", A, UNEXPLAINED, false, true, "application", "the message's thread works for the message")
+COMPONENT(SERVER_STACK, "server stack", A, UNEXPLAINED, false, true, "server stack", "the message's thread, from its send call to the device")
+COMPONENT(UNKNOWN_A, "lost records", A, UNEXPLAINED, false, false, "lost records", "nobody knows what the core did")
+COMPONENT(OVERHEAD_R, "taillight overhead", R, CONTEXT, true, false, "Taillight itself", "what recording events cost on the core that receives")
+COMPONENT(OVERHEAD_A, "taillight overhead", A, CONTEXT, true, false, "Taillight itself", "what recording events and calls cost on the core that the thread runs on")
+// clang-format on
+
+#undef CAUSE_CLASS
+#undef COMPONENT
