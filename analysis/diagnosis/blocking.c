@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Head-of-line blocking: what a thread did, call by call, while a message of its waited. A thread's
-// time is cut at the entries and exits of its socket calls. The time in a call, and after it until
-// the next, belongs to the call's connection; more precisely, what lies between a receive or a send
-// and a following send on the same connection is the work for the requests that this send answers.
-#include "analysis/diagnosis/decompose.h"
+// A thread's time is cut at the entries and exits of its socket calls. The time in a call, and
+// after it until the next, belongs to the call's connection; more precisely, what lies between a
+// receive or a send and a following send on the same connection is the work for the requests that
+// this send answers.
+#include "analysis/diagnosis/blocking.h"
+
 #include "analysis/timeline/pauses.h"
 
 enum owner { OWNER_SELF, OWNER_SHARED, OWNER_NOBODY, OWNER_CONNECTION, OWNER_OTHER };
@@ -40,8 +41,8 @@ static enum owner owner_after_call(const struct lifetime *life,
     return owner == OWNER_SELF && common && life->sharing > 1 ? OWNER_SHARED : owner;
 }
 
-static void give(struct decomposer *decomposer, const struct lifetime *life, uint32_t thread,
-                 enum owner owner, int64_t begin_ns, int64_t end_ns)
+static void add_thread_time(struct decomposer *decomposer, const struct lifetime *life,
+                            uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
 {
     if (end_ns <= begin_ns)
         return;
@@ -111,7 +112,7 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
 {
     const struct application_calls *all = decomposer->in->calls;
     if (!all || life->receive_call == NO_CALL) {
-        give(decomposer, life, thread, OWNER_NOBODY, begin_ns, end_ns);
+        add_thread_time(decomposer, life, thread, OWNER_NOBODY, begin_ns, end_ns);
         return;
     }
     const struct decomposer_calls *found = calls_at(decomposer, thread, begin_ns);
@@ -119,7 +120,7 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
     size_t count = found->count, next = found->next;
     if (next == 0) { // before the thread's first call
         int64_t until = count ? earlier(calls[0].entry_ns, end_ns) : end_ns;
-        give(decomposer, life, thread, OWNER_NOBODY, begin_ns, until);
+        add_thread_time(decomposer, life, thread, OWNER_NOBODY, begin_ns, until);
         begin_ns = until;
         next = 1;
     }
@@ -128,13 +129,14 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
         int64_t exit = earlier(calls[i].exit_ns, end_ns);
         if (calls[i].entry_ns >= begin_ns)
             begin_ns = take_call_overhead(decomposer, begin_ns, exit);
-        give(decomposer, life, thread, owner_of_call(life, all, call), begin_ns, exit);
+        add_thread_time(decomposer, life, thread, owner_of_call(life, all, call), begin_ns, exit);
         if (exit > begin_ns)
             begin_ns = exit;
         bool last = i + 1 == count;
         int64_t entry = last ? end_ns : earlier(calls[i + 1].entry_ns, end_ns);
-        give(decomposer, life, thread, owner_after_call(life, all, call, last ? NO_CALL : call + 1),
-             begin_ns, entry);
+        add_thread_time(decomposer, life, thread,
+                        owner_after_call(life, all, call, last ? NO_CALL : call + 1), begin_ns,
+                        entry);
         if (entry > begin_ns)
             begin_ns = entry;
     }

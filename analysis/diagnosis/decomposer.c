@@ -1,10 +1,64 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/diagnosis/decompose_walk.h"
-#include "base/array.h"
+#include "analysis/diagnosis/decomposer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 enum { SOFTIRQ_NET_RX = 3 }; // include/linux/interrupt.h
+
+void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,
+                     struct component_table *table)
+{
+    *decomposer = (struct decomposer){.in = input, .table = table, .core = NO_CORE};
+}
+
+void decomposer_fini(struct decomposer *decomposer)
+{
+    free(decomposer->ns);
+    decomposer->ns = NULL;
+    call_paths_free(&decomposer->paths);
+}
+
+void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
+{
+    if (component < 0) {
+        decomposer->out_of_memory = true;
+        return;
+    }
+    size_t wanted = (size_t)component + 1;
+    if (wanted > decomposer->capacity) {
+        size_t capacity = wanted + 64;
+        double *grown = realloc(decomposer->ns, capacity * sizeof *grown);
+        if (!grown) {
+            decomposer->out_of_memory = true;
+            return;
+        }
+        memset(grown + decomposer->capacity, 0, (capacity - decomposer->capacity) * sizeof *grown);
+        decomposer->ns = grown;
+        decomposer->capacity = capacity;
+    }
+    decomposer->ns[component] += ns;
+}
+
+void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
+                          int64_t end_ns, double share)
+{
+    const struct decomposer_stack *stack = &decomposer->stack;
+    decomposer_add(decomposer, component, (double)(end_ns - begin_ns) * share);
+    if (decomposer->piece && component >= 0)
+        decomposer->piece((uint32_t)component, decomposer->core, begin_ns, end_ns,
+                          decomposer->piece_context);
+    if (stack->count == 0 || component < 0 ||
+        !decomposer->table->components.items[component].functions)
+        return;
+    if (call_paths_add(&decomposer->paths, (uint32_t)component, stack->functions, stack->count,
+                       begin_ns, end_ns, share, stack->context_begin_ns) < 0)
+        decomposer->out_of_memory = true;
+}
+
+// --- whose a piece is
 
 static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
 {

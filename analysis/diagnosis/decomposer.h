@@ -1,11 +1,64 @@
 // SPDX-License-Identifier: MIT
 //
-// Internal to decompose*.c: a walk along a core's time while a message was there, piece by piece,
-// and to whom a piece belongs.
-#ifndef ANALYSIS_DIAGNOSIS_DECOMPOSE_WALK_H
-#define ANALYSIS_DIAGNOSIS_DECOMPOSE_WALK_H
+// The state of taking a message apart (decompose.h), and how a piece of a core's time is given to a
+// component. decompose.c goes along the message's life and asks blocking.c about the time of the
+// message's own thread; both give what they find away here.
+#ifndef ANALYSIS_DIAGNOSIS_DECOMPOSER_H
+#define ANALYSIS_DIAGNOSIS_DECOMPOSER_H
 
-#include "analysis/diagnosis/decompose.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/diagnosis/call_paths.h"
+#include "analysis/diagnosis/components.h"
+#include "analysis/diagnosis/diagnosis.h"
+
+// The functions open above the context that a piece of time is given to.
+struct decomposer_stack {
+    const struct span *const *functions;
+    unsigned count;
+    int64_t context_begin_ns;
+};
+
+// The socket calls of one thread, and the first of them after the piece before.
+struct decomposer_calls {
+    const struct application_call *items;
+    size_t count, next;
+    uint32_t thread;
+    bool valid;
+};
+
+// Is told of each piece of a core's time that a component gets. core: NO_CORE for time that the
+// message spent on none.
+typedef void component_piece(uint32_t component, uint16_t core, int64_t begin_ns, int64_t end_ns,
+                             void *context);
+
+struct decomposer {
+    const struct diagnosis_input *in;
+    struct component_table *table;
+    double *ns; // by component, of the message at hand; zero between messages
+    size_t capacity;
+    bool out_of_memory;
+    bool traced; // the functions of the latest message are known all through its time on the server
+    struct call_paths paths;
+    struct decomposer_stack stack;      // of the piece at hand
+    struct decomposer_calls last_calls; // where the piece before was found
+    uint16_t core;                      // of the piece at hand
+    component_piece *piece;             // NULL: nobody asks
+    void *piece_context;
+};
+
+void decomposer_init(struct decomposer *decomposer, const struct diagnosis_input *input,
+                     struct component_table *table);
+void decomposer_fini(struct decomposer *decomposer);
+
+// Gives a component time of the message at hand.
+void decomposer_add(struct decomposer *decomposer, int64_t component, double ns);
+// The same for a `share` of a piece of a core's time, which its functions get, too.
+void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
+                          int64_t end_ns, double share);
+
+// --- a walk along a core's time while a message was there, piece by piece ------------------------
 
 // What a piece's visitor needs to know of the message and of the pieces before.
 struct walk {

@@ -12,6 +12,7 @@
 #include "analysis/diagnosis/decompose.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/reference.h"
+#include "analysis/diagnosis/views_build.h"
 #include "base/quantile.h"
 #include "base/array.h"
 

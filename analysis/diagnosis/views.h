@@ -108,25 +108,4 @@ struct diagnosis_views {
 };
 enum { WORST_BLOCKERS = 20 };
 
-struct diagnosis;
-struct diagnosis_input;
-
-// Fills diagnosis->views. candidates: the window's whole lifetimes, of which those around the
-// median are the reference. -1: no memory.
-int views_build(const struct diagnosis_input *in, const uint64_t *candidates, size_t count,
-                struct diagnosis *diagnosis);
-void views_free(struct diagnosis_views *views);
-
-// Internal to views*.c.
-// What one message had ahead of it; appends its blockers. by_lifetime: NULL, or sums by lifetime of
-// whom they block. -1: no memory.
-int view_queue(const struct diagnosis_input *in, uint64_t lifetime, struct message_view *out,
-               struct blocker_array *blockers, struct named_blocker *by_lifetime);
-
-struct context_sums; // by role, core and context
-struct context_sums *context_sums_new(const struct diagnosis_input *in);
-void context_sums_free(struct context_sums *sums);
-int context_sums_add(struct context_sums *sums, uint64_t lifetime, int side);
-int context_sums_take(const struct context_sums *sums, struct diagnosis_views *out);
-
 #endif

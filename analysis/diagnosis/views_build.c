@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/diagnosis/views.h"
+#include "analysis/diagnosis/views_build.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/diagnosis/views_contexts.h"
+#include "analysis/diagnosis/views_queue.h"
 #include "base/quantile.h"
 #include "base/array.h"
 
@@ -78,25 +79,6 @@ static int read_references(struct builder *builder, const struct ranked *referen
     }
     builder->diagnosis->views.reference_messages = count;
     return 0;
-}
-
-// Sorts the values.
-struct spread views_spread(double *values, size_t count)
-{
-    struct spread spread = {NAN, NAN, NAN, NAN, NAN, NAN};
-    if (count == 0)
-        return spread;
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
-    quantile_sort(values, count);
-    spread.mean = sum / (double)count;
-    spread.min = values[0];
-    spread.p25 = quantile_sorted(values, count, 0.25);
-    spread.median = quantile_sorted(values, count, 0.5);
-    spread.p75 = quantile_sorted(values, count, 0.75);
-    spread.max = values[count - 1];
-    return spread;
 }
 
 static void summarise_queue(struct builder *builder, enum queue_kind kind)

@@ -3,13 +3,13 @@
 // Which contexts the messages' cores were in while they had the messages: from M(n) to M(h) the
 // core of the hand-off, from then until the reply left the cores that the message's thread ran on
 // (while it did not run: the core it ran on next).
+#include "analysis/diagnosis/views_contexts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/diagnosis/components.h"
-#include "analysis/diagnosis/diagnosis.h"
-#include "analysis/diagnosis/views.h"
 #include "base/array.h"
 
 enum { CORE_ROLES = 2 };

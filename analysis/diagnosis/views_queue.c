@@ -1,42 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // One message's queue: what was ahead of it, and whose requests these were.
-#include "analysis/diagnosis/diagnosis.h"
-#include "analysis/diagnosis/views.h"
+#include "analysis/diagnosis/views_queue.h"
+
 #include "analysis/lifetime/service_order.h"
 #include "base/array.h"
 
 // Requests ahead of one message that are looked at one by one, nearest first. The ones beyond count
 // as the same thread's.
 enum { LOOKED_AT = 1000, SOFTIRQ_NET_RX = 3 };
-
-static const struct {
-    const char *name;
-    enum core_role role;
-} scopes[BLOCKING_SCOPES] = {
-    [BLOCKED_BY_CONNECTION] = {"same connection", ROLE_A},
-    [BLOCKED_BY_BATCH] = {"same batch", ROLE_A},
-    [BLOCKED_BY_THREAD] = {"earlier batch", ROLE_A},
-    [BLOCKED_BY_CORE_A] = {"other thread on the core", ROLE_A},
-    [BLOCKED_BY_CORE_R] = {"receive core", ROLE_R},
-};
-
-const char *queue_kind_name(enum queue_kind kind)
-{
-    static const char *const names[QUEUE_KINDS] = {"app receive", "app send", "processing",
-                                                   "kernel R", "kernel A"};
-    return kind < QUEUE_KINDS ? names[kind] : "?";
-}
-
-const char *blocking_scope_name(enum blocking_scope scope)
-{
-    return scope < BLOCKING_SCOPES ? scopes[scope].name : "?";
-}
-
-enum core_role blocking_scope_role(enum blocking_scope scope)
-{
-    return scope < BLOCKING_SCOPES ? scopes[scope].role : ROLE_A;
-}
 
 struct reader {
     const struct diagnosis_input *in;
