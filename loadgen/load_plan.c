@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "base/units.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols.h"
 
 enum { REPETITIONS_MAX = 1000 };
 
@@ -21,8 +21,7 @@ static const double search_from = 1000, search_step = 1.05; // of --slo alone
 const struct option_spec load_plan_options[] = {
     OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
                   "the server; an IPv6 address in brackets; or udp:HOST:PORT, unix:/PATH"),
-    OPTION_STRING("protocol", 0, "NAME", struct load_options, protocol,
-                  "memcached, memcached-binary, memcached-meta, redis, redis-resp3, http or lab"),
+    OPTION_STRING("protocol", 0, "NAME", struct load_options, protocol, PROTOCOL_NAMES),
     OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
                   "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
     OPTION_STRING("rate", 'r', "N", struct load_options, rate_text,
@@ -184,14 +183,15 @@ static int choose_workload(struct load_plan *plan, struct error *err)
         const struct protocol *protocol = protocol_find(o->protocol);
         if (!protocol)
             return error_set(err, ERROR_INPUT, "--protocol: \"%s\" is not one of: %s", o->protocol,
-                             protocol_names());
+                             PROTOCOL_NAMES);
         if (workload_set_protocol(workload, protocol, err) < 0)
             return error_prefix(err, "--protocol");
-        if (workload->service_given && strcmp(protocol->name, "lab") != 0)
+        char able[200];
+        if (workload->service_given && !protocol->says_service)
             return error_set(err, ERROR_INPUT,
                              "--protocol: %s does not tell the server how long to work, which the "
-                             "workload asks for (service); lab does",
-                             protocol->name);
+                             "workload asks for (service); of the protocols, %s can",
+                             protocol->name, protocol_names_with_service(able, sizeof able));
     }
     if (o->arrivals && workload_set_arrivals(workload, o->arrivals, err) < 0)
         return error_prefix(err, "--arrivals");

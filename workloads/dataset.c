@@ -1,18 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/dataset.h"
 
-#include <stdio.h>
-
-#include "workloads/dataset_internal.h"
-
-void dataset_place(const char *host, uint16_t port, char place[DATASET_PLACE_BYTES])
-{
-    if (host[0] == '/')
-        snprintf(place, DATASET_PLACE_BYTES, "%s", host);
-    else
-        snprintf(place, DATASET_PLACE_BYTES, "%s port %u", host, port);
-}
-
 int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
                     dataset_progress *progress, void *context, struct dataset_report *report,
                     struct error *err)

@@ -8,16 +8,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "workloads/dataset_client.h"
 #include "workloads/workload.h"
-
-struct dataset_report {
-    uint64_t stored;   // keys sent
-    uint64_t verified; // keys read back whole, every byte compared
-    uint64_t bytes;    // of keys and values
-};
-
-// Told now and then how far it is; `phase` is "storing" or "verifying".
-typedef void dataset_progress(void *context, const char *phase, uint64_t done, uint64_t all);
 
 // Stores, for memcached, every key; for Redis, what the mix reads of every key (strings, and lists,
 // hashes and sorted sets where their operations are asked for). Then verifies that each is there

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "workloads/dataset_internal.h"
+#include "workloads/dataset_client.h"
 
 #include <inttypes.h>
 #include <libmemcached/memcached.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/dataset_internal.h"
+#include "workloads/dataset_client.h"
 #include "workloads/redis.h"
 
 enum {

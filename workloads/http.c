@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
-#include "workloads/http.h"
-
+//
+// HTTP/1.1, client side: GET /<key> on connections kept alive, pipelined (RFC 9110, RFC 9112).
+// Bodies are delimited by Content-Length or chunks; one that only the connection's end would
+// delimit is malformed here. 2xx is a value, 404 and 410 a miss, 5xx the server's error, the rest
+// the client's; 1xx come in front of a reply and are none.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
 
 static const uint64_t body_bytes_limit = (uint64_t)1 << 40;
@@ -235,7 +239,10 @@ static bool answers(unsigned operation, enum reply_kind kind)
 }
 
 const struct protocol http_protocol = {
-    .name = "http",
+    .name = http_name,
+    .speaks = "HTTP/1.1, GET on connections kept alive",
+    .replies = "`GET /<key>`, keep-alive; 2xx a value, 404 and 410 a miss, 5xx the server's "
+               "error, the rest the client's",
     .operations = operations,
     .operation_count = sizeof operations / sizeof *operations,
     .dataset = DATASET_NONE,

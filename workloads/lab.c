@@ -111,10 +111,13 @@ static bool answers(unsigned operation, enum reply_kind kind)
 }
 
 const struct protocol lab_protocol = {
-    .name = "lab",
+    .name = lab_name,
+    .speaks = "the laboratory server's own (`workloads/lab.h`)",
+    .replies = "the reply's payload has the length of the key's value",
     .operations = operations,
     .operation_count = sizeof operations / sizeof *operations,
     .dataset = DATASET_NONE,
+    .says_service = true,
     .request_bytes_max = request_bytes_max,
     .encode = encode,
     .parse = parse,

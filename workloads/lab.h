@@ -39,6 +39,4 @@ bool lab_request_read(const char *bytes, struct lab_request *request);
 // Writes the LAB_REPLY_BYTES in front of a payload.
 void lab_reply_write(char *out, uint64_t id, uint32_t payload_bytes);
 
-extern const struct protocol lab_protocol;
-
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "workloads/memcached_binary.h"
-
+//
+// The memcached binary protocol, client side (memcached's doc/protocol-binary.txt): get and set.
+// The opaque field carries the request's number; a reply with another one is out of order.
 #include <string.h>
 
 #include "workloads/memcached_text.h"
+#include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
-#include "workloads/workload.h"
 
 enum {
     HEADER_BYTES = 24,
@@ -147,7 +148,10 @@ static size_t parse(struct reply_parser *parser, const char *bytes, size_t count
 }
 
 const struct protocol memcached_binary_protocol = {
-    .name = "memcached-binary",
+    .name = memcached_binary_name,
+    .speaks = "memcached's binary protocol",
+    .replies = "by status; the opaque must be the request's number on its connection, else "
+               "`out_of_order`",
     .operations = memcached_operations,
     .operation_count = MEMCACHED_OPERATIONS,
     .dataset = DATASET_MEMCACHED,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-#include "workloads/memcached_meta.h"
-
+//
+// memcached's meta commands, client side (memcached's doc/protocol.txt, "Meta Commands"): mg and
+// ms. The opaque token carries the request's number; where a reply brings another one back it is
+// out of order (a miss, EN, brings none).
 #include <string.h>
 
 #include "workloads/encode.h"
 #include "workloads/memcached_text.h"
+#include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
-#include "workloads/workload.h"
 
 static const uint64_t value_bytes_limit = 1u << 30; // as for the text protocol
 
@@ -126,7 +128,10 @@ static size_t parse(struct reply_parser *parser, const char *bytes, size_t count
 }
 
 const struct protocol memcached_meta_protocol = {
-    .name = "memcached-meta",
+    .name = memcached_meta_name,
+    .speaks = "memcached's meta commands (`mg`, `ms`)",
+    .replies = "`EN` is a miss, `NS`/`EX`/`NF` not stored; the opaque token must be the request's "
+               "number on its connection, else `out_of_order`",
     .operations = memcached_operations,
     .operation_count = MEMCACHED_OPERATIONS,
     .dataset = DATASET_MEMCACHED,

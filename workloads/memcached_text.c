@@ -5,7 +5,6 @@
 
 #include "workloads/encode.h"
 #include "workloads/reply_parser.h"
-#include "workloads/workload.h"
 
 // memcached refuses items above 1 GiB at any setting (-I); a length beyond that is no length.
 static const uint64_t value_bytes_limit = 1u << 30;
@@ -131,7 +130,10 @@ bool memcached_answers(unsigned operation, enum reply_kind kind)
 }
 
 const struct protocol memcached_text_protocol = {
-    .name = "memcached",
+    .name = memcached_text_name,
+    .speaks = "memcached's text protocol",
+    .replies = "`END` alone is a miss; `NOT_STORED`, `SERVER_ERROR`, `CLIENT_ERROR`/`ERROR` by "
+               "kind",
     .operations = memcached_operations,
     .operation_count = MEMCACHED_OPERATIONS,
     .dataset = DATASET_MEMCACHED,

@@ -7,8 +7,6 @@
 
 #include "workloads/protocol.h"
 
-extern const struct protocol memcached_text_protocol;
-
 enum { MEMCACHED_OPERATIONS = 2 }; // get, set
 extern const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS];
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the load generator knows of a protocol: a table of functions without I/O. Requests are
+// What the load generator knows of a protocol: a table of functions without I/O, and what is said
+// of it. Each is a file that defines NAME_protocol, and a row of protocols.tbl.h. Requests are
 // encoded into a buffer; replies are fed in as bytes, split anywhere, and come out as events. One
 // reply belongs to one request, in order, on one connection.
 //
@@ -73,17 +74,25 @@ struct protocol_operation {
     bool states_size;   // it says how long the reply is to be: as the key's value
 };
 
-enum { PROTOCOL_OPERATIONS_MAX = 10 };
+// How many a protocol can have, and where these two stand in one that has both.
+enum { PROTOCOL_OPERATIONS_MAX = 10, WORKLOAD_GET = 0, WORKLOAD_SET = 1 };
+
+// What workloads ask for at most; what a protocol allows itself may be less.
+enum { WORKLOAD_KEY_BYTES_MAX = 250, WORKLOAD_VALUE_BYTES_MAX = 1 << 20 };
 
 // Who prepares the data that the requests ask for.
 enum protocol_dataset { DATASET_NONE, DATASET_MEMCACHED, DATASET_REDIS };
 
 struct protocol {
-    const char *name;
+    const char *name;   // the row's: NAME_name
+    const char *speaks; // what it is: "the memcached text protocol"
+    const char
+        *replies; // which of its replies count as what (enum reply_kind), for docs/workloads.md
     const struct protocol_operation *operations;
     unsigned operation_count;
     enum protocol_dataset dataset;
-    bool over_udp; // it has a way to (workloads/memcached_udp.h)
+    bool over_udp;     // it has a way to (workloads/memcached_udp.h)
+    bool says_service; // a request says how long the server is to work on it
     // The most bytes a request can take with keys and values of at most that length.
     size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
     // Writes the request and returns its length; 0 when out_bytes do not suffice.
@@ -96,14 +105,11 @@ struct protocol {
     bool (*answers)(unsigned operation, enum reply_kind kind);
 };
 
-// NULL when there is none of that name.
-const struct protocol *protocol_find(const char *name);
-
-// The name of one, by number from 0; NULL behind the last.
-const char *protocol_name(unsigned index);
-
-// "memcached, ..."; for error messages and --help.
-const char *protocol_names(void);
+// NAME_protocol and NAME_name of each row.
+#define PROTOCOL(symbol, text)                                                                     \
+    extern const struct protocol symbol##_protocol;                                                \
+    static const char symbol##_name[] = text;
+#include "workloads/protocols.tbl.h"
 
 // The index of the operation of that name, or -1.
 int protocol_operation_find(const struct protocol *protocol, const char *name);

@@ -5,7 +5,6 @@
 
 #include "workloads/encode.h"
 #include "workloads/reply_parser.h"
-#include "workloads/workload.h"
 
 static const uint64_t bulk_bytes_limit = 512u << 20; // proto-max-bulk-len
 static const uint64_t elements_limit = 1u << 30;     // of one aggregate; below 2^32 in Redis
@@ -325,7 +324,10 @@ static bool answers(unsigned operation, enum reply_kind kind)
 }
 
 const struct protocol redis_protocol = {
-    .name = "redis",
+    .name = redis_name,
+    .speaks = "RESP2",
+    .replies = "nil and empty are misses; `OOM`, `LOADING`, `BUSY`, `MISCONF`, `READONLY`, … the "
+               "server's errors, others the client's",
     .operations = operations,
     .operation_count = REDIS_OPERATIONS,
     .dataset = DATASET_REDIS,
@@ -336,7 +338,9 @@ const struct protocol redis_protocol = {
 };
 
 const struct protocol redis_resp3_protocol = {
-    .name = "redis-resp3",
+    .name = redis_resp3_name,
+    .speaks = "RESP3: `HELLO 3` goes in front of each connection's first request",
+    .replies = "as of RESP2; pushes and attributes are passed over",
     .operations = operations,
     .operation_count = REDIS_OPERATIONS,
     .dataset = DATASET_REDIS,

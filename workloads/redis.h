@@ -30,6 +30,4 @@ _Static_assert((int)REDIS_OPERATIONS <= (int)PROTOCOL_OPERATIONS_MAX, "they fit 
 
 enum { REDIS_RANGE = 10 }; // elements of a list or sorted set that a range asks for
 
-extern const struct protocol redis_protocol, redis_resp3_protocol;
-
 #endif

@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #include "workloads/lab.h"
-#include "workloads/workload.h"
 
 enum {
     SERVER_LINE_BYTES = 32 << 10, // a get of a hundred long keys

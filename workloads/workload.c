@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
-#include "workloads/memcached_text.h"
+#include "workloads/protocols.h"
 
 static void take_default_mix(struct workload *workload)
 {
@@ -21,7 +21,7 @@ static void take_default_mix(struct workload *workload)
 void workload_defaults(struct workload *workload)
 {
     *workload = (struct workload){
-        .protocol = &memcached_text_protocol,
+        .protocol = protocols[0],
         .key_count = 100000,
         .key_size_bytes = {.kind = DISTRIBUTION_FIXED, .first = 31},
         .popularity = {POPULARITY_UNIFORM, 0},

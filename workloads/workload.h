@@ -5,7 +5,7 @@
 // YAML (docs/workloads.md):
 //
 //     preset: etc                               # begin with etc, usr or var instead of defaults
-//     protocol: memcached                       # of protocol_names()
+//     protocol: memcached                       # of protocols.tbl.h
 //     mix: {get: 90, set: 10}                   # weights; the protocol names its operations
 //     keys: {count: 100k, size: {fixed: 31}, popularity: {zipf: 0.99}}   # or {uniform: true}
 //     values: {size: {uniform: [100, 300]}}     # a distribution (workloads/distribution_text.h)
@@ -30,12 +30,9 @@
 #include "workloads/protocol.h"
 #include "workloads/rate_pattern.h"
 
-// Of protocols that have both, where they stand in the mix; and how many operations a mix can have.
-enum { WORKLOAD_GET = 0, WORKLOAD_SET = 1, WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX };
-
 struct fields;
 
-enum { WORKLOAD_KEY_BYTES_MAX = 250, WORKLOAD_VALUE_BYTES_MAX = 1 << 20 };
+enum { WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX }; // that a mix can have
 
 enum { WORKLOAD_SMALL_VALUES = 64 }; // sizes from 0 that may have a probability of their own
 

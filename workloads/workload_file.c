@@ -8,6 +8,7 @@
 
 #include "base/fields.h"
 #include "base/units.h"
+#include "workloads/protocols.h"
 #include "workloads/workload.h"
 
 // --- keys and values -----------------------------------------------------------------------------
@@ -175,11 +176,13 @@ static int read_workload(const struct binding *binding, const struct node *node,
         return field_misread(binding, node, "pattern", &inner);
     if (!service)
         return 0;
-    if (strcmp(workload->protocol->name, "lab") != 0)
+    char able[200];
+    if (!workload->protocol->says_service)
         return document_error(binding->document, node_child(node, "service"), binding->err,
-                              "service: protocol %s does not tell the server how long to work; "
-                              "protocol lab does",
-                              workload->protocol->name);
+                              "service: protocol %s does not tell the server how long to work; of "
+                              "the protocols, %s can",
+                              workload->protocol->name,
+                              protocol_names_with_service(able, sizeof able));
     if (distribution_parse(service, UNIT_NS, &times, &inner) < 0)
         return field_misread(binding, node, "service", &inner);
     distribution_free(&workload->service_ns);

@@ -24,6 +24,7 @@
 #include "loadgen/engine/engine_merge.h"
 #include "loadgen/engine/engine_worker.h"
 #include "workloads/memcached_udp.h"
+#include "workloads/protocols.h"
 #include "base/clock.h"
 
 enum {
@@ -170,11 +171,12 @@ static int check_udp(struct engine *engine, struct error *err)
 {
     struct engine_shared *shared = &engine->shared;
     const struct protocol *protocol = shared->settings->workload->protocol;
+    char able[200];
     if (!protocol->over_udp)
         return error_set(err, ERROR_INPUT,
-                         "%s: protocol %s does not go over UDP; memcached, memcached-binary and "
-                         "memcached-meta do",
-                         shared->settings->server->text, protocol->name);
+                         "%s: protocol %s does not go over UDP; of the protocols, %s can",
+                         shared->settings->server->text, protocol->name,
+                         protocol_names_over_udp(able, sizeof able));
     if (shared->request_bytes + UDP_FRAME_BYTES > UDP_DATAGRAM_BYTES_MAX)
         return error_set(err, ERROR_INPUT,
                          "%s: requests of up to %zu bytes do not fit into a datagram of %d; take "

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/memcached_binary.h"
-#include "workloads/memcached_meta.h"
 #include "workloads/memcached_text.h"
 #include "workloads/memcached_udp.h"
 

@@ -2,7 +2,6 @@
 //
 // The memcached binary codec: requests byte by byte, replies of every status split everywhere.
 #include "tests/workloads/codec_test.h"
-#include "workloads/memcached_binary.h"
 
 static const struct protocol *const protocol = &memcached_binary_protocol;
 

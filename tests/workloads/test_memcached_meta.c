@@ -2,7 +2,6 @@
 //
 // The memcached meta codec: what it writes, and what it makes of every answer, split everywhere.
 #include "tests/workloads/codec_test.h"
-#include "workloads/memcached_meta.h"
 
 static const struct protocol *const protocol = &memcached_meta_protocol;
 

@@ -4,6 +4,7 @@
 // bytes are split.
 #include "tests/workloads/codec_test.h"
 #include "workloads/memcached_text.h"
+#include "workloads/protocols.h"
 
 static const struct protocol *const protocol = &memcached_text_protocol;
 

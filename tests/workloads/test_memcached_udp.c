@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-#include "workloads/memcached_binary.h"
-#include "workloads/memcached_meta.h"
 #include "workloads/memcached_text.h"
 #include "workloads/memcached_udp.h"
 

@@ -6,6 +6,7 @@
 #include <hiredis/hiredis.h>
 
 #include "workloads/redis.h"
+#include "workloads/protocols.h"
 
 static const struct protocol *const protocol = &redis_protocol;
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "workloads/protocol.h"
+#include "workloads/protocols.h"
 #include "workloads/redis.h"
 #include "workloads/workload.h"
 #include "workloads/workload_files.h"

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "workloads/memcached_udp.h"
+#include "workloads/protocols.h"
 
 // What the server does with requests.
 enum hostility {

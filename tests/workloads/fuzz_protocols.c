@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+//
+// Any bytes, split anywhere, give the same replies as in one piece, and those cover the stream
+// without gap or overlap: in the protocol that the first byte names.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/protocols.h"
+
+enum { REPLIES = 4096 };
+
+static size_t parse_all(const struct protocol *protocol, const uint8_t *data, size_t size,
+                        size_t piece, struct reply *replies)
+{
+    struct reply_parser parser = {0};
+    size_t total = 0, at = 0;
+    while (at < size && total < REPLIES) {
+        size_t count = size - at < piece ? size - at : piece, found = 0;
+        char *copy = malloc(count);
+        memcpy(copy, data + at, count);
+        size_t used =
+            protocol->parse(&parser, copy, count, replies + total, REPLIES - total, &found);
+        free(copy);
+        if (used == 0 || used > count)
+            abort();
+        at += used;
+        total += found;
+    }
+    return total;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 3)
+        return 0;
+    const struct protocol *protocol = protocols[data[0] % PROTOCOLS];
+    struct reply *whole = calloc(2 * REPLIES, sizeof *whole), *split = whole + REPLIES;
+    size_t piece = 1 + data[1];
+    size_t count = parse_all(protocol, data + 2, size - 2, size, whole);
+    if (parse_all(protocol, data + 2, size - 2, piece, split) != count ||
+        memcmp(whole, split, count * sizeof *whole) != 0)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        if (whole[i].begin != (i ? whole[i - 1].end : 0) || whole[i].end <= whole[i].begin)
+            abort();
+    free(whole);
+    return 0;
+}
