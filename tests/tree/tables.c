@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/diagnosis/components.h"
 #include "analysis/timeline/span.h"
 #include "profiler/bpf/event_log.h"
+#include "workloads/protocols.h"
 
 static void print_events(void)
 {
@@ -27,12 +29,64 @@ static void print_span_kinds(void)
 #include "analysis/timeline/span_kinds.tbl.h"
 }
 
+static void print_cause_classes(void)
+{
+    printf("| class | what the cause is |\n|---|---|\n");
+#define CAUSE_CLASS(NAME, name, means) printf("| %s | %s |\n", name, means);
+#include "analysis/diagnosis/causes.tbl.h"
+}
+
+static void print_components(void)
+{
+    printf(
+        "| component | role | class | category | explains | when |\n|---|---|---|---|---|---|\n");
+#define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)                   \
+    printf("| %s | %s | %s | %s | %s | %s |\n", name, role_name(ROLE_##ROLE),                      \
+           cause_class_name(CAUSE_##CLASS), category, explains ? "yes" : "no", means);
+#include "analysis/diagnosis/causes.tbl.h"
+}
+
+static void print_protocols(void)
+{
+    static const char *const loaders[] = {[DATASET_NONE] = "none",
+                                          [DATASET_MEMCACHED] = "libmemcached, every key",
+                                          [DATASET_REDIS] = "hiredis, what the mix reads"};
+    printf(
+        "| `protocol` | what it is | operations (default weight) | UDP | dataset (`--prepare`) | "
+        "what a reply counts as |\n|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < PROTOCOLS; i++) {
+        const struct protocol *protocol = protocols[i];
+        printf("| `%s` | %s | ", protocol->name, protocol->speaks);
+        for (unsigned k = 0; k < protocol->operation_count; k++)
+            printf("%s`%s` (%g)", k ? ", " : "", protocol->operations[k].name,
+                   protocol->operations[k].weight);
+        printf(" | %s | %s | %s |\n", protocol->over_udp ? "yes" : "no", loaders[protocol->dataset],
+               protocol->replies);
+    }
+}
+
+// For a man page, in mdoc.
+static void print_protocol_names(void)
+{
+    for (size_t i = 0; i < PROTOCOLS; i++) {
+        printf(".Cm %s\n(", protocols[i]->name);
+        for (const char *at = protocols[i]->speaks; *at; at++)
+            if (*at != '`')
+                putchar(*at);
+        printf(")%s\n", i + 2 < PROTOCOLS ? "," : i + 1 < PROTOCOLS ? " or" : ".");
+    }
+}
+
 static const struct {
     const char *name;
     void (*print)(void);
 } tables[] = {
     {"events", print_events},
     {"span kinds", print_span_kinds},
+    {"cause classes", print_cause_classes},
+    {"components", print_components},
+    {"protocols", print_protocols},
+    {"protocol names", print_protocol_names},
 };
 
 // The table that a line announces, or NULL.
