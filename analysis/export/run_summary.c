@@ -244,31 +244,14 @@ static json_t *stages_json(const struct run_analysis *run)
 static json_t *join_json(const struct run_analysis *run)
 {
     const struct join_counts *join = &run->lifetimes.join;
-    const struct {
-        const char *key;
-        uint64_t count;
-    } counts[] = {
-        {"connections", join->connections},
-        {"connections_without_socket", join->connections_without_socket},
-        {"connections_without_calls", join->connections_without_calls},
-        {"unknown_connections", join->unknown_connections},
-        {"segments_repeated", join->segments_repeated},
-        {"segments_unseen", join->segments_unseen},
-        {"handoffs_unseen", join->handoffs_unseen},
-        {"transmits_unseen", join->transmits_unseen},
-        {"calls_unseen", join->calls_unseen},
-        {"segments_recovered", join->segments_recovered},
-        {"handoffs_recovered", join->handoffs_recovered},
-        {"segments_without_stamp", join->segments_without_stamp},
-        {"coalesced_rx", join->coalesced_rx},
-        {"impossible_stamps", join->impossible_stamps},
-        {"unpaired_records", run->evidence.server.unpaired + run->evidence.server.lost_intervals},
-    };
     bool of_trace = run->evidence.trace.handoffs || run->evidence.trace.handoffs_unknown;
     json_t *object = json_pack("{s:b, s:b}", "events", run->evidence.has_events && !of_trace,
                                "calls", run->evidence.has_calls);
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        json_object_set_new(object, counts[i].key, count_of(counts[i].count));
+#define JOIN_COUNT(name, means) json_object_set_new(object, #name, count_of(join->name));
+#include "analysis/lifetime/lifetimes.tbl.h"
+    json_object_set_new(
+        object, "unpaired_records",
+        count_of(run->evidence.server.unpaired + run->evidence.server.lost_intervals));
     return object;
 }
 

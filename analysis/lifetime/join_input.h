@@ -33,19 +33,8 @@ struct join_input {
 };
 
 struct join_counts {
-    uint64_t unknown_connections;        // samples whose connection the client's own table lacks
-    uint64_t connections;                // client connections that carried requests
-    uint64_t connections_without_socket; // of these, unknown to the kernel's table
-    uint64_t connections_without_calls;  // of these, unknown to the shim's table
-    uint64_t segments_repeated; // segments that brought nothing new: retransmits, reordering
-    // Requests whose own record is lost, which the first one that covers them shows: it is of later
-    // bytes only. They do without that stamp.
-    uint64_t segments_unseen, handoffs_unseen, transmits_unseen, calls_unseen;
-    // Of the segments and hand-offs missing, how many stamps were had from another record.
-    uint64_t segments_recovered, handoffs_recovered;
-    uint64_t segments_without_stamp; // M(n) taken from the event's time, not the skb's stamp
-    uint64_t impossible_stamps;      // beyond any host's uptime: damaged records, left out
-    uint64_t coalesced_rx;           // client RX stamps that are an upper bound
+#define JOIN_COUNT(name, means) uint64_t name;
+#include "analysis/lifetime/lifetimes.tbl.h"
     struct disorder disorder;
     struct two_hosts hosts; // how their clocks relate, where they are two
 };

@@ -4,27 +4,16 @@
 #include <math.h>
 
 static const char *const stamp_names[STAMP_KINDS] = {
-    [STAMP_INTENDED] = "intended",   [STAMP_SEND] = "send",
-    [STAMP_CLIENT_TX] = "client TX", [STAMP_NIC] = "M(n)",
-    [STAMP_HANDOFF] = "M(h)",        [STAMP_APPLICATION] = "M(a)",
-    [STAMP_REPLY] = "reply",         [STAMP_SERVER_TX] = "server TX",
-    [STAMP_CLIENT_RX] = "client RX", [STAMP_REPLY_READ] = "reply read",
+#define STAMP(NAME, name, stage, ROLE, means) name,
+#include "analysis/lifetime/lifetimes.tbl.h"
 };
 
 static const struct {
     const char *name;
     enum core_role role;
 } stages[STAGES] = {
-    [STAMP_INTENDED] = {"", ROLE_CLIENT}, // ends no stage
-    [STAMP_SEND] = {"client queue", ROLE_CLIENT},
-    [STAMP_CLIENT_TX] = {"client stack", ROLE_CLIENT},
-    [STAMP_NIC] = {"network to server", ROLE_NETWORK},
-    [STAMP_HANDOFF] = {"R core", ROLE_R},
-    [STAMP_APPLICATION] = {"A core", ROLE_A},
-    [STAMP_REPLY] = {"application", ROLE_A},
-    [STAMP_SERVER_TX] = {"server stack", ROLE_A},
-    [STAMP_CLIENT_RX] = {"network to client", ROLE_NETWORK},
-    [STAMP_REPLY_READ] = {"client receive", ROLE_CLIENT},
+#define STAMP(NAME, name, stage, ROLE, means) {stage, ROLE_##ROLE},
+#include "analysis/lifetime/lifetimes.tbl.h"
 };
 
 static const char *const role_names[ROLES] = {"client", "network", "R", "A"};
@@ -40,13 +29,8 @@ static const struct {
 };
 
 static const char *const state_names[LIFETIME_STATES] = {
-    [LIFETIME_WHOLE] = "whole",
-    [LIFETIME_UNANSWERED] = "unanswered",
-    [LIFETIME_NO_CONNECTION] = "connection unknown to the server's logs",
-    [LIFETIME_NO_NIC] = "no M(n) stamp",
-    [LIFETIME_NO_HANDOFF] = "no M(h) stamp",
-    [LIFETIME_NO_APPLICATION] = "no M(a) stamp",
-    [LIFETIME_NO_REPLY] = "no reply stamp",
+#define LIFETIME_STATE(NAME, words, means) words,
+#include "analysis/lifetime/lifetimes.tbl.h"
 };
 
 const char *stamp_name(enum stamp_kind kind)

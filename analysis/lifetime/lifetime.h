@@ -12,17 +12,10 @@
 
 #include "base/array.h"
 
+// In order; what each is: lifetimes.tbl.h.
 enum stamp_kind {
-    STAMP_INTENDED,    // the schedule wanted it sent
-    STAMP_SEND,        // the client called send
-    STAMP_CLIENT_TX,   // it left the client's stack (kernel or NIC)
-    STAMP_NIC,         // M(n): the segment with its last byte reached the server
-    STAMP_HANDOFF,     // M(h): the kernel handed it to the application's socket
-    STAMP_APPLICATION, // M(a): a receive call returned its last byte
-    STAMP_REPLY,       // the application called send with the reply's last byte
-    STAMP_SERVER_TX,   // that byte left the server's stack
-    STAMP_CLIENT_RX,   // it reached the client's stack
-    STAMP_REPLY_READ,  // the client's receive call returned it
+#define STAMP(NAME, name, stage, ROLE, means) STAMP_##NAME,
+#include "analysis/lifetime/lifetimes.tbl.h"
     STAMP_KINDS
 };
 
@@ -42,15 +35,11 @@ enum core_role stage_role(enum stamp_kind ends_at);
 const char *role_name(enum core_role role); // "client", "network", "R", "A"
 
 enum lifetime_state {
-    LIFETIME_WHOLE = 0,     // all of intended, send, M(n), M(h), M(a), reply, reply read
-    LIFETIME_UNANSWERED,    // never sent, timed out or lost: no lifetime, latency +infinity
-    LIFETIME_NO_CONNECTION, // the server's logs do not know its connection
-    LIFETIME_NO_NIC,        // joined, but this stamp is missing
-    LIFETIME_NO_HANDOFF,
-    LIFETIME_NO_APPLICATION,
-    LIFETIME_NO_REPLY,
+#define LIFETIME_STATE(NAME, words, means) LIFETIME_##NAME,
+#include "analysis/lifetime/lifetimes.tbl.h"
     LIFETIME_STATES
 };
+_Static_assert(LIFETIME_WHOLE == 0, "a zeroed state is whole");
 const char *lifetime_state_name(enum lifetime_state state); // "no M(n) stamp", ...
 
 enum { NO_CORE = 0xffff };

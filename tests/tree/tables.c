@@ -46,6 +46,20 @@ static void print_components(void)
 #include "analysis/diagnosis/causes.tbl.h"
 }
 
+static void print_join_counts(void)
+{
+    printf("| key of `join` | counts |\n|---|---|\n");
+#define JOIN_COUNT(name, means) printf("| `%s` | %s |\n", #name, means);
+#include "analysis/lifetime/lifetimes.tbl.h"
+}
+
+static void print_lifetime_states(void)
+{
+    printf("| state | when |\n|---|---|\n");
+#define LIFETIME_STATE(NAME, words, means) printf("| %s | %s |\n", words, means);
+#include "analysis/lifetime/lifetimes.tbl.h"
+}
+
 static void print_protocols(void)
 {
     static const char *const loaders[] = {[DATASET_NONE] = "none",
@@ -85,6 +99,8 @@ static const struct {
     {"span kinds", print_span_kinds},
     {"cause classes", print_cause_classes},
     {"components", print_components},
+    {"join counts", print_join_counts},
+    {"lifetime states", print_lifetime_states},
     {"protocols", print_protocols},
     {"protocol names", print_protocol_names},
 };

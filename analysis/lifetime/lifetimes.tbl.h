@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// The words for a request's life, one row each; included with the macro of interest defined before.
+//
+//     STAMP(NAME, name, stage, ROLE, means)
+//         in order; stage: what lies between the stamp before and this one, and whose work that is.
+//     LIFETIME_STATE(NAME, words, means)
+//         why a request has no whole life; the words are what users and JSON see.
+//     JOIN_COUNT(name, means)
+//         what the join counts (struct join_counts), by its key in summary.json.
+#ifndef STAMP
+#define STAMP(NAME, name, stage, ROLE, means)
+#endif
+#ifndef LIFETIME_STATE
+#define LIFETIME_STATE(NAME, words, means)
+#endif
+#ifndef JOIN_COUNT
+#define JOIN_COUNT(name, means)
+#endif
+
+// clang-format off
+STAMP(INTENDED, "intended", "", CLIENT, "the schedule wanted it sent; ends no stage")
+STAMP(SEND, "send", "client queue", CLIENT, "the client called send")
+STAMP(CLIENT_TX, "client TX", "client stack", CLIENT, "it left the client's stack (kernel or NIC)")
+STAMP(NIC, "M(n)", "network to server", NETWORK, "the segment with its last byte reached the server")
+STAMP(HANDOFF, "M(h)", "R core", R, "the kernel handed it to the application's socket")
+STAMP(APPLICATION, "M(a)", "A core", A, "a receive call returned its last byte")
+STAMP(REPLY, "reply", "application", A, "the application called send with the reply's last byte")
+STAMP(SERVER_TX, "server TX", "server stack", A, "that byte left the server's stack")
+STAMP(CLIENT_RX, "client RX", "network to client", NETWORK, "it reached the client's stack")
+STAMP(REPLY_READ, "reply read", "client receive", CLIENT, "the client's receive call returned it")
+
+LIFETIME_STATE(WHOLE, "whole", "all of intended, send, M(n), M(h), M(a), reply, reply read")
+LIFETIME_STATE(UNANSWERED, "unanswered", "never sent, timed out or lost: no life, latency +infinity")
+LIFETIME_STATE(NO_CONNECTION, "connection unknown to the server's logs", "neither the kernel's table nor the shim's has it")
+LIFETIME_STATE(NO_NIC, "no M(n) stamp", "joined, but this stamp is missing")
+LIFETIME_STATE(NO_HANDOFF, "no M(h) stamp", "likewise")
+LIFETIME_STATE(NO_APPLICATION, "no M(a) stamp", "likewise")
+LIFETIME_STATE(NO_REPLY, "no reply stamp", "likewise")
+
+JOIN_COUNT(connections, "the client's connections that carried requests")
+JOIN_COUNT(connections_without_socket, "of these, unknown to the kernel's table")
+JOIN_COUNT(connections_without_calls, "of these, unknown to the shim's table")
+JOIN_COUNT(unknown_connections, "samples whose connection the client's own table lacks")
+JOIN_COUNT(segments_repeated, "segments that brought nothing new: retransmits, reordering")
+// Requests whose own record is lost, which the first one that covers them shows: it is of later
+// bytes only. They do without that stamp.
+JOIN_COUNT(segments_unseen, "requests whose own segment's record is lost: the first that covers them is of later bytes")
+JOIN_COUNT(handoffs_unseen, "the same of hand-offs")
+JOIN_COUNT(transmits_unseen, "the same of transmits")
+JOIN_COUNT(calls_unseen, "the same of socket calls")
+JOIN_COUNT(segments_recovered, "M(n) stamps that were missing and had from another record")
+JOIN_COUNT(handoffs_recovered, "the same of M(h)")
+JOIN_COUNT(segments_without_stamp, "M(n) taken from the event's time, not the skb's stamp")
+JOIN_COUNT(coalesced_rx, "client RX stamps that are an upper bound")
+JOIN_COUNT(impossible_stamps, "beyond any host's uptime: damaged records, left out")
+// clang-format on
+
+#undef STAMP
+#undef LIFETIME_STATE
+#undef JOIN_COUNT
