@@ -518,14 +518,16 @@ int document_merge(const struct node *base, const struct node *over, const char 
 }
 
 // The mapping of what is left of a dotted key. NULL: no memory, or deeper than any document.
-static const struct node *nest(struct document *to, const struct node *key, const char *path,
-                               const struct node *value, unsigned depth)
+static const struct node *document_nest_key(struct document *to, const struct node *key,
+                                            const char *path, const struct node *value,
+                                            unsigned depth)
 {
     size_t bytes = strcspn(path, ".");
     struct node *mapping = depth < DEPTH_MAX ? add_node_like(to, NODE_MAPPING, key) : NULL;
-    if (!mapping || !add_entry(mapping, add_text(to, path, bytes, YAML_ANY_SCALAR_STYLE, key),
-                               path[bytes] ? nest(to, key, path + bytes + 1, value, depth + 1)
-                                           : copy_node(to, value)))
+    if (!mapping ||
+        !add_entry(mapping, add_text(to, path, bytes, YAML_ANY_SCALAR_STYLE, key),
+                   path[bytes] ? document_nest_key(to, key, path + bytes + 1, value, depth + 1)
+                               : copy_node(to, value)))
         return NULL;
     return mapping;
 }
@@ -541,7 +543,8 @@ int document_nest(const struct node *key, const struct node *value, struct docum
         document_free(to);
         return document_error(NULL, key, err, "nested deeper than %d levels", DEPTH_MAX);
     }
-    return finish_document(to, to ? nest(to, key, key->text, value, 0) : NULL, out, err);
+    return finish_document(to, to ? document_nest_key(to, key, key->text, value, 0) : NULL, out,
+                           err);
 }
 
 // --- writing -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ struct raw_array {
     size_t count, capacity;
 };
 
-static void *member(const struct field *field, void *object)
+static void *field_member(const struct field *field, void *object)
 {
     return (char *)object + field->offset;
 }
@@ -377,12 +377,13 @@ static int bind_value(const struct binding *binding, const struct field *field,
     case FIELD_MAP_LISTS:
         return 0;
     case FIELD_GROUP:
-        return field->size ? fields_bind(binding, field->fields, node, member(field, object)) : 0;
+        return field->size ? fields_bind(binding, field->fields, node, field_member(field, object))
+                           : 0;
     case FIELD_LIST:
     case FIELD_MAP:
-        return field->size ? bind_entries(binding, field, node, member(field, object)) : 0;
+        return field->size ? bind_entries(binding, field, node, field_member(field, object)) : 0;
     case FIELD_TEXTS:
-        return field->size ? bind_texts(binding, node, member(field, object)) : 0;
+        return field->size ? bind_texts(binding, node, field_member(field, object)) : 0;
     case FIELD_NAME:
         if (field_check_name(binding, node, node_text(node), field->size) < 0)
             return -ERROR_INPUT;
@@ -390,7 +391,7 @@ static int bind_value(const struct binding *binding, const struct field *field,
     default:
         break;
     }
-    if (set_value(field, node_text(node), member(field, object), &inner) == 0)
+    if (set_value(field, node_text(node), field_member(field, object), &inner) == 0)
         return 0;
     return document_error(binding->document, node, binding->err, "%s: %s", field->key, inner.text);
 }
@@ -431,9 +432,9 @@ void fields_set_defaults(const struct fields *fields, void *object)
     for (size_t i = 0; i < fields->count; i++) {
         const struct field *field = &fields->rows[i];
         if (field->kind == FIELD_GROUP && field->size)
-            fields_set_defaults(field->fields, member(field, object));
+            fields_set_defaults(field->fields, field_member(field, object));
         else if (field->value && field->size) {
-            int set = set_value(field, field->value, member(field, object), NULL);
+            int set = set_value(field, field->value, field_member(field, object), NULL);
             assert(set == 0 && "a default that the row itself refuses");
             (void)set;
         }
@@ -448,13 +449,13 @@ void fields_free(const struct fields *fields, void *object)
         bool is_array =
             field->kind == FIELD_TEXTS || field->kind == FIELD_LIST || field->kind == FIELD_MAP;
         if (field->kind == FIELD_GROUP && field->size)
-            fields_free(field->fields, member(field, object));
+            fields_free(field->fields, field_member(field, object));
         if (!is_array || field->size == 0)
             continue;
-        memcpy(&array, member(field, object), sizeof array);
+        memcpy(&array, field_member(field, object), sizeof array);
         for (size_t k = 0; field->fields && k < array.count; k++)
             fields_free(field->fields, (char *)array.items + k * field->fields->size);
         free(array.items);
-        memset(member(field, object), 0, sizeof array);
+        memset(field_member(field, object), 0, sizeof array);
     }
 }

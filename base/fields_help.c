@@ -8,7 +8,7 @@
 // --- the schema ----------------------------------------------------------------------------------
 
 // What a row says of itself, in one line.
-static const char *describe(const struct field *field, char *out, size_t out_bytes)
+static const char *field_describe(const struct field *field, char *out, size_t out_bytes)
 {
     const char *absent = field->value ? field->value : field->otherwise;
     bool is_range = field->low && field->high && !field->outside && field->kind != FIELD_TEXTS;
@@ -71,7 +71,8 @@ json_t *fields_schema(const struct fields *fields)
         const struct field *field = &fields->rows[i];
         char text[1000];
         json_t *schema = schema_of(field);
-        json_object_set_new(schema, "description", json_string(describe(field, text, sizeof text)));
+        json_object_set_new(schema, "description",
+                            json_string(field_describe(field, text, sizeof text)));
         if (field->value)
             json_object_set_new(schema, "default", json_string(field->value));
         json_object_set_new(properties, field->key, schema);
@@ -133,7 +134,7 @@ static void print_row(const struct field *field, int indent, bool listed, FILE *
     write_form(field, form, sizeof form);
     int used = fprintf(out, "%*s%s%s:%s", listed ? indent - 2 : indent, "", listed ? "- " : "",
                        field->key, form);
-    print_wrapped(describe(field, text, sizeof text), used, out);
+    print_wrapped(field_describe(field, text, sizeof text), used, out);
     if (!field->fields)
         return;
     bool is_map = field->kind == FIELD_MAP || field->kind == FIELD_MAP_LISTS;

@@ -16,7 +16,7 @@ uint64_t histogram_highest(size_t slot)
     return histogram_lowest(slot + 1) - 1;
 }
 
-static uint64_t load(const uint64_t *count)
+static uint64_t count_load(const uint64_t *count)
 {
     return __atomic_load_n(count, __ATOMIC_RELAXED);
 }
@@ -24,24 +24,24 @@ static uint64_t load(const uint64_t *count)
 void histogram_merge(struct histogram *into, const struct histogram *from)
 {
     for (size_t slot = 0; slot < HISTOGRAM_SLOTS; slot++) {
-        uint64_t count = load(&from->slots[slot]);
+        uint64_t count = count_load(&from->slots[slot]);
         if (count)
             histogram_add(&into->slots[slot], count);
     }
-    histogram_add(&into->infinite, load(&from->infinite));
+    histogram_add(&into->infinite, count_load(&from->infinite));
 }
 
 static uint64_t finite_count(const struct histogram *histogram)
 {
     uint64_t count = 0;
     for (size_t slot = 0; slot < HISTOGRAM_SLOTS; slot++)
-        count += load(&histogram->slots[slot]);
+        count += count_load(&histogram->slots[slot]);
     return count;
 }
 
 uint64_t histogram_count(const struct histogram *histogram)
 {
-    return finite_count(histogram) + load(&histogram->infinite);
+    return finite_count(histogram) + count_load(&histogram->infinite);
 }
 
 double histogram_quantile(const struct histogram *histogram, double q)
@@ -51,7 +51,7 @@ double histogram_quantile(const struct histogram *histogram, double q)
     if (all == 0)
         return NAN;
     for (size_t slot = 0; slot < HISTOGRAM_SLOTS; slot++) {
-        seen += load(&histogram->slots[slot]);
+        seen += count_load(&histogram->slots[slot]);
         if ((double)seen >= rank)
             return (double)histogram_highest(slot);
     }

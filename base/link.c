@@ -114,7 +114,7 @@ bool link_flush(struct link *link, int timeout_ms)
 }
 
 // What already waits is as good a sign of life.
-static void beat(struct link *link, int64_t now)
+static void heartbeat_queue(struct link *link, int64_t now)
 {
     struct error ignored; // out of memory: the next one may be sent
     link->beat_ms = now;
@@ -171,7 +171,7 @@ static int64_t silence_allowed(const struct link *link)
     return link->heard ? link->settings.silence_ms : link->settings.first_word_ms;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t deadline_earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -184,12 +184,12 @@ int link_watch(const struct link *link, struct pollfd ready[2])
     ready[1] = (struct pollfd){.fd = writes ? link->out : -1, .events = POLLOUT};
     if (!up)
         return INT_MAX;
-    int64_t next = earlier(link->beat_ms + link->settings.heartbeat_ms,
-                           link->heard_ms + silence_allowed(link) + 1);
+    int64_t next = deadline_earlier(link->beat_ms + link->settings.heartbeat_ms,
+                                    link->heard_ms + silence_allowed(link) + 1);
     if (link->out_failed_ms)
-        next = earlier(next, link->out_failed_ms + LINK_LAST_WORDS_MS);
+        next = deadline_earlier(next, link->out_failed_ms + LINK_LAST_WORDS_MS);
     int64_t left_ms = next - monotonic_ms();
-    return left_ms < 0 ? 0 : (int)earlier(left_ms, INT_MAX);
+    return left_ms < 0 ? 0 : (int)deadline_earlier(left_ms, INT_MAX);
 }
 
 void link_serve(struct link *link, const struct pollfd ready[2])
@@ -213,7 +213,7 @@ void link_serve(struct link *link, const struct pollfd ready[2])
         link->state = LINK_SILENT;
     }
     if (link->state == LINK_UP && now - link->beat_ms >= link->settings.heartbeat_ms)
-        beat(link, now);
+        heartbeat_queue(link, now);
 }
 
 void link_poll(struct link *const *links, size_t count, struct pollfd *others, size_t other_count,

@@ -41,7 +41,8 @@ void name_pool_free(struct name_pool *pool)
     free(pool);
 }
 
-static uint32_t find(const struct name_pool *pool, const char *name, size_t length, uint64_t hash)
+static uint32_t pool_find(const struct name_pool *pool, const char *name, size_t length,
+                          uint64_t hash)
 {
     return map_find(&pool->numbers, hash, at,
                     strncmp(pool->names.items[at], name, length) == 0 &&
@@ -71,7 +72,7 @@ uint32_t name_pool_add(struct name_pool *pool, const char *name, size_t length)
 {
     length = strnlen(name, length);
     uint64_t hash = hash_text(name, length);
-    uint32_t number = find(pool, name, length, hash);
+    uint32_t number = pool_find(pool, name, length, hash);
     if (number != MAP_NONE)
         return number;
     const char *text = keep_text(pool, name, length);
@@ -87,7 +88,7 @@ uint32_t name_pool_add(struct name_pool *pool, const char *name, size_t length)
 
 uint32_t name_pool_find(const struct name_pool *pool, const char *name, size_t length)
 {
-    return find(pool, name, length, hash_text(name, length));
+    return pool_find(pool, name, length, hash_text(name, length));
 }
 
 const char *name_pool_text(const struct name_pool *pool, uint32_t name)

@@ -54,8 +54,8 @@ static void join_group(const char *cgroup, int report)
     close(fd);
 }
 
-static void redirect(const struct process_place *place, const int in[2], const int out[2],
-                     int report)
+static void streams_redirect(const struct process_place *place, const int in[2], const int out[2],
+                             int report)
 {
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null_fd < 0)
@@ -73,8 +73,8 @@ static void redirect(const struct process_place *place, const int in[2], const i
         fail_start(report, "redirect its input and output");
 }
 
-static void become(const char *const *argv, const struct process_place *place, pid_t parent,
-                   const int in[2], const int out[2], int report)
+static void child_exec(const char *const *argv, const struct process_place *place, pid_t parent,
+                       const int in[2], const int out[2], int report)
 {
     // The parent may already be gone when the death signal is armed.
     if (prctl(PR_SET_PDEATHSIG, place->has_children ? SIGTERM : SIGKILL) < 0 || getppid() != parent)
@@ -94,7 +94,7 @@ static void become(const char *const *argv, const struct process_place *place, p
         fail_start(report, "move to its cores");
     if (place->nice && setpriority(PRIO_PROCESS, 0, place->nice) < 0)
         fail_start(report, "take its priority");
-    redirect(place, in, out, report);
+    streams_redirect(place, in, out, report);
     if (place->directory && chdir(place->directory) < 0)
         fail_start(report, "enter its directory");
     for (const char *const *variable = place->environment; variable && *variable; variable++)
@@ -132,7 +132,7 @@ int process_start(struct process *process, const char *const *argv,
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        become(argv, place, parent, in, out, report[1]);
+        child_exec(argv, place, parent, in, out, report[1]);
     if (pid < 0) {
         result = error_set_errno(err, ERROR_FAILED, "cannot start %s", argv[0]);
         goto out;
@@ -168,7 +168,7 @@ out:
 
 // As waitpid. Children are ended while the process's number is still taken, so that the group is
 // its own.
-static pid_t reap(const struct process *process, bool blocks, int *status)
+static pid_t process_reap(const struct process *process, bool blocks, int *status)
 {
     siginfo_t ended = {.si_pid = 0};
     if (!process->has_children)
@@ -185,7 +185,7 @@ int process_wait(struct process *process, int timeout_ms, int *status, struct er
 {
     long deadline = monotonic_ms() + timeout_ms;
     for (;;) {
-        pid_t pid = reap(process, timeout_ms < 0, status);
+        pid_t pid = process_reap(process, timeout_ms < 0, status);
         if (pid == process->pid) {
             process->pid = 0;
             return 1;
@@ -252,7 +252,7 @@ int process_read_line(struct process *process, char *line, size_t line_bytes, in
 }
 
 // Takes what the command prints until it closes its stdout or time is up.
-static bool collect(struct process *process, char *out, size_t out_bytes, long deadline)
+static bool output_collect(struct process *process, char *out, size_t out_bytes, long deadline)
 {
     size_t used = 0;
     char waste[4096];
@@ -301,7 +301,7 @@ int process_run(const char *const *argv, const struct process_place *place, int 
     int result = process_start(&process, argv, &here, err);
     if (result < 0)
         goto out;
-    bool finished = collect(&process, out, out_bytes, deadline);
+    bool finished = output_collect(&process, out, out_bytes, deadline);
     long left = deadline - monotonic_ms();
     if (finished)
         finished = process_wait(&process, left > 0 ? (int)left : 0, &status, err) == 1;
@@ -331,7 +331,7 @@ out:
 }
 
 // What does not fit is cut.
-static void add(char *out, size_t out_bytes, size_t *used, const char *text)
+static void line_append(char *out, size_t out_bytes, size_t *used, const char *text)
 {
     for (; *text && *used + 1 < out_bytes; text++)
         out[(*used)++] = *text;
@@ -344,11 +344,12 @@ char *process_describe(const char *const *argv, char *out, size_t out_bytes)
     out[0] = '\0';
     for (; *argv; argv++) {
         bool quote = !**argv || strpbrk(*argv, " \t\n\"'\\$`;&|<>()*?[]{}!#~") != NULL;
-        add(out, out_bytes, &used, used ? " " : "");
-        add(out, out_bytes, &used, quote ? "'" : "");
+        line_append(out, out_bytes, &used, used ? " " : "");
+        line_append(out, out_bytes, &used, quote ? "'" : "");
         for (const char *at = *argv; *at; at++) // a quote ends the quotes, and stands for itself
-            add(out, out_bytes, &used, quote && *at == '\'' ? "'\\''" : (char[]){*at, '\0'});
-        add(out, out_bytes, &used, quote ? "'" : "");
+            line_append(out, out_bytes, &used,
+                        quote && *at == '\'' ? "'\\''" : (char[]){*at, '\0'});
+        line_append(out, out_bytes, &used, quote ? "'" : "");
     }
     return out;
 }

@@ -6,7 +6,7 @@
 
 enum { LONGEST_WORD = 64 };
 
-static unsigned smaller(unsigned a, unsigned b)
+static unsigned distance_min(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -22,9 +22,9 @@ static unsigned edit_distance(const char *a, size_t a_bytes, const char *b, size
         row[0] = (unsigned)i;
         for (size_t j = 1; j <= b_bytes; j++) {
             unsigned cost = a[i - 1] != b[j - 1];
-            row[j] = smaller(smaller(last[j] + 1, row[j - 1] + 1), last[j - 1] + cost);
+            row[j] = distance_min(distance_min(last[j] + 1, row[j - 1] + 1), last[j - 1] + cost);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = smaller(row[j], before[j - 2] + 1);
+                row[j] = distance_min(row[j], before[j - 2] + 1);
         }
         unsigned *oldest = before;
         before = last;

@@ -75,7 +75,7 @@ static size_t encode_utf8(uint32_t code, char out[4])
 }
 
 // What is shown in the character's place.
-static uint32_t visible(uint32_t code)
+static uint32_t character_visible(uint32_t code)
 {
     if (code < 0x20)
         return 0x2400 + code;
@@ -94,7 +94,7 @@ char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes)
     while (*at) {
         uint32_t code;
         size_t taken = decode_utf8(at, &code);
-        code = taken ? visible(code) : REPLACEMENT;
+        code = taken ? character_visible(code) : REPLACEMENT;
         at += taken ? taken : 1;
         if (ascii && code >= 0x7f)
             code = '?';

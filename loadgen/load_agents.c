@@ -28,17 +28,17 @@ static int make_specs(const struct load_plan *plan, const struct load_point *poi
 
 // --- findings ------------------------------------------------------------------------------------
 
-static double number(const json_t *object, const char *key)
+static double object_number(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
 // Fills in the sentences of who disagrees, which are reasons too.
-static int tell_disagreements(const struct fleet_outcome *fleet,
-                              const struct agents_measured *measured,
-                              const struct method_settings *settings, struct load_summary *summary,
-                              json_t **told, struct error *err)
+static int disagreements_report(const struct fleet_outcome *fleet,
+                                const struct agents_measured *measured,
+                                const struct method_settings *settings,
+                                struct load_summary *summary, json_t **told, struct error *err)
 {
     struct agent_finding findings[AGENTS_MAX];
     struct agent_disagreement pairs[DISAGREEMENTS_TOLD];
@@ -209,8 +209,8 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
     if (status == 0)
         status = agents_measured_add(&measured, &fleet, true, err);
     if (status == 0)
-        status = tell_disagreements(&fleet, &measured, &outcome->method.settings, &outcome->summary,
-                                    &told, err);
+        status = disagreements_report(&fleet, &measured, &outcome->method.settings,
+                                      &outcome->summary, &told, err);
     if (status == 0)
         outcome->agents = agents_json(&fleet, point->rate, told);
     agents_measured_free(&measured);
@@ -255,8 +255,8 @@ static int judge_rounds(void *context, struct rounds *taken, struct error *err)
         status = judge_pool(&taken->pool, &settings, taken->duration_ns, &rounds->word,
                             &taken->summary, &taken->method, err);
     if (status == 0)
-        status = tell_disagreements(&rounds->last, &rounds->measured, &settings, &taken->summary,
-                                    &told, err);
+        status = disagreements_report(&rounds->last, &rounds->measured, &settings, &taken->summary,
+                                      &told, err);
     if (status < 0)
         return status;
     json_decref(rounds->agents);
@@ -297,8 +297,8 @@ void load_agents_point(const json_t *agents, struct load_summary *summary,
     size_t i;
     json_t *agent;
     *saturation = (struct load_saturation){0};
-    summary->offered_rate = number(total, "offered_rate");
-    summary->achieved_rate = number(total, "achieved_rate");
+    summary->offered_rate = object_number(total, "offered_rate");
+    summary->achieved_rate = object_number(total, "achieved_rate");
     summary->scheduled = (uint64_t)json_integer_value(json_object_get(total, "scheduled"));
     summary->answered = (uint64_t)json_integer_value(json_object_get(total, "answered"));
     json_array_foreach(json_object_get(agents, "list"), i, agent)
@@ -324,14 +324,14 @@ void load_agents_print(const json_t *agents, FILE *out)
 {
     size_t i;
     json_t *agent;
-    double spread_us = number(agents, "start_spread_us");
+    double spread_us = object_number(agents, "start_spread_us");
     const json_t *total = json_object_get(agents, "total");
     fprintf(out, "  agents     together %.0f requests/s offered, %.0f/s answered",
-            number(total, "offered_rate"), number(total, "achieved_rate"));
+            object_number(total, "offered_rate"), object_number(total, "achieved_rate"));
     if (isfinite(spread_us))
         fprintf(out, "; began within %.1f us", spread_us);
-    if (number(agents, "start_bound_us") > 0)
-        fprintf(out, ", by clocks known to %.1f us", number(agents, "start_bound_us"));
+    if (object_number(agents, "start_bound_us") > 0)
+        fprintf(out, ", by clocks known to %.1f us", object_number(agents, "start_bound_us"));
     fputc('\n', out);
     json_array_foreach(json_object_get(agents, "list"), i, agent)
     {
@@ -341,19 +341,20 @@ void load_agents_print(const json_t *agents, FILE *out)
         const json_t *latency = json_object_get(report, "latency_us");
         fprintf(out, "             %s, %s, %.0f requests/s on %lld connections, seed %lld: ",
                 json_string_value(json_object_get(agent, "name")),
-                json_string_value(json_object_get(agent, "kind")), number(agent, "rate"),
+                json_string_value(json_object_get(agent, "kind")), object_number(agent, "rate"),
                 json_integer_value(json_object_get(agent, "connections")),
                 json_integer_value(json_object_get(agent, "seed")));
         if (lost)
             fprintf(out, "lost: %s", lost);
         else if (strcmp(json_string_value(json_object_get(agent, "kind")), "throughput") == 0)
-            fprintf(out, "%lld answered, p99 of its own lateness %.1f us",
-                    json_integer_value(json_object_get(report, "answered")),
-                    number(json_object_get(json_object_get(report, "method"), "own_lateness_us"),
-                           "p99"));
+            fprintf(
+                out, "%lld answered, p99 of its own lateness %.1f us",
+                json_integer_value(json_object_get(report, "answered")),
+                object_number(json_object_get(json_object_get(report, "method"), "own_lateness_us"),
+                              "p99"));
         else
-            fprintf(out, "p50 %.1f us, p99 %.1f us", number(latency, "p50"),
-                    number(latency, "p99"));
+            fprintf(out, "p50 %.1f us, p99 %.1f us", object_number(latency, "p50"),
+                    object_number(latency, "p99"));
         fprintf(out, "%s%s\n", no_poll ? "; " : "", no_poll ? no_poll : "");
     }
 }

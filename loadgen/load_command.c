@@ -57,7 +57,7 @@ static int prepare_dataset(struct load_plan *plan, struct error *err)
     return 0;
 }
 
-static int run(struct load_plan *plan, struct error *err)
+static int plan_run(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
     if (o->prepare)
@@ -83,7 +83,7 @@ int load_command(int argc, char **argv)
         progress_init(&plan.progress, plan.options.quiet);
         status = load_plan_make(&plan, positional, argv, &err);
         if (status == 0)
-            status = run(&plan, &err);
+            status = plan_run(&plan, &err);
     }
     load_plan_free(&plan);
     return status < 0 ? error_report(&err) : 0;

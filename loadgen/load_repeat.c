@@ -99,8 +99,8 @@ static int write_one(const struct repeat *repeat, const struct engine_result *re
                                         result->connection_count, err);
 }
 
-static int keep(struct repeat *repeat, const struct load_point *point, struct load_outcome *outcome,
-                struct error *err)
+static int repetition_keep(struct repeat *repeat, const struct load_point *point,
+                           struct load_outcome *outcome, struct error *err)
 {
     json_t *document = load_outcome_json(repeat->plan, point, outcome);
     int status = repeat->plan->options.samples ? write_one(repeat, &outcome->result, err) : 0;
@@ -133,7 +133,7 @@ static int run_all(struct repeat *repeat, struct error *err)
         status = load_run_once(plan, &point, &outcome, err);
         progress_end(&plan->progress);
         if (status == 0)
-            status = keep(repeat, &point, &outcome, err);
+            status = repetition_keep(repeat, &point, &outcome, err);
         load_outcome_free(&outcome);
     }
     return status < 0 ? error_prefix(err, "repetition %u", repeat->done + 1) : 0;
@@ -178,7 +178,7 @@ static json_t *repeat_json(const struct repeat *repeat, const struct between_run
     return json;
 }
 
-static int report(const struct repeat *repeat, struct error *err)
+static int repeat_report(const struct repeat *repeat, struct error *err)
 {
     const struct load_plan *plan = repeat->plan;
     const struct load_summary *summary = &repeat->summary;
@@ -214,7 +214,7 @@ int load_repeat(struct load_plan *plan, struct error *err)
     if (status == 0)
         status = sum_up(&repeat, err);
     if (status == 0)
-        status = report(&repeat, err);
+        status = repeat_report(&repeat, err);
     rounds_free(&repeat.pool);
     free(repeat.repetitions);
     json_decref(repeat.documents);

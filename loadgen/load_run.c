@@ -15,9 +15,9 @@
 
 static const double memory_share = 0.8; // of what is available, for samples
 
-static int report(const struct load_plan *plan, const struct engine_result *result,
-                  const struct load_summary *summary, const struct method *method,
-                  const struct rounds *rounds, json_t *agents, struct error *err)
+static int run_report(const struct load_plan *plan, const struct engine_result *result,
+                      const struct load_summary *summary, const struct method *method,
+                      const struct rounds *rounds, json_t *agents, struct error *err)
 {
     const struct load_facts facts = load_plan_facts(plan);
     int status = 0;
@@ -84,8 +84,8 @@ int load_check_memory(const struct load_plan *plan, double rate, uint64_t durati
                      requests, wanted / 1048576, available / 1048576, lower);
 }
 
-static int draw(const struct load_plan *plan, const struct load_point *point,
-                struct schedule *schedule, struct error *err)
+static int schedule_prepare(const struct load_plan *plan, const struct load_point *point,
+                            struct schedule *schedule, struct error *err)
 {
     const struct workload *workload = &plan->workload;
     if (isinf(point->rate))
@@ -130,7 +130,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     settings.duration_s = (double)point->duration_ns / 1e9;
     engine.closed_loop = isinf(point->rate);
     engine.requests_max = engine.closed_loop ? affordable_requests(plan) : 0;
-    int status = draw(plan, point, &schedule, err);
+    int status = schedule_prepare(plan, point, &schedule, err);
     if (status == 0)
         status = run_engine(plan, &engine, &schedule, &outcome->result, err);
     schedule_free(&schedule);
@@ -165,7 +165,8 @@ static int run_duration(struct load_plan *plan, struct error *err)
     if (status == 0)
         status = load_write_files(o, result, result->connections, result->connection_count, err);
     if (status == 0)
-        status = report(plan, result, &outcome.summary, &outcome.method, NULL, outcome.agents, err);
+        status =
+            run_report(plan, result, &outcome.summary, &outcome.method, NULL, outcome.agents, err);
     load_outcome_free(&outcome);
     return status;
 }
@@ -198,7 +199,8 @@ static int run_target(struct load_plan *plan, struct error *err)
         status =
             load_write_files(o, &rounds.pool, rounds.connections, rounds.connection_count, err);
     if (status == 0)
-        status = report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, agents, err);
+        status =
+            run_report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, agents, err);
     json_decref(agents);
     rounds_free(&rounds);
     return status;

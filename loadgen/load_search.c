@@ -13,7 +13,7 @@ enum { RUNS_A_TRIAL = 3 }; // each twice as long as the one before
 
 // --- deciding ------------------------------------------------------------------------------------
 
-static int score(const struct search_rate *rate)
+static int rate_score(const struct search_rate *rate)
 {
     return rate->met - rate->missed;
 }
@@ -47,24 +47,24 @@ static double rounded_between(double low, double high)
 // The rate below the result's gap is not surely good (low), or the one above not surely bad (high).
 static bool is_unsure(const struct search_rate *low, const struct search_rate *high)
 {
-    if (low && score(low) < SEARCH_SURE)
+    if (low && rate_score(low) < SEARCH_SURE)
         return true;
-    return high && score(high) > -SEARCH_SURE && high->undecided < SEARCH_DOUBTS;
+    return high && rate_score(high) > -SEARCH_SURE && high->undecided < SEARCH_DOUBTS;
 }
 
 enum search_end search_next(const struct search *search, double *next, double *low, double *high)
 {
     const struct search_rate *good = NULL, *bad = NULL;
     for (size_t i = search->count; i-- > 0 && !good;) {
-        if (score(&search->rates[i]) > 0)
+        if (rate_score(&search->rates[i]) > 0)
             good = &search->rates[i];
         else
             bad = &search->rates[i];
     }
     *low = good ? good->rate : 0;
     *high = bad ? bad->rate : INFINITY;
-    if (!good && bad && (score(bad) <= -SEARCH_SURE || bad->undecided >= SEARCH_DOUBTS))
-        return score(bad) <= -SEARCH_SURE ? SEARCH_NONE_MET : SEARCH_UNDECIDED;
+    if (!good && bad && (rate_score(bad) <= -SEARCH_SURE || bad->undecided >= SEARCH_DOUBTS))
+        return rate_score(bad) <= -SEARCH_SURE ? SEARCH_NONE_MET : SEARCH_UNDECIDED;
     if (search->trials == SEARCH_TRIALS_MAX || search->count == SEARCH_RATES_MAX)
         return SEARCH_UNDECIDED;
     if (!good) {
@@ -218,8 +218,8 @@ static bool client_is_the_bound(const struct course *course)
     return above && above->saturation.who == SATURATION_CLIENT;
 }
 
-static void describe(const struct course *course, const struct load_plan *plan, char *out,
-                     size_t bytes)
+static void end_describe(const struct course *course, const struct load_plan *plan, char *out,
+                         size_t bytes)
 {
     const char *slo = plan->options.slo;
     const struct curve_point *above = last_at(course, course->high);
@@ -260,10 +260,11 @@ static json_t *course_json(const struct course *course, const struct load_plan *
     return json;
 }
 
-static int finish(const struct course *course, const struct load_plan *plan, struct error *err)
+static int course_finish(const struct course *course, const struct load_plan *plan,
+                         struct error *err)
 {
     char text[500];
-    describe(course, plan, text, sizeof text);
+    end_describe(course, plan, text, sizeof text);
     bool found = !course->ended_early && !client_is_the_bound(course) &&
                  (course->end == SEARCH_FOUND || course->end == SEARCH_ALL_MET);
     bool missed = !course->ended_early && course->end == SEARCH_NONE_MET;
@@ -293,7 +294,7 @@ int load_search(struct load_plan *plan, struct error *err)
     int status = run_course(plan, &course, err);
     load_signals_release(&signals);
     if (status == 0)
-        status = finish(&course, plan, err);
+        status = course_finish(&course, plan, err);
     load_curve_free(&course.curve);
     return status;
 }

@@ -260,8 +260,8 @@ static int readings_check(const struct clock_reading *readings, size_t count, st
 }
 
 // Collects one clock's readings. Two that are too close to have a rate between them become one.
-static int collect(const struct clock_reading *readings, size_t count, enum host_clock clock,
-                   struct line *line, struct error *err)
+static int readings_collect(const struct clock_reading *readings, size_t count,
+                            enum host_clock clock, struct line *line, struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
         if (readings[i].clock != (uint32_t)clock)
@@ -296,7 +296,7 @@ static double monotonic_passed(const struct clock_map *map, uint64_t from, uint6
 
 // True when the clock stepped between knots i and i + 1. REALTIME and MONOTONIC are slewed alike,
 // so their difference shows the smallest step. Else only a rate that neither neighbour has does.
-static bool stepped(const struct clock_map *map, enum host_clock clock, size_t i)
+static bool clock_stepped(const struct clock_map *map, enum host_clock clock, size_t i)
 {
     const struct line *line = &map->lines[clock];
     const struct knot *k = line->knots.items;
@@ -334,7 +334,7 @@ static int split_eras(const struct clock_map *map, enum host_clock clock, struct
     struct era_array eras = {0};
     for (size_t i = 0; i < line->knots.count; i++) {
         era.last = i;
-        if (i + 1 < line->knots.count && (clock == HOST_CLOCK_RAW || !stepped(map, clock, i)))
+        if (i + 1 < line->knots.count && (clock == HOST_CLOCK_RAW || !clock_stepped(map, clock, i)))
             continue;
         if (array_push(&eras, era) < 0) {
             array_free(&eras);
@@ -456,7 +456,7 @@ int clock_map_build(const struct clock_reading *readings, size_t count, struct c
     if (!map)
         return error_set(err, ERROR_FAILED, "no memory for a clock map");
     for (int clock = HOST_CLOCK_RAW; clock < HOST_CLOCKS && result == 0; clock++)
-        result = collect(readings, count, (enum host_clock)clock, &map->lines[clock], err);
+        result = readings_collect(readings, count, (enum host_clock)clock, &map->lines[clock], err);
     if (result < 0)
         goto fail;
     const struct line *raw = &map->lines[HOST_CLOCK_RAW];

@@ -63,7 +63,7 @@ static uint64_t ring_bytes_of(const struct events_capture *capture, unsigned cor
 }
 
 // Sizes the maps and fills in what the programs read, before they are loaded.
-static int prepare(struct events_bpf *programs, void *context, struct error *err)
+static int maps_prepare(struct events_bpf *programs, void *context, struct error *err)
 {
     struct events_capture *capture = context;
     uint64_t base = 0;
@@ -172,8 +172,8 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
             goto fail;
         }
     }
-    result = events_programs_attach(capture->settings.groups, prepare, capture, capture->states,
-                                    &capture->programs, err);
+    result = events_programs_attach(capture->settings.groups, maps_prepare, capture,
+                                    capture->states, &capture->programs, err);
     if (result < 0)
         goto fail;
     // The kernel maps every page of such an array at once, so reading never faults.
@@ -202,7 +202,7 @@ const struct event_program_state *events_capture_programs(const struct events_ca
 // Moves whole records from a core's ring to its array, `most` of them. Stops at the first that is
 // not whole, unless `last`: then nobody writes any more, and what is not whole never will be.
 // Returns false when memory ran out.
-static bool drain(struct events_capture *capture, unsigned core, uint64_t most, bool last)
+static bool core_drain(struct events_capture *capture, unsigned core, uint64_t most, bool last)
 {
     struct core_ring *ring = &capture->programs->bss->rings[core];
     struct event_array *out = &capture->drained[core];
@@ -245,7 +245,7 @@ void events_capture_poll(struct events_capture *capture)
         // Short steps, so that whoever shares the reader's core is not held up for long; all of it
         // where the steps do not keep up.
         uint64_t most = waiting > ring->mask / 4 * 3 ? waiting : DRAIN_RECORDS;
-        if (waiting > ring->mask / 2 && !drain(capture, core, most, false))
+        if (waiting > ring->mask / 2 && !core_drain(capture, core, most, false))
             capture->memory_full = true;
     }
     program_costs_poll(&capture->costs, records);
@@ -404,7 +404,7 @@ static void finish_records(struct events_capture *capture, struct losses *losses
     for (unsigned core = 0; core < capture->core_count; core++) {
         const struct core_ring *ring = &capture->programs->bss->rings[core];
         uint64_t dropped = ring->dropped;
-        if (!drain(capture, core, UINT64_MAX, true)) {
+        if (!core_drain(capture, core, UINT64_MAX, true)) {
             capture->memory_full = true;
             dropped += ring->head - ring->tail;
         }

@@ -95,7 +95,7 @@ static int read_layouts(struct function_recorder *recorder, struct error *err)
 
 // --- records -------------------------------------------------------------------------------------
 
-static int flush(struct function_recorder *recorder, struct error *err)
+static int records_flush(struct function_recorder *recorder, struct error *err)
 {
     int result = log_writer_append(&recorder->log, recorder->batch, recorder->batched, err);
     recorder->records += recorder->batched;
@@ -103,18 +103,19 @@ static int flush(struct function_recorder *recorder, struct error *err)
     return result;
 }
 
-static int put(struct function_recorder *recorder, struct function_event event, struct error *err)
+static int record_append(struct function_recorder *recorder, struct function_event event,
+                         struct error *err)
 {
     recorder->batch[recorder->batched++] = event;
-    return recorder->batched == BATCH ? flush(recorder, err) : 0;
+    return recorder->batched == BATCH ? records_flush(recorder, err) : 0;
 }
 
 static int put_mark(struct function_recorder *recorder, const struct watched_core *core,
                     enum function_event_kind kind, uint64_t time, struct error *err)
 {
-    return put(recorder,
-               (struct function_event){.time = time, .core = core->core, .kind = (uint8_t)kind},
-               err);
+    return record_append(
+        recorder, (struct function_event){.time = time, .core = core->core, .kind = (uint8_t)kind},
+        err);
 }
 
 static int put_event(struct function_recorder *recorder, struct watched_core *core,
@@ -134,14 +135,14 @@ static int put_event(struct function_recorder *recorder, struct watched_core *co
     core->last_time = time;
     if (function_symbols_note(&recorder->symbols, address) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the functions' addresses");
-    return put(recorder,
-               (struct function_event){.time = time,
-                                       .address = address,
-                                       .thread = thread,
-                                       .core = core->core,
-                                       .kind = layout == &recorder->enter ? FUNCTION_ENTER
-                                                                          : FUNCTION_EXIT},
-               err);
+    return record_append(recorder,
+                         (struct function_event){
+                             .time = time,
+                             .address = address,
+                             .thread = thread,
+                             .core = core->core,
+                             .kind = layout == &recorder->enter ? FUNCTION_ENTER : FUNCTION_EXIT},
+                         err);
 }
 
 static int take_page(struct function_recorder *recorder, struct watched_core *core,
@@ -161,7 +162,7 @@ static int take_page(struct function_recorder *recorder, struct watched_core *co
     return result;
 }
 
-static int drain(struct function_recorder *recorder, unsigned pages, struct error *err)
+static int pages_drain(struct function_recorder *recorder, unsigned pages, struct error *err)
 {
     int result = 0;
     for (size_t i = 0; i < recorder->cores.count && result == 0; i++) {
@@ -178,7 +179,7 @@ static int drain(struct function_recorder *recorder, unsigned pages, struct erro
 
 int function_recorder_poll(struct function_recorder *recorder, struct error *err)
 {
-    return drain(recorder, PAGES_AT_ONCE, err);
+    return pages_drain(recorder, PAGES_AT_ONCE, err);
 }
 
 // --- begin and end -------------------------------------------------------------------------------
@@ -227,9 +228,9 @@ static int mark_all(struct function_recorder *recorder, enum function_event_kind
     return result;
 }
 
-static int start(struct function_recorder *recorder,
-                 const struct function_tracer_settings *settings, const char *out_dir,
-                 struct error *err)
+static int recorder_start(struct function_recorder *recorder,
+                          const struct function_tracer_settings *settings, const char *out_dir,
+                          struct error *err)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/functions.tlog", out_dir);
@@ -261,7 +262,7 @@ int function_recorder_start(const struct function_tracer_settings *settings, con
     *out = calloc(1, sizeof **out);
     if (!*out)
         return error_set(err, ERROR_FAILED, "no memory to record functions");
-    int result = start(*out, settings, out_dir, err);
+    int result = recorder_start(*out, settings, out_dir, err);
     if (result < 0) {
         function_recorder_free(*out);
         *out = NULL;
@@ -297,7 +298,7 @@ int function_recorder_stop(struct function_recorder *recorder, json_t **document
     uint64_t dropped = 0;
     int result = function_recorder_disable(recorder, err);
     if (result == 0)
-        result = drain(recorder, ~0U, err);
+        result = pages_drain(recorder, ~0U, err);
     if (result == 0)
         result = mark_all(recorder, FUNCTION_UNWATCHED, recorder->disabled_time, err);
     for (size_t i = 0; i < recorder->cores.count; i++)
@@ -307,7 +308,7 @@ int function_recorder_stop(struct function_recorder *recorder, json_t **document
     close_cores(recorder);
     function_tracer_end(&recorder->tracer);
     if (result == 0)
-        result = flush(recorder, err);
+        result = records_flush(recorder, err);
     if (result == 0) {
         recorder->log_open = false;
         result = log_writer_close(&recorder->log, dropped, err);

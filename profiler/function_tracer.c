@@ -115,7 +115,7 @@ static void keep_chosen(char *text)
     text[bytes] = '\0';
 }
 
-static int remember(struct function_tracer *tracer, struct error *err)
+static int settings_save(struct function_tracer *tracer, struct error *err)
 {
     char *before;
     for (size_t i = 0; i < TRACER_SETTINGS; i++) {
@@ -144,7 +144,8 @@ static int remember(struct function_tracer *tracer, struct error *err)
 
 // --- setting up ----------------------------------------------------------------------------------
 
-static int set(const struct function_tracer *tracer, int which, const char *text, struct error *err)
+static int setting_write(const struct function_tracer *tracer, int which, const char *text,
+                         struct error *err)
 {
     return write_file(tracer->settings[which].path, text, O_TRUNC) == 0
                ? 0
@@ -167,7 +168,7 @@ static int set_cores(const struct function_tracer *tracer, const cpu_set_t *core
             bits |= (uint32_t)(CPU_ISSET((unsigned)word * 32 + bit, cores) != 0) << bit;
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%08x", used ? "," : "", bits);
     }
-    return set(tracer, CORES, text, err);
+    return setting_write(tracer, CORES, text, err);
 }
 
 static int set_filter(struct function_tracer *tracer, const char *patterns, struct error *err)
@@ -203,24 +204,24 @@ int function_tracer_begin(struct function_tracer *tracer,
                          support.reason, support.how);
     tracer->folder = support.folder;
     snprintf(size, sizeof size, "%llu", (unsigned long long)(settings->buffer_bytes >> 10));
-    int result = remember(tracer, err);
+    int result = settings_save(tracer, err);
     if (result == 0)
         result = guard_begin(&tracer->guard, put_back, tracer, -1, err);
     if (result < 0)
         return result;
-    if ((result = set(tracer, TRACING, "0", err)) < 0 ||
+    if ((result = setting_write(tracer, TRACING, "0", err)) < 0 ||
         (result = set_cores(tracer, &settings->cores, err)) < 0 ||
-        (result = set(tracer, CLOCK, "mono_raw", err)) < 0 ||
-        (result = set(tracer, SIZE, size, err)) < 0 ||
+        (result = setting_write(tracer, CLOCK, "mono_raw", err)) < 0 ||
+        (result = setting_write(tracer, SIZE, size, err)) < 0 ||
         (result = set_filter(tracer, settings->patterns, err)) < 0 ||
-        (result = set(tracer, TRACER, "function_graph", err)) < 0)
+        (result = setting_write(tracer, TRACER, "function_graph", err)) < 0)
         function_tracer_end(tracer);
     return result;
 }
 
 int function_tracer_switch(const struct function_tracer *tracer, bool on, struct error *err)
 {
-    return set(tracer, TRACING, on ? "1" : "0", err);
+    return setting_write(tracer, TRACING, on ? "1" : "0", err);
 }
 
 void function_tracer_end(struct function_tracer *tracer)

@@ -136,8 +136,8 @@ static int await_answer(struct perf_recorder *recorder)
 }
 
 // Says a word to perf and waits for its answer. On failure perf is ended.
-static int command(struct perf_recorder *recorder, const char *word, const char *when,
-                   struct error *err)
+static int perf_command(struct perf_recorder *recorder, const char *word, const char *when,
+                        struct error *err)
 {
     char line[32];
     int status = 0, length = snprintf(line, sizeof line, "%s\n", word);
@@ -180,25 +180,25 @@ int perf_recorder_start(struct perf_recorder *recorder,
     process_describe(argv, recorder->command, sizeof recorder->command);
     unlink(settings->log); // of an earlier capture
     int result = process_start(&recorder->process, argv, &place, err);
-    return result < 0 ? result : command(recorder, "ping", "before it was ready", err);
+    return result < 0 ? result : perf_command(recorder, "ping", "before it was ready", err);
 }
 
 int perf_recorder_enable(struct perf_recorder *recorder, struct error *err)
 {
-    return command(recorder, "enable", "when its events were enabled", err);
+    return perf_command(recorder, "enable", "when its events were enabled", err);
 }
 
 int perf_recorder_disable(struct perf_recorder *recorder, struct error *err)
 {
-    return command(recorder, "disable", "before it was stopped", err);
+    return perf_command(recorder, "disable", "before it was stopped", err);
 }
 
 // perf answers before it reads the buffers; what it is asked next it answers afterwards.
 int perf_recorder_snapshot(struct perf_recorder *recorder, struct error *err)
 {
-    int result = command(recorder, "snapshot", "at a snapshot", err);
+    int result = perf_command(recorder, "snapshot", "at a snapshot", err);
     if (result == 0)
-        result = command(recorder, "ping", "while it wrote a snapshot", err);
+        result = perf_command(recorder, "ping", "while it wrote a snapshot", err);
     recorder->snapshots += result == 0;
     return result;
 }
@@ -213,7 +213,7 @@ int perf_recorder_check(struct perf_recorder *recorder, struct error *err)
 int perf_recorder_stop(struct perf_recorder *recorder, struct error *err)
 {
     int status = 0;
-    int result = command(recorder, "stop", "before it was stopped", err);
+    int result = perf_command(recorder, "stop", "before it was stopped", err);
     if (result < 0)
         return result;
     int ended = process_wait(&recorder->process, recorder->end_ms, &status, err);

@@ -12,12 +12,12 @@
 
 #define DEVICE "/sys/bus/event_source/devices/intel_pt"
 
-static void obstruct(struct processor_trace *trace, enum processor_trace_obstacle obstacle,
-                     const char *how, const char *format, ...)
+static void obstacle_set(struct processor_trace *trace, enum processor_trace_obstacle obstacle,
+                         const char *how, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-static void obstruct(struct processor_trace *trace, enum processor_trace_obstacle obstacle,
-                     const char *how, const char *format, ...)
+static void obstacle_set(struct processor_trace *trace, enum processor_trace_obstacle obstacle,
+                         const char *how, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -55,15 +55,17 @@ static void explain_no_device(const char *root, struct processor_trace *trace)
     bool flagged = flags && host_has_word(flags, "intel_pt");
     free(flags);
     if (flagged)
-        obstruct(trace, PROCESSOR_TRACE_NO_DEVICE,
-                 "look for \"intel_pt\" in dmesg; enable it in the firmware, or load the kernel's "
-                 "support",
-                 "the CPU has Intel PT, but the kernel offers no " DEVICE);
+        obstacle_set(
+            trace, PROCESSOR_TRACE_NO_DEVICE,
+            "look for \"intel_pt\" in dmesg; enable it in the firmware, or load the kernel's "
+            "support",
+            "the CPU has Intel PT, but the kernel offers no " DEVICE);
     else if (vendor[0] && strcmp(vendor, "GenuineIntel") != 0)
-        obstruct(trace, PROCESSOR_TRACE_NO_CPU, cpu_how, "the CPU is %s, which has none", vendor);
+        obstacle_set(trace, PROCESSOR_TRACE_NO_CPU, cpu_how, "the CPU is %s, which has none",
+                     vendor);
     else
-        obstruct(trace, PROCESSOR_TRACE_NO_CPU, cpu_how,
-                 "neither the CPU (no intel_pt among its flags) nor the hypervisor offers it");
+        obstacle_set(trace, PROCESSOR_TRACE_NO_CPU, cpu_how,
+                     "neither the CPU (no intel_pt among its flags) nor the hypervisor offers it");
 }
 
 // What perf_event_open(2) asks for: every core from perf_event_paranoid 0 down, or CAP_PERFMON.
@@ -95,14 +97,14 @@ void processor_trace_find(const char *root, const char *perf, struct processor_t
         out->psb_periods = read_mask(root, "caps/psb_periods");
     }
     if (!out->perf[0])
-        obstruct(out, PROCESSOR_TRACE_NO_PERF, "apt-get install linux-perf",
-                 "Intel PT is there; perf, which records it, is not");
+        obstacle_set(out, PROCESSOR_TRACE_NO_PERF, "apt-get install linux-perf",
+                     "Intel PT is there; perf, which records it, is not");
     // No word of setcap: to exec a file with capabilities clears PR_SET_PDEATHSIG (prctl(2)), so
     // such a perf would outlive this process.
     else if (!may_record_cores(root, text, sizeof text))
-        obstruct(out, PROCESSOR_TRACE_NO_PRIVILEGE,
-                 "run as root, or sysctl kernel.perf_event_paranoid=-1",
-                 "recording every core takes CAP_PERFMON (perf_event_paranoid is %s)", text);
+        obstacle_set(out, PROCESSOR_TRACE_NO_PRIVILEGE,
+                     "run as root, or sysctl kernel.perf_event_paranoid=-1",
+                     "recording every core takes CAP_PERFMON (perf_event_paranoid is %s)", text);
 }
 
 // --- events --------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ bool processor_trace_parse_detail(const char *word, enum processor_trace_detail 
 }
 
 // The largest allowed value up to the wanted one; without any, the smallest allowed.
-static unsigned nearest(uint32_t allowed, unsigned wanted)
+static unsigned period_nearest(uint32_t allowed, unsigned wanted)
 {
     uint32_t finer = allowed & (uint32_t)((UINT64_C(2) << wanted) - 1);
     return finer ? 31 - (unsigned)__builtin_clz(finer) : (unsigned)__builtin_ctz(allowed);
@@ -141,13 +143,13 @@ char *processor_trace_event(const struct processor_trace *trace, enum processor_
     char cycles[48] = "", mtc[48] = "", psb[32] = "";
     if (chosen->cycles && trace->cycle_thresholds)
         snprintf(cycles, sizeof cycles, ",cyc=1,cyc_thresh=%u",
-                 nearest(trace->cycle_thresholds, chosen->cycle_threshold));
+                 period_nearest(trace->cycle_thresholds, chosen->cycle_threshold));
     if (trace->mtc_periods)
         snprintf(mtc, sizeof mtc, ",mtc=1,mtc_period=%u",
-                 nearest(trace->mtc_periods, chosen->mtc_period));
+                 period_nearest(trace->mtc_periods, chosen->mtc_period));
     if (trace->psb_periods)
         snprintf(psb, sizeof psb, ",psb_period=%u",
-                 nearest(trace->psb_periods, chosen->psb_period));
+                 period_nearest(trace->psb_periods, chosen->psb_period));
     snprintf(out, out_bytes, "intel_pt/tsc=1%s%s%s/", cycles, mtc, psb);
     return out;
 }

@@ -13,7 +13,7 @@
 #include "profiler/host_facts.h"
 
 // Whether the event can be opened for the core that this runs on, whoever runs there.
-static bool opens(uint32_t type, uint64_t config)
+static bool event_opens(uint32_t type, uint64_t config)
 {
     struct perf_event_attr attr = {
         .type = type,
@@ -41,9 +41,9 @@ void sampling_find(const char *perf, struct sampling *out)
         snprintf(out->perf, sizeof out->perf, "%s", perf);
     else if (!host_find_program("perf", out->perf, sizeof out->perf))
         out->perf[0] = '\0';
-    if (opens(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES))
+    if (event_opens(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES))
         out->event = "cycles";
-    else if (opens(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK))
+    else if (event_opens(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK))
         out->event = "cpu-clock";
     int reason = errno;
     if (!out->event && (reason == EACCES || reason == EPERM)) {

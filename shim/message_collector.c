@@ -308,7 +308,7 @@ static int directory_scan(struct message_collector *collector, struct error *err
     return 0;
 }
 
-static int collect(struct message_collector *collector, bool everything, struct error *err)
+static int rings_drain(struct message_collector *collector, bool everything, struct error *err)
 {
     int result = directory_scan(collector, err);
     for (size_t i = 0; i < collector->rings.count; i++)
@@ -318,7 +318,7 @@ static int collect(struct message_collector *collector, bool everything, struct 
 
 int message_collector_poll(struct message_collector *collector, struct error *err)
 {
-    return collect(collector, false, err);
+    return rings_drain(collector, false, err);
 }
 
 size_t message_collector_attached(const struct message_collector *collector)
@@ -391,12 +391,12 @@ int message_collector_finish(struct message_collector *collector, const char *ou
     memset(stats, 0, sizeof *stats);
     struct message_notes notes = {.dir = collector->dir, .ports = collector->ports};
     atomic_store(&collector->control->state, CONTROL_CLOSED);
-    int result = collect(collector, true, err);
+    int result = rings_drain(collector, true, err);
     // A call that saw the capture still on may be writing its record: that takes nanoseconds, or
     // as long as its thread is off the processor.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     if (result == 0)
-        result = collect(collector, true, err);
+        result = rings_drain(collector, true, err);
     if (result == 0)
         result = stats_gather(collector, stats, &notes, err);
     struct message_merge merge = {0};

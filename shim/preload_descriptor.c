@@ -106,7 +106,7 @@ SHIM_EXPORT void closefrom(int first)
     real.closefrom(first);
 }
 
-static int aliased(int fd, int copy)
+static int descriptor_aliased(int fd, int copy)
 {
     if (copy >= 0) {
         int saved = errno;
@@ -118,7 +118,7 @@ static int aliased(int fd, int copy)
 
 SHIM_EXPORT int dup(int fd)
 {
-    return aliased(fd, real.dup(fd));
+    return descriptor_aliased(fd, real.dup(fd));
 }
 
 // dup2 and dup3 close what `to` was before, unless they fail.
@@ -167,7 +167,8 @@ SHIM_EXPORT int fcntl(int fd, int command, ...)
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
     int result = real.fcntl(fd, command, argument);
-    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? aliased(fd, result) : result;
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? descriptor_aliased(fd, result)
+                                                            : result;
 }
 SHIM_EXPORT int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
 SHIM_EXPORT int __fcntl(int fd, int command, ...) __attribute__((alias("fcntl")));

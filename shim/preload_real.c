@@ -57,7 +57,7 @@ static void early_closefrom(int first)
 #define REAL_START(result, name, parameters, arguments, kernel) .name = early_##name,
 struct real_calls real = {REAL_CALLS(REAL_START).fcntl = early_fcntl, .closefrom = early_closefrom};
 
-static void find(void *pointer, const char *name)
+static void function_find(void *pointer, const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
     if (found)
@@ -70,10 +70,10 @@ void real_calls_find(void)
         return;
     int saved = errno;
     finding = true;
-#define REAL_FIND(result, name, parameters, arguments, kernel) find(&real.name, #name);
+#define REAL_FIND(result, name, parameters, arguments, kernel) function_find(&real.name, #name);
     REAL_CALLS(REAL_FIND)
-    find(&real.fcntl, "fcntl");
-    find(&real.closefrom, "closefrom");
+    function_find(&real.fcntl, "fcntl");
+    function_find(&real.closefrom, "closefrom");
     finding = false;
     errno = saved;
 }

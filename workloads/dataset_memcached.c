@@ -25,8 +25,8 @@ struct memcached_dataset {
     char keys[KEYS_AT_ONCE][WORKLOAD_KEY_BYTES_MAX];
 };
 
-static int refuse(const struct memcached_dataset *dataset, memcached_return_t status,
-                  const char *doing, struct error *err)
+static int memcached_refuse(const struct memcached_dataset *dataset, memcached_return_t status,
+                            const char *doing, struct error *err)
 {
     int number = memcached_last_error_errno(dataset->client);
     return error_set(err, ERROR_FAILED,
@@ -35,7 +35,7 @@ static int refuse(const struct memcached_dataset *dataset, memcached_return_t st
                      number ? ": " : "", number ? strerror(number) : "");
 }
 
-static void tell(struct memcached_dataset *dataset, const char *phase, uint64_t done)
+static void progress_report(struct memcached_dataset *dataset, const char *phase, uint64_t done)
 {
     if (dataset->progress && (done % PROGRESS_EVERY == 0 || done == dataset->workload->key_count))
         dataset->progress(dataset->context, phase, done, dataset->workload->key_count);
@@ -56,7 +56,7 @@ static int open_client(struct memcached_dataset *dataset, struct error *err)
             : memcached_server_add(dataset->client, dataset->host, dataset->port);
     if (status == MEMCACHED_SUCCESS)
         status = memcached_version(dataset->client); // asks, so that an absent server shows here
-    return status == MEMCACHED_SUCCESS ? 0 : refuse(dataset, status, "load", err);
+    return status == MEMCACHED_SUCCESS ? 0 : memcached_refuse(dataset, status, "load", err);
 }
 
 // Reads the last key back on the connection that carried the sets: once that is answered, all of
@@ -74,7 +74,7 @@ static memcached_return_t wait_for_sets(struct memcached_dataset *dataset)
     return status == MEMCACHED_NOTFOUND ? MEMCACHED_SUCCESS : status;
 }
 
-static int store(struct memcached_dataset *dataset, struct error *err)
+static int keys_store(struct memcached_dataset *dataset, struct error *err)
 {
     // Unanswered and buffered: ten times faster, and the verification sees what went wrong.
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_NOREPLY, 1);
@@ -86,19 +86,20 @@ static int store(struct memcached_dataset *dataset, struct error *err)
         memcached_return_t status = memcached_set(dataset->client, dataset->keys[0], key_bytes,
                                                   dataset->value, value_bytes, 0, 0);
         if (status != MEMCACHED_SUCCESS && status != MEMCACHED_BUFFERED)
-            return refuse(dataset, status, "store", err);
+            return memcached_refuse(dataset, status, "store", err);
         dataset->report->stored++;
         dataset->report->bytes += key_bytes + value_bytes;
-        tell(dataset, "storing", i + 1);
+        progress_report(dataset, "storing", i + 1);
     }
     memcached_return_t status = wait_for_sets(dataset);
     // Changing these closes the connection.
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_NOREPLY, 0);
-    return status == MEMCACHED_SUCCESS ? 0 : refuse(dataset, status, "store", err);
+    return status == MEMCACHED_SUCCESS ? 0 : memcached_refuse(dataset, status, "store", err);
 }
 
-static int compare(struct memcached_dataset *dataset, memcached_result_st *found, struct error *err)
+static int value_compare(struct memcached_dataset *dataset, memcached_result_st *found,
+                         struct error *err)
 {
     const char *key = memcached_result_key_value(found);
     size_t key_bytes = memcached_result_key_length(found);
@@ -131,20 +132,20 @@ static int verify_some(struct memcached_dataset *dataset, uint64_t first, size_t
     }
     memcached_return_t status = memcached_mget(dataset->client, keys, key_bytes, count);
     if (status != MEMCACHED_SUCCESS)
-        return refuse(dataset, status, "verify", err);
+        return memcached_refuse(dataset, status, "verify", err);
     int result = 0;
     memcached_result_st found;
     memcached_result_create(dataset->client, &found);
     while (result == 0 && memcached_fetch_result(dataset->client, &found, &status))
-        result = compare(dataset, &found, err);
+        result = value_compare(dataset, &found, err);
     memcached_result_free(&found);
     if (result == 0 && status != MEMCACHED_END && status != MEMCACHED_NOTFOUND &&
         status != MEMCACHED_SUCCESS)
-        result = refuse(dataset, status, "verify", err);
+        result = memcached_refuse(dataset, status, "verify", err);
     return result;
 }
 
-static int verify(struct memcached_dataset *dataset, struct error *err)
+static int keys_verify(struct memcached_dataset *dataset, struct error *err)
 {
     uint64_t all = dataset->workload->key_count;
     for (uint64_t first = 0; first < all; first += KEYS_AT_ONCE) {
@@ -152,7 +153,7 @@ static int verify(struct memcached_dataset *dataset, struct error *err)
         int result = verify_some(dataset, first, count, err);
         if (result < 0)
             return result;
-        tell(dataset, "verifying", first + count);
+        progress_report(dataset, "verifying", first + count);
     }
     if (dataset->report->verified == all)
         return 0;
@@ -179,9 +180,9 @@ int dataset_prepare_memcached(const struct workload *workload, const char *host,
     dataset->report = report;
     int result = open_client(dataset, err);
     if (result == 0)
-        result = store(dataset, err);
+        result = keys_store(dataset, err);
     if (result == 0)
-        result = verify(dataset, err);
+        result = keys_verify(dataset, err);
     if (dataset->client)
         memcached_free(dataset->client);
     free(dataset->value);

@@ -36,8 +36,8 @@ struct redis_dataset {
     bool wanted[TYPES];
 };
 
-static int refuse(const struct redis_dataset *dataset, const char *doing, const char *why,
-                  struct error *err)
+static int redis_refuse(const struct redis_dataset *dataset, const char *doing, const char *why,
+                        struct error *err)
 {
     return error_set(err, ERROR_FAILED,
                      "cannot %s the dataset at %s: %s (is Redis running there, with room "
@@ -55,7 +55,7 @@ static int open_client(struct redis_dataset *dataset, struct error *err)
     if (!dataset->client || !dataset->value)
         return error_set(err, ERROR_FAILED, "out of memory for the dataset");
     if (dataset->client->err)
-        return refuse(dataset, "load", dataset->client->errstr, err);
+        return redis_refuse(dataset, "load", dataset->client->errstr, err);
     redisSetTimeout(dataset->client, patience);
     return 0;
 }
@@ -121,8 +121,8 @@ static bool is_value(const struct redis_dataset *dataset, const redisReply *repl
 }
 
 // Compares a reply with what was stored.
-static bool matches(struct redis_dataset *dataset, enum data_type type, uint64_t index,
-                    const redisReply *reply)
+static bool reply_matches(struct redis_dataset *dataset, enum data_type type, uint64_t index,
+                          const redisReply *reply)
 {
     size_t bytes = workload_value_bytes(dataset->workload, index);
     workload_value(dataset->workload, index, dataset->value);
@@ -149,10 +149,10 @@ static int take_replies(struct redis_dataset *dataset, enum data_type type, uint
     for (int i = 0; i < count && result == 0; i++) {
         redisReply *reply = NULL;
         if (redisGetReply(dataset->client, (void **)&reply) != REDIS_OK)
-            return refuse(dataset, verify ? "verify" : "store", dataset->client->errstr, err);
+            return redis_refuse(dataset, verify ? "verify" : "store", dataset->client->errstr, err);
         if (reply->type == REDIS_REPLY_ERROR)
-            result = refuse(dataset, verify ? "verify" : "store", reply->str, err);
-        else if (verify && !matches(dataset, type, index, reply))
+            result = redis_refuse(dataset, verify ? "verify" : "store", reply->str, err);
+        else if (verify && !reply_matches(dataset, type, index, reply))
             result = error_set(err, ERROR_FAILED,
                                "%s: what key %.*s holds is not what was stored: Redis "
                                "evicted it (maxmemory), or another client writes there",
@@ -164,7 +164,8 @@ static int take_replies(struct redis_dataset *dataset, enum data_type type, uint
     return result;
 }
 
-static int pass(struct redis_dataset *dataset, enum data_type type, bool verify, struct error *err)
+static int dataset_pass(struct redis_dataset *dataset, enum data_type type, bool verify,
+                        struct error *err)
 {
     uint64_t all = dataset->workload->key_count;
     int counts[COMMANDS_AT_ONCE];
@@ -209,7 +210,7 @@ int dataset_prepare_redis(const struct workload *workload, const char *host, uin
     for (int verify = 0; verify < 2 && result == 0; verify++)
         for (enum data_type type = 0; type < TYPES && result == 0; type++)
             if (dataset.wanted[type])
-                result = pass(&dataset, type, verify, err);
+                result = dataset_pass(&dataset, type, verify, err);
     if (dataset.client)
         redisFree(dataset.client);
     free(dataset.value);

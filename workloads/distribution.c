@@ -27,7 +27,7 @@ const char *distribution_name(enum distribution_kind kind)
 }
 
 // (e^(shape x) - 1) / shape, which is x for shape 0: GPD's and GEV's tails have no special case.
-static double grown(double shape, double x)
+static double growth_scaled(double shape, double x)
 {
     return fabs(shape) > 1e-12 ? expm1(shape * x) / shape : x;
 }
@@ -55,9 +55,9 @@ static double raw_quantile(const struct distribution *d, double p)
     case DISTRIBUTION_PARETO:
         return gsl_cdf_pareto_Pinv(p, d->second, d->first);
     case DISTRIBUTION_GPD: // Coles 2001, 4.2
-        return d->first + d->second * grown(d->third, -log1p(-p));
+        return d->first + d->second * growth_scaled(d->third, -log1p(-p));
     case DISTRIBUTION_GEV: // Coles 2001, 3.1
-        return p > 0 ? d->first + d->second * grown(d->third, -log(-log(p))) : 0;
+        return p > 0 ? d->first + d->second * growth_scaled(d->third, -log(-log(p))) : 0;
     case DISTRIBUTION_BIMODAL:
         return p < 1 - d->third ? d->first : d->second;
     case DISTRIBUTION_EMPIRICAL:
@@ -183,7 +183,7 @@ static double log1p_over(double x)
 }
 
 // The hat x^-s, its integral from 1, and the inverse of that.
-static double hat(double exponent, double x)
+static double hat_density(double exponent, double x)
 {
     return exp(-exponent * log(x));
 }
@@ -208,7 +208,7 @@ void rank_sampler_init(struct rank_sampler *sampler, const struct popularity *po
         return;
     sampler->integral_low = hat_integral(s, 1.5) - 1;
     sampler->integral_high = hat_integral(s, (double)count + 0.5);
-    sampler->accept_below = 2 - hat_integral_inverse(s, hat_integral(s, 2.5) - hat(s, 2));
+    sampler->accept_below = 2 - hat_integral_inverse(s, hat_integral(s, 2.5) - hat_density(s, 2));
 }
 
 uint64_t rank_sample(const struct rank_sampler *sampler, gsl_rng *random)
@@ -224,7 +224,7 @@ uint64_t rank_sample(const struct rank_sampler *sampler, gsl_rng *random)
         double x = hat_integral_inverse(s, u);
         double k = floor(x + 0.5);
         k = k < 1 ? 1 : k > count ? count : k;
-        if (k - x <= sampler->accept_below || u >= hat_integral(s, k + 0.5) - hat(s, k))
+        if (k - x <= sampler->accept_below || u >= hat_integral(s, k + 0.5) - hat_density(s, k))
             return (uint64_t)k - 1;
     }
 }
@@ -235,6 +235,6 @@ double popularity_probability(const struct popularity *popularity, uint64_t coun
         return 1 / (double)count;
     double sum = 0;
     for (uint64_t k = count; k > 0; k--) // smallest first keeps the sum exact
-        sum += hat(popularity->exponent, (double)k);
-    return hat(popularity->exponent, (double)rank + 1) / sum;
+        sum += hat_density(popularity->exponent, (double)k);
+    return hat_density(popularity->exponent, (double)rank + 1) / sum;
 }

@@ -24,7 +24,7 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return sizeof request_head - 1 + key_bytes + sizeof request_tail - 1;
 }
 
-static size_t encode(const struct request *request, char *out, size_t out_bytes)
+static size_t http_encode(const struct request *request, char *out, size_t out_bytes)
 {
     size_t bytes = request_bytes_max(request->key_bytes, 0);
     if (bytes > out_bytes)
@@ -52,7 +52,7 @@ enum { KIND_INTERIM = REPLY_KINDS }; // of a 1xx, while its headers pass
 
 enum progress { UNDER_WAY, ENDED, LOST }; // LOST: ended, and where the next begins is not known
 
-static enum progress fail(struct reply_parser *parser, enum reply_kind kind)
+static enum progress http_fail(struct reply_parser *parser, enum reply_kind kind)
 {
     parser->kind = (uint8_t)kind;
     return LOST;
@@ -63,11 +63,11 @@ static enum progress judge_status(struct reply_parser *parser, const struct repl
 {
     if (!line_starts_with(line, "HTTP/1.") || line->count < 12 || line->bytes[8] != ' ' ||
         (line->count > 12 && line->bytes[12] != ' '))
-        return fail(parser, REPLY_MALFORMED);
+        return http_fail(parser, REPLY_MALFORMED);
     const char *at = line->bytes + 9;
     uint64_t status;
     if (!line_digits(&at, line->bytes + 12, 999, &status) || at != line->bytes + 12 || status < 100)
-        return fail(parser, REPLY_MALFORMED);
+        return http_fail(parser, REPLY_MALFORMED);
     uint64_t class = status / 100;
     parser->kind = class == 1                       ? KIND_INTERIM
                    : class == 2                     ? REPLY_VALUE
@@ -121,9 +121,9 @@ static enum progress judge_header(struct reply_parser *parser, const struct repl
         uint64_t length;
         if (!line_digits(&value, end, body_bytes_limit, &length) || value != end ||
             (parser->sized && length != parser->elements))
-            return fail(parser, REPLY_MALFORMED);
+            return http_fail(parser, REPLY_MALFORMED);
         if (length > body_bytes_limit)
-            return fail(parser, REPLY_OVERSIZED);
+            return http_fail(parser, REPLY_OVERSIZED);
         parser->sized = true;
         parser->elements = length;
     }
@@ -144,7 +144,7 @@ static enum progress end_headers(struct reply_parser *parser)
         return UNDER_WAY;
     }
     if (!parser->sized)
-        return fail(parser, REPLY_MALFORMED);
+        return http_fail(parser, REPLY_MALFORMED);
     parser->state = STATE_BODY;
     parser->data_left = parser->value_bytes = parser->elements;
     return parser->data_left ? UNDER_WAY : ENDED;
@@ -166,9 +166,9 @@ static enum progress judge_chunk_size(struct reply_parser *parser, const struct 
         length = length > body_bytes_limit ? length : length * 16 + (uint64_t)value;
     }
     if (i == 0 || (i < line->count && !strchr("; \t", line->bytes[i])))
-        return fail(parser, REPLY_MALFORMED);
+        return http_fail(parser, REPLY_MALFORMED);
     if (length > body_bytes_limit || parser->value_bytes + length > body_bytes_limit)
-        return fail(parser, REPLY_OVERSIZED);
+        return http_fail(parser, REPLY_OVERSIZED);
     parser->value_bytes += length;
     parser->data_left = length ? length + 2 : 0;
     parser->state = length ? STATE_CHUNK : STATE_TRAILERS;
@@ -183,12 +183,12 @@ static enum progress judge_line(struct reply_parser *parser, const struct reply_
             return UNDER_WAY;
         return judge_status(parser, line);
     case STATE_STATUS:
-        return line->too_long ? fail(parser, REPLY_OVERSIZED) : judge_status(parser, line);
+        return line->too_long ? http_fail(parser, REPLY_OVERSIZED) : judge_status(parser, line);
     case STATE_HEADERS:
         return line->count == 0 && !line->too_long ? end_headers(parser)
                                                    : judge_header(parser, line);
     case STATE_CHUNK_SIZE:
-        return line->too_long ? fail(parser, REPLY_OVERSIZED) : judge_chunk_size(parser, line);
+        return line->too_long ? http_fail(parser, REPLY_OVERSIZED) : judge_chunk_size(parser, line);
     default: // trailers
         return line->count == 0 && !line->too_long ? ENDED : UNDER_WAY;
     }
@@ -201,13 +201,13 @@ static enum progress take_body(struct reply_parser *parser)
     if (parser->state == STATE_BODY)
         return ENDED;
     if (parser->data_damaged)
-        return fail(parser, REPLY_MALFORMED);
+        return http_fail(parser, REPLY_MALFORMED);
     parser->state = STATE_CHUNK_SIZE;
     return UNDER_WAY;
 }
 
-static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
-                    struct reply *replies, size_t replies_max, size_t *reply_count)
+static size_t http_parse(struct reply_parser *parser, const char *bytes, size_t count,
+                         struct reply *replies, size_t replies_max, size_t *reply_count)
 {
     size_t used = 0;
     *reply_count = 0;
@@ -232,7 +232,7 @@ static size_t parse(struct reply_parser *parser, const char *bytes, size_t count
     return used;
 }
 
-static bool answers(unsigned operation, enum reply_kind kind)
+static bool http_answers(unsigned operation, enum reply_kind kind)
 {
     (void)operation;
     return kind != REPLY_STORED && kind != REPLY_NOT_STORED;
@@ -247,7 +247,7 @@ const struct protocol http_protocol = {
     .operation_count = sizeof operations / sizeof *operations,
     .dataset = DATASET_NONE,
     .request_bytes_max = request_bytes_max,
-    .encode = encode,
-    .parse = parse,
-    .answers = answers,
+    .encode = http_encode,
+    .parse = http_parse,
+    .answers = http_answers,
 };

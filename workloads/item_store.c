@@ -44,7 +44,7 @@ void item_store_free(struct item_store *store)
 }
 
 // Where the pointer to that key's item is, or would be.
-static struct item **find(struct item_store *store, const char *key, size_t key_bytes)
+static struct item **item_find(struct item_store *store, const char *key, size_t key_bytes)
 {
     uint64_t hash = key_bytes;
     for (size_t i = 0; i < key_bytes; i++)
@@ -65,7 +65,7 @@ bool item_store_set(struct item_store *store, const char *key, size_t key_bytes,
     memcpy(item->bytes, key, key_bytes);
     memcpy(item->bytes + key_bytes, value, value_bytes);
     pthread_mutex_lock(&store->lock);
-    struct item **at = find(store, key, key_bytes), *old = *at;
+    struct item **at = item_find(store, key, key_bytes), *old = *at;
     item->next = old ? old->next : NULL;
     *at = item;
     pthread_mutex_unlock(&store->lock);
@@ -78,7 +78,7 @@ long item_store_get(struct item_store *store, const char *key, size_t key_bytes,
 {
     long bytes = -1;
     pthread_mutex_lock(&store->lock);
-    const struct item *item = *find(store, key, key_bytes);
+    const struct item *item = *item_find(store, key, key_bytes);
     if (item) {
         bytes = (long)item->value_bytes;
         *flags = item->flags;

@@ -19,7 +19,7 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return LAB_REQUEST_BYTES;
 }
 
-static size_t encode(const struct request *request, char *out, size_t out_bytes)
+static size_t lab_encode(const struct request *request, char *out, size_t out_bytes)
 {
     if (out_bytes < LAB_REQUEST_BYTES || request->value_bytes > LAB_PAYLOAD_BYTES_MAX)
         return 0;
@@ -65,7 +65,7 @@ static bool judge_header(struct reply_parser *parser)
 }
 
 // Skips bytes to the next that may begin a reply.
-static size_t resynchronise(struct reply_parser *parser, const char *bytes, size_t count)
+static size_t lab_resynchronise(struct reply_parser *parser, const char *bytes, size_t count)
 {
     const char *magic = memchr(bytes, reply_magic[0], count);
     size_t taken = magic ? (size_t)(magic - bytes) : count;
@@ -75,8 +75,8 @@ static size_t resynchronise(struct reply_parser *parser, const char *bytes, size
     return taken;
 }
 
-static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
-                    struct reply *replies, size_t replies_max, size_t *reply_count)
+static size_t lab_parse(struct reply_parser *parser, const char *bytes, size_t count,
+                        struct reply *replies, size_t replies_max, size_t *reply_count)
 {
     size_t used = 0;
     *reply_count = 0;
@@ -84,7 +84,7 @@ static size_t parse(struct reply_parser *parser, const char *bytes, size_t count
         reply_begin(parser);
         bool known = true;
         if (parser->state == STATE_RESYNC) {
-            used += resynchronise(parser, bytes + used, count - used);
+            used += lab_resynchronise(parser, bytes + used, count - used);
             continue;
         }
         if (parser->state == STATE_PAYLOAD) {
@@ -104,7 +104,7 @@ static size_t parse(struct reply_parser *parser, const char *bytes, size_t count
     return used;
 }
 
-static bool answers(unsigned operation, enum reply_kind kind)
+static bool lab_answers(unsigned operation, enum reply_kind kind)
 {
     (void)operation;
     return kind != REPLY_MISS && kind != REPLY_STORED && kind != REPLY_NOT_STORED;
@@ -119,7 +119,7 @@ const struct protocol lab_protocol = {
     .dataset = DATASET_NONE,
     .says_service = true,
     .request_bytes_max = request_bytes_max,
-    .encode = encode,
-    .parse = parse,
-    .answers = answers,
+    .encode = lab_encode,
+    .parse = lab_parse,
+    .answers = lab_answers,
 };

@@ -110,7 +110,7 @@ static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, in
 }
 
 // The request during which a misbehaviour is due suffers it.
-static void misbehave(struct lab_fault *fault, int64_t begin_ns)
+static void fault_inflict(struct lab_fault *fault, int64_t begin_ns)
 {
     int64_t until = begin_ns + (int64_t)fault->length_ns, end = begin_ns;
     if (fault->kind == LAB_FAULT_SLOW)
@@ -134,7 +134,7 @@ void lab_fault_begin_service(struct lab_fault *fault)
     }
     int64_t now = fault_log_now();
     if (now >= fault->due_ns && fault->log.used < FAULT_LOG_LINES)
-        misbehave(fault, now);
+        fault_inflict(fault, now);
 }
 
 void lab_fault_end_service(struct lab_fault *fault)

@@ -100,12 +100,12 @@ static void serve_for(struct worker *worker, double ns)
     lab_fault_end_service(&settings->fault);
 }
 
-static void serve(struct worker *worker)
+static void service_spin(struct worker *worker)
 {
     serve_for(worker, distribution_sample(&worker->settings->service_ns, worker->random));
 }
 
-static void answer(struct worker *worker, const char *bytes, size_t count)
+static void requests_answer(struct worker *worker, const char *bytes, size_t count)
 {
     while (count && !worker->closing) {
         ssize_t sent = send(worker->client->socket_fd, bytes, count, MSG_NOSIGNAL);
@@ -120,7 +120,7 @@ static void answer(struct worker *worker, const char *bytes, size_t count)
 
 static void answer_text(struct worker *worker, const char *text)
 {
-    answer(worker, text, strlen(text));
+    requests_answer(worker, text, strlen(text));
 }
 
 // "VALUE <key> <flags> <bytes>\r\n", in front of the value that stands there. Returns where it
@@ -142,7 +142,7 @@ static void answer_get(struct worker *worker, struct text_span keys)
 {
     char *value = worker->output + WORKLOAD_KEY_BYTES_MAX + 64;
     struct text_span key;
-    serve(worker);
+    service_spin(worker);
     for (bool more = server_request_next_key(&keys, &key); more;) {
         const struct text_span found = key;
         unsigned flags = 0;
@@ -153,7 +153,7 @@ static void answer_get(struct worker *worker, struct text_span keys)
             continue;
         char *head = write_head(value, &found, flags, bytes);
         memcpy(value + bytes, more ? "\r\n" : "\r\nEND\r\n", more ? 2 : 7);
-        answer(worker, head, (size_t)(value - head) + (size_t)bytes + (more ? 2 : 7));
+        requests_answer(worker, head, (size_t)(value - head) + (size_t)bytes + (more ? 2 : 7));
         if (!more)
             return;
     }
@@ -162,7 +162,7 @@ static void answer_get(struct worker *worker, struct text_span keys)
 
 static void answer_set(struct worker *worker, const struct server_request *request)
 {
-    serve(worker);
+    service_spin(worker);
     bool whole = request->kind == SERVER_SET;
     bool stored =
         whole && item_store_set(worker->settings->store, request->key.bytes, request->key.count,
@@ -176,12 +176,12 @@ static void answer_set(struct worker *worker, const struct server_request *reque
 static void answer_call(struct worker *worker, const struct lab_request *call)
 {
     if (call->service_ns == request_service_from_server)
-        serve(worker);
+        service_spin(worker);
     else
         serve_for(worker, call->service_ns < lab_service_ns_max ? (double)call->service_ns
                                                                 : (double)lab_service_ns_max);
     lab_reply_write(worker->output, call->id, call->payload_bytes);
-    answer(worker, worker->output, LAB_REPLY_BYTES + call->payload_bytes);
+    requests_answer(worker, worker->output, LAB_REPLY_BYTES + call->payload_bytes);
 }
 
 static void answer_request(struct worker *worker, const struct server_request *request)
@@ -244,7 +244,7 @@ static void note_arrival(struct worker *worker, struct msghdr *message)
         worker->arrived_tsc -= (uint64_t)(age_ns * worker->settings->ticks_per_ns);
 }
 
-static ssize_t receive(struct worker *worker, struct client *client)
+static ssize_t client_receive(struct worker *worker, struct client *client)
 {
     char control[CMSG_SPACE(sizeof(struct timespec))] __attribute__((aligned(16)));
     struct iovec buffer = {client->input + client->used, sizeof client->input - client->used};
@@ -262,7 +262,7 @@ static ssize_t receive(struct worker *worker, struct client *client)
 
 static void read_client(struct worker *worker, struct client *client)
 {
-    ssize_t count = receive(worker, client);
+    ssize_t count = client_receive(worker, client);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (count <= 0) {
@@ -309,7 +309,7 @@ static void accept_client(struct worker *worker)
         close_client(client);
 }
 
-static void *work(void *argument)
+static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     const int patience_ms = worker->settings->exact ? 0 : -1; // waking up takes time
@@ -465,7 +465,7 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
 }
 
 // Makes everything that the workers need, and begins them but for the first.
-static int start(struct settings *settings, struct error *err)
+static int workers_start(struct settings *settings, struct error *err)
 {
     settings->store = item_store_alloc();
     struct worker *workers = settings->workers = calloc(settings->threads, sizeof *workers);
@@ -483,7 +483,7 @@ static int start(struct settings *settings, struct error *err)
     settings->began_tsc = tsc_now();
     status = lab_fault_start(&settings->fault, settings->fault_log, err);
     for (unsigned i = 1; status == 0 && i < settings->threads; i++)
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+        if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0)
             status = error_set(err, ERROR_FAILED, "cannot start worker %u", i);
     return status;
 }
@@ -494,7 +494,7 @@ int main(int argc, char **argv)
     struct settings settings = {.threads = 1, .seed = 1};
     int status = parse_options(argc, argv, &settings, &err);
     if (status == 0)
-        status = start(&settings, &err);
+        status = workers_start(&settings, &err);
     if (status < 0)
         exit(error_report(&err)); // not return: workers that have begun use the settings
     if (status == 1) {
@@ -503,6 +503,6 @@ int main(int argc, char **argv)
     }
     puts("ready");
     fflush(stdout);
-    work(&settings.workers[0]);
+    worker_main(&settings.workers[0]);
     return 0;
 }

@@ -26,7 +26,7 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return HEADER_BYTES + SET_EXTRAS_BYTES + key_bytes + value_bytes;
 }
 
-static size_t encode(const struct request *request, char *out, size_t out_bytes)
+static size_t binary_encode(const struct request *request, char *out, size_t out_bytes)
 {
     bool set = request->operation == WORKLOAD_SET;
     size_t extras = set ? SET_EXTRAS_BYTES : 0, value_bytes = set ? request->value_bytes : 0;
@@ -103,7 +103,7 @@ static bool judge_header(struct reply_parser *parser)
 }
 
 // Skips bytes to the next one that may begin a reply.
-static size_t resynchronise(struct reply_parser *parser, const char *bytes, size_t count)
+static size_t binary_resynchronise(struct reply_parser *parser, const char *bytes, size_t count)
 {
     const char *magic = memchr(bytes, MAGIC_REPLY, count);
     size_t taken = magic ? (size_t)(magic - bytes) : count;
@@ -113,8 +113,8 @@ static size_t resynchronise(struct reply_parser *parser, const char *bytes, size
     return taken;
 }
 
-static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
-                    struct reply *replies, size_t replies_max, size_t *reply_count)
+static size_t binary_parse(struct reply_parser *parser, const char *bytes, size_t count,
+                           struct reply *replies, size_t replies_max, size_t *reply_count)
 {
     size_t used = 0;
     *reply_count = 0;
@@ -122,7 +122,7 @@ static size_t parse(struct reply_parser *parser, const char *bytes, size_t count
         reply_begin(parser);
         bool known = true;
         if (parser->state == STATE_RESYNC) {
-            used += resynchronise(parser, bytes + used, count - used);
+            used += binary_resynchronise(parser, bytes + used, count - used);
             continue;
         }
         if (parser->state == STATE_BODY) {
@@ -157,7 +157,7 @@ const struct protocol memcached_binary_protocol = {
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,
     .request_bytes_max = request_bytes_max,
-    .encode = encode,
-    .parse = parse,
+    .encode = binary_encode,
+    .parse = binary_parse,
     .answers = memcached_answers,
 };

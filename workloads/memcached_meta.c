@@ -19,7 +19,7 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return key_bytes + value_bytes + HEADER_BYTES_MAX;
 }
 
-static size_t encode(const struct request *request, char *out, size_t out_bytes)
+static size_t meta_encode(const struct request *request, char *out, size_t out_bytes)
 {
     bool set = request->operation == WORKLOAD_SET;
     if (request_bytes_max(request->key_bytes, set ? request->value_bytes : 0) > out_bytes)
@@ -99,8 +99,8 @@ static bool judge_line(struct reply_parser *parser, const struct reply_line *lin
     return true;
 }
 
-static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
-                    struct reply *replies, size_t replies_max, size_t *reply_count)
+static size_t meta_parse(struct reply_parser *parser, const char *bytes, size_t count,
+                         struct reply *replies, size_t replies_max, size_t *reply_count)
 {
     size_t used = 0;
     *reply_count = 0;
@@ -137,7 +137,7 @@ const struct protocol memcached_meta_protocol = {
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,
     .request_bytes_max = request_bytes_max,
-    .encode = encode,
-    .parse = parse,
+    .encode = meta_encode,
+    .parse = meta_parse,
     .answers = memcached_answers,
 };

@@ -59,7 +59,7 @@ static char *append_word(char *at, const char *prefix, const char *bytes, size_t
     return append_text(at, "\r\n");
 }
 
-static size_t encode(const struct request *request, char *out, size_t out_bytes)
+static size_t redis_encode(const struct request *request, char *out, size_t out_bytes)
 {
     unsigned operation = request->operation;
     bool value = operations[operation].carries_value;
@@ -82,15 +82,15 @@ static size_t encode(const struct request *request, char *out, size_t out_bytes)
     return (size_t)(at - out);
 }
 
-static size_t encode_resp3(const struct request *request, char *out, size_t out_bytes)
+static size_t redis_encode_resp3(const struct request *request, char *out, size_t out_bytes)
 {
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
     enum { HELLO_BYTES = sizeof hello - 1 };
     if (request->number > 0)
-        return encode(request, out, out_bytes);
+        return redis_encode(request, out, out_bytes);
     if (out_bytes < HELLO_BYTES)
         return 0;
-    size_t bytes = encode(request, out + HELLO_BYTES, out_bytes - HELLO_BYTES);
+    size_t bytes = redis_encode(request, out + HELLO_BYTES, out_bytes - HELLO_BYTES);
     if (bytes)
         memcpy(out, hello, HELLO_BYTES);
     return bytes ? bytes + HELLO_BYTES : 0;
@@ -294,19 +294,19 @@ static size_t parse_stream(struct reply_parser *parser, const char *bytes, size_
     return used;
 }
 
-static size_t parse(struct reply_parser *parser, const char *bytes, size_t count,
-                    struct reply *replies, size_t replies_max, size_t *reply_count)
+static size_t redis_parse(struct reply_parser *parser, const char *bytes, size_t count,
+                          struct reply *replies, size_t replies_max, size_t *reply_count)
 {
     return parse_stream(parser, bytes, count, replies, replies_max, reply_count, false);
 }
 
-static size_t parse_resp3(struct reply_parser *parser, const char *bytes, size_t count,
-                          struct reply *replies, size_t replies_max, size_t *reply_count)
+static size_t redis_parse_resp3(struct reply_parser *parser, const char *bytes, size_t count,
+                                struct reply *replies, size_t replies_max, size_t *reply_count)
 {
     return parse_stream(parser, bytes, count, replies, replies_max, reply_count, true);
 }
 
-static bool answers(unsigned operation, enum reply_kind kind)
+static bool redis_answers(unsigned operation, enum reply_kind kind)
 {
     static const bool reads[REDIS_OPERATIONS] = {
         [REDIS_GET] = true,  [REDIS_LPOP] = true,   [REDIS_LRANGE] = true,
@@ -332,9 +332,9 @@ const struct protocol redis_protocol = {
     .operation_count = REDIS_OPERATIONS,
     .dataset = DATASET_REDIS,
     .request_bytes_max = request_bytes_max,
-    .encode = encode,
-    .parse = parse,
-    .answers = answers,
+    .encode = redis_encode,
+    .parse = redis_parse,
+    .answers = redis_answers,
 };
 
 const struct protocol redis_resp3_protocol = {
@@ -345,7 +345,7 @@ const struct protocol redis_resp3_protocol = {
     .operation_count = REDIS_OPERATIONS,
     .dataset = DATASET_REDIS,
     .request_bytes_max = request_bytes_max_resp3,
-    .encode = encode_resp3,
-    .parse = parse_resp3,
-    .answers = answers,
+    .encode = redis_encode_resp3,
+    .parse = redis_parse_resp3,
+    .answers = redis_answers,
 };

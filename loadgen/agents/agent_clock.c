@@ -40,7 +40,7 @@ struct axis {
     double scale;
 };
 
-static void rebase(uint64_t *tsc, const struct axis *axis)
+static void stamp_rebase(uint64_t *tsc, const struct axis *axis)
 {
     if (*tsc) // 0: it did not happen
         *tsc = axis->to + (uint64_t)llround((double)(int64_t)(*tsc - axis->from) * axis->scale);
@@ -52,19 +52,19 @@ void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double
         .from = result->start_tsc, .to = begin_tsc, .scale = tsc_hz / result->tsc_hz};
     for (size_t i = 0; i < result->sample_count; i++) {
         struct sample *sample = &result->samples[i];
-        rebase(&sample->intended_tsc, &axis);
-        rebase(&sample->send_tsc, &axis);
-        rebase(&sample->sent_tsc, &axis);
-        rebase(&sample->reply_tsc, &axis);
+        stamp_rebase(&sample->intended_tsc, &axis);
+        stamp_rebase(&sample->send_tsc, &axis);
+        stamp_rebase(&sample->sent_tsc, &axis);
+        stamp_rebase(&sample->reply_tsc, &axis);
         result->stamps_missing += sample->tx_ns != 0;
         sample->tx_ns = sample->rx_ns = 0;
         sample->tx_source = sample->rx_source = STAMP_NONE;
     }
     for (uint32_t i = 0; i < result->connection_count; i++)
-        rebase(&result->connections[i].opened_time, &axis);
+        stamp_rebase(&result->connections[i].opened_time, &axis);
     result->late_tsc = (uint64_t)llround((double)result->late_tsc * axis.scale);
-    rebase(&result->start_tsc, &axis);
-    rebase(&result->end_tsc, &axis);
+    stamp_rebase(&result->start_tsc, &axis);
+    stamp_rebase(&result->end_tsc, &axis);
     if (result->kernel_stamps)
         error_set(&result->stamps_why, ERROR_INPUT,
                   "of agents on other machines the kernel's stamps are in clocks of their own, and "

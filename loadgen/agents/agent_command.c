@@ -140,7 +140,7 @@ static int send_last(struct agent *agent, json_t *json, struct error *err)
 
 // --- the load ------------------------------------------------------------------------------------
 
-static uint64_t agree(void *context, uint64_t needs_ns)
+static uint64_t begin_agree(void *context, uint64_t needs_ns)
 {
     struct agent *agent = context;
     struct error err;
@@ -198,8 +198,8 @@ static int send_result(struct agent *agent, const struct agent_plan *plan,
     return status < 0 ? status : send_last(agent, json_pack("{s:s}", "type", "done"), err);
 }
 
-static int load(struct agent *agent, const struct agent_plan *plan, const struct workload *workload,
-                struct error *err)
+static int agent_load(struct agent *agent, const struct agent_plan *plan,
+                      const struct workload *workload, struct error *err)
 {
     struct server_address server;
     struct schedule schedule = {0};
@@ -215,7 +215,7 @@ static int load(struct agent *agent, const struct agent_plan *plan, const struct
         .timeout_ns = plan->timeout_ns,
         .reconnect_ns = plan->reconnect_ns,
         .busy_poll_us = plan->spec.kind == AGENT_LATENCY ? AGENT_BUSY_POLL_US : 0,
-        .agree = agree,
+        .agree = begin_agree,
         .agree_context = agent,
     };
     int status = server_address_parse(plan->server, &server, err);
@@ -243,7 +243,7 @@ static json_t *wait_plan(struct agent *agent)
     return plan;
 }
 
-static int serve(struct agent *agent, struct error *err)
+static int agent_serve(struct agent *agent, struct error *err)
 {
     struct agent_plan plan;
     struct workload workload;
@@ -251,7 +251,7 @@ static int serve(struct agent *agent, struct error *err)
     json_t *message = wait_plan(agent);
     int status = agent_plan_from_json(message, &plan, &workload, err);
     if (status == 0) {
-        status = load(agent, &plan, &workload, err);
+        status = agent_load(agent, &plan, &workload, err);
         workload_free(&workload);
     }
     if (status < 0)
@@ -291,7 +291,7 @@ int agent_command(int argc, char **argv)
         error_set(&err, ERROR_FAILED, "no thread can be started");
         return error_report(&err);
     }
-    int status = serve(&agent, &err);
+    int status = agent_serve(&agent, &err);
     pthread_mutex_lock(&agent.lock);
     agent.ending = true;
     pthread_mutex_unlock(&agent.lock);

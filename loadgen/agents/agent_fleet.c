@@ -103,7 +103,7 @@ static void describe_end(struct member *member, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-static void lose(struct fleet *fleet, struct member *member, const char *why)
+static void member_lose(struct fleet *fleet, struct member *member, const char *why)
 {
     snprintf(member->outcome->lost, sizeof member->outcome->lost, "%s", why);
     process_stop(&member->process, 0);
@@ -203,7 +203,7 @@ static void check_link(struct fleet *fleet, struct member *member)
         describe_end(member, why, sizeof why);
     else
         snprintf(why, sizeof why, "fell silent for %d s", LINK_SILENCE_MS / 1000);
-    lose(fleet, member, member->link.state == LINK_FAILED ? member->link.err.text : why);
+    member_lose(fleet, member, member->link.state == LINK_FAILED ? member->link.err.text : why);
 }
 
 // --- the course of a run -------------------------------------------------------------------------
@@ -304,8 +304,8 @@ static void check_deadline(struct fleet *fleet)
     bool late = monotonic_ms() > fleet->deadline_ms;
     for (size_t i = 0; late && i < fleet->count; i++)
         if (is_live(&fleet->members[i]))
-            lose(fleet, &fleet->members[i],
-                 fleet->begun ? "did not end in time" : "was not ready within 60 s");
+            member_lose(fleet, &fleet->members[i],
+                        fleet->begun ? "did not end in time" : "was not ready within 60 s");
 }
 
 // The first asks for an end with what there is, the second for an end.
@@ -316,7 +316,7 @@ static void take_signal(struct fleet *fleet)
         return;
     for (size_t i = 0; fleet->outcome->interrupted && i < fleet->count; i++)
         if (is_live(&fleet->members[i]))
-            lose(fleet, &fleet->members[i], "was told to end at once");
+            member_lose(fleet, &fleet->members[i], "was told to end at once");
     fleet->outcome->interrupted = true;
     stop_all(fleet);
 }
@@ -338,7 +338,7 @@ static void wait_once(struct fleet *fleet)
         check_link(fleet, &fleet->members[i]);
 }
 
-static int follow(struct fleet *fleet, struct error *err)
+static int fleet_follow(struct fleet *fleet, struct error *err)
 {
     for (;;) {
         bool any = false;
@@ -410,7 +410,7 @@ static void rebase_foreign(struct fleet *fleet)
             agent_clock_rebase(&fleet->members[i].outcome->result, begin_tsc, hz);
 }
 
-static int run(struct fleet *fleet, struct error *err)
+static int fleet_load(struct fleet *fleet, struct error *err)
 {
     log_boot_id(fleet->boot_id);
     fleet->deadline_ms = monotonic_ms() + READY_MS;
@@ -425,7 +425,7 @@ static int run(struct fleet *fleet, struct error *err)
         if (status < 0)
             return status;
     }
-    return follow(fleet, err);
+    return fleet_follow(fleet, err);
 }
 
 int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outcome,
@@ -444,7 +444,7 @@ int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outco
     sigprocmask(SIG_BLOCK, &signals, &before);
     fleet->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
     int status = fleet->signal_fd < 0 ? error_set_errno(err, ERROR_FAILED, "cannot watch signals")
-                                      : run(fleet, err);
+                                      : fleet_load(fleet, err);
     close_members(fleet);
     if (fleet->signal_fd >= 0)
         close(fleet->signal_fd);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static bool counts(const struct agent_outcome *agent)
+static bool agent_counts(const struct agent_outcome *agent)
 {
     return !agent->lost[0] && agent_kind_measures(agent->spec->kind);
 }
@@ -78,7 +78,7 @@ static size_t choose_next(const struct fleet_outcome *outcome, const size_t *tak
     uint64_t best_tsc = UINT64_MAX;
     for (size_t i = 0; i < outcome->count; i++) {
         const struct engine_result *one = &outcome->agents[i].result;
-        if (!counts(&outcome->agents[i]) || taken[i] == one->sample_count)
+        if (!agent_counts(&outcome->agents[i]) || taken[i] == one->sample_count)
             continue;
         if (one->samples[taken[i]].intended_tsc < best_tsc) {
             best = i;
@@ -94,7 +94,7 @@ static int pool_samples(const struct fleet_outcome *outcome, struct engine_resul
     size_t taken[AGENTS_MAX] = {0}, all = 0;
     uint32_t first_sender[AGENTS_MAX] = {0}, senders = 0;
     for (size_t i = 0; i < outcome->count; i++) {
-        if (!counts(&outcome->agents[i]))
+        if (!agent_counts(&outcome->agents[i]))
             continue;
         all += outcome->agents[i].result.sample_count;
         first_sender[i] = senders;
@@ -133,7 +133,7 @@ int agent_pool(const struct fleet_outcome *outcome, struct engine_result *pool, 
     bool any = false;
     *pool = (struct engine_result){.end = ENGINE_COMPLETE};
     for (size_t i = 0; i < outcome->count; i++)
-        if (counts(&outcome->agents[i])) {
+        if (agent_counts(&outcome->agents[i])) {
             add_figures(pool, &outcome->agents[i].result, !any);
             any = true;
         }

@@ -152,13 +152,13 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
 
 // send_error: what a send call failed with before this, or 0; a stream that ends then has not been
 // closed in order.
-static bool receive(struct client_connection *connection, int send_error);
+static bool replies_receive(struct client_connection *connection, int send_error);
 
 // A server that closes resets what comes after (RFC 9112, 9.6), and then a send call fails while
 // replies, and its word that it closes, still wait to be read.
 static void end_by_send(struct client_connection *connection, int send_error)
 {
-    receive(connection, send_error);
+    replies_receive(connection, send_error);
     if (connection_is_open(connection))
         connection_end(connection, connection_loss_of(send_error), strerror(send_error));
 }
@@ -228,7 +228,7 @@ static bool take_bytes(struct client_connection *connection, size_t count,
     return true;
 }
 
-static bool receive(struct client_connection *connection, int send_error)
+static bool replies_receive(struct client_connection *connection, int send_error)
 {
     struct connection_context *context = connection->context;
     char control[STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
@@ -274,5 +274,6 @@ static bool receive(struct client_connection *connection, int send_error)
 
 bool connection_receive(struct client_connection *connection)
 {
-    return connection->context->datagrams ? datagram_receive(connection) : receive(connection, 0);
+    return connection->context->datagrams ? datagram_receive(connection)
+                                          : replies_receive(connection, 0);
 }

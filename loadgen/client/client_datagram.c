@@ -120,8 +120,8 @@ static void mark_sent(struct client_connection *connection, unsigned count, uint
 }
 
 // What waits in the output buffer, as messages. Returns how many.
-static unsigned gather(struct client_connection *connection, struct mmsghdr *messages,
-                       struct iovec *pieces)
+static unsigned messages_gather(struct client_connection *connection, struct mmsghdr *messages,
+                                struct iovec *pieces)
 {
     unsigned count = 0;
     for (size_t at = connection->out_begin; at < connection->out_end && count < SEND_BATCH;
@@ -141,7 +141,7 @@ void datagram_flush(struct client_connection *connection)
     struct iovec pieces[SEND_BATCH];
     connection->blocked = false;
     while (connection->out_begin < connection->out_end) {
-        unsigned count = gather(connection, messages, pieces);
+        unsigned count = messages_gather(connection, messages, pieces);
         uint64_t before = tsc_now();
         int sent = sendmmsg(connection->socket_fd, messages, count, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == ECONNREFUSED) { // of an earlier one; this read it away
@@ -203,7 +203,7 @@ static void pass_settled(struct client_connection *connection)
     }
 }
 
-static void settle(struct client_connection *connection, uint64_t number)
+static void request_settle(struct client_connection *connection, uint64_t number)
 {
     free_assembly(connection->context->datagrams, find_assembly(connection, number));
     connection->context->counts->in_flight--;
@@ -221,7 +221,7 @@ static void take_whole(struct client_connection *connection, uint64_t number, ui
     reply.begin = begin;
     reply.end = connection->bytes_received;
     connection_answer(connection, connection_sample(connection, number), &reply, arrival);
-    settle(connection, number);
+    request_settle(connection, number);
 }
 
 // One of several datagrams of a reply.
@@ -323,11 +323,12 @@ bool datagram_receive(struct client_connection *connection)
 
 // --- what does not come --------------------------------------------------------------------------
 
-static void lose(struct client_connection *connection, struct sample *sample, uint64_t number)
+static void request_lose(struct client_connection *connection, struct sample *sample,
+                         uint64_t number)
 {
     sample->status = SAMPLE_LOST;
     connection->context->counts->lost[LOSS_UNANSWERED]++;
-    settle(connection, number);
+    request_settle(connection, number);
 }
 
 static void expire_requests(struct client_connection *connection)
@@ -338,7 +339,7 @@ static void expire_requests(struct client_connection *connection)
         struct sample *oldest = connection_sample(connection, connection->answered);
         uint64_t age = now - oldest->sent_tsc;
         if (oldest->sent_tsc < now && age >= limit) {
-            lose(connection, oldest, connection->answered);
+            request_lose(connection, oldest, connection->answered);
             continue;
         }
         set_expiry(connection, oldest->sent_tsc < now ? limit - age : limit);

@@ -18,7 +18,7 @@ enum {
     DATAGRAMS_BYTES = 4 << 20, // that may wait; without CAP_NET_ADMIN at most net.core.rmem_max
 };
 
-static int refuse(const struct server_address *server, struct error *err)
+static int server_refuse(const struct server_address *server, struct error *err)
 {
     if (errno == EADDRNOTAVAIL && server->transport == SERVER_TCP)
         return error_set(err, ERROR_FAILED,
@@ -57,13 +57,13 @@ int connection_begin(struct client_connection *connection, bool patient, struct 
     if (connect(socket_fd, (const void *)&server->socket_address, server->socket_address_bytes) <
             0 &&
         errno != EINPROGRESS)
-        return refuse(server, err);
+        return server_refuse(server, err);
     if (waits)
         fcntl(socket_fd, F_SETFL, O_NONBLOCK);
     return 0;
 }
 
-static struct connection describe(const struct client_connection *connection)
+static struct connection connection_describe(const struct client_connection *connection)
 {
     struct connection entry = {.id = connection->id,
                                .protocol =
@@ -101,7 +101,7 @@ int connection_finish(struct client_connection *connection, struct error *err)
     getsockopt(connection->socket_fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
     if (failure) {
         errno = failure;
-        return refuse(context->server, err);
+        return server_refuse(context->server, err);
     }
     if (context->kernel_stamps &&
         client_stamps_enable(connection->socket_fd, context->hardware_stamps, err) < 0)
@@ -111,7 +111,7 @@ int connection_finish(struct client_connection *connection, struct error *err)
     busy_poll(connection);
     if (connection->opened_ms) // opened again
         connection->id = atomic_fetch_add(context->last_id, 1) + 1;
-    context->log.items[context->log.count++] = describe(connection);
+    context->log.items[context->log.count++] = connection_describe(connection);
     connection->state = CONNECTION_OPEN;
     connection->opened_ms = monotonic_ms();
     connection->blocked = false;

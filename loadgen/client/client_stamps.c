@@ -25,7 +25,7 @@ static int set_flags(int socket_fd, unsigned flags)
     return setsockopt(socket_fd, SOL_SOCKET, SO_TIMESTAMPING_NEW, &flags, sizeof flags);
 }
 
-static int refuse(struct error *err)
+static int stamps_refuse(struct error *err)
 {
     return error_set_errno(err, ERROR_FAILED,
                            "this kernel gives no software time stamps (SO_TIMESTAMPING_NEW needs "
@@ -41,13 +41,13 @@ int client_stamps_enable(int socket_fd, bool hardware, struct error *err)
     // connection that has not sent anything.
     if (errno == EINVAL && set_flags(socket_fd, flags | SOF_TIMESTAMPING_OPT_ID) == 0)
         return 0;
-    return refuse(err);
+    return stamps_refuse(err);
 }
 
 int client_stamps_supported(int socket_fd, struct error *err)
 {
     // OPT_ID is refused on a socket that is not connected; every kernel with the rest has it.
-    return set_flags(socket_fd, stamp_flags) == 0 ? 0 : refuse(err);
+    return set_flags(socket_fd, stamp_flags) == 0 ? 0 : stamps_refuse(err);
 }
 
 // ts[0] is the kernel's, ts[2] the NIC's.

@@ -6,7 +6,7 @@ const char *const connection_loss_names[LOSS_REASONS] = {
     [LOSS_UNANSWERED] = "unanswered", [LOSS_OTHER] = "other",
 };
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t time_earlier(uint64_t a, uint64_t b)
 {
     return !a || (b && b < a) ? b : a;
 }
@@ -29,7 +29,7 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->reconnects += more->reconnects;
     all->reconnects_failed += more->reconnects_failed;
     all->given_up += more->given_up;
-    all->first_end_tsc = earlier(all->first_end_tsc, more->first_end_tsc);
+    all->first_end_tsc = time_earlier(all->first_end_tsc, more->first_end_tsc);
     if (more->last_reconnect_tsc > all->last_reconnect_tsc)
         all->last_reconnect_tsc = more->last_reconnect_tsc;
     all->rx_missing += more->rx_missing;

@@ -46,7 +46,7 @@ static void take_knot(struct nic_clock *clock)
         (void)array_push(&clock->knots, knot);
 }
 
-static void *follow(void *argument)
+static void *nic_clock_follow(void *argument)
 {
     struct nic_clock *clock = argument;
     struct pollfd wake = {.fd = clock->wake, .events = POLLIN};
@@ -71,7 +71,7 @@ int nic_clock_begin(int index, struct nic_clock *clock, struct error *err)
         status = error_set_errno(err, ERROR_FAILED,
                                  "cannot read the NIC's clock %s together with the host's", path);
     else if (array_push(&clock->knots, knot) < 0 || (clock->wake = eventfd(0, EFD_CLOEXEC)) < 0 ||
-             pthread_create(&clock->thread, NULL, follow, clock) != 0)
+             pthread_create(&clock->thread, NULL, nic_clock_follow, clock) != 0)
         status = error_set(err, ERROR_FAILED, "cannot follow the NIC's clock %s", path);
     if (status < 0) {
         nic_clock_free(clock);

@@ -60,14 +60,14 @@ static int find_interface(const struct sockaddr *server, socklen_t server_bytes,
                : error_set(err, ERROR_FAILED, "cannot tell which interface leads to the server");
 }
 
-static int refuse(const char *interface, const char *why, struct error *err)
+static int interface_refuse(const char *interface, const char *why, struct error *err)
 {
     return error_set(err, ERROR_FAILED, "%s gives no hardware stamps: %s; use --stamps sw",
                      interface, why);
 }
 
 // Asks the driver what it can (ethtool -T).
-static int examine(int control, struct nic_stamps *stamps, struct error *err)
+static int interface_examine(int control, struct nic_stamps *stamps, struct error *err)
 {
     const unsigned wanted =
         SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
@@ -75,16 +75,17 @@ static int examine(int control, struct nic_stamps *stamps, struct error *err)
     struct ifreq request = {.ifr_data = (char *)&info};
     memcpy(request.ifr_name, stamps->interface, IF_NAMESIZE);
     if (ioctl(control, SIOCETHTOOL, &request) < 0)
-        return refuse(stamps->interface, strerror(errno), err);
+        return interface_refuse(stamps->interface, strerror(errno), err);
     if ((info.so_timestamping & wanted) != wanted || info.phc_index < 0)
-        return refuse(stamps->interface, "its driver stamps in software only", err);
+        return interface_refuse(stamps->interface, "its driver stamps in software only", err);
     if (!(info.tx_types & 1U << HWTSTAMP_TX_ON) || !(info.rx_filters & 1U << HWTSTAMP_FILTER_ALL))
-        return refuse(stamps->interface, "the NIC does not stamp every packet both ways", err);
+        return interface_refuse(stamps->interface, "the NIC does not stamp every packet both ways",
+                                err);
     stamps->clock_index = info.phc_index;
     return 0;
 }
 
-static int set(int control, const char *interface, struct hwtstamp_config *config)
+static int interface_set(int control, const char *interface, struct hwtstamp_config *config)
 {
     struct ifreq request = {.ifr_data = (char *)config};
     memcpy(request.ifr_name, interface, IF_NAMESIZE);
@@ -101,7 +102,7 @@ struct setting {
 static void put_back(const void *context)
 {
     struct setting before = *(const struct setting *)context;
-    set(before.control, before.interface, &before.config);
+    interface_set(before.control, before.interface, &before.config);
 }
 
 // The guard is there before anything changes.
@@ -113,19 +114,20 @@ static int turn_on(int control, struct nic_stamps *stamps, struct error *err)
     memcpy(before.interface, stamps->interface, IF_NAMESIZE);
     memcpy(request.ifr_name, stamps->interface, IF_NAMESIZE);
     if (ioctl(control, SIOCGHWTSTAMP, &request) < 0)
-        return refuse(stamps->interface, "its present setting cannot be read, thus not be put back",
-                      err);
+        return interface_refuse(stamps->interface,
+                                "its present setting cannot be read, thus not be put back", err);
     if (before.config.tx_type == HWTSTAMP_TX_ON && before.config.rx_filter == HWTSTAMP_FILTER_ALL)
         return 0;
     int status = guard_begin(&stamps->guard, put_back, &before, control, err);
     if (status < 0)
         return status;
-    if (set(control, stamps->interface, &config) < 0)
-        return refuse(stamps->interface,
-                      errno == EPERM ? "setting it takes CAP_NET_ADMIN" : strerror(errno), err);
+    if (interface_set(control, stamps->interface, &config) < 0)
+        return interface_refuse(stamps->interface,
+                                errno == EPERM ? "setting it takes CAP_NET_ADMIN" : strerror(errno),
+                                err);
     if (config.tx_type != HWTSTAMP_TX_ON || config.rx_filter != HWTSTAMP_FILTER_ALL)
-        return refuse(stamps->interface, "told to stamp every packet, the driver stamps others",
-                      err);
+        return interface_refuse(stamps->interface,
+                                "told to stamp every packet, the driver stamps others", err);
     return 0;
 }
 
@@ -139,7 +141,7 @@ int nic_stamps_begin(const struct sockaddr *server, socklen_t server_bytes,
     int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (control < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
-    status = examine(control, stamps, err);
+    status = interface_examine(control, stamps, err);
     if (status == 0)
         status = turn_on(control, stamps, err);
     close(control);

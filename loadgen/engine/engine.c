@@ -45,11 +45,6 @@ struct engine {
     struct nic_clock nic_clock; // while shared.hardware_stamps
 };
 
-static uint64_t ticks(const struct engine *engine, uint64_t ns)
-{
-    return engine_ticks(&engine->shared, ns);
-}
-
 // --- preparation ---------------------------------------------------------------------------------
 
 // Every connection is an open file. Raises the limit as far as this process may.
@@ -187,7 +182,7 @@ static int check_udp(struct engine *engine, struct error *err)
     return 0;
 }
 
-static int prepare(struct engine *engine, const sigset_t *signals, struct error *err)
+static int engine_prepare(struct engine *engine, const sigset_t *signals, struct error *err)
 {
     struct engine_shared *shared = &engine->shared;
     const struct engine_settings *settings = shared->settings;
@@ -219,14 +214,14 @@ static int prepare(struct engine *engine, const sigset_t *signals, struct error 
 
 // --- threads -------------------------------------------------------------------------------------
 
-static void tell(const struct engine_worker *worker)
+static void worker_signal(const struct engine_worker *worker)
 {
     const uint64_t one = 1;
     ssize_t written = write(worker->news, &one, sizeof one);
     (void)written; // the counter cannot overflow
 }
 
-static void *work(void *argument)
+static void *worker_main(void *argument)
 {
     struct engine_worker *worker = argument;
     cpu_set_t core;
@@ -242,12 +237,12 @@ static void *work(void *argument)
     }
     if (worker->status == 0)
         worker->status = engine_worker_prepare(worker, &worker->err);
-    tell(worker);
+    worker_signal(worker);
     sem_wait(&worker->go);
     if (worker->start_tsc)
         engine_worker_run(worker, worker->start_tsc);
     engine_worker_close(worker);
-    tell(worker);
+    worker_signal(worker);
     return NULL;
 }
 
@@ -280,7 +275,8 @@ static int begin_threads(struct engine *engine, struct error *err)
 {
     int status = 0;
     for (uint32_t i = 0; i < engine->shared.thread_count && status == 0; i++) {
-        int failure = pthread_create(&engine->workers[i]->thread, NULL, work, engine->workers[i]);
+        int failure =
+            pthread_create(&engine->workers[i]->thread, NULL, worker_main, engine->workers[i]);
         errno = failure;
         if (failure)
             status = error_set_errno(err, ERROR_FAILED, "cannot begin load thread %u", i);
@@ -304,7 +300,7 @@ static void join_threads(struct engine *engine)
 }
 
 // Tells whoever wants to act at instants of the schedule when it begins, in a clock of theirs.
-static void announce(const struct engine *engine, uint64_t start_tsc)
+static void begin_announce(const struct engine *engine, uint64_t start_tsc)
 {
     const struct engine_settings *settings = engine->shared.settings;
     if (!settings->announce)
@@ -321,7 +317,7 @@ static uint64_t choose_start(const struct engine *engine)
     // The schedule's offsets become instants; long schedules take a moment to rewrite.
     uint64_t needs_ns = SETTLE_NS + engine->shared.schedule->count * 3;
     if (!settings->agree)
-        return tsc_now() + ticks(engine, needs_ns);
+        return tsc_now() + engine_ticks(&engine->shared, needs_ns);
     uint64_t begin_ns = settings->agree(settings->agree_context, needs_ns);
     if (!begin_ns)
         return 0;
@@ -346,7 +342,7 @@ static void convert_hardware_stamps(struct engine *engine)
 
 // --- the whole -----------------------------------------------------------------------------------
 
-static int run(struct engine *engine, struct error *err)
+static int engine_drive(struct engine *engine, struct error *err)
 {
     struct engine_result *result = engine->result;
     uint64_t start = 0;
@@ -357,7 +353,7 @@ static int run(struct engine *engine, struct error *err)
             status = error_set(err, ERROR_FAILED, "told not to begin");
     }
     if (start)
-        announce(engine, start);
+        begin_announce(engine, start);
     struct tsc_pair first = tsc_take_pair();
     release_threads(engine, start);
     await_threads(engine);
@@ -412,9 +408,9 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, &before); // the threads inherit it
-    int status = prepare(&engine, &signals, err);
+    int status = engine_prepare(&engine, &signals, err);
     if (status == 0)
-        status = run(&engine, err);
+        status = engine_drive(&engine, err);
     engine_close(&engine);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status < 0)

@@ -24,11 +24,6 @@ enum {
     EMPTY_ROUNDS = 201,        // timed before the start, to know what idling costs
 };
 
-static uint64_t ticks(const struct engine_worker *worker, uint64_t ns)
-{
-    return engine_ticks(worker->shared, ns);
-}
-
 // --- connections with room -----------------------------------------------------------------------
 
 static void queue_push(struct connection_queue *queue, struct client_connection *connection)
@@ -103,8 +98,9 @@ static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now, bool
     struct client_connection *connection = queue_pop(&worker->unstamped);
     connection->unstamped = false;
     uint32_t waiting = stamps_waiting(connection);
-    if (waiting && (at_once || waiting >= STAMPS_WORTHWHILE ||
-                    now - connection->waits->oldest_tsc > ticks(worker, STAMPS_OLD_NS))) {
+    if (waiting &&
+        (at_once || waiting >= STAMPS_WORTHWHILE ||
+         now - connection->waits->oldest_tsc > engine_ticks(worker->shared, STAMPS_OLD_NS))) {
         connection_take_stamps(connection, now);
         worker->context.progress = true; // a system call is work, whatever it found
     }
@@ -114,7 +110,7 @@ static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now, bool
 // The last stamps may still be on their way.
 static void take_last_stamps(struct engine_worker *worker)
 {
-    uint64_t now = tsc_now(), deadline = now + ticks(worker, LAST_STAMPS_NS);
+    uint64_t now = tsc_now(), deadline = now + engine_ticks(worker->shared, LAST_STAMPS_NS);
     for (; worker->unstamped.count && now < deadline; now = tsc_now())
         take_stamps_in_turn(worker, now, true);
 }
@@ -332,7 +328,8 @@ static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due
     event_base_loop(worker->base, EVLOOP_ONCE);
     evtimer_del(worker->alarm);
     uint64_t passed = tsc_now() - now,
-             worked = ticks(worker, (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
+             worked = engine_ticks(worker->shared,
+                                   (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
     worker->asleep_tsc += passed > worked ? passed - worked : 0;
 }
 
@@ -360,7 +357,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
     if (due <= now) {
         send_while_due(worker, now, CALLS_AT_ONCE);
         event_base_loop(worker->base, EVLOOP_NONBLOCK);
-    } else if (due - now <= ticks(worker, NEAR_NS)) {
+    } else if (due - now <= engine_ticks(worker->shared, NEAR_NS)) {
         _mm_pause();
         empty = worker->empty_pause_tsc;
     } else if (worker->shared->settings->sleeps) {
@@ -368,7 +365,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
         worker->context.progress = true; // has noted what was idle of it
     } else {
         event_base_loop(worker->base, EVLOOP_NONBLOCK);
-        if (!worker->context.progress && due - now > ticks(worker, QUIET_NS))
+        if (!worker->context.progress && due - now > engine_ticks(worker->shared, QUIET_NS))
             take_stamps_in_turn(worker, now, false);
     }
     uint64_t after = tsc_now();
@@ -380,8 +377,8 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
 static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
 {
     const struct engine_settings *settings = worker->shared->settings;
-    uint64_t deadline =
-        start_tsc + ticks(worker, settings->duration_ns) + ticks(worker, settings->timeout_ns);
+    uint64_t deadline = start_tsc + engine_ticks(worker->shared, settings->duration_ns) +
+                        engine_ticks(worker->shared, settings->timeout_ns);
     for (uint64_t now = tsc_now(); !is_over(worker, now, deadline);)
         now = engine_worker_turn(worker, now);
 }
@@ -389,8 +386,8 @@ static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
 static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
 {
     const struct engine_settings *settings = worker->shared->settings;
-    uint64_t end = start_tsc + ticks(worker, settings->duration_ns);
-    uint64_t deadline = end + ticks(worker, settings->timeout_ns), now;
+    uint64_t end = start_tsc + engine_ticks(worker->shared, settings->duration_ns);
+    uint64_t deadline = end + engine_ticks(worker->shared, settings->timeout_ns), now;
     while ((now = tsc_now()) < start_tsc)
         _mm_pause();
     while (!is_over(worker, now, deadline)) {
@@ -415,7 +412,7 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
 
 void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
 {
-    const uint64_t awake = ticks(worker, 2000000);
+    const uint64_t awake = engine_ticks(worker->shared, 2000000);
     bool closed = worker->shared->settings->closed_loop;
     for (size_t i = 0; i < worker->sample_count && !closed; i++)
         worker->samples[i].intended_tsc += start_tsc;

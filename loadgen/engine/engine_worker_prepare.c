@@ -21,11 +21,6 @@ enum {
     CONNECT_PAUSE_NS = 3000000, // ... and time for the server to accept them
 };
 
-static uint64_t ticks(const struct engine_worker *worker, uint64_t ns)
-{
-    return engine_ticks(worker->shared, ns);
-}
-
 static int make_samples(struct engine_worker *worker, struct error *err)
 {
     const struct engine_shared *shared = worker->shared;
@@ -49,10 +44,11 @@ static int make_samples(struct engine_worker *worker, struct error *err)
     worker->order = first;
     for (size_t i = 0; i < worker->sample_count && !closed; i++) {
         const struct scheduled_request *request = &schedule->items[first + i * step];
-        worker->samples[i] = (struct sample){.intended_tsc = ticks(worker, request->offset_ns),
-                                             .operation = request->operation,
-                                             .key = request->key,
-                                             .status = SAMPLE_UNSENT};
+        worker->samples[i] =
+            (struct sample){.intended_tsc = engine_ticks(worker->shared, request->offset_ns),
+                            .operation = request->operation,
+                            .key = request->key,
+                            .status = SAMPLE_UNSENT};
     }
     return 0;
 }
@@ -84,7 +80,7 @@ static int make_event_base(struct engine_worker *worker, struct error *err)
     return 0;
 }
 
-static int64_t deadline(void)
+static int64_t connect_deadline(void)
 {
     return monotonic_ms() + CONNECT_MS;
 }
@@ -112,7 +108,7 @@ static int connect_all(struct engine_worker *worker, struct error *err)
                 return status;
         }
         for (uint32_t i = first; i < end; i++) {
-            int status = connection_establish(&worker->connections[i], deadline(), err);
+            int status = connection_establish(&worker->connections[i], connect_deadline(), err);
             if (status < 0)
                 return status;
             engine_worker_list_room(worker, &worker->connections[i]);
@@ -134,25 +130,25 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
     worker->value = calloc(1, shared->value_bytes + 1);
-    worker->context =
-        (struct connection_context){.protocol = settings->workload->protocol,
-                                    .server = settings->server,
-                                    .counts = &worker->counts,
-                                    .owner = worker,
-                                    .sender = worker->index,
-                                    .on_ready = engine_worker_on_ready,
-                                    .put_again = engine_worker_put_again,
-                                    .last_id = &worker->shared->last_id,
-                                    .reader = malloc(sizeof(struct stamp_reader)),
-                                    .receive_buffer = malloc(RECEIVE_BYTES),
-                                    .receive_bytes = RECEIVE_BYTES,
-                                    .timeout_tsc = ticks(worker, settings->timeout_ns),
-                                    .ticks_per_us = shared->ticks_per_ns * 1e3,
-                                    .busy_poll_us = settings->busy_poll_us,
-                                    .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
-                                    .live = settings->live ? &settings->live[worker->index] : NULL,
-                                    .kernel_stamps = shared->kernel_stamps,
-                                    .hardware_stamps = shared->hardware_stamps};
+    worker->context = (struct connection_context){
+        .protocol = settings->workload->protocol,
+        .server = settings->server,
+        .counts = &worker->counts,
+        .owner = worker,
+        .sender = worker->index,
+        .on_ready = engine_worker_on_ready,
+        .put_again = engine_worker_put_again,
+        .last_id = &worker->shared->last_id,
+        .reader = malloc(sizeof(struct stamp_reader)),
+        .receive_buffer = malloc(RECEIVE_BYTES),
+        .receive_bytes = RECEIVE_BYTES,
+        .timeout_tsc = engine_ticks(worker->shared, settings->timeout_ns),
+        .ticks_per_us = shared->ticks_per_ns * 1e3,
+        .busy_poll_us = settings->busy_poll_us,
+        .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
+        .live = settings->live ? &settings->live[worker->index] : NULL,
+        .kernel_stamps = shared->kernel_stamps,
+        .hardware_stamps = shared->hardware_stamps};
     if (worker->context.live)
         live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
     if (!worker->connections || !worker->dirty || !worker->room.items || !worker->unstamped.items ||

@@ -27,13 +27,13 @@ struct live_view {
     uint64_t answered_before, before_ns; // of the last look, for the rate
 };
 
-static uint64_t look(const uint64_t *counter)
+static uint64_t counter_read(const uint64_t *counter)
 {
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static const char *percentile(const struct live_view *view, double q, uint64_t khz, char *out,
-                              size_t bytes)
+static const char *percentile_format(const struct live_view *view, double q, uint64_t khz,
+                                     char *out, size_t bytes)
 {
     double ticks = histogram_quantile(view->sum, q);
     if (!(ticks >= 0) || khz == 0)
@@ -41,16 +41,16 @@ static const char *percentile(const struct live_view *view, double q, uint64_t k
     return units_format_ns(ticks / (double)khz * 1e6, out, bytes);
 }
 
-static void show(struct live_view *view, const char *goal)
+static void line_show(struct live_view *view, const char *goal)
 {
     uint64_t answered = 0, errors = 0, in_flight = 0, khz = 0;
     memset(view->sum, 0, sizeof *view->sum);
     for (uint32_t i = 0; i < view->threads; i++) {
         const struct live_counters *one = &view->counters[i];
-        answered += look(&one->answered);
-        errors += look(&one->errors);
-        in_flight += look(&one->in_flight);
-        khz = look(&one->tsc_khz);
+        answered += counter_read(&one->answered);
+        errors += counter_read(&one->errors);
+        in_flight += counter_read(&one->in_flight);
+        khz = counter_read(&one->tsc_khz);
         histogram_merge(view->sum, &one->latency);
     }
     uint64_t now = (uint64_t)monotonic_ns();
@@ -59,16 +59,16 @@ static void show(struct live_view *view, const char *goal)
     char p50[32], p99[32], p999[32], errors_text[64] = "";
     if (errors)
         snprintf(errors_text, sizeof errors_text, ", %llu errors", (unsigned long long)errors);
-    progress_update(&view->progress,
-                    "%.0f/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s; waiting for %s", rate,
-                    (unsigned long long)in_flight, percentile(view, 0.5, khz, p50, sizeof p50),
-                    percentile(view, 0.99, khz, p99, sizeof p99),
-                    percentile(view, 0.999, khz, p999, sizeof p999), errors_text, goal);
+    progress_update(
+        &view->progress, "%.0f/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s; waiting for %s", rate,
+        (unsigned long long)in_flight, percentile_format(view, 0.5, khz, p50, sizeof p50),
+        percentile_format(view, 0.99, khz, p99, sizeof p99),
+        percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text, goal);
     view->answered_before = answered;
     view->before_ns = now;
 }
 
-static void *watch(void *argument)
+static void *view_main(void *argument)
 {
     struct live_view *view = argument;
     const struct sched_param none = {0};
@@ -85,12 +85,12 @@ static void *watch(void *argument)
         memcpy(goal, view->goal, sizeof goal);
         pthread_mutex_unlock(&view->lock);
         if (!stop)
-            show(view, goal);
+            line_show(view, goal);
     }
     return NULL;
 }
 
-static void release(struct live_view *view)
+static void view_release(struct live_view *view)
 {
     free(view->counters);
     free(view->sum);
@@ -111,7 +111,7 @@ int live_view_start(const struct progress *progress, uint32_t threads, const cha
     }
     if (!view || !view->counters || !view->sum) {
         if (view)
-            release(view);
+            view_release(view);
         return error_set(err, ERROR_FAILED, "out of memory for the live view");
     }
     memset(view->counters, 0, bytes); // every page is there before the run
@@ -128,10 +128,10 @@ int live_view_start(const struct progress *progress, uint32_t threads, const cha
     sigset_t all, before; // signals are for the load's threads, which wait for them
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    int failure = pthread_create(&view->thread, NULL, watch, view);
+    int failure = pthread_create(&view->thread, NULL, view_main, view);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failure) {
-        release(view);
+        view_release(view);
         return error_set(err, ERROR_FAILED, "cannot start the thread of the live view");
     }
     *started = view;
@@ -161,6 +161,6 @@ void live_view_stop(struct live_view *view)
     pthread_join(view->thread, NULL);
     pthread_cond_destroy(&view->change);
     pthread_mutex_destroy(&view->lock);
-    show(view, "the figures");
-    release(view);
+    line_show(view, "the figures");
+    view_release(view);
 }

@@ -54,7 +54,7 @@ static uint16_t draw_operation(const struct workload *workload, double sum, gsl_
     return last; // rounding
 }
 
-static double weights(const struct workload *workload)
+static double weights_sum(const struct workload *workload)
 {
     double sum = 0;
     for (unsigned i = 0; i < WORKLOAD_OPERATIONS; i++)
@@ -68,7 +68,7 @@ static int draw_all(const struct workload *workload, const struct distribution *
 {
     struct rank_sampler keys;
     rank_sampler_init(&keys, &workload->popularity, workload->key_count);
-    double sum = weights(workload);
+    double sum = weights_sum(workload);
     // Drawn for a constant rate over the pattern's integral, then moved to where it is reached.
     const struct rate_pattern *pattern = &workload->pattern;
     double duration = (double)duration_ns, x = 0;
@@ -128,7 +128,7 @@ int schedule_draw_requests(const struct workload *workload, uint64_t seed,
 {
     struct rank_sampler keys;
     gsl_rng *streams[STREAMS];
-    double sum = weights(workload);
+    double sum = weights_sum(workload);
     int result = open_streams(seed, streams, err);
     rank_sampler_init(&keys, &workload->popularity, workload->key_count);
     for (size_t i = 0; result == 0 && i < schedule->count; i++) {

@@ -6,7 +6,7 @@
 
 #include "base/json_numbers.h"
 
-static bool counts(const struct repetition *one)
+static bool repetition_counts(const struct repetition *one)
 {
     return one->interval.known && isfinite(one->value) && isfinite(one->interval.low) &&
            isfinite(one->interval.high);
@@ -22,7 +22,7 @@ void between_runs_judge(const struct repetition *repetitions, size_t count, doub
         .low = NAN, .high = NAN, .spread = NAN, .within = NAN, .between = NAN, .p = NAN};
     for (size_t i = 0; i < count; i++) {
         const struct repetition *one = &repetitions[i];
-        if (!counts(one))
+        if (!repetition_counts(one))
             continue;
         double error = (one->interval.high - one->interval.low) / widths;
         result->low = fmin(result->low, one->value); // of a NaN and a number: the number
@@ -35,7 +35,7 @@ void between_runs_judge(const struct repetition *repetitions, size_t count, doub
         return;
     double n = (double)result->count, mean = sum / n;
     for (size_t i = 0; i < count; i++)
-        if (counts(&repetitions[i]))
+        if (repetition_counts(&repetitions[i]))
             squares += (repetitions[i].value - mean) * (repetitions[i].value - mean);
     within /= n;
     result->spread = result->high - result->low;

@@ -17,7 +17,7 @@ static const double share_tolerance = 0.01; // of requests that waited for a con
 static const double busy_spin_fraction = 0.02; // a client that idles less has no CPU to spare
 static const double core_share_least = 0.7;    // one that has less shares its core with others
 
-static double microseconds(const struct engine_result *result, uint64_t from, uint64_t to)
+static double ticks_microseconds(const struct engine_result *result, uint64_t from, uint64_t to)
 {
     return (double)(int64_t)(to - from) / result->tsc_hz * 1e6;
 }
@@ -83,9 +83,9 @@ static void fill_columns(const struct engine_result *result, struct columns *col
         if (!sample->sent_tsc)
             continue;
         columns->uncorrected[columns->sends] =
-            answered ? microseconds(result, sample->send_tsc, sample->reply_tsc) : INFINITY;
+            answered ? ticks_microseconds(result, sample->send_tsc, sample->reply_tsc) : INFINITY;
         columns->lateness[columns->sends++] =
-            microseconds(result, sample->intended_tsc, sample->send_tsc);
+            ticks_microseconds(result, sample->intended_tsc, sample->send_tsc);
     }
 }
 
@@ -153,7 +153,7 @@ typedef unsigned long long count_type; // what printf's %llu takes
 
 static double seconds_into(const struct engine_result *result, uint64_t tsc)
 {
-    return tsc ? microseconds(result, result->start_tsc, tsc) / 1e6 : 0;
+    return tsc ? ticks_microseconds(result, result->start_tsc, tsc) / 1e6 : 0;
 }
 
 // Connections that the server closes when they have nothing left to answer (HTTP's

@@ -26,7 +26,7 @@ char *method_percentile_name(double quantile, char *out, size_t out_bytes)
     return out;
 }
 
-static enum method_finding finding(bool judged, bool passed)
+static enum method_finding finding_of(bool judged, bool passed)
 {
     return !judged ? METHOD_UNKNOWN : passed ? METHOD_PASSED : METHOD_FAILED;
 }
@@ -134,7 +134,7 @@ static void explain_interval(struct method *method, const char *percentile)
 }
 
 // Of the first step that failed; when the load itself failed, its summary has said why.
-static void explain(struct method *method)
+static void method_explain(struct method *method)
 {
     char percentile[32];
     method_percentile_name(method->settings.quantile, percentile, sizeof percentile);
@@ -161,7 +161,7 @@ static void explain(struct method *method)
 
 // --- judging -------------------------------------------------------------------------------------
 
-static double *latencies(const struct engine_result *run)
+static double *latencies_collect(const struct engine_result *run)
 {
     double *values = calloc(run->sample_count + 1, sizeof *values);
     for (size_t i = 0; values && i < run->sample_count; i++)
@@ -181,13 +181,13 @@ static int judge_interval(const double *values, size_t count, size_t warm_up, st
     if (status < 0)
         return status;
     if (settings->width_us == 0) { // nobody asked for a width: it is only reported
-        method->findings[METHOD_INTERVAL] = finding(!isnan(found->width), true);
+        method->findings[METHOD_INTERVAL] = finding_of(!isnan(found->width), true);
         return 0;
     }
     double needed = percentile_interval_needed(found, settings->quantile, settings->confidence,
                                                settings->width_us);
     method->needed_s = ((double)warm_up + needed) / settings->rate;
-    method->findings[METHOD_INTERVAL] = finding(true, found->width <= settings->width_us);
+    method->findings[METHOD_INTERVAL] = finding_of(true, found->width <= settings->width_us);
     return 0;
 }
 
@@ -211,7 +211,7 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
     if (status == 0)
         status = stationarity_judge(rest, count, settings->quantile, &method->stationarity, err);
     method->findings[METHOD_STATIONARITY] =
-        finding(method->stationarity.judged, method->stationarity.stationary);
+        finding_of(method->stationarity.judged, method->stationarity.stationary);
     if (status == 0)
         status = judge_interval(rest, count, warm_up, method, err);
     // Neighbours that no thinning parts, because the level wanders slowly, make the interval wider
@@ -219,7 +219,7 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
     const struct quantile_interval *interval = &method->interval.interval;
     bool accounted = interval->known && interval->high <= vague * interval->low;
     method->findings[METHOD_INDEPENDENCE] =
-        finding(method->independence.judged, method->independence.independent || accounted);
+        finding_of(method->independence.judged, method->independence.independent || accounted);
     return status;
 }
 
@@ -236,7 +236,7 @@ static int judge_pattern(const struct engine_result *run, const double *values,
     for (unsigned i = 0; i < method->levels.count; i++)
         judged = judged && method->levels.items[i].stationarity.judged;
     const struct level *unsteady = levels_unsteady(&method->levels);
-    method->findings[METHOD_STATIONARITY] = finding(judged || unsteady, !unsteady);
+    method->findings[METHOD_STATIONARITY] = finding_of(judged || unsteady, !unsteady);
     method->needed_s = NAN;
     status = percentile_interval_take(values, run->sample_count, 1, settings->quantile,
                                       settings->confidence, &method->interval, err);
@@ -248,7 +248,7 @@ int method_judge(const struct engine_result *run, const struct method_settings *
                  bool load_ok, double idle, struct method *method, struct error *err)
 {
     *method = (struct method){.settings = *settings};
-    double *values = latencies(run);
+    double *values = latencies_collect(run);
     if (!values)
         return error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
                          run->sample_count);
@@ -270,11 +270,11 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     const struct quantile_interval *interval = &method->interval.interval;
     if (interval->known && method->client.target_without_us >= interval->low)
         method->client.biased = method->client.out_of_cpu;
-    method->findings[METHOD_LOAD] = finding(true, load_ok);
+    method->findings[METHOD_LOAD] = finding_of(true, load_ok);
     method->findings[METHOD_CLIENT] =
-        finding(method->client.judged || method->client.out_of_cpu, !method->client.biased);
-    method->findings[METHOD_ARRIVALS] = finding(method->arrivals.judged, method->arrivals.right);
-    explain(method);
+        finding_of(method->client.judged || method->client.out_of_cpu, !method->client.biased);
+    method->findings[METHOD_ARRIVALS] = finding_of(method->arrivals.judged, method->arrivals.right);
+    method_explain(method);
     return 0;
 }
 

@@ -16,7 +16,7 @@ double exponential_function(double value, const void *mean)
     return value > 0 ? -expm1(-value / *(const double *)mean) : 0;
 }
 
-static double possible(double probability)
+static double probability_clamp(double probability)
 {
     return fmin(fmax(probability, least_probability), 1 - least_probability);
 }
@@ -29,7 +29,7 @@ double anderson_darling(const double *sorted, size_t count, distribution_functio
         return NAN;
     // The sum of (2i - 1) (ln F(x_i) + ln(1 - F(x_{n+1-i}))), with each F asked for once.
     for (size_t i = 0; i < count; i++) {
-        double probability = possible(function(sorted[i], parameters));
+        double probability = probability_clamp(function(sorted[i], parameters));
         double below = 2 * (double)i + 1;
         sum += below * log(probability) + (2 * n - below) * log1p(-probability);
     }

@@ -201,7 +201,7 @@ static size_t keep_tested(double *gaps, size_t count)
 }
 
 // By hand: GSL's recurrence in long double divides for each value, of which there are millions.
-static double deviation(const double *values, size_t count, double mean)
+static double standard_deviation(const double *values, size_t count, double mean)
 {
     double squares = 0;
     for (size_t i = 0; i < count; i++)
@@ -216,7 +216,7 @@ static void judge_gaps(const struct engine_result *run, const struct distributio
 {
     result->gaps = count;
     result->mean_us = between_us / (double)count;
-    result->variation = deviation(gaps, count, result->mean_us) / result->mean_us;
+    result->variation = standard_deviation(gaps, count, result->mean_us) / result->mean_us;
     result->best = distance_slack;
     count = result->gaps_tested = keep_tested(gaps, count);
     if (!process) {

@@ -59,8 +59,8 @@ static double piecewise_width(const double *values, size_t count, size_t pieces,
 }
 
 // The slope of log width against log samples, by least squares over eighths to the whole.
-static double shrinking(const double *values, size_t count, double q, double confidence,
-                        double whole, double *work)
+static double width_slope(const double *values, size_t count, double q, double confidence,
+                          double whole, double *work)
 {
     double samples[PIECES_LOG2 + 1] = {log((double)count)}, widths[PIECES_LOG2 + 1] = {log(whole)};
     double intercept, slope, covariance[3], squares;
@@ -78,7 +78,7 @@ static double shrinking(const double *values, size_t count, double q, double con
 }
 
 // The variance over blocks of the number of values beyond `threshold`, over the binomial's.
-static double clustering(const double *values, size_t count, double threshold)
+static double cluster_ratio(const double *values, size_t count, double threshold)
 {
     size_t size = count / BLOCKS;
     double counts[BLOCKS] = {0};
@@ -149,7 +149,7 @@ static void judge_value(const double *values, size_t count, double q, double con
 {
     struct quantile_interval plain;
     result->value = take_value(values, count, q, confidence, work, &plain);
-    result->clustering = clustering(values, count, result->value);
+    result->clustering = cluster_ratio(values, count, result->value);
     result->worth = (double)count / fmax(result->clustering, 1);
     result->interval = plain;
     if (plain.known && result->clustering > 1)
@@ -185,7 +185,7 @@ static void judge_tail(const double *kept, size_t count, double q, double confid
     double width = width_of(&interval);
     if (width > 0 && isfinite(width)) {
         result->excess = width_excess(value, width, count, q, confidence);
-        result->shrinking = shrinking(kept, count, q, confidence, width, work);
+        result->shrinking = width_slope(kept, count, q, confidence, width, work);
     }
 }
 

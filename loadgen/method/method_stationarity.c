@@ -58,8 +58,8 @@ struct regression {
 
 // With `lags` lagged differences, of the differences from `first` on (so that regressions with
 // different lags can be compared over the same ones). Returns false when it says nothing.
-static bool regress(const double *series, size_t count, size_t lags, size_t first,
-                    struct regression *result)
+static bool differences_regress(const double *series, size_t count, size_t lags, size_t first,
+                                struct regression *result)
 {
     size_t rows = count - 1 - first, columns = 2 + lags;
     bool said = false;
@@ -107,14 +107,15 @@ void dickey_fuller_test(const double *series, size_t count, struct dickey_fuller
         return;
     size_t most = most_lags(count);
     for (size_t lags = 0; lags <= most; lags++) {
-        if (regress(series, count, lags, most, &found) && found.akaike < best.akaike) {
+        if (differences_regress(series, count, lags, most, &found) && found.akaike < best.akaike) {
             best = found;
             result->lags = lags;
             result->known = true;
         }
     }
     // Once more with every difference that this many lags leave.
-    result->known = result->known && regress(series, count, result->lags, result->lags, &best);
+    result->known =
+        result->known && differences_regress(series, count, result->lags, result->lags, &best);
     if (!result->known)
         return;
     result->observations = count - 1 - result->lags;
@@ -196,7 +197,7 @@ int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, st
 
 // --- the size of the change ----------------------------------------------------------------------
 
-static bool matters(double one, double other, double tolerance)
+static bool change_matters(double one, double other, double tolerance)
 {
     double low = fmin(one, other), high = fmax(one, other);
     return high - low > fmax(tolerance * low, least_change_us);
@@ -211,7 +212,7 @@ static double spread_of_quarters(double *work, const double *values, size_t coun
         least = fmin(least, median);
         greatest = fmax(greatest, median);
     }
-    *matter = matters(least, greatest, median_tolerance);
+    *matter = change_matters(least, greatest, median_tolerance);
     return least > 0 ? greatest / least - 1 : NAN;
 }
 
@@ -248,7 +249,7 @@ static void find_trend(const double *medians, size_t windows, struct trend *tren
         residuals[i] = coarse[i] - begin - slope * x[i];
     trend->p = p_of(slope, sqrt(covariance[2]), BATCHES, independence_worth(residuals, BATCHES));
     trend->matters = trend->p < change_significance &&
-                     matters(fmax(trend->begin, 0), fmax(trend->end, 0), median_tolerance);
+                     change_matters(fmax(trend->begin, 0), fmax(trend->end, 0), median_tolerance);
 }
 
 // Of both halves, how often a batch's samples lie beyond the whole run's quantile: one stall makes
@@ -273,7 +274,7 @@ static struct half_quantile compare_halves(const double *values, size_t count, d
                                    .p = p_of(means[1] - means[0], sqrt(variance), BATCHES,
                                              independence_worth(beyond, BATCHES))};
     result.differs =
-        result.p < change_significance && matters(result.first, result.second, tolerance);
+        result.p < change_significance && change_matters(result.first, result.second, tolerance);
     return result;
 }
 

@@ -18,7 +18,7 @@ int BPF_PROG(inet_sock_set_state, struct sock *sk, int before, int after)
         return 0;
     uint64_t cookie = bpf_get_socket_cookie(sk);
     if (begins || !bpf_map_lookup_elem(&sockets, &cookie))
-        remember(&sk->__sk_common, cookie, begins ? bpf_ktime_get_ns() : 0);
+        connection_enter(&sk->__sk_common, cookie, begins ? bpf_ktime_get_ns() : 0);
     return 0;
 }
 
@@ -34,7 +34,7 @@ int known_sockets(struct bpf_iter__tcp *context)
     if (state == STATE_LISTEN || state == STATE_TIME_WAIT || state == STATE_CLOSE ||
         state == STATE_NEW_SYN_RECEIVED || !port_watched((struct sock *)common))
         return 0;
-    remember(common, bpf_get_socket_cookie(common), 0);
+    connection_enter(common, bpf_get_socket_cookie(common), 0);
     return 0;
 }
 

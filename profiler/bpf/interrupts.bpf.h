@@ -16,7 +16,7 @@ int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
     char name[16] = {};
     bpf_probe_read_kernel_str(name, sizeof name, action->name);
     const uint64_t *words = (const uint64_t *)name;
-    return record(ring, core, EVENT_IRQ_ENTRY, 0, (uint32_t)irq, words[0], words[1]);
+    return record_write(ring, core, EVENT_IRQ_ENTRY, 0, (uint32_t)irq, words[0], words[1]);
 }
 
 SEC("tp_btf/irq_handler_exit")
@@ -63,7 +63,7 @@ static __always_inline int record_fault(uint8_t user, unsigned long address, str
         return 0;
     uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
     ring->faulting = thread;
-    return record(ring, core, EVENT_PAGE_FAULT, user, thread, address, regs->ip);
+    return record_write(ring, core, EVENT_PAGE_FAULT, user, thread, address, regs->ip);
 }
 
 SEC("tp_btf/page_fault_user")
@@ -90,7 +90,7 @@ int BPF_PROG(rss_stat)
     if (ring->faulting != thread)
         return 0;
     ring->faulting = 0;
-    return record(ring, core, EVENT_FAULT_END, 0, thread, 0, 0);
+    return record_write(ring, core, EVENT_FAULT_END, 0, thread, 0, 0);
 }
 
 #endif

@@ -29,8 +29,8 @@ static __always_inline void map_address(uint8_t out[16], uint32_t ipv4)
 }
 
 // Enters a connection into the table; entries are never taken out, so that closed ones stay known.
-static __always_inline void remember(struct sock_common *common, uint64_t cookie,
-                                     uint64_t opened_time)
+static __always_inline void connection_enter(struct sock_common *common, uint64_t cookie,
+                                             uint64_t opened_time)
 {
     struct connection connection = {.id = (uint32_t)cookie, .protocol = CONNECTION_TCP};
     connection.cookie = cookie;
@@ -64,7 +64,7 @@ static __always_inline uint32_t socket_id(struct sock *sk)
     uint64_t cookie = (uint64_t)sk->__sk_common.skc_cookie.counter;
     if (!cookie) {
         cookie = bpf_get_socket_cookie(sk);
-        remember(&sk->__sk_common, cookie, 0);
+        connection_enter(&sk->__sk_common, cookie, 0);
     }
     return (uint32_t)cookie;
 }
@@ -74,7 +74,7 @@ static __always_inline int record_message(uint8_t kind, uint8_t flags, uint32_t 
 {
     uint32_t core = bpf_get_smp_processor_id();
     struct core_ring *ring = ring_of(core);
-    return ring ? record(ring, core, kind, flags, id, a, b) : 0;
+    return ring ? record_write(ring, core, kind, flags, id, a, b) : 0;
 }
 
 SEC("tp_btf/tcp_probe")

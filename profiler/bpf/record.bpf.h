@@ -62,7 +62,7 @@ extern void *bpf_rdonly_cast(void *object, __u32 type_id) __ksym __weak;
 
 // The number, in a register the compiler knows nothing of: what is computed from it stays behind
 // the comparison before, where older verifiers (6.1) still know its bounds.
-static __always_inline uint64_t bounded(uint64_t number)
+static __always_inline uint64_t number_bounded(uint64_t number)
 {
     asm volatile("" : "+r"(number));
     return number;
@@ -70,16 +70,16 @@ static __always_inline uint64_t bounded(uint64_t number)
 
 static __always_inline struct core_ring *ring_of(uint32_t core)
 {
-    uint64_t index = bounded(core);
-    return index < EVENTS_MAX_CORES ? &rings[bounded(index)] : NULL;
+    uint64_t index = number_bounded(core);
+    return index < EVENTS_MAX_CORES ? &rings[number_bounded(index)] : NULL;
 }
 
 static __always_inline bool port_in_set(uint16_t port)
 {
-    uint64_t word = bounded(port / 64);
+    uint64_t word = number_bounded(port / 64);
     if (word >= sizeof watched_ports / sizeof *watched_ports)
         return false;
-    return watched_ports[bounded(word)] >> (port % 64) & 1;
+    return watched_ports[number_bounded(word)] >> (port % 64) & 1;
 }
 
 // This core's ring if its scheduler and interrupt events are wanted.
@@ -114,8 +114,9 @@ static __always_inline void slot_finish(struct event *event, uint8_t kind, uint8
         (uint64_t)kind | (uint64_t)flags << 8 | (uint64_t)core << 16 | (uint64_t)id << 32;
 }
 
-static __always_inline void put(struct core_ring *ring, uint32_t core, uint8_t kind, uint8_t flags,
-                                uint32_t id, uint64_t now, uint64_t a, uint64_t b)
+static __always_inline void record_complete(struct core_ring *ring, uint32_t core, uint8_t kind,
+                                            uint8_t flags, uint32_t id, uint64_t now, uint64_t a,
+                                            uint64_t b)
 {
     struct event *event = slot_take(ring);
     if (!event)
@@ -157,15 +158,15 @@ static __always_inline void record_stolen(struct core_ring *ring, uint32_t core,
         return;
     uint64_t before = ring->stolen, stolen = stolen_by(ring->steal_time);
     if (stolen != before && __sync_val_compare_and_swap(&ring->stolen, before, stolen) == before)
-        put(ring, core, EVENT_STOLEN, 0, 0, now, stolen - before, 0);
+        record_complete(ring, core, EVENT_STOLEN, 0, 0, now, stolen - before, 0);
 }
 
-static __always_inline int record(struct core_ring *ring, uint32_t core, uint8_t kind,
-                                  uint8_t flags, uint32_t id, uint64_t a, uint64_t b)
+static __always_inline int record_write(struct core_ring *ring, uint32_t core, uint8_t kind,
+                                        uint8_t flags, uint32_t id, uint64_t a, uint64_t b)
 {
     uint64_t now = bpf_ktime_get_ns();
     record_stolen(ring, core, now);
-    put(ring, core, kind, flags, id, now, a, b);
+    record_complete(ring, core, kind, flags, id, now, a, b);
     return 0;
 }
 
@@ -174,7 +175,7 @@ static __always_inline int record_here(uint8_t kind, uint32_t id)
 {
     uint32_t core = bpf_get_smp_processor_id();
     struct core_ring *ring = watched_ring(core);
-    return ring ? record(ring, core, kind, 0, id, 0, 0) : 0;
+    return ring ? record_write(ring, core, kind, 0, id, 0, 0) : 0;
 }
 
 #endif

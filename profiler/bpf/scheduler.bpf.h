@@ -41,7 +41,7 @@ static __always_inline void record_blocked(struct core_ring *ring, uint32_t core
     uint64_t call = regs->orig_ax;
     if (!(state & BLOCKED_STOPPED) && waits_for_readiness(call))
         return;
-    record(ring, core, EVENT_BLOCKED, 0, (uint32_t)task->pid, call, state);
+    record_write(ring, core, EVENT_BLOCKED, 0, (uint32_t)task->pid, call, state);
 }
 
 // Says once, more or less, whose a thread is that comes: its own name need not tell.
@@ -49,20 +49,20 @@ static __always_inline void record_process(struct core_ring *ring, uint32_t core
                                            struct task_struct *task)
 {
     uint32_t thread = (uint32_t)task->pid;
-    uint64_t slot = bounded(thread & (EVENTS_TOLD - 1));
-    if (slot >= EVENTS_TOLD || told[bounded(slot)] == thread)
+    uint64_t slot = number_bounded(thread & (EVENTS_TOLD - 1));
+    if (slot >= EVENTS_TOLD || told[number_bounded(slot)] == thread)
         return;
-    told[bounded(slot)] = thread;
+    told[number_bounded(slot)] = thread;
     const uint64_t *name = (const uint64_t *)task->group_leader->comm;
-    record(ring, core, EVENT_PROCESS, 0, thread, name[0], name[1]);
+    record_write(ring, core, EVENT_PROCESS, 0, thread, name[0], name[1]);
 }
 
 // A thread's number may be another's later.
 static __always_inline void forget_process(struct task_struct *task)
 {
-    uint64_t slot = bounded((uint32_t)task->pid & (EVENTS_TOLD - 1));
+    uint64_t slot = number_bounded((uint32_t)task->pid & (EVENTS_TOLD - 1));
     if (slot < EVENTS_TOLD)
-        told[bounded(slot)] = 0;
+        told[number_bounded(slot)] = 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -81,7 +81,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
     if (flags & SWITCH_UNSEEN) {
         const uint64_t *unseen = (const uint64_t *)previous->comm;
         ring->unseen_until = bpf_ktime_get_ns() + UNSEEN_WAIT_NS;
-        record(ring, core, EVENT_UNSEEN, 0, (uint32_t)previous->pid, unseen[0], unseen[1]);
+        record_write(ring, core, EVENT_UNSEEN, 0, (uint32_t)previous->pid, unseen[0], unseen[1]);
     }
     if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))
         record_blocked(ring, core, previous, state);
@@ -91,7 +91,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         record_process(ring, core, next);
     uint64_t dropped = ring->dropped;
     const uint64_t *name = (const uint64_t *)next->comm;
-    record(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
+    record_write(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
     if (ring->dropped == dropped) // else the next switch tells that this one is missing
         ring->current = (uint32_t)next->pid;
     return 0;
@@ -109,7 +109,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
     if (!ring)
         return 0;
     uint32_t waker = (uint32_t)bpf_get_current_pid_tgid();
-    return record(ring, core, EVENT_WAKING, 0, (uint32_t)task->pid, target, waker);
+    return record_write(ring, core, EVENT_WAKING, 0, (uint32_t)task->pid, target, waker);
 }
 
 SEC("tp_btf/sched_migrate_task")
@@ -121,7 +121,7 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int target)
         return 0;
     uint32_t core = bpf_get_smp_processor_id();
     struct core_ring *ring = ring_of(core);
-    return ring ? record(ring, core, EVENT_MIGRATE, 0, (uint32_t)task->pid, from, to) : 0;
+    return ring ? record_write(ring, core, EVENT_MIGRATE, 0, (uint32_t)task->pid, from, to) : 0;
 }
 
 #endif
