@@ -9,12 +9,9 @@
 #include "analysis/report_command.h"
 #include "base/error.h"
 #include "experiments/capture/capture_command.h"
-#include "experiments/compare_command.h"
-#include "experiments/doctor_command.h"
-#include "experiments/history_command.h"
+#include "experiments/commands.h"
 #include "experiments/remote/agent_roles.h"
 #include "experiments/remote/near_end.h"
-#include "experiments/run_command.h"
 #include "loadgen/load_command.h"
 
 struct command {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/compare_command.h"
+#include "experiments/commands.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "analysis/diagnosis/slice_options.h"
 #include "analysis/report/report_compare.h"
 #include "base/options.h"
-#include "experiments/gate_report.h"
+#include "experiments/results/gate_report.h"
 #include "experiments/definition/gates.h"
 
 struct compare_options {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/doctor_command.h"
+#include "experiments/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
+#include "experiments/capture/capture_backend.h"
 #include "experiments/keeper/keeper_journal.h"
 #include "experiments/remote/far_host.h"
 #include "experiments/remote/link_file.h"
@@ -173,7 +174,7 @@ int doctor_command(int argc, char **argv)
     if (result == 0 && !help)
         result = positional == 1  ? examine_far(&chosen, argv[1], &code, &err)
                  : chosen.restore ? restore(&chosen, &err)
-                                  : doctor_print(&chosen.print, &err);
+                                  : doctor_print(&chosen.print, capture_backends_examine, &err);
     array_free(&chosen.ssh_options);
     return result < 0 ? error_report(&err) : code;
 }

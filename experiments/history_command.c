@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/history_command.h"
+#include "experiments/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

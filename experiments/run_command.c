@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/run_command.h"
+#include "experiments/commands.h"
 
 #include <stdio.h>
 
@@ -8,11 +8,11 @@
 #include "experiments/definition/keys.h"
 #include "experiments/definition/output.h"
 #include "experiments/definition/experiment_set.h"
-#include "experiments/matrix.h"
-#include "experiments/repetitions.h"
+#include "experiments/study/matrix.h"
+#include "experiments/study/repetitions.h"
 #include "experiments/run/run.h"
-#include "experiments/run_results.h"
-#include "experiments/study_run.h"
+#include "experiments/results/run_results.h"
+#include "experiments/study/study_run.h"
 
 enum { NO_STUDY = 1000 };
 

@@ -74,6 +74,7 @@ const struct capture_backend backend_events = {
     .files = "events.tlog, sockets.tlog",
     .is_auto = true,
     .is_always = true,
+    .examine = doctor_check_events,
     .check = events_check,
     .start = events_start,
     .poll = events_poll,

@@ -61,6 +61,7 @@ const struct capture_backend backend_functions = {
     .help = "calls of chosen kernel functions, by the kernel's own tracer",
     .lack = "no kernel functions",
     .files = "functions.tlog",
+    .examine = doctor_check_functions,
     .check = functions_check,
     .start = functions_start,
     .poll = functions_poll,

@@ -196,6 +196,7 @@ const struct capture_backend backend_intel_pt = {
     .lack = "no function calls",
     .files = "perf.data",
     .is_auto = true,
+    .examine = doctor_check_processor_trace,
     .check = intel_pt_check,
     .start = intel_pt_start,
     .poll = intel_pt_poll,

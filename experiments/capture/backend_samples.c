@@ -145,6 +145,7 @@ const struct capture_backend backend_samples = {
     .help = "where the cores were, so many times a second, by perf",
     .lack = "no samples",
     .files = "perf.data",
+    .examine = doctor_check_samples,
     .check = samples_check,
     .start = samples_start,
     .poll = samples_poll,

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "experiments/capture/capture_state.h"
+#include "profiler/doctor/doctor_checks.h"
 
 // The row: backend_<name> is defined in capture/backend_<name>.c. They are started in this order;
 // the last that records names the capture ("backend" of capture.json).
@@ -26,6 +27,8 @@ struct capture_backend {
 
     // The operations. None may be missing (tests/experiments/test_kinds.c).
 
+    // Adds what `taillight doctor` says of it: whether it can be had here, and how if not.
+    void (*examine)(struct doctor_items *items);
     // What is wrong with the options that are its own.
     int (*check)(const struct capture_options *options, bool chosen, struct error *err);
     // Begins to record. *state, freed by `free`, stays NULL where it is not there and that is not
@@ -57,6 +60,9 @@ extern const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COU
 // For operations that a backend has no need of.
 int backend_needs_no_disabling(void *state, struct error *err);
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err);
+
+// Has every backend examined (profiler/doctor/doctor.h).
+void capture_backends_examine(struct doctor_items *items);
 
 // What --backend takes: "auto", the backends' names, "none"; NULL behind the last.
 const char *capture_choice_name(unsigned index);

@@ -17,3 +17,9 @@ bool capture_choice_records(unsigned index)
 {
     return index <= CAPTURE_BACKENDS_COUNT;
 }
+
+void capture_backends_examine(struct doctor_items *items)
+{
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        capture_backends[i]->examine(items);
+}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // The keys of a host. Which of them a kind takes is up to its row of host_kinds.
-#include <string.h>
-
 #include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
 
@@ -11,25 +9,21 @@ static const char *kind_word(unsigned index)
     return host_kinds[index] ? host_kinds[index]->name : NULL;
 }
 
-static const struct host_kind *find_kind(const struct node *node)
+static const char *const *kind_keys(unsigned index)
 {
-    const struct host_kind *const *kind = host_kinds;
-    while (node && strcmp((*kind)->name, node_text(node)) != 0)
-        kind++;
-    return *kind;
+    return host_kinds[index] ? host_kinds[index]->keys : NULL;
 }
 
-// Keys that only other kinds take.
 static int begin_host(const struct binding *binding, const struct node *node, void *object)
 {
     struct experiment_host *host = object;
-    host->kind = find_kind(node_child(node, "kind"));
-    for (const struct host_kind *const *other = host_kinds; *other; other++)
-        for (const char *const *key = (*other)->keys; *key; key++)
-            if (node_key(node, *key) && !host_kind_has_key(host->kind, *key))
-                return document_error(binding->document, node_key(node, *key), binding->err,
-                                      "`%s` is for hosts of `kind: %s`", *key, (*other)->name);
-    return 0;
+    unsigned other, kind = read_kind(node, kind_word);
+    host->kind = host_kinds[kind];
+    const struct node *key = find_key_of_another(node, kind_keys, kind, &other);
+    return key ? document_error(binding->document, key, binding->err,
+                                "`%s` is for hosts of `kind: %s`", node_text(key),
+                                host_kinds[other]->name)
+               : 0;
 }
 
 // What the kind itself finds wrong, where it stands.

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "experiments/definition/resolve.h"
 #include "experiments/definition/tables.h"
 
 // --- how long it lasts ---------------------------------------------------------------------------
@@ -84,23 +83,6 @@ static const struct field agent_rows[] = {
     {"cores", FIELD_TEXTS, .otherwise = "its host's", .help = "what it runs on"},
 };
 static const struct fields agent_fields = FIELDS(agent_rows, struct experiment_agent);
-
-int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err)
-{
-    struct experiment_load *load = &experiment->load;
-    struct agent_spec specs[AGENTS_MAX];
-    load->seed = seed;
-    if (load->agents.count == 0)
-        return 0;
-    for (size_t i = 0; i < load->agents.count && i < AGENTS_MAX; i++)
-        specs[i] = load->agents.items[i].spec;
-    if (agent_specs_resolve(specs, load->agents.count, load->connections, 1, load->depth, seed,
-                            &load->rate, err) < 0)
-        return -ERROR_INPUT;
-    for (size_t i = 0; i < load->agents.count; i++)
-        load->agents.items[i].spec = specs[i];
-    return 0;
-}
 
 // Where they run, and what they do together.
 static int read_agents(const struct binding *binding, const struct node *list)

@@ -11,12 +11,9 @@ static const char *kind_word(unsigned index)
     return neighbour_kinds[index] ? neighbour_kinds[index]->name : NULL;
 }
 
-static const struct neighbour_kind *find_kind(const struct node *node)
+static const char *const *kind_keys(unsigned index)
 {
-    const struct neighbour_kind *const *kind = neighbour_kinds;
-    while (node && strcmp((*kind)->name, node_text(node)) != 0)
-        kind++;
-    return *kind;
+    return neighbour_kinds[index] ? neighbour_kinds[index]->keys : NULL;
 }
 
 static int check_neighbour_load(const struct binding *binding, const struct node *node,
@@ -47,20 +44,18 @@ static const struct field neighbour_load_rows[] = {
 static const struct fields neighbour_load_fields =
     FIELDS(neighbour_load_rows, struct experiment_neighbour_load, .check = check_neighbour_load);
 
-// Before anything else is read of it: keys that only other kinds take.
+// Refuses keys that only other kinds take before any value of the neighbour is read.
 static int begin_neighbour(const struct binding *binding, const struct node *node, void *object)
 {
     struct experiment_neighbour *neighbour = object;
-    const struct neighbour_kind *kind = find_kind(node_child(node, "kind"));
-    neighbour->kind = kind;
-    for (const struct neighbour_kind *const *other = neighbour_kinds; *other; other++)
-        for (const char *const *key = (*other)->keys; *key; key++)
-            if (node_key(node, *key) && !neighbour_kind_has_key(kind, *key))
-                return document_error(binding->document, node_key(node, *key), binding->err,
-                                      "`%s` is for `kind: %s`%s%s", *key, (*other)->name,
-                                      kind->instead ? "; " : "",
-                                      kind->instead ? kind->instead : "");
-    return 0;
+    unsigned other, kind = read_kind(node, kind_word);
+    neighbour->kind = neighbour_kinds[kind];
+    const struct node *key = find_key_of_another(node, kind_keys, kind, &other);
+    const char *instead = neighbour->kind->instead;
+    return key ? document_error(binding->document, key, binding->err, "`%s` is for `kind: %s`%s%s",
+                                node_text(key), neighbour_kinds[other]->name, instead ? "; " : "",
+                                instead ? instead : "")
+               : 0;
 }
 
 static int check_port(const struct binding *binding, const struct node *node,

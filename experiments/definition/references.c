@@ -86,3 +86,30 @@ int read_host(const struct binding *binding, const struct node *mapping, const c
     *index = (size_t)found;
     return 0;
 }
+
+unsigned read_kind(const struct node *mapping, const char *(*word)(unsigned index))
+{
+    const struct node *node = node_child(mapping, "kind");
+    unsigned kind = 0;
+    while (node && strcmp(word(kind), node_text(node)) != 0)
+        kind++;
+    return kind;
+}
+
+bool has_key(const char *const *keys, const char *key)
+{
+    while (*keys && strcmp(*keys, key) != 0)
+        keys++;
+    return *keys != NULL;
+}
+
+const struct node *find_key_of_another(const struct node *mapping,
+                                       const char *const *(*keys)(unsigned index), unsigned kind,
+                                       unsigned *other)
+{
+    for (*other = 0; keys(*other); ++*other)
+        for (const char *const *key = keys(*other); *key; key++)
+            if (node_key(mapping, *key) && !has_key(keys(kind), *key))
+                return node_key(mapping, *key);
+    return NULL;
+}

@@ -22,9 +22,6 @@ int experiment_resolve(struct document *document, const char *path, const char *
                        struct experiment *experiment, struct error *err);
 void experiment_free(struct experiment *experiment);
 
-// Another seed for the load, and the agents' that follow from it.
-int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err);
-
 // Sees to it that the file of categories can be read: the one that was asked for, which takes the
 // place of the experiment's, or (asked NULL) the experiment's own, if it has one. ERROR_INPUT names
 // the file and, where it can, the line.

@@ -11,35 +11,25 @@ static const char *kind_word(unsigned index)
     return server_kinds[index] ? server_kinds[index]->name : NULL;
 }
 
-static const struct server_kind *find_kind(const struct node *node)
+static const char *const *kind_keys(unsigned index)
 {
-    const struct server_kind *const *kind = server_kinds;
-    while (node && strcmp((*kind)->name, node_text(node)) != 0)
-        kind++;
-    return *kind;
+    return server_kinds[index] ? server_kinds[index]->keys : NULL;
 }
 
-// Keys that only other kinds take.
-static int check_server_keys(const struct binding *binding, const struct node *node,
-                             const struct server_kind *kind)
+static int check_server_keys(const struct binding *binding, const struct node *node, unsigned own)
 {
-    for (const struct server_kind *const *other = server_kinds; *other; other++)
-        for (const char *const *key = (*other)->keys; *key; key++) {
-            const struct node *at = node_key(node, *key);
-            bool has_options = server_kind_has_key(kind, "options");
-            if (!at || server_kind_has_key(kind, *key))
-                continue;
-            if (kind->instead)
-                return document_error(binding->document, at, binding->err,
-                                      "`%s` is not for kind %s; %s", *key, kind->name,
-                                      kind->instead);
-            bool is_command = has_options && strcmp(*key, "command") == 0;
-            return document_error(binding->document, at, binding->err,
-                                  "`%s` is for `kind: %s`%s%s%s", *key, (*other)->name,
-                                  is_command ? "; " : "", is_command ? kind->name : "",
-                                  is_command ? " takes `options`" : "");
-        }
-    return 0;
+    unsigned other;
+    const struct server_kind *kind = server_kinds[own];
+    const struct node *key = find_key_of_another(node, kind_keys, own, &other);
+    if (!key)
+        return 0;
+    if (kind->instead)
+        return document_error(binding->document, key, binding->err, "`%s` is not for kind %s; %s",
+                              node_text(key), kind->name, kind->instead);
+    bool is_command = has_key(kind->keys, "options") && strcmp(node_text(key), "command") == 0;
+    return document_error(binding->document, key, binding->err, "`%s` is for `kind: %s`%s%s%s",
+                          node_text(key), server_kinds[other]->name, is_command ? "; " : "",
+                          is_command ? kind->name : "", is_command ? " takes `options`" : "");
 }
 
 static int check_port(const struct binding *binding, const struct experiment_server *server)
@@ -65,10 +55,11 @@ static int check_server(const struct binding *binding, const struct node *node, 
     struct experiment_server *server = object;
     struct error inner;
     size_t option = SIZE_MAX;
-    server->kind = find_kind(node_child(node, "kind"));
+    unsigned kind = read_kind(node, kind_word);
+    server->kind = server_kinds[kind];
     int result = read_host(binding, node, "host", "server", &server->host);
     if (result == 0)
-        result = check_server_keys(binding, node, server->kind);
+        result = check_server_keys(binding, node, kind);
     if (result < 0)
         return result;
     const struct experiment_host *host = &reading->experiment->hosts.items[server->host];

@@ -43,4 +43,18 @@ int read_host(const struct binding *binding, const struct node *mapping, const c
 int find_named(const struct binding *binding, const struct node *node, const char *what,
                const char *name, const void *items, size_t size, size_t count, size_t *index);
 
+// Which kind the key `kind` of a mapping names; 0, the default, where it is absent. The table has
+// checked that there is such a kind. word: the kinds' names by index, NULL behind the last.
+unsigned read_kind(const struct node *mapping, const char *(*word)(unsigned index));
+
+// Whether a NULL-terminated list of keys has this one.
+bool has_key(const char *const *keys, const char *key);
+
+// Finds a key of the mapping that other kinds take and this one does not. Returns its node, NULL
+// where there is none; *other: the index of the first kind that takes it. keys: the kinds' lists of
+// keys by index, NULL behind the last.
+const struct node *find_key_of_another(const struct node *mapping,
+                                       const char *const *(*keys)(unsigned index), unsigned kind,
+                                       unsigned *other);
+
 #endif

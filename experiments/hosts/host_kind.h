@@ -71,8 +71,6 @@ HOST_KINDS(HOST_KIND_DECLARE)
 
 extern const struct host_kind *const host_kinds[]; // NULL at the end
 
-bool host_kind_has_key(const struct host_kind *kind, const char *key);
-
 // What host_local.c does serves other kinds on this machine, too.
 int host_needs_no_check(const struct experiment_host *plan, const char **key, size_t *entry,
                         struct error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//
-// The one system call of experiments/keeper/nic_tuning.h.
+#include "experiments/keeper/nic_ioctl.h"
+
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include <linux/sockios.h>
-
-#include "experiments/keeper/nic_tuning.h"
 
 int nic_ioctl(const char *nic, void *command)
 {

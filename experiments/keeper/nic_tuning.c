@@ -8,6 +8,8 @@
 
 #include <linux/ethtool.h>
 
+#include "experiments/keeper/nic_ioctl.h"
+
 static const struct {
     const char *name;
     size_t offset;

@@ -32,8 +32,4 @@ void nic_rss_spread(struct nic_rss *table, uint32_t queues);
 // How many queues it receives on.
 int nic_queues(const char *nic, uint32_t *queues);
 
-// SIOCETHTOOL with that command (experiments/keeper/nic_ioctl.c; tests put a card of their own
-// here).
-int nic_ioctl(const char *nic, void *command);
-
 #endif

@@ -14,6 +14,7 @@
 
 #include "analysis/compare/gate.h"
 #include "base/array.h"
+#include "base/error.h"
 #include "base/fields.h"
 #include "loadgen/agents/agent.h"
 #include "workloads/workload.h"
@@ -164,5 +165,9 @@ struct experiment {
     // Which of the matrix, "rate=10k, watched=no"; empty: there is none.
     char configuration[CONFIGURATION_LABEL_BYTES];
 };
+
+// Gives the load another seed, and its agents those that follow from it. ERROR_INPUT when the agents
+// do not fit together.
+int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err);
 
 #endif

@@ -2,27 +2,21 @@
 //
 // One run of an experiment, from an empty folder to the captured data: hosts, server, dataset,
 // capture, load with its neighbours, and everything undone, whatever ends it. What the data means
-// is experiments/run_results.h's part.
+// is experiments/results/run_results.h's part.
 #ifndef EXPERIMENTS_RUN_RUN_H
 #define EXPERIMENTS_RUN_RUN_H
 
-#include <jansson.h>
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/progress.h"
 #include "experiments/plan/experiment.h"
-#include "experiments/common/run_folder.h"
+#include "experiments/run/run_outcome.h"
 
 struct run_settings {
     const char *folder; // where to, NULL: runs/<name>-<UTC time>
     struct progress *progress;
     FILE *dry; // do nothing, and write what would be done there: every command and every setting
-};
-
-struct run_outcome {
-    struct run_folder folder;
-    json_t *warnings; // list of strings: what this machine could not do, what went oddly
 };
 
 // Runs it. On failure, too, the folder is as far as it came (never with a summary.json), outcome is

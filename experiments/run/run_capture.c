@@ -10,7 +10,6 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
-#include "experiments/definition/resolve.h"
 #include "experiments/run/run_phases.h"
 
 enum {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/capture/capture_backend.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "experiments/run/run_phases.h"
@@ -117,7 +118,8 @@ int run_look_around(struct run *run, struct error *err)
     progress_phase(run->progress, "looking at what %s machine can measure",
                    far ? "the server's" : "this");
     err->kind = ERROR_NONE;
-    json_t *facts = far ? ask_facts(run, run_server_host(run), err) : doctor_facts_json();
+    json_t *facts = far ? ask_facts(run, run_server_host(run), err)
+                        : doctor_facts_json(capture_backends_examine);
     if (!facts)
         return err->kind ? -(int)err->kind : error_set(err, ERROR_FAILED, "out of memory");
     int result = run_folder_write_json(&run->outcome->folder, "facts.json", facts, err);

@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/progress.h"
 #include "experiments/common/command_log.h"
 #include "experiments/hosts/host.h"
-#include "experiments/run/run.h"
+#include "experiments/run/run_outcome.h"
 #include "experiments/common/supervisor.h"
 #include "experiments/servers/server.h"
 

@@ -57,8 +57,6 @@ SERVER_KINDS(SERVER_KIND_DECLARE)
 
 extern const struct server_kind *const server_kinds[]; // NULL at the end
 
-bool server_kind_has_key(const struct server_kind *kind, const char *key);
-
 // For operations that a kind has no need of.
 int server_needs_no_check(const struct experiment_server *plan, size_t *option, struct error *err);
 int server_needs_no_program(const struct experiment_server *plan, struct error *err);
@@ -76,7 +74,5 @@ struct neighbour_kind {
 };
 
 extern const struct neighbour_kind *const neighbour_kinds[]; // the first is the default; NULL ends
-
-bool neighbour_kind_has_key(const struct neighbour_kind *kind, const char *key);
 
 #endif

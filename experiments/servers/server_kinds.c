@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <string.h>
-
 #include "experiments/servers/server_kind.h"
 
 #define SERVER_KIND_ADDRESS(name) &server_##name,
@@ -19,20 +17,3 @@ static const struct neighbour_kind neighbour_nginx = {
     .server = &server_nginx,
 };
 const struct neighbour_kind *const neighbour_kinds[] = {&neighbour_command, &neighbour_nginx, NULL};
-
-static bool has_key(const char *const *keys, const char *key)
-{
-    while (*keys && strcmp(*keys, key) != 0)
-        keys++;
-    return *keys != NULL;
-}
-
-bool server_kind_has_key(const struct server_kind *kind, const char *key)
-{
-    return has_key(kind->keys, key);
-}
-
-bool neighbour_kind_has_key(const struct neighbour_kind *kind, const char *key)
-{
-    return has_key(kind->keys, key);
-}

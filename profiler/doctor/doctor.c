@@ -11,11 +11,12 @@
 #include "profiler/doctor/doctor_checks.h"
 #include "profiler/host_facts.h"
 
-int doctor_examine(struct doctor_items *items, struct error *err)
+int doctor_examine(doctor_check check_backends, struct doctor_items *items, struct error *err)
 {
     memset(items, 0, sizeof *items);
     doctor_check_machine(items);
     doctor_check_capture(items);
+    check_backends(items);
     doctor_check_network(items);
     doctor_check_programs(items);
     // Each group adds one item at least, so fewer means that memory ran out on the way.
@@ -60,11 +61,11 @@ json_t *doctor_json(const struct doctor_items *items)
     return json_pack("{s:o, s:o}", "host", host_json(), "items", list);
 }
 
-json_t *doctor_facts_json(void)
+json_t *doctor_facts_json(doctor_check check_backends)
 {
     struct doctor_items items;
     struct error err;
-    if (doctor_examine(&items, &err) < 0)
+    if (doctor_examine(check_backends, &items, &err) < 0)
         return NULL;
     json_t *facts = doctor_json(&items);
     array_free(&items);

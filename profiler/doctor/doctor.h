@@ -10,9 +10,13 @@
 #include "base/error.h"
 #include "profiler/doctor/doctor_item.h"
 
+// Adds items.
+typedef void (*doctor_check)(struct doctor_items *items);
+
 // Looks at everything: some hundred milliseconds, every wait bounded. Fails only without memory.
-// The caller frees with array_free.
-int doctor_examine(struct doctor_items *items, struct error *err);
+// check_backends: examines what a capture can be made with, which the floor above knows. The caller
+// frees with array_free.
+int doctor_examine(doctor_check check_backends, struct doctor_items *items, struct error *err);
 
 // The document of `taillight doctor --json`:
 //   {"host": {"hostname", "kernel", "os", "cpu", "cores", "memory_bytes", "boot_id", …},
@@ -21,6 +25,6 @@ int doctor_examine(struct doctor_items *items, struct error *err);
 json_t *doctor_json(const struct doctor_items *items);
 
 // Examines and makes that document, for a run folder's facts.json.
-json_t *doctor_facts_json(void);
+json_t *doctor_facts_json(doctor_check check_backends);
 
 #endif

@@ -28,7 +28,7 @@ static void check_btf(struct doctor_items *items)
 }
 
 // Loads and attaches every program for a moment, into rings of a few records.
-static void check_events(struct doctor_items *items)
+void doctor_check_events(struct doctor_items *items)
 {
     struct events_capture_settings settings = {.ring_bytes = 1, .connections = 16};
     struct events_capture *capture;
@@ -102,7 +102,7 @@ static void check_transmit_stamps(struct doctor_items *items)
                        "this kernel has no bpf_sock_ops_enable_tx_tstamp");
 }
 
-static void check_processor_trace(struct doctor_items *items)
+void doctor_check_processor_trace(struct doctor_items *items)
 {
     struct processor_trace trace;
     char event[128];
@@ -135,7 +135,7 @@ static void check_counters(struct doctor_items *items)
                        "only this user's own programs can be sampled");
 }
 
-static void check_sampling(struct doctor_items *items)
+void doctor_check_samples(struct doctor_items *items)
 {
     struct sampling sampling;
     struct doctor_item *item = doctor_add(items, DOCTOR_CAPTURE, "samples backend",
@@ -148,7 +148,7 @@ static void check_sampling(struct doctor_items *items)
         doctor_missing(item, DOCTOR_NO, sampling.how, "%s", sampling.reason);
 }
 
-static void check_function_tracing(struct doctor_items *items)
+void doctor_check_functions(struct doctor_items *items)
 {
     struct function_tracer_support support;
     struct doctor_item *item = doctor_add(items, DOCTOR_CAPTURE, "kernel function tracing",
@@ -185,12 +185,8 @@ static void check_shim(struct doctor_items *items)
 void doctor_check_capture(struct doctor_items *items)
 {
     check_btf(items);
-    check_events(items);
     check_receive_stamps(items);
     check_transmit_stamps(items);
     check_shim(items);
-    check_processor_trace(items);
     check_counters(items);
-    check_sampling(items);
-    check_function_tracing(items);
 }

@@ -11,4 +11,10 @@ void doctor_check_capture(struct doctor_items *items);
 void doctor_check_network(struct doctor_items *items);
 void doctor_check_programs(struct doctor_items *items);
 
+// What the backends of a capture need, one check each, for the rows of the table of backends.
+void doctor_check_events(struct doctor_items *items);
+void doctor_check_functions(struct doctor_items *items);
+void doctor_check_samples(struct doctor_items *items);
+void doctor_check_processor_trace(struct doctor_items *items);
+
 #endif

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profiler/doctor/doctor.h"
-
 // Prints the words of a text from the given column on, in lines of 100 columns.
 static void print_wrapped(const char *text, int column)
 {
@@ -57,11 +55,12 @@ static void print_people(const struct doctor_items *items, const struct doctor_o
     }
 }
 
-int doctor_print(const struct doctor_options *chosen, struct error *err)
+int doctor_print(const struct doctor_options *chosen, doctor_check check_backends,
+                 struct error *err)
 {
     struct doctor_items items;
     int failed = 0;
-    if (doctor_examine(&items, err) < 0)
+    if (doctor_examine(check_backends, &items, err) < 0)
         return -ERROR_FAILED;
     if (chosen->json) {
         json_t *document = doctor_json(&items);

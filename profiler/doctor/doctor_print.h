@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "profiler/doctor/doctor.h"
 
 struct doctor_options {
     bool json;
@@ -14,7 +15,8 @@ struct doctor_options {
     bool quiet; // only what is limited or missing
 };
 
-// Examines this host and prints on stdout.
-int doctor_print(const struct doctor_options *chosen, struct error *err);
+// Examines this host (check_backends: as doctor_examine's) and prints on stdout.
+int doctor_print(const struct doctor_options *chosen, doctor_check check_backends,
+                 struct error *err);
 
 #endif

@@ -81,7 +81,7 @@ static void capture_backends_are_whole(void **state)
         const struct capture_backend *backend = capture_backends[i];
         has_words(backend->name, backend->help);
         has_words(backend->lack, backend->files);
-        assert_true(has_all(backend, offsetof(struct capture_backend, check), sizeof *backend));
+        assert_true(has_all(backend, offsetof(struct capture_backend, examine), sizeof *backend));
         assert_string_equal(capture_choice_name((unsigned)i + 1), backend->name);
         assert_true(capture_choice_records((unsigned)i + 1));
     }

@@ -44,10 +44,8 @@ shim = os.path.join(os.path.dirname(os.environ["BUILD"] + "/"), "libtaillight-sh
 assert (by_name["shim"]["state"] == "yes") == os.path.exists(shim)
 if by_name["BPF (events backend)"]["state"] != "no":
     told = [item["name"] for item in items if item["group"] == "events backend"]
-    source = open("profiler/events_programs.c").read()
-    table = source[source.index("event_programs[EVENT_PROGRAMS] = {"):]
-    table = table[:table.index("};")]
-    assert told == re.findall(r'^    {"(\w+)"', table, re.M), told
+    table = open("profiler/bpf/events.tbl.h").read()
+    assert told == re.findall(r'^EVENT_PROGRAM\((\w+),', table, re.M), told
 PYTHON
 
 "$taillight" doctor >"$work/people" || fail "exit $?"

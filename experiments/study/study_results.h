@@ -3,14 +3,14 @@
 // What a study came to: for each step the latency percentiles of its runs, their median and how far
 // they are apart; what explains the slow ones; what the comparisons found. As study.json for
 // scripts, results.md for a README and the terminal, cdf.svg and report.html to look at.
-#ifndef EXPERIMENTS_STUDY_RESULTS_H
-#define EXPERIMENTS_STUDY_RESULTS_H
+#ifndef EXPERIMENTS_STUDY_STUDY_RESULTS_H
+#define EXPERIMENTS_STUDY_STUDY_RESULTS_H
 
 #include <jansson.h>
 #include <stdio.h>
 
 #include "experiments/common/run_folder.h"
-#include "experiments/run_latencies.h"
+#include "experiments/results/run_results.h"
 #include "experiments/definition/study.h"
 
 enum { STUDY_QUANTILES = 6 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/study_results.h"
+#include "experiments/study/study_results.h"
 #include "experiments/capture/capture_backend.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/gate_report.h"
+#include "experiments/results/gate_report.h"
 
 #include <stdio.h>
 

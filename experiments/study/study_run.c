@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/study_run.h"
+#include "experiments/study/study_run.h"
 #include "experiments/capture/capture_backend.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "experiments/definition/resolve.h"
-#include "experiments/study_compare.h"
-#include "experiments/study_results.h"
+#include "experiments/study/study_compare.h"
+#include "experiments/study/study_results.h"
 
 struct series {
     struct study *study;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/matrix_table.h"
+#include "experiments/study/matrix_table.h"
 
 #include <stdbool.h>
 #include <string.h>

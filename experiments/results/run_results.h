@@ -2,14 +2,15 @@
 //
 // From a run folder's data to what people and scripts look at: run.db, report.html, summary.json,
 // and the summary on the terminal.
-#ifndef EXPERIMENTS_RUN_RESULTS_H
-#define EXPERIMENTS_RUN_RESULTS_H
+#ifndef EXPERIMENTS_RESULTS_RUN_RESULTS_H
+#define EXPERIMENTS_RESULTS_RUN_RESULTS_H
 
 #include <stdbool.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/progress.h"
-#include "experiments/gate_report.h"
+#include "experiments/results/gate_report.h"
 #include "experiments/common/run_folder.h"
 
 struct run_results_settings {
@@ -25,5 +26,12 @@ struct run_results_settings {
 // whole) and prints. *available: false when the verdict is "N/A".
 int run_results_write(const struct run_folder *folder, const struct run_results_settings *settings,
                       bool *available, struct error *err);
+
+struct latency_array ARRAY_OF(double);
+
+// Appends the latency of every scheduled request of the run: in us from the intended instant,
+// +infinity where no reply came. tsc_hz: of client/load.json.
+int run_latencies_add(const struct run_folder *folder, double tsc_hz, struct latency_array *out,
+                      struct error *err);
 
 #endif

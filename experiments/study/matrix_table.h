@@ -4,8 +4,8 @@
 // `baseline`, as in `watched: {baseline: ..., shim: ...}`, it is about what the others cost beside
 // it: percentiles with their intervals, the server's CPU, and ratios (as Table 2 of NSight). Else
 // latency stands beside what it is when it counts from the send instead of the intended time.
-#ifndef EXPERIMENTS_MATRIX_TABLE_H
-#define EXPERIMENTS_MATRIX_TABLE_H
+#ifndef EXPERIMENTS_STUDY_MATRIX_TABLE_H
+#define EXPERIMENTS_STUDY_MATRIX_TABLE_H
 
 #include <jansson.h>
 #include <stdio.h>

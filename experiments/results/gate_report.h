@@ -2,8 +2,8 @@
 //
 // What the gates of `taillight run` and `taillight compare` came to, and where it goes: lines on
 // the terminal, JUnit XML, annotations of a build, the exit code.
-#ifndef EXPERIMENTS_GATE_REPORT_H
-#define EXPERIMENTS_GATE_REPORT_H
+#ifndef EXPERIMENTS_RESULTS_GATE_REPORT_H
+#define EXPERIMENTS_RESULTS_GATE_REPORT_H
 
 #include "analysis/compare/gate_output.h"
 #include "base/options.h"

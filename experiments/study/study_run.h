@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Runs a study (experiments/definition/study.h): every step a whole run in a folder of its own, the rounds in
-// turn, then the comparisons; and writes what they came to (experiments/study_results.h).
-#ifndef EXPERIMENTS_STUDY_RUN_H
-#define EXPERIMENTS_STUDY_RUN_H
+// Runs a study (experiments/definition/study.h): every step a whole run in a folder of its own, the
+// rounds in turn, then the comparisons; and writes what they came to
+// (experiments/study/study_results.h).
+#ifndef EXPERIMENTS_STUDY_STUDY_RUN_H
+#define EXPERIMENTS_STUDY_STUDY_RUN_H
 
 #include "experiments/run/run.h"
-#include "experiments/run_results.h"
+#include "experiments/results/run_results.h"
 #include "experiments/definition/study.h"
 
 // Into <folder>/<step>, with rounds <folder>/<step>/repetition-N. The seed of a round is that of

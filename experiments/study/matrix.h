@@ -2,15 +2,15 @@
 //
 // An experiment file with a matrix: every configuration a whole run (or its repetitions) in a
 // folder of its own below the experiment's, and one table of what they came to.
-#ifndef EXPERIMENTS_MATRIX_H
-#define EXPERIMENTS_MATRIX_H
+#ifndef EXPERIMENTS_STUDY_MATRIX_H
+#define EXPERIMENTS_STUDY_MATRIX_H
 
 #include <stdbool.h>
 
 #include "base/error.h"
 #include "experiments/definition/experiment_set.h"
 #include "experiments/run/run.h"
-#include "experiments/run_results.h"
+#include "experiments/results/run_results.h"
 
 // Runs one experiment as a person would: into the settings' folder, results written and printed.
 // *available: false when it has no verdict.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/run_results.h"
+#include "experiments/results/run_results.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "analysis/analyze_command.h"
@@ -9,6 +10,8 @@
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
+#include "base/log_file.h"
+#include "loadgen/client/sample_log.h"
 
 static int print_json(const struct run_analysis *run, struct error *err)
 {
@@ -56,5 +59,26 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
     if (result == 0 && !settings->silent)
         result = print(&run, settings, report, err);
     run_analysis_free(&run);
+    return result;
+}
+
+int run_latencies_add(const struct run_folder *folder, double tsc_hz, struct latency_array *out,
+                      struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    struct log_reader reader;
+    int result = log_reader_open(&reader, run_folder_path(folder, "client/samples.tlog", path),
+                                 LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
+    if (result < 0)
+        return result;
+    const struct sample *samples = reader.records;
+    if (array_reserve(out, out->count + reader.count) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for the latencies of all runs");
+    for (size_t i = 0; result == 0 && i < reader.count; i++)
+        out->items[out->count++] =
+            sample_is_answered(&samples[i])
+                ? (double)(int64_t)(samples[i].reply_tsc - samples[i].intended_tsc) / tsc_hz * 1e6
+                : INFINITY;
+    log_reader_close(&reader);
     return result;
 }

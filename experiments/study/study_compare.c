@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/study_compare.h"
+#include "experiments/study/study_compare.h"
 
 #include <stdio.h>
 

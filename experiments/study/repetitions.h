@@ -3,15 +3,15 @@
 // An experiment several times: each repetition a whole run, with hosts, a server and a dataset of
 // its own, in a folder of its own below the experiment's. What they come to together: percentiles
 // over the pooled requests, and how far the repetitions are apart (loadgen/method/between_runs.h).
-#ifndef EXPERIMENTS_REPETITIONS_H
-#define EXPERIMENTS_REPETITIONS_H
+#ifndef EXPERIMENTS_STUDY_REPETITIONS_H
+#define EXPERIMENTS_STUDY_REPETITIONS_H
 
 #include <stdbool.h>
 
 #include "base/error.h"
 #include "experiments/plan/experiment.h"
 #include "experiments/run/run.h"
-#include "experiments/run_results.h"
+#include "experiments/results/run_results.h"
 
 // Runs them into repetition-1, repetition-2, ... below the settings' folder, writes
 // repetitions.json (docs/formats.md) there, and prints it or what it says. The first repetition has

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/repetitions.h"
+#include "experiments/study/repetitions.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,8 +10,7 @@
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/quantile.h"
-#include "experiments/definition/resolve.h"
-#include "experiments/run_latencies.h"
+#include "experiments/results/run_results.h"
 #include "loadgen/method/between_runs.h"
 #include "loadgen/method/load_summary.h"
 

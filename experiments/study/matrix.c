@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/matrix.h"
+#include "experiments/study/matrix.h"
 #include "experiments/capture/capture_backend.h"
 
 #include <jansson.h>
 #include <stdio.h>
 
 #include "analysis/report/report_set.h"
-#include "experiments/matrix_table.h"
+#include "experiments/study/matrix_table.h"
 
 // --- one configuration ---------------------------------------------------------------------------
 
