@@ -49,7 +49,8 @@ static void print_help(FILE *out)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); // a broken pipe is an error value, not an end
+    // writing to a closed pipe shall return an error, not kill the program
+    signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {
         print_help(stderr);
         return ERROR_INPUT;

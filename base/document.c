@@ -23,8 +23,8 @@ struct node {
     char *text;
     yaml_scalar_style_t style; // of a text: how it was quoted
     struct ARRAY_OF(struct entry) entries;
-    unsigned depth; // levels of collections: 0 for a text
-    size_t size;    // nodes below it and itself, an alias' as often as it is used
+    unsigned depth; // levels of collections below it, itself included; 0 for a single text
+    size_t size;    // nodes in its subtree, itself included; an alias counts every time it is used
 };
 
 struct document {
@@ -201,7 +201,7 @@ static bool add_entry(struct node *node, const struct node *key, const struct no
 struct anchor {
     char *name;
     const struct node *node;
-    bool open; // what it names is not whole yet
+    bool open; // its node is not complete yet
 };
 
 struct reader {
@@ -304,7 +304,7 @@ static int read_pair(struct reader *reader, struct node *mapping, const yaml_eve
     return result < 0 ? result : add_entry(mapping, key, value) ? 0 : out_of_memory(reader);
 }
 
-// What a list or a mapping holds, up to its end.
+// Reads the entries of a list or a mapping, up to its end.
 static int read_entries(struct reader *reader, struct node *node, unsigned outside)
 {
     for (;;) {
@@ -338,7 +338,7 @@ static int read_text(struct reader *reader, const yaml_event_t *event, struct no
     return node->text ? 0 : out_of_memory(reader);
 }
 
-// The node that an event begins, `outside` levels of collections deep.
+// Makes the node that an event begins. `outside`: how many collections enclose it.
 static int read_node(struct reader *reader, const yaml_event_t *event, unsigned outside,
                      const struct node **out)
 {
@@ -371,7 +371,7 @@ static int read_node(struct reader *reader, const yaml_event_t *event, unsigned 
     return result;
 }
 
-// From the stream's start to its end, with one document in it.
+// Reads from the stream's start to its end, which must hold exactly one document.
 static int read_stream(struct reader *reader)
 {
     yaml_event_t event;
@@ -494,7 +494,7 @@ static const struct node *merge_nodes(struct document *to, const struct node *ba
     return node;
 }
 
-// Hands the document out when it is whole and within the limits, else frees it.
+// Returns the document if it is whole and within the limits, else frees it.
 static int finish_document(struct document *document, const struct node *root,
                            struct document **out, struct error *err)
 {
@@ -517,7 +517,7 @@ int document_merge(const struct node *base, const struct node *over, const char 
     return finish_document(to, to ? merge_nodes(to, base, over, dropped) : NULL, out, err);
 }
 
-// The mapping of what is left of a dotted key. NULL: no memory, or deeper than any document.
+// The mapping for the rest of a dotted key. NULL: no memory, or deeper than a document may be.
 static const struct node *document_nest_key(struct document *to, const struct node *key,
                                             const char *path, const struct node *value,
                                             unsigned depth)

@@ -12,7 +12,7 @@
 
 enum { KEYS_MAX = 64, ENTRIES_MAX = 64, PATH_BYTES = 200 };
 
-// How every ARRAY_OF lies in memory.
+// The memory layout that every ARRAY_OF has.
 struct raw_array {
     void *items;
     size_t count, capacity;
@@ -63,7 +63,7 @@ static const char *kind_words(enum node_kind kind)
                                 : "a single value";
 }
 
-// The words a field takes, as an array; 0: any.
+// The words a field accepts, as an array; 0: any word.
 static size_t list_words(const struct field *field, const char *words[KEYS_MAX])
 {
     size_t count = 0;
@@ -78,7 +78,7 @@ static size_t list_words(const struct field *field, const char *words[KEYS_MAX])
 static int check_form(const struct binding *binding, const struct field *field, const char *label,
                       const struct node *node);
 
-// Where else a key stands that is near to what was written.
+// Finds a near key elsewhere in the document for what was written.
 struct elsewhere {
     const char *written;
     char path[PATH_BYTES];
@@ -183,7 +183,7 @@ static int check_text(const struct binding *binding, const struct field *field, 
                           suggestion_write(node_text(node), words, count, hint, sizeof hint));
 }
 
-// Lists of texts say how many they take; nothing takes more than anybody would write.
+// A row of texts may state how many entries it takes; other lists and maps take ENTRIES_MAX.
 static int check_entry_count(const struct binding *binding, const struct field *field,
                              const char *label, const struct node *node)
 {
@@ -246,7 +246,7 @@ static int check_form(const struct binding *binding, const struct field *field, 
 
 // --- values --------------------------------------------------------------------------------------
 
-// A quantity as it is kept, in the unit of its kind.
+// A quantity in the unit that its kind stores.
 static int parse_quantity(enum field_kind kind, const char *text, double *number, uint64_t *whole,
                           struct error *err)
 {
@@ -307,7 +307,7 @@ static int set_quantity(const struct field *field, const char *text, void *out, 
     return 0;
 }
 
-// A single value; it has the right form.
+// Reads a single value, whose form was checked before.
 static int set_value(const struct field *field, const char *text, void *out, struct error *err)
 {
     switch (field->kind) {
@@ -343,7 +343,7 @@ static int bind_texts(const struct binding *binding, const struct node *node,
     return 0;
 }
 
-// Lists and maps with a table: the entries into an array.
+// Reads the entries of a list or a map, which have a table of their own, into an array.
 static int bind_entries(const struct binding *binding, const struct field *field,
                         const struct node *node, void *out)
 {

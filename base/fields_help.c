@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// What keys there are: for editors as a JSON Schema, for people as a list.
+// The keys a table accepts: for editors as a JSON Schema, for people as a list.
 #include <string.h>
 
 #include "base/fields.h"
 
 // --- the schema ----------------------------------------------------------------------------------
 
-// What a row says of itself, in one line.
+// The description of a row, in one line.
 static const char *field_describe(const struct field *field, char *out, size_t out_bytes)
 {
     const char *absent = field->value ? field->value : field->otherwise;
@@ -25,7 +25,7 @@ static json_t *schema_of_scalar(const struct field *field)
     static const char *const switches[] = {"true", "false", "yes", "no", "on", "off"};
     for (unsigned i = 0; field->kind == FIELD_SWITCH && i < 6; i++)
         json_array_append_new(words, json_string(switches[i]));
-    // `on` and `true` are switches to whoever reads the file as YAML.
+    // Words such as `on` and `true` are booleans to other readers of YAML.
     for (int on = 0; field->kind == FIELD_SWITCH && on < 2; on++)
         json_array_append_new(words, json_boolean(on));
     for (unsigned i = 0; field->word && field->word(i); i++)
@@ -33,7 +33,7 @@ static json_t *schema_of_scalar(const struct field *field)
     if (json_array_size(words))
         return json_pack("{s:o}", "enum", words);
     json_decref(words);
-    // Text stands for itself; numbers and switches in it may be written as such.
+    // Text is always quoted as a string; numbers and booleans may be written as such.
     return json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean");
 }
 
@@ -85,7 +85,7 @@ json_t *fields_schema(const struct fields *fields)
 
 enum { HELP_COLUMN = 26, HELP_WIDTH = 78 };
 
-// What a key takes, in one word or the words themselves.
+// The value a key takes: one word for its kind, or the words it accepts.
 static void write_form(const struct field *field, char *out, size_t out_bytes)
 {
     static const char *const forms[] = {
@@ -104,7 +104,7 @@ static void write_form(const struct field *field, char *out, size_t out_bytes)
         snprintf(out, out_bytes, " %s", forms[field->kind]);
 }
 
-// Text from the column on, wrapped; what stands before it is `used` columns wide.
+// Writes wrapped text from the column on; `used` columns of the first line are already taken.
 static void print_wrapped(const char *text, int used, FILE *out)
 {
     int column = used;

@@ -21,7 +21,7 @@ void frame_queue_free(struct frame_queue *queue)
     queue->begin = 0;
 }
 
-// Moves what is left to the front once most of the buffer is done with, and appends.
+// Moves the remaining bytes to the front once most of the buffer has been consumed, then appends.
 static int queue_append(struct frame_queue *queue, const void *bytes, size_t count,
                         struct error *err)
 {
@@ -117,7 +117,7 @@ static int append_frame(struct frame_queue *queue, enum frame_kind kind, const v
     if (result == 0)
         result = queue_append(queue, body, bytes, err);
     if (result < 0)
-        queue->count = queue->begin + whole_before; // no half frame
+        queue->count = queue->begin + whole_before; // never leave half a frame
     return result;
 }
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Pipes of the parent's must end with the parent.
+// The child must not keep the parent's pipes open.
 static void close_all_but(int one, int other)
 {
     int low = one < other ? one : other, high = one < other ? other : one;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Numbers that look random but follow from what they are made of: for keys' sizes, values' bytes,
-// seeds that derive from one another, and places in hash maps (base/map.h). The finaliser of
-// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
-// 2014); for texts FNV-1a (Fowler, Noll and Vo).
+// Numbers that look random but are a function of their input: for keys' sizes, values' bytes, seeds
+// derived from one another, and places in hash maps (base/map.h). The finaliser of SplitMix64
+// (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014); for texts
+// FNV-1a (Fowler, Noll and Vo).
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
@@ -18,7 +18,7 @@ static inline uint64_t hash64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-// Of two numbers, in this order.
+// Hash of two numbers; their order matters.
 static inline uint64_t hash_pair(uint64_t a, uint64_t b)
 {
     return hash64(hash64(a) ^ b);

@@ -63,7 +63,7 @@ double histogram_quantile(const struct histogram *histogram, double q)
 enum { ROWS_A_HALVING = 5 };
 
 struct moments {
-    double mean, deviation, greatest; // of the finite values; slots stand for their middles
+    double mean, deviation, greatest; // only the finite values; each slot counts as its middle
 };
 
 static struct moments take_moments(const struct histogram *histogram)
@@ -85,7 +85,7 @@ static struct moments take_moments(const struct histogram *histogram)
     return moments;
 }
 
-// The level of the n-th row: five evenly spaced within each halving of the distance to 1.
+// The quantile of the n-th row: five rows, evenly spaced, for each halving of the distance to 1.
 static double level_of(unsigned row)
 {
     double halvings = row / ROWS_A_HALVING;
@@ -110,7 +110,7 @@ static void write_rows(const struct histogram *histogram, double unit, uint64_t 
             continue;
         seen += histogram->slots[slot];
         double value = (double)histogram_highest(slot) / unit;
-        if (seen == all) { // one row leads to the last
+        if (seen == all) { // the largest value: its own row, then the row of 100 %
             write_row(out, value, level_of(row), seen);
             write_row(out, value, 1, seen);
         }

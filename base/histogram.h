@@ -5,9 +5,8 @@
 // (0.1 %), small ones (below 2,048 units) exactly; quantiles are slots' upper ends, thus never too
 // low and at most 0.1 % too high. Recording allocates nothing and takes no lock: one thread records
 // into a histogram while any number read it, each count as fresh or slightly older.
-//
-// Units are the caller's. What never came (a request without a reply) is +infinity: counted, above
-// every finite value.
+// Units are the caller's. A value that never came (a request without a reply) is +infinity: it is
+// counted, and ranks above every finite value.
 #ifndef BASE_HISTOGRAM_H
 #define BASE_HISTOGRAM_H
 
@@ -18,7 +17,7 @@
 #include "base/error.h"
 
 enum {
-    HISTOGRAM_HALF = 1024, // slots of a doubling
+    HISTOGRAM_HALF = 1024, // slots for each doubling
     HISTOGRAM_DOUBLINGS = 32,
     HISTOGRAM_SLOTS = HISTOGRAM_HALF * (HISTOGRAM_DOUBLINGS + 1),
 };
@@ -28,7 +27,7 @@ enum {
 
 // 264 KiB; zeroed is empty.
 struct histogram {
-    uint64_t infinite; // how many are +infinity
+    uint64_t infinite; // how many values are +infinity
     uint64_t slots[HISTOGRAM_SLOTS];
 };
 
@@ -36,7 +35,7 @@ static inline size_t histogram_slot(uint64_t value)
 {
     if (value > HISTOGRAM_VALUE_MAX)
         value = HISTOGRAM_VALUE_MAX;
-    // How often the value must be halved to be one of the first 2,048.
+    // How often the value must be halved to fall among the first 2,048.
     unsigned doublings = 63 - 10 - (unsigned)__builtin_clzll(value | (2 * HISTOGRAM_HALF - 1));
     return (size_t)doublings * HISTOGRAM_HALF + (size_t)(value >> doublings);
 }
@@ -56,14 +55,14 @@ static inline void histogram_record_infinite(struct histogram *histogram)
     histogram_add(&histogram->infinite, 1);
 }
 
-// The least and the greatest value that share a slot.
+// The smallest and the largest value that share a slot.
 uint64_t histogram_lowest(size_t slot);
 uint64_t histogram_highest(size_t slot);
 
-// Adds another's counts, which may be recorded into meanwhile.
+// Adds another histogram's counts, even while another thread records into it.
 void histogram_merge(struct histogram *into, const struct histogram *from);
 
-// How many values there are, the infinite ones among them.
+// How many values there are, infinite ones included.
 uint64_t histogram_count(const struct histogram *histogram);
 
 // The q-quantile, 0 <= q <= 1, as base/quantile.h defines it: the upper end of the slot it lies in.

@@ -36,8 +36,8 @@ void link_fini(struct link *link)
 
 // --- sending -------------------------------------------------------------------------------------
 
-// Writes what the descriptor takes now. A peer that takes nothing any more may still have said why:
-// reading finds that out.
+// Writes as much as the descriptor takes now. Errors are ignored here: a peer that stopped reading
+// may still have sent its reason, which the next read finds.
 static void write_queue(struct link *link)
 {
     while (!link->out_failed_ms && frame_queue_left(&link->queue)) {
@@ -113,7 +113,7 @@ bool link_flush(struct link *link, int timeout_ms)
     return link_is_flushed(link);
 }
 
-// What already waits is as good a sign of life.
+// Data that is already queued is as good a sign of life.
 static void heartbeat_queue(struct link *link, int64_t now)
 {
     struct error ignored; // out of memory: the next one may be sent
@@ -139,7 +139,7 @@ static int take_frames(struct link *link)
     }
     if (result == 0)
         return 0;
-    link->err.kind = ERROR_FAILED; // the peer's doing, not what a person typed
+    link->err.kind = ERROR_FAILED; // the peer's fault, not a user's input
     return error_prefix(&link->err, "%s", link->settings.peer);
 }
 

@@ -30,8 +30,8 @@ struct log_header {
     uint32_t version;      // of the record's layout
     uint32_t header_bytes; // sizeof(struct log_header)
     uint32_t record_bytes;
-    uint64_t records;     // how many follow
-    uint64_t dropped;     // how many the writer lost, by its own count
+    uint64_t records;     // number of records that follow
+    uint64_t dropped;     // records the writer lost, by its own count
     char boot_id[40];     // /proc/sys/kernel/random/boot_id of the host that wrote it
     uint8_t reserved[48]; // zero
 };
@@ -56,10 +56,10 @@ int log_writer_append(struct log_writer *writer, const void *records, size_t cou
 // partial file is removed.
 int log_writer_close(struct log_writer *writer, uint64_t dropped, struct error *err);
 
-// Throws the partial file away. Harmless on a closed writer.
+// Removes the partial file. Harmless on a closed writer.
 void log_writer_discard(struct log_writer *writer);
 
-// One call for a log that is whole in memory.
+// Writes a log that is whole in memory, in one call.
 int log_write(const char *path, enum log_kind kind, uint32_t version, size_t record_bytes,
               const void *records, size_t count, uint64_t dropped, struct error *err);
 
@@ -77,7 +77,7 @@ int log_reader_open(struct log_reader *reader, const char *path, enum log_kind k
                     uint32_t version, size_t record_bytes, struct error *err);
 void log_reader_close(struct log_reader *reader);
 
-// Reads this host's boot id; an empty string where /proc does not tell.
+// Reads this host's boot id; an empty string where /proc does not have it.
 void log_boot_id(char out[40]);
 
 #endif

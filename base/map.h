@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A hash map from keys to the positions of the items that hold them: the items stand in an array of
-// the caller's (base/array.h) and the map finds them again. Open addressing, never more than half
-// full; what is in stays in. A zeroed struct is an empty map.
+// A hash map from keys to the positions of the items that hold them: the items are in an array of
+// the caller's (base/array.h), the map finds them again. Open addressing, never more than half
+// full; entries are never removed. A zeroed struct is an empty map.
 //
 //     uint64_t hash = hash_pair(thread, core);
 //     uint32_t found = map_find(&map, hash, at, items.items[at].thread == thread &&
@@ -19,7 +19,7 @@
 #define MAP_NONE UINT32_MAX
 
 struct map_slot {
-    uint32_t hash;     // looked at before the key is
+    uint32_t hash;     // compared before the key is
     uint32_t position; // plus 1; 0: free
 };
 
@@ -58,8 +58,8 @@ static inline void map_place(struct map *map, struct map_slot slot)
         found_;                                                                                    \
     })
 
-// Adds an item that is not in yet. Returns 0, or -1 (no memory, or a position beyond MAP_NONE - 1)
-// with the map as before.
+// Adds an item that is not in the map yet. Returns 0, or -1 (no memory, or a position beyond
+// MAP_NONE - 1) with the map unchanged.
 static inline int map_add(struct map *map, uint64_t hash, size_t position)
 {
     if (position >= MAP_NONE)

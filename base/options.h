@@ -34,10 +34,10 @@ enum option_type {
 struct option_list ARRAY_OF(const char *);
 
 struct option_spec {
-    const char *name; // without the dashes
-    char letter;      // 0: none
+    const char *name; // long name, without the dashes
+    char letter;      // short name; 0: none
     enum option_type type;
-    size_t offset;        // of the member in the struct handed to options_parse
+    size_t offset;        // offset of the member in the struct passed to options_parse
     const char *argument; // how --help names the value; NULL for a flag
     const char *help;     // one line
 };

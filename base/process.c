@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// What the child tells its parent when it cannot become the program.
+// What the child reports to its parent when it cannot exec the program.
 struct start_failure {
     int number; // errno
     char step[60];
@@ -43,7 +43,7 @@ static void enter_namespace(const struct process_place *place, int report)
         fail_start(report, "mount /sys of its network namespace");
 }
 
-// Written by itself, before there is anything of it elsewhere. "0" is the writer.
+// The child enters the group itself ("0" is the writer), before it can have children.
 static void join_group(const char *cgroup, int report)
 {
     char path[4200];
@@ -85,7 +85,7 @@ static void child_exec(const char *const *argv, const struct process_place *plac
     for (int number = 1; number < NSIG; number++)
         if (number != SIGKILL && number != SIGSTOP)
             signal(number, SIG_DFL);
-    setpgid(0, 0); // Ctrl-C goes to the program, which decides in what order things end
+    setpgid(0, 0); // Ctrl-C must reach the program only, which decides in what order things end.
     if (place->cgroup)
         join_group(place->cgroup, report);
     if (place->netns)
@@ -166,8 +166,8 @@ out:
     return result;
 }
 
-// As waitpid. Children are ended while the process's number is still taken, so that the group is
-// its own.
+// As waitpid. The rest of its process group is killed before the process is reaped: until then its
+// number is taken, so the group is certainly its own.
 static pid_t process_reap(const struct process *process, bool blocks, int *status)
 {
     siginfo_t ended = {.si_pid = 0};
@@ -251,7 +251,7 @@ int process_read_line(struct process *process, char *line, size_t line_bytes, in
                      process->pid, line_bytes);
 }
 
-// Takes what the command prints until it closes its stdout or time is up.
+// Reads the command's output until it closes its stdout or the deadline passes.
 static bool output_collect(struct process *process, char *out, size_t out_bytes, long deadline)
 {
     size_t used = 0;
@@ -330,7 +330,7 @@ out:
     return result;
 }
 
-// What does not fit is cut.
+// Appends; what does not fit is cut.
 static void line_append(char *out, size_t out_bytes, size_t *used, const char *text)
 {
     for (; *text && *used + 1 < out_bytes; text++)
@@ -346,7 +346,8 @@ char *process_describe(const char *const *argv, char *out, size_t out_bytes)
         bool quote = !**argv || strpbrk(*argv, " \t\n\"'\\$`;&|<>()*?[]{}!#~") != NULL;
         line_append(out, out_bytes, &used, used ? " " : "");
         line_append(out, out_bytes, &used, quote ? "'" : "");
-        for (const char *at = *argv; *at; at++) // a quote ends the quotes, and stands for itself
+        // closes the quotes, adds an escaped quote, opens them again
+        for (const char *at = *argv; *at; at++)
             line_append(out, out_bytes, &used,
                         quote && *at == '\'' ? "'\\''" : (char[]){*at, '\0'});
         line_append(out, out_bytes, &used, quote ? "'" : "");

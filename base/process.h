@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Child processes, each in a place of its own (network namespace, cores), that never outlive the
-// program: the kernel kills them when their parent dies (PR_SET_PDEATHSIG), also by kill -9. One
-// with children is asked to end (SIGTERM) instead, so that it ends those; when it is gone, what is
-// left of its process group is killed.
+// program: the kernel kills them when their parent dies (PR_SET_PDEATHSIG), also after kill -9. A
+// child that starts processes of its own is asked to end (SIGTERM) instead, so that it can end
+// those; then the rest of its process group is killed.
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -18,18 +18,18 @@
 struct process_place {
     const char *netns;      // path of a network namespace (/proc/PID/ns/net), NULL: this one
     bool mount_sysfs;       // give the child a /sys that shows that namespace's devices
-    const cpu_set_t *cores; // NULL: wherever
+    const cpu_set_t *cores; // NULL: any core
     const char *cgroup;     // folder of the control group it is to be in; NULL: ours
     const char *const *environment; // "NAME=value" to add, NULL-terminated, or NULL
     const char *log_path; // where stderr (and stdout, unless piped) goes, appended; NULL: inherited
-    int log_fd;           // the same, open already; 0: none
+    int log_fd;           // the same as an open descriptor; 0: none
     bool pipe_input;      // give the child a stdin pipe: process.input
     bool pipe_output;     // take the child's stdout: process.output
     bool discard_output;  // send the child's stdout to /dev/null
     int nice;             // its priority, -20 to 19
-    const char *directory; // where it works; NULL: where we do
+    const char *directory; // working directory; NULL: ours
     bool has_children;     // it starts processes of its own: they end with it
-    bool dry;              // start nothing: there is no process, and it is said that all went well
+    bool dry;              // dry run: starts nothing and reports success
 };
 
 struct process {
@@ -39,8 +39,8 @@ struct process {
     bool has_children;
 };
 
-// Starts argv (NULL-terminated, argv[0] looked up in PATH). Failing to enter the place or to exec
-// is reported here, not by a dead child later.
+// Starts argv (NULL-terminated, argv[0] looked up in PATH). Failures to enter the place or to exec
+// are returned here, not left to a dead child.
 int process_start(struct process *process, const char *const *argv,
                   const struct process_place *place, struct error *err);
 
@@ -48,7 +48,7 @@ int process_start(struct process *process, const char *const *argv,
 // 0 on timeout, negative on error.
 int process_wait(struct process *process, int timeout_ms, int *status, struct error *err);
 
-// Asks it to end (SIGTERM), waits grace_ms, then SIGKILLs and reaps. Harmless on pid 0.
+// Asks it to end (SIGTERM), waits grace_ms, then kills (SIGKILL) and reaps it. Harmless on pid 0.
 // Returns the wait status, or -1 when there was nothing to reap.
 int process_stop(struct process *process, int grace_ms);
 
@@ -60,8 +60,9 @@ void process_close_pipes(struct process *process);
 int process_read_line(struct process *process, char *line, size_t line_bytes, int timeout_ms,
                       struct error *err);
 
-// Starts, waits and collects stdout (at most out_bytes - 1 bytes, NUL-terminated; out may be NULL)
-// of a short command. A non-zero exit is ERROR_FAILED with the command and its last stderr line.
+// Runs a short command to its end and collects its stdout (at most out_bytes - 1 bytes,
+// NUL-terminated; out may be NULL). A non-zero exit is ERROR_FAILED with the command and its last
+// stderr line.
 int process_run(const char *const *argv, const struct process_place *place, int timeout_ms,
                 char *out, size_t out_bytes, struct error *err);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What long work tells the person who waits: one line on a terminal, rewritten in place; on
-// anything else one plain line per phase, so that logs stay readable. Always on stderr.
+// Progress of long work: one line on a terminal, rewritten in place; on anything else one plain
+// line per phase, so that logs stay readable. Always on stderr.
 #ifndef BASE_PROGRESS_H
 #define BASE_PROGRESS_H
 
@@ -10,17 +10,17 @@
 struct progress {
     bool quiet;
     bool terminal;
-    bool open; // a line on the terminal awaits its end
+    bool open; // the current line on the terminal is not ended yet
 };
 
-// Looks at stderr once. quiet: say nothing at all.
+// Looks at stderr once. quiet: print nothing at all.
 void progress_init(struct progress *progress, bool quiet);
 
-// Ends the line before and begins a new phase: "loading 10 s at 20000 requests/s".
+// Ends the current line and begins a new phase: "loading 10 s at 20000 requests/s".
 void progress_phase(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Rewrites what follows the phase's text on a terminal; nothing elsewhere.
+// On a terminal, rewrites what follows the phase's text; elsewhere does nothing.
 void progress_update(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

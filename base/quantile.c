@@ -66,11 +66,11 @@ enum {
     DIGIT_BITS = 11,
     DIGITS = 6, // of 64 bits
     DIGIT_VALUES = 1 << DIGIT_BITS,
-    RADIX_WORTHWHILE = 2000, // values; for fewer the tables of digits cost more than they save
+    RADIX_WORTHWHILE = 2000, // below this many values the tables of digits cost more than they save
 };
 
-// Unsigned numbers in the order of the doubles they stand for: a set sign bit turns the order of
-// the others round (IEEE 754-2008, 5.10).
+// Maps doubles to unsigned numbers that sort in the same order: with the sign bit set, the order of
+// the other bits is reversed (IEEE 754-2008, 5.10).
 static uint64_t key_of(double value)
 {
     uint64_t bits;
@@ -86,7 +86,7 @@ static double value_of(uint64_t key)
     return value;
 }
 
-// Keys to be sorted, and what goes with them: where each came from, unless places is NULL.
+// The keys to be sorted and where each came from (NULL: not wanted).
 struct column {
     uint64_t *keys;
     uint32_t *places;
@@ -104,8 +104,8 @@ static void deal_out(const struct column *from, const struct column *to, size_t 
 }
 
 // Least significant digit first (Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R); a
-// digit that all keys have in common is passed over. Returns which of the two columns holds the
-// sorted keys: the one that held them, or `other`.
+// digit that all keys have in common is skipped. Returns which of the two columns holds the sorted
+// keys: the one that held them before, or `other`.
 static const struct column *radix_sort(const struct column *column, const struct column *other,
                                        size_t count, size_t counts[DIGITS][DIGIT_VALUES])
 {
@@ -188,12 +188,12 @@ bool quantile_order(const double *values, size_t count, uint32_t *order)
 
 enum {
     BUCKETS = 2048,
-    PROBES = 256,            // values that say how the buckets are to be laid
-    SELECT_WORTHWHILE = 512, // values; fewer are sorted
+    PROBES = 256,            // values sampled to decide the buckets' bounds
+    SELECT_WORTHWHILE = 512, // fewer values are sorted
 };
 
-// Buckets of equal width in the keys, thus of nearly equal ratio in the values, between the least
-// and the greatest probe; the first and the last take what lies beyond.
+// Buckets of equal width in the keys, thus of nearly equal ratio in the values, between the
+// smallest and the largest sample; the first and the last bucket also take everything beyond.
 struct buckets {
     uint64_t low;
     unsigned shift;
@@ -219,7 +219,7 @@ static size_t bucket_of(const struct buckets *buckets, double value)
     return key < buckets->low ? 0 : above < BUCKETS - 2 ? above + 1 : BUCKETS - 1;
 }
 
-// Into which bucket a rank falls, of which ends[i] values lie in the first i + 1.
+// The bucket that holds a rank; ends[i] is the number of values in the first i + 1 buckets.
 static size_t bucket_at(const size_t ends[BUCKETS], size_t rank)
 {
     size_t bucket = 0;

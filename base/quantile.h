@@ -20,7 +20,7 @@ struct quantile_interval {
 // empty.
 double quantile_sorted(const double *sorted, size_t count, double q);
 
-// Where that value stands, 0 to count - 1. count: not 0.
+// The index of that value, 0 to count - 1. count must not be 0.
 size_t quantile_rank(size_t count, double q);
 
 // An interval that holds the true q-quantile with at least the given confidence (0.95), from the
@@ -28,24 +28,25 @@ size_t quantile_rank(size_t count, double q);
 struct quantile_interval quantile_interval_sorted(const double *sorted, size_t count, double q,
                                                   double confidence);
 
-// Where its ends stand, low before high. False: too few samples.
+// The indices of the interval's ends, low before high. False: too few samples.
 bool quantile_interval_ranks(size_t count, double q, double confidence, size_t ranks[2]);
 
-// Sorts ascending; +infinity last. Takes 16 bytes a value meanwhile; where there is no memory for
-// that it sorts in place, an order of magnitude slower.
+// Sorts ascending; +infinity last. Needs 16 bytes per value meanwhile; without that memory it sorts
+// in place, an order of magnitude slower.
 void quantile_sort(double *values, size_t count);
 
-// Fills order[i] with the place of the i-th smallest of the values; equal ones keep their order.
-// count: not above 2^32. False: no memory for 24 bytes a value.
+// Fills order[i] with the index of the i-th smallest value; equal ones keep their order. count: at
+// most 2^32. False: no memory for 24 bytes per value.
 bool quantile_order(const double *values, size_t count, uint32_t *order);
 
-// What a few quantiles take without sorting all of the values: found[i] is what would stand at
-// ranks[i] (each below count), to the bit. About a fifth of the time. work: room for all of the
-// values, or they themselves, which are then used up.
+// Finds a few order statistics without sorting all values: found[i] is exactly what sorting would
+// put at index ranks[i] (each below count), in about a fifth of the time. work: room for all
+// values, or the values array itself, which is then overwritten.
 void quantile_select(const double *values, size_t count, const size_t *ranks, size_t rank_count,
                      double *work, double *found);
 
-// quantile_sorted and quantile_interval_sorted of values in any order; work as there.
+// quantile_sorted and quantile_interval_sorted for values in any order; `work` as for
+// quantile_select.
 double quantile_of(const double *values, size_t count, double q, double *work);
 struct quantile_interval quantile_interval_of(const double *values, size_t count, double q,
                                               double confidence, double *work);

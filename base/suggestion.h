@@ -9,11 +9,11 @@
 enum { SUGGESTION_FAR = 64 };
 
 // The edit distance of two words: insertions, deletions, substitutions and swaps of neighbours
-// count 1. SUGGESTION_FAR when one is not near enough to be what was meant: more than a third of
-// the longer word's letters differ. Words of 64 bytes and more are never near.
+// count 1. SUGGESTION_FAR when more than a third of the longer word's letters differ, which is too
+// much for a typing mistake. Words of 64 bytes and more are never near.
 unsigned suggestion_distance(const char *written, const char *word);
 
-// The nearest of `count` words, NULL when none is near.
+// The nearest of `count` words, or NULL if none is near.
 const char *suggestion_nearest(const char *written, const char *const *words, size_t count);
 
 // Writes "; did you mean `word`?" when one is near, else "; it may be: a, b, c". Returns out.

@@ -74,7 +74,7 @@ static size_t encode_utf8(uint32_t code, char out[4])
     return bytes;
 }
 
-// What is shown in the character's place.
+// The character that is shown instead.
 static uint32_t character_visible(uint32_t code)
 {
     if (code < 0x20)

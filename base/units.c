@@ -13,8 +13,8 @@ struct suffix {
     double factor;
 };
 
-// Splits "<number><suffix>" and multiplies. Hexadecimal, infinities and NaN, which strtod would
-// take, are refused: nobody means them.
+// Splits "<number><suffix>" and multiplies. strtod would also accept hexadecimal, infinities and
+// NaN, but nobody means them: they are refused.
 static int parse_scaled(const char *text, const struct suffix *suffixes, const char *what,
                         const char *example, double *out, struct error *err)
 {

@@ -14,7 +14,7 @@
 // A number with an optional decimal suffix k, M or G: "20k" is 20000, "1.5M" 1500000.
 int units_parse_number(const char *text, double *out, struct error *err);
 
-// The same, which must come out as a whole number in [0, 2^53].
+// The same, but it must be a whole number in [0, 2^53].
 int units_parse_count(const char *text, uint64_t *out, struct error *err);
 
 // A duration with a mandatory suffix ns, us, ms, s, min or h, in nanoseconds. "0" is allowed bare.
@@ -29,7 +29,7 @@ int units_parse_cores(const char *text, cpu_set_t *out, struct error *err);
 // Writes the cores as such a list. Returns out.
 char *units_format_cores(const cpu_set_t *cores, char *out, size_t out_bytes);
 
-// Writes the cores as the kernel's masks are written: hexadecimal words of 32 cores, highest first,
+// Writes the cores in the form of the kernel's masks: hexadecimal words of 32 cores, highest first,
 // "f,00000001". Returns out.
 char *units_format_core_mask(const cpu_set_t *cores, char *out, size_t out_bytes);
 

@@ -12,7 +12,7 @@
 
 static const char *const kind_names[] = {"throughput", "latency", "symmetric"};
 static const double latency_rate_default = 1000;
-static const double latency_share_most = 0.1; // of all requests, by default
+static const double latency_share_most = 0.1; // of all requests; default share
 
 const char *agent_kind_name(enum agent_kind kind)
 {
@@ -37,7 +37,7 @@ static int take_kind(const char *text, struct agent_spec *spec, struct error *er
                      text);
 }
 
-// Names stand in messages, and in paths of the logs.
+// Names appear in messages, and in the paths of logs.
 static int take_name(const char *text, struct agent_spec *spec, struct error *err)
 {
     size_t length = strlen(text);
@@ -138,7 +138,7 @@ int agent_spec_parse(const char *text, struct agent_spec *spec, struct error *er
     return result;
 }
 
-// --- together ------------------------------------------------------------------------------------
+// --- all agents together -------------------------------------------------------------------------
 
 static int name_agents(struct agent_spec *specs, size_t count, struct error *err)
 {
@@ -189,7 +189,7 @@ int agent_specs_resolve(struct agent_spec *specs, size_t count, uint64_t connect
         if (spec->threads == 0)
             spec->threads = threads < spec->connections ? threads : spec->connections;
         spec->depth = spec->kind == AGENT_LATENCY ? 1 : depth;
-        spec->seed = hash64(hash64(seed) + i + 1) & 0xffffffff; // as short as a drawn seed
+        spec->seed = hash64(hash64(seed) + i + 1) & 0xffffffff; // the same range as a drawn seed
         measures |= agent_kind_measures(spec->kind);
         if (spec->threads > spec->connections)
             return error_set(err, ERROR_INPUT, "%llu threads need as many connections, not %llu",
@@ -199,7 +199,7 @@ int agent_specs_resolve(struct agent_spec *specs, size_t count, uint64_t connect
             return error_set(err, ERROR_INPUT, "%llu in flight on %llu connections are over %d",
                              (unsigned long long)spec->depth, (unsigned long long)spec->connections,
                              ENGINE_IN_FLIGHT_CAP);
-        // Seeds of 32 bits may collide; two agents with one schedule would march in step.
+        // Seeds of 32 bits may collide; two agents with the same schedule would send in lockstep.
         for (size_t j = 0; j < i; j++)
             if (specs[j].seed == spec->seed) {
                 spec->seed = (spec->seed + 1) & 0xffffffff;

@@ -20,7 +20,7 @@ void agent_clock_answered(struct agent_clock *clock, int64_t at_ns)
 {
     int64_t trip_ns = agent_clock_now_ns() - clock->asked_ns;
     if (!clock->asked)
-        return; // unasked: it would relate to nothing
+        return; // an answer that nobody asked for relates to nothing
     clock->asked = false;
     if (clock->trips++ && (uint64_t)trip_ns >= clock->trip_ns)
         return;
@@ -36,13 +36,13 @@ uint64_t agent_clock_bound_ns(const struct agent_clock *clock)
 // --- one time axis -------------------------------------------------------------------------------
 
 struct axis {
-    uint64_t from, to; // the agreed instant on both
+    uint64_t from, to; // the agreed instant on both axes
     double scale;
 };
 
 static void stamp_rebase(uint64_t *tsc, const struct axis *axis)
 {
-    if (*tsc) // 0: it did not happen
+    if (*tsc) // 0: the event did not happen
         *tsc = axis->to + (uint64_t)llround((double)(int64_t)(*tsc - axis->from) * axis->scale);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Two threads: the first loads, the second keeps the link (base/link.h), whatever the first is
-// doing, and ends the process when the link ends.
+// Two threads: the first loads; the second, the keeper, serves the link (base/link.h) whatever the
+// first is doing, and ends the process when the link ends.
 #include "loadgen/agents/agent_command.h"
 
 #include <poll.h>
@@ -34,15 +34,15 @@ static const struct command_usage usage = {
 };
 
 struct agent {
-    pthread_mutex_t lock; // of all below; the keeper leaves it while it waits
+    pthread_mutex_t lock; // protects all below; the keeper releases it while it waits
     pthread_cond_t changed;
     struct link link;
-    int wake; // eventfd: the keeper has something to send, or is to end
+    int wake; // eventfd that wakes the keeper: something is queued, or it is to end
     bool ending;
     json_t *plan;
     uint64_t begin_ns;
     bool stopped;
-    bool done; // the last message is sent: the link may end
+    bool done; // the last message is queued: the link may end after it
 };
 
 // --- the link ------------------------------------------------------------------------------------
@@ -53,7 +53,8 @@ static int take_frame(void *context, const struct frame *frame, struct error *er
     const char *type = json_string_value(json_object_get(frame->json, "type"));
     if (!type)
         return 0;
-    if (strcmp(type, "clock") == 0) // at once: the controller takes half the round trip for the way
+    // answered without delay: the controller assumes that half the round trip is one way
+    if (strcmp(type, "clock") == 0)
         return link_send_new(&agent->link,
                              json_pack("{s:s,s:I}", "type", "clock", "at_ns", monotonic_ns()), err);
     if (strcmp(type, "plan") == 0 && !agent->plan)
@@ -62,7 +63,7 @@ static int take_frame(void *context, const struct frame *frame, struct error *er
         agent->begin_ns = (uint64_t)json_integer_value(json_object_get(frame->json, "at_ns"));
     else if (strcmp(type, "stop") == 0) {
         agent->stopped = true;
-        kill(getpid(), SIGINT); // the engine's sign to end early
+        kill(getpid(), SIGINT); // tells the engine to end early
     }
     return 0;
 }
@@ -89,14 +90,14 @@ static void *keep_link(void *argument)
     bool broken = link->state != LINK_UP && !(agent->done && link_is_flushed(link));
     pthread_mutex_unlock(&agent->lock);
     if (broken) {
-        // The first thread may be anywhere: nothing is cleaned up.
+        // The first thread may be anywhere, so nothing is cleaned up.
         dprintf(STDERR_FILENO, "taillight: agent: %s\n", link->err.text);
         _exit(ERROR_FAILED);
     }
     return NULL;
 }
 
-// Waits while what was sent before is still too much. Only the first thread, with the lock.
+// Waits while too much is still queued. Only for the first thread, with the lock held.
 static void wait_for_room(struct agent *agent)
 {
     while (agent->link.state == LINK_UP && !link_has_room(&agent->link))
@@ -124,7 +125,7 @@ static int send_piece(void *context, const void *bytes, size_t count, struct err
     return status;
 }
 
-// The last word, after which the controller hangs up. Waits until it is written.
+// Sends the last message, after which the controller closes the link. Waits until it is written.
 static int send_last(struct agent *agent, json_t *json, struct error *err)
 {
     pthread_mutex_lock(&agent->lock);
@@ -280,7 +281,8 @@ int agent_command(int argc, char **argv)
         error_set(&err, ERROR_INPUT, "agent is started by other commands, not typed");
         return error_report(&err);
     }
-    // The engine takes them from its own descriptor; the keeper must not be hit by them.
+    // The engine receives these signals through a descriptor of its own; they must not interrupt
+    // the keeper.
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// `taillight agent`: the far end of a controller's link, spoken to in frames on stdin and stdout.
-// Nobody types it. It dies with its link: at end of file, or when nothing has come for
-// LINK_SILENCE_MS (base/link.h).
+// `taillight agent`: the far end of a controller's link, which speaks frames on stdin and stdout.
+// It is started by the controller, not by people. It ends with its link: at end of file, or when
+// nothing has come for LINK_SILENCE_MS (base/link.h).
 #ifndef LOADGEN_AGENT_COMMAND_H
 #define LOADGEN_AGENT_COMMAND_H
 

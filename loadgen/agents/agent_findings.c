@@ -61,7 +61,7 @@ size_t agent_disagreements(const struct agent_finding *findings, size_t count,
     size_t found = 0;
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < count; j++)
-            if (findings[i].high < findings[j].low) { // false for what is not known
+            if (findings[i].high < findings[j].low) { // false for NaN
                 if (found < room)
                     pairs[found] = (struct agent_disagreement){i, j};
                 found++;

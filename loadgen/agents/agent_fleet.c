@@ -23,11 +23,12 @@ _Static_assert((int)AGENTS_MAX <= (int)LINK_POLL_LINKS, "one round serves them a
 
 enum {
     READY_MS = 60000,         // for all agents to connect and draw their schedules
-    WAY_NS = 50000000,        // for "begin" to reach them
-    RESULT_GRACE_MS = 120000, // after schedule and timeout: judging, compressing, sending
-    STOP_GRACE_MS = 30000,    // the same after a sign to stop
+    WAY_NS = 50000000,        // for the message "begin" to reach them
+    RESULT_GRACE_MS = 120000, // after schedule and timeout: to judge, compress and send
+    STOP_GRACE_MS = 30000,    // the same after a signal to stop
     END_GRACE_MS = 1000,
-    RECONNECTS = 1024, // a connection's table may hold so many entries for each
+    // per connection, how many entries its table may hold (reconnects add entries)
+    RECONNECTS = 1024,
 };
 
 enum member_state {
@@ -47,8 +48,8 @@ struct member {
     struct agent_unpack *unpack;
     enum member_state state;
     uint64_t needs_ns;
-    struct agent_clock clock; // of one behind a link of ssh
-    bool foreign;             // its boot is not ours, so its clocks are not
+    struct agent_clock clock; // of one that is reached through an ssh link
+    bool foreign;             // it runs on another boot of Linux, so its clocks are others
 };
 
 struct fleet {
@@ -59,7 +60,8 @@ struct fleet {
     int signal_fd;
     bool begun, stopping;
     int64_t deadline_ms;
-    uint64_t begin_ns, began_ns; // the agreed instant; when it was agreed, with the TSC of then
+    // the agreed instant; when it was agreed on, and the TSC at that moment
+    uint64_t begin_ns, began_ns;
     struct tsc_pair began;
     char boot_id[40];
 };
@@ -73,7 +75,7 @@ static bool is_live(const struct member *member)
 
 static void send_all(struct fleet *fleet, json_t *message)
 {
-    struct error ignored; // an agent that is gone shows when its link is looked at
+    struct error ignored; // an agent that has died is noticed when its link is served
     for (size_t i = 0; i < fleet->count; i++)
         if (is_live(&fleet->members[i]))
             link_send_json(&fleet->members[i].link, message, &ignored);
@@ -114,7 +116,7 @@ static void member_lose(struct fleet *fleet, struct member *member, const char *
     stop_all(fleet);
 }
 
-// --- what the agents say -------------------------------------------------------------------------
+// --- messages from the agents --------------------------------------------------------------------
 
 static int take_result(struct fleet *fleet, struct member *member, const json_t *message,
                        struct error *err)
@@ -124,11 +126,11 @@ static int take_result(struct fleet *fleet, struct member *member, const json_t 
     json_t *report = json_object_get(message, "report");
     double expected = spec->rate * (double)fleet->settings->duration_ns / 1e9 *
                       rate_pattern_integral(&fleet->settings->workload->pattern, 1);
-    // Far more than any process draws, far less than would hurt.
+    // Far more than any process draws, and little enough to cause no harm.
     size_t most = (size_t)(expected * 4) + 100000;
     if (member->state != MEMBER_RUNNING || !boot_id || !json_is_object(report))
         return error_set(err, ERROR_INPUT, "a result came that is none");
-    // Stamps are in the TSC of their host, and there is one pool.
+    // Stamps are in the TSC of their host, but there is only one pool.
     member->foreign = strcmp(boot_id, fleet->boot_id) != 0;
     if (member->foreign && !member->outcome->spec->link[0])
         return error_set(err, ERROR_INPUT, "its stamps are of another host's clock");
@@ -192,8 +194,8 @@ static int take_frame(void *context, const struct frame *frame, struct error *er
                           : error_set(err, ERROR_INPUT, "bytes came out of turn");
 }
 
-// An agent whose link has ended before its part is done is lost; before the begin that ends the
-// run.
+// Handles links that have ended. An agent whose link ended before its part was done is lost; if
+// that happens before the load began, the whole load ends.
 static void check_link(struct fleet *fleet, struct member *member)
 {
     char why[200];
@@ -206,9 +208,9 @@ static void check_link(struct fleet *fleet, struct member *member)
     member_lose(fleet, member, member->link.state == LINK_FAILED ? member->link.err.text : why);
 }
 
-// --- the course of a run -------------------------------------------------------------------------
+// --- from start to end ---------------------------------------------------------------------------
 
-// In its place on this host, or as a link that stands for one on another.
+// Starts the agent's process, in its place on this host, or as the link that leads to another host.
 static int start_process(struct member *member, struct error *err)
 {
     const struct agent_spec *spec = member->outcome->spec;
@@ -261,10 +263,10 @@ static bool is_ready(const struct member *member)
            (!member->outcome->spec->link[0] || member->clock.trips >= AGENT_CLOCK_TRIPS);
 }
 
-// In the clock of the agent's host.
+// Converts an instant to the clock of the agent's host.
 static void send_begin(struct member *member, uint64_t begin_ns)
 {
-    struct error ignored; // an agent that is gone shows when its link is looked at
+    struct error ignored; // an agent that has died is noticed when its link is served
     link_send_new(&member->link,
                   json_pack("{s:s,s:I}", "type", "begin", "at_ns",
                             (json_int_t)begin_ns + member->clock.offset_ns),
@@ -272,7 +274,7 @@ static void send_begin(struct member *member, uint64_t begin_ns)
     member->state = MEMBER_RUNNING;
 }
 
-// When all are ready: tells them when, and whoever asked.
+// When all are ready: sends them the instant to begin, and reports it to the caller.
 static void begin_if_ready(struct fleet *fleet)
 {
     uint64_t needs_ns = 0, way_ns = WAY_NS;
@@ -308,7 +310,7 @@ static void check_deadline(struct fleet *fleet)
                         fleet->begun ? "did not end in time" : "was not ready within 60 s");
 }
 
-// The first asks for an end with what there is, the second for an end.
+// The first signal asks the agents to end with what they have, the second kills them.
 static void take_signal(struct fleet *fleet)
 {
     struct signalfd_siginfo info;
@@ -365,7 +367,7 @@ static void close_members(struct fleet *fleet)
         struct member *member = &fleet->members[i];
         struct error ignored;
         int status;
-        // One that is done ends by itself; its link is closed first, so any other does too.
+        // An agent that is done ends by itself; closing its link first makes any other end too.
         link_fini(&member->link);
         process_close_pipes(&member->process);
         if (member->process.pid > 0)
@@ -378,7 +380,8 @@ static void close_members(struct fleet *fleet)
 static void measure_spread(const struct fleet *fleet, struct fleet_outcome *outcome)
 {
     double first = INFINITY, last = 0;
-    uint64_t bounds_ns[2] = {0, 0}; // the two greatest: of the two that may differ the most
+    // the two greatest: the difference of two clocks is off by the sum of their errors at most
+    uint64_t bounds_ns[2] = {0, 0};
     for (size_t i = 0; i < outcome->count; i++) {
         const struct engine_result *result = &outcome->agents[i].result;
         uint64_t bound_ns = agent_clock_bound_ns(&fleet->members[i].clock);
@@ -398,7 +401,7 @@ static void measure_spread(const struct fleet *fleet, struct fleet_outcome *outc
     outcome->start_bound_us = (double)(bounds_ns[0] + bounds_ns[1]) / 1e3;
 }
 
-// What agents with other clocks measured, on this host's time axis.
+// Converts the measurements of agents with other clocks to this host's time axis.
 static void rebase_foreign(struct fleet *fleet)
 {
     struct tsc_pair ended = tsc_take_pair();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The controller of load agents: starts them, gives each its plan, lets them begin together, keeps
-// their links, collects what they measured. An agent that is lost (died, was killed, fell silent)
-// ends the run of all, and is named.
+// The controller of load agents: starts them, sends each its plan, lets them begin together, serves
+// their links, and collects their measurements. When an agent is lost (died, was killed, fell
+// silent) the whole load ends, with an error that names it.
 #ifndef LOADGEN_AGENT_FLEET_H
 #define LOADGEN_AGENT_FLEET_H
 
@@ -32,20 +32,22 @@ struct fleet_settings {
 struct agent_outcome {
     const struct agent_spec *spec;
     char lost[300];              // why there is no result; empty: there is one
-    json_t *report;              // what the agent says of its own run (docs/load-json.md)
-    struct engine_result result; // without samples where the agent does not measure
+    json_t *report;              // the agent's own report on its load (docs/load-json.md)
+    struct engine_result result; // without samples if the agent does not measure
 };
 
 struct fleet_outcome {
     struct agent_outcome agents[AGENTS_MAX];
     size_t count;
-    bool interrupted;       // by SIGINT or SIGTERM
-    double start_spread_us; // between the first agent to begin and the last, each by its own clock
-    double start_bound_us;  // how far those clocks may be off against one another; 0: one host
+    bool interrupted; // by SIGINT or SIGTERM
+    // time between the begin of the first agent and of the last, each by its own clock
+    double start_spread_us;
+    // how far those clocks may be off against one another; 0: all on one host
+    double start_bound_us;
 };
 
-// Runs them all, to the end. Fails when the run could not begin: the text names the agent. Whatever
-// comes, no agent is left. The caller frees the outcome.
+// Drives all agents to their end. Fails when the load could not begin: the text names the agent. In
+// every case no agent is left running. The caller frees the outcome.
 int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outcome,
               struct error *err);
 void fleet_outcome_free(struct fleet_outcome *outcome);

@@ -77,9 +77,9 @@ int agent_plan_from_json(const json_t *json, struct agent_plan *plan, struct wor
     return status;
 }
 
-// --- a run's figures -----------------------------------------------------------------------------
+// --- the figures of a result ---------------------------------------------------------------------
 
-// One table makes both directions.
+// One table is used in both directions.
 enum field_type { FIELD_U64, FIELD_U32, FIELD_BOOL, FIELD_DOUBLE, FIELD_ERROR };
 struct field {
     const char *key;
@@ -210,7 +210,7 @@ json_t *agent_result_to_json(const struct engine_result *result, bool with_sampl
     return json;
 }
 
-// In memory of the kind that engine_result_free gives back.
+// Uses the kind of memory that engine_result_free releases.
 static int make_room(struct engine_result *result, struct error *err)
 {
     result->sample_bytes = (result->sample_count + 1) * sizeof *result->samples;
@@ -251,7 +251,7 @@ int agent_result_from_json(const json_t *json, size_t most_samples, size_t most_
     return status;
 }
 
-// --- its arrays ----------------------------------------------------------------------------------
+// --- the arrays of a result ----------------------------------------------------------------------
 
 struct packer {
     ZSTD_CCtx *compressor;
@@ -301,7 +301,7 @@ int agent_pack(const struct engine_result *result, bool with_samples, agent_piec
 struct agent_unpack {
     ZSTD_DCtx *context;
     struct engine_result *result;
-    size_t connection_bytes, sample_bytes; // that have come
+    size_t connection_bytes, sample_bytes; // bytes received so far
 };
 
 struct agent_unpack *agent_unpack_new(struct engine_result *result, struct error *err)
@@ -316,7 +316,7 @@ struct agent_unpack *agent_unpack_new(struct engine_result *result, struct error
     return NULL;
 }
 
-// Where the next bytes belong: the connections first, then the samples.
+// Where the next bytes are stored: first the connections, then the samples.
 static ZSTD_outBuffer next_room(struct agent_unpack *unpack, size_t **taken)
 {
     struct engine_result *result = unpack->result;

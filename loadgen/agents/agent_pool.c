@@ -10,7 +10,7 @@ static bool agent_counts(const struct agent_outcome *agent)
     return !agent->lost[0] && agent_kind_measures(agent->spec->kind);
 }
 
-// Takes the time from the first begin to the last end; counts are added up.
+// The pool's time is from the first begin to the last end; counts are added up.
 static void add_figures(struct engine_result *pool, const struct engine_result *one, bool first)
 {
     if (first) {
@@ -25,7 +25,7 @@ static void add_figures(struct engine_result *pool, const struct engine_result *
         pool->start_tsc = one->start_tsc;
     if (one->end_tsc > pool->end_tsc)
         pool->end_tsc = one->end_tsc;
-    if (one->end > pool->end) // the worse end
+    if (one->end > pool->end) // how the load ended: the worst of all ends
         pool->end = one->end;
     if (one->depth < pool->depth)
         pool->depth = one->depth;
@@ -49,7 +49,7 @@ static void add_figures(struct engine_result *pool, const struct engine_result *
     pool->counts.in_flight_max += one->counts.in_flight_max; // at the same time
 }
 
-// The connections of all agents behind one another; first_id[i]: what agent i's ids are raised by.
+// The connections of all agents in one array; agent i's ids are raised by first_id[i].
 static int pool_connections(const struct fleet_outcome *outcome, struct engine_result *pool,
                             uint32_t *first_id, struct error *err)
 {
@@ -71,7 +71,7 @@ static int pool_connections(const struct fleet_outcome *outcome, struct engine_r
     return 0;
 }
 
-// Which agent's next sample was due first; count: none has one left.
+// The agent whose next sample was due first; count: no samples are left.
 static size_t choose_next(const struct fleet_outcome *outcome, const size_t *taken)
 {
     size_t best = outcome->count;

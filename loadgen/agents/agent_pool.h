@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What several agents measured, as one run: percentiles are taken over the pooled samples, never
+// What several agents measured, as one result: percentiles are taken over the pooled samples, never
 // averaged over agents (Lancet §4.3 averages; the average of percentiles is no percentile).
 #ifndef LOADGEN_AGENT_POOL_H
 #define LOADGEN_AGENT_POOL_H
@@ -11,9 +11,9 @@
 #include "loadgen/agents/agent_fleet.h"
 #include "loadgen/engine/engine_result.h"
 
-// Pools what the agents that measure brought: their samples in the order of their intended times,
-// their counts added up; and the connections of all agents, with ids of their own. Agents that are
-// lost are left out; without any other this is ERROR_INCONCLUSIVE. engine_result_free frees.
+// Pools the results of the agents that measure: their samples in the order of their intended times,
+// their counts added up; and the connections of all agents, with new unique ids. Lost agents are
+// left out; if nothing remains this is ERROR_INCONCLUSIVE. engine_result_free frees.
 int agent_pool(const struct fleet_outcome *outcome, struct engine_result *pool, struct error *err);
 
 #endif

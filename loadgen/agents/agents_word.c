@@ -10,14 +10,14 @@ static const char *check_of(const json_t *report, const char *name)
     return found ? found : "unknown";
 }
 
-// Whether an agent was late or out of CPU weakens its own percentiles, and only these: of one that
-// only loads, they enter nothing, and whether its requests came as they were to is another check's.
+// Whether an agent was late or short of CPU weakens its own percentiles only. An agent that only
+// loads has none, and whether its requests arrived as scheduled is covered by another check.
 static bool is_asked(const struct agent_outcome *agent, const char *check)
 {
     return strcmp(check, "client") != 0 || agent_kind_measures(agent->spec->kind);
 }
 
-// How an agent sent is its own matter; what it measured is judged in the pool.
+// How well an agent sent is judged by itself; what it measured is judged in the pool.
 static bool sent_wrong(const struct agent_outcome *agent)
 {
     static const char *const checks[] = {"load", "client", "arrivals"};
@@ -44,7 +44,7 @@ static void add_reasons(const struct fleet_outcome *fleet, struct load_summary *
     }
 }
 
-// All that are asked passed, or one failed, or it is unknown of one.
+// Passed if all agents passed, failed if one failed, unknown if it is unknown of one.
 static enum method_finding check_of_all(const struct fleet_outcome *fleet, const char *name)
 {
     enum method_finding worst = METHOD_PASSED;
@@ -60,7 +60,8 @@ static enum method_finding check_of_all(const struct fleet_outcome *fleet, const
     return worst;
 }
 
-// Of several runs: failed in one, or passed in one; a short one may leave it unknown.
+// Over several rounds: failed if one failed, passed if one passed; a short round may leave it
+// unknown.
 static enum method_finding check_of_both(enum method_finding one, enum method_finding other)
 {
     if (one == METHOD_FAILED || other == METHOD_FAILED)

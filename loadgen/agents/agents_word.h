@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What agents say of how they sent, out of their reports (docs/load-json.md): the part of a verdict
-// on their pool that its samples do not show.
+// What the agents' own reports (docs/load-json.md) say about how well they sent: the part of a
+// verdict on their pool that cannot be seen in its samples.
 #ifndef LOADGEN_AGENTS_WORD_H
 #define LOADGEN_AGENTS_WORD_H
 
@@ -11,13 +11,13 @@
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/method.h"
 
-// Of one run or the rounds of a pool.
+// For one round, or all rounds of a pool.
 struct agents_word {
-    struct load_summary troubles; // reasons, of the last run that had any; ok: none had
+    struct load_summary troubles; // reasons, of the last round that had any; ok: none had
     enum method_finding client, arrivals;
 };
 
-// Adds what they say of a run. first: of the pool's first.
+// Adds the reports of one round. first: the pool's first round.
 void agents_hear(struct agents_word *word, const struct fleet_outcome *fleet, bool first);
 
 #endif

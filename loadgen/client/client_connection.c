@@ -16,7 +16,7 @@
 
 enum {
     REPLY_BATCH = 64,
-    READS_AT_ONCE = 16, // then the other connections get their turn
+    READS_AT_ONCE = 16, // then the other connections have their turn
 };
 
 void connection_ready(struct client_connection *connection)
@@ -24,9 +24,9 @@ void connection_ready(struct client_connection *connection)
     connection->context->progress = true;
     if (connection->state == CONNECTION_CONNECTING && !connection_reopened(connection))
         return;
-    // Readiness is edge-triggered and libevent tells an error queue's stamp (EPOLLERR), new data
-    // and new room apart only in part, so each edge looks at what may have changed. Level
-    // triggering would come back for ever while a stamp waits on the error queue.
+    // Readiness is edge-triggered. libevent reports a stamp on the error queue (EPOLLERR) much like
+    // new data or new room, so each edge checks everything that may have changed. With level
+    // triggering the event would repeat for as long as a stamp waits on the error queue.
     connection_receive(connection);
     if (connection->blocked)
         connection_flush(connection);
@@ -50,14 +50,15 @@ int connection_open(struct client_connection *connection, uint32_t id,
                                              .depth = depth,
                                              .out_bytes = out_bytes,
                                              .blocked = true};
-    // Slots outlive their replies until their TX stamps are in, hence twice the depth. Over UDP a
-    // request that is never answered is waited for while many others come and go.
+    // Slots stay in use after the reply until their TX stamps are in, hence twice the depth. Over
+    // UDP a request that is never answered keeps its slot while many others come and go.
     connection->slot_mask = power_of_two(2 * (uint64_t)depth + STAMP_WAITS) - 1;
     connection->window = UINT64_MAX;
     if (context->datagrams) {
         uint64_t slots = power_of_two(8 * (uint64_t)depth + 4 * STAMP_WAITS);
         connection->slot_mask = (slots < UDP_IDS ? slots : UDP_IDS) - 1;
-        // Half of the ids may be waited for, so that no other can be taken for them.
+        // Only half of the ids are in use at once, so a late reply cannot be taken for another
+        // request's.
         connection->window = (connection->slot_mask + 1) / 2;
     }
     connection->waits = context->kernel_stamps ? calloc(1, sizeof *connection->waits) : NULL;
@@ -70,7 +71,7 @@ int connection_open(struct client_connection *connection, uint32_t id,
         (context->kernel_stamps && !connection->waits))
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
     memset(connection->slots, 0xff, (connection->slot_mask + 1) * sizeof *connection->slots);
-    memset(connection->out, 0, out_bytes); // every page is there before the run
+    memset(connection->out, 0, out_bytes); // touches every page before the load begins
     return connection_begin(connection, true, err);
 }
 
@@ -132,7 +133,7 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
         counts->in_flight_max = counts->in_flight;
 }
 
-// The kernel has taken everything up to bytes_sent: the requests that are whole are sent.
+// The kernel has taken everything up to bytes_sent: marks the complete requests as sent.
 static void mark_sent(struct client_connection *connection, uint64_t before, uint64_t after)
 {
     uint64_t first = connection->sent;
@@ -150,12 +151,12 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
                          (uint32_t)(connection->sent - first), after);
 }
 
-// send_error: what a send call failed with before this, or 0; a stream that ends then has not been
-// closed in order.
+// send_error: the errno of a send call that failed before this, or 0. If a send failed, a stream
+// that ends then was not closed in order.
 static bool replies_receive(struct client_connection *connection, int send_error);
 
-// A server that closes resets what comes after (RFC 9112, 9.6), and then a send call fails while
-// replies, and its word that it closes, still wait to be read.
+// A server that closes answers later bytes with a reset (RFC 9112, 9.6). The send call then fails
+// while replies, and the server's notice that it closes, are still waiting to be read.
 static void end_by_send(struct client_connection *connection, int send_error)
 {
     replies_receive(connection, send_error);
@@ -206,8 +207,8 @@ static void take_reply(struct client_connection *connection, const struct reply 
                       arrival);
 }
 
-// False: the replies are not what the protocol allows, and which request those behind them answer
-// is not known.
+// Returns false when replies break the protocol: it is then unknown which requests later replies
+// answer.
 static bool take_bytes(struct client_connection *connection, size_t count,
                        const struct arrival *arrival)
 {
@@ -263,7 +264,7 @@ static bool replies_receive(struct client_connection *connection, int send_error
             return true;
         }
         if ((size_t)count < context->receive_bytes)
-            break; // a short read empties the socket: the next bytes bring the next edge
+            break; // a short read empties the socket: the next bytes trigger the next edge
         if (i + 1 == READS_AT_ONCE) {
             event_active(connection->event, EV_READ, 0);
             break;

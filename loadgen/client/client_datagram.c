@@ -14,17 +14,17 @@
 enum {
     SEND_BATCH = 64,
     RECEIVE_BATCH = 32,
-    READS_AT_ONCE = 16, // then the other connections get their turn
-    ASSEMBLIES = 64,    // replies of several datagrams under way at once
-    REPLY_SLACK = 1024, // of a reply, beside its value
+    READS_AT_ONCE = 16, // then the other connections have their turn
+    ASSEMBLIES = 64,    // replies of several datagrams being assembled at the same time
+    REPLY_SLACK = 1024, // of a reply, in addition to its value
     LENGTH_BYTES = DATAGRAM_OVERHEAD - UDP_FRAME_BYTES,
 };
 
 struct assembly {
     struct udp_assembly reply;
     const struct client_connection *connection; // NULL: free
-    uint64_t number;                            // of the request it answers
-    uint64_t begin;                             // the first datagram of it that came
+    uint64_t number;                            // id of the request it answers
+    uint64_t begin;                             // index of the first datagram of it that arrived
 };
 
 struct datagram_reader {
@@ -32,7 +32,7 @@ struct datagram_reader {
     struct iovec buffers[RECEIVE_BATCH];
     char control[RECEIVE_BATCH][STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
     struct assembly assemblies[ASSEMBLIES];
-    unsigned under_way; // of those
+    unsigned under_way; // number of those
 };
 
 struct datagram_reader *datagram_reader_new(char *buffer, size_t bytes, size_t reply_bytes)
@@ -72,7 +72,7 @@ static void free_assembly(struct datagram_reader *reader, struct assembly *assem
     reader->under_way--;
 }
 
-// What came of replies through a socket that is gone counts no more.
+// Partial replies that came through the old socket no longer count.
 static void end_datagrams(struct client_connection *connection, int error)
 {
     struct datagram_reader *reader = connection->context->datagrams;
@@ -119,7 +119,7 @@ static void mark_sent(struct client_connection *connection, unsigned count, uint
         set_expiry(connection, connection->context->timeout_tsc);
 }
 
-// What waits in the output buffer, as messages. Returns how many.
+// Fills `messages` with the requests in the output buffer. Returns how many.
 static unsigned messages_gather(struct client_connection *connection, struct mmsghdr *messages,
                                 struct iovec *pieces)
 {
@@ -144,7 +144,8 @@ void datagram_flush(struct client_connection *connection)
         unsigned count = messages_gather(connection, messages, pieces);
         uint64_t before = tsc_now();
         int sent = sendmmsg(connection->socket_fd, messages, count, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (sent < 0 && errno == ECONNREFUSED) { // of an earlier one; this read it away
+        // an error of an earlier datagram; this call has cleared it
+        if (sent < 0 && errno == ECONNREFUSED) {
             connection->context->counts->datagrams_refused++;
             continue;
         }
@@ -193,7 +194,7 @@ static struct assembly *make_assembly(struct client_connection *connection, uint
     return NULL;
 }
 
-// The oldest requests that are settled need not be kept apart any more.
+// Forgets the oldest requests that are settled.
 static void pass_settled(struct client_connection *connection)
 {
     while (connection->settled_ahead &&
@@ -224,7 +225,7 @@ static void take_whole(struct client_connection *connection, uint64_t number, ui
     request_settle(connection, number);
 }
 
-// One of several datagrams of a reply.
+// Handles one datagram of a reply of several.
 static void take_part(struct client_connection *connection, uint64_t number,
                       const struct udp_frame *frame, const char *datagram, size_t bytes,
                       const struct arrival *arrival)
@@ -279,7 +280,8 @@ static void take_datagram(struct client_connection *connection, struct mmsghdr *
     take_whole(connection, number, connection->bytes_received - 1, &whole, 1, arrival);
 }
 
-// Takes one batch. Returns how many datagrams it held; -1: there are none, or the connection ended.
+// Reads one batch. Returns how many datagrams it held; -1: there were none, or the connection
+// ended.
 static int take_batch(struct client_connection *connection)
 {
     struct connection_context *context = connection->context;
@@ -293,7 +295,7 @@ static int take_batch(struct client_connection *connection)
     struct arrival arrival = {.tsc = tsc_now()};
     if (count < 0 && errno == ECONNREFUSED) {
         context->counts->datagrams_refused++;
-        return RECEIVE_BATCH; // there may be more behind it
+        return RECEIVE_BATCH; // there may be more to read
     }
     if (count < 0 && errno != EAGAIN && errno != EINTR)
         end_datagrams(connection, errno);
@@ -312,7 +314,7 @@ bool datagram_receive(struct client_connection *connection)
         int count = take_batch(connection);
         any |= count > 0;
         if (count < RECEIVE_BATCH)
-            break; // the next datagram brings the next edge
+            break; // the next datagram triggers the next edge
         if (i + 1 == READS_AT_ONCE) {
             event_active(connection->event, EV_READ, 0);
             break;
@@ -321,7 +323,7 @@ bool datagram_receive(struct client_connection *connection)
     return any;
 }
 
-// --- what does not come --------------------------------------------------------------------------
+// --- lost requests -------------------------------------------------------------------------------
 
 static void request_lose(struct client_connection *connection, struct sample *sample,
                          uint64_t number)

@@ -13,7 +13,7 @@
 enum {
     PAUSE_MS_MAX = 100,
     ATTEMPT_MS = 1000, // how long one attempt may take
-    USE_MS = 1000,     // a connection that lived for so long was of use, even without requests
+    USE_MS = 1000,     // a connection that lived this long counts as useful, even without requests
 };
 
 enum connection_loss connection_loss_of(int number)
@@ -36,7 +36,7 @@ static void close_socket(struct client_connection *connection)
     connection->socket_fd = -1;
 }
 
-// The next attempt, after a pause; or none any more.
+// Schedules the next attempt after a pause, or gives the connection up.
 static void try_again(struct client_connection *connection)
 {
     struct connection_context *context = connection->context;
@@ -57,9 +57,9 @@ static void try_again(struct client_connection *connection)
     set_timer(connection, pause);
 }
 
-// What was sent is lost, and what was only put goes to another connection. A server that said it
-// closes the connection has not done what came after: that may be asked again (RFC 9112, 9.3.2; a
-// GET is idempotent).
+// Sent requests are lost, requests only put move to another connection. A server that announced
+// that it closes the connection has not executed the requests after that point: they may be sent
+// again (RFC 9112, 9.3.2; a GET is idempotent).
 static void settle_requests(struct client_connection *connection, enum connection_loss reason)
 {
     struct connection_context *context = connection->context;
@@ -69,7 +69,7 @@ static void settle_requests(struct client_connection *connection, enum connectio
         struct sample *sample = connection_sample(connection, slot);
         bool was_sent = slot < connection->sent;
         if (was_sent && sample->status != SAMPLE_TIMED_OUT)
-            continue; // settled out of its order, over UDP
+            continue; // settled out of order, over UDP
         if (was_sent && !announced) {
             sample->status = SAMPLE_LOST;
             counts->lost[reason]++;
@@ -81,7 +81,7 @@ static void settle_requests(struct client_connection *connection, enum connectio
     counts->in_flight -= connection->put - connection->answered - connection->settled_ahead;
 }
 
-// Back to the state of a connection that has sent nothing.
+// Resets it to the state of a connection that has sent nothing.
 static void forget_stream(struct client_connection *connection)
 {
     if (connection->waits) {
@@ -102,7 +102,7 @@ void connection_end(struct client_connection *connection, enum connection_loss r
 {
     struct connection_context *context = connection->context;
     struct connection_counts *counts = context->counts;
-    // TX stamps that are in go with the socket.
+    // TX stamps that have arrived must be read before the socket goes.
     for (unsigned i = 0; context->kernel_stamps && i <= STAMP_WAITS / STAMP_BATCH; i++)
         if (connection_take_stamps(connection, tsc_now()) < STAMP_BATCH)
             break;
@@ -113,7 +113,7 @@ void connection_end(struct client_connection *connection, enum connection_loss r
                   connection->id, (unsigned long long)connection->answered, why);
     if (counts->ended++ == 0)
         counts->first_end_tsc = tsc_now();
-    // A server that answers only nonsense is of no use either.
+    // A server that answers only invalid replies is of no use either.
     if (connection->answered > (reason == LOSS_MALFORMED) ||
         monotonic_ms() - connection->opened_ms >= USE_MS)
         connection->attempts = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/client/client_samples.h"
 
-// Whether the NIC's stamp may still follow the kernel's of the same bytes. A NIC that accepts every
-// setting and delivers nothing is not waited for any longer.
+// Whether the NIC's stamp may still follow the kernel's stamp of the same bytes. A NIC that accepts
+// every setting but delivers no stamp is not waited for any longer.
 static bool hardware_may_follow(const struct connection_context *context)
 {
     enum { PATIENCE = 64 };

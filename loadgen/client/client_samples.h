@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What became of a connection's requests, noted in their samples and counted: their replies, with
-// the kernel's RX stamp, and their TX stamps. What is done for each reply is inline.
+// Records the outcome of a connection's requests in their samples and counts it: replies, with the
+// kernel's RX stamp, and TX stamps. Whatever is done per reply is inline.
 #ifndef LOADGEN_CLIENT_CLIENT_SAMPLES_H
 #define LOADGEN_CLIENT_CLIENT_SAMPLES_H
 
@@ -13,13 +13,13 @@ static inline struct sample *connection_sample(struct client_connection *connect
     return &connection->context->samples[connection->slots[slot & connection->slot_mask]];
 }
 
-// When bytes of replies came.
+// The times at which bytes of replies arrived.
 struct arrival {
     uint64_t tsc, stream_end;
     struct kernel_stamp rx;
 };
 
-// Counts a reply of that kind and returns the status (enum sample_status) of its request.
+// Counts a reply of that kind and returns its request's status (enum sample_status).
 static inline uint8_t connection_count_reply(struct connection_counts *counts,
                                              const struct protocol *protocol, uint16_t operation,
                                              enum reply_kind kind)
@@ -34,7 +34,7 @@ static inline uint8_t connection_count_reply(struct connection_counts *counts,
     return kind == REPLY_MISS ? SAMPLE_MISS : SAMPLE_ERROR_REPLY;
 }
 
-// A request has its reply.
+// Completes the sample of a request with its reply.
 static inline void connection_answer(struct client_connection *connection, struct sample *sample,
                                      const struct reply *reply, const struct arrival *arrival)
 {
@@ -64,7 +64,7 @@ static inline void connection_answer(struct client_connection *connection, struc
     }
 }
 
-// Takes up to one batch of TX stamps. Returns how many messages the error queue held (at most
+// Reads up to one batch of TX stamps. Returns how many messages the error queue held (at most
 // STAMP_BATCH).
 int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc);
 

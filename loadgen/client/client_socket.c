@@ -15,7 +15,8 @@
 
 enum {
     BACKLOG_S = 5,
-    DATAGRAMS_BYTES = 4 << 20, // that may wait; without CAP_NET_ADMIN at most net.core.rmem_max
+    // bytes of stamps that may wait; without CAP_NET_ADMIN at most net.core.rmem_max
+    DATAGRAMS_BYTES = 4 << 20,
 };
 
 static int server_refuse(const struct server_address *server, struct error *err)
@@ -47,7 +48,7 @@ int connection_begin(struct client_connection *connection, bool patient, struct 
         setsockopt(socket_fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     if (server->transport == SERVER_TCP)
         setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    // A UNIX socket whose server's backlog is full refuses at once (EAGAIN), unless it may wait.
+    // If the server's backlog is full a UNIX socket fails with EAGAIN, unless it may wait.
     bool waits = family == AF_UNIX && patient;
     const struct timeval patience = {BACKLOG_S, 0};
     if (waits) {
@@ -84,7 +85,8 @@ static struct connection connection_describe(const struct client_connection *con
     return entry;
 }
 
-// Raising it takes CAP_NET_ADMIN (socket(7)); a socket that cannot is as it was, and that is said.
+// Raising it takes CAP_NET_ADMIN (socket(7)). Otherwise the socket stays as it was, which is
+// reported.
 static void busy_poll(const struct client_connection *connection)
 {
     struct connection_context *context = connection->context;
@@ -109,7 +111,7 @@ int connection_finish(struct client_connection *connection, struct error *err)
     if (array_reserve(&context->log, context->log.count + 1) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for the log of connections");
     busy_poll(connection);
-    if (connection->opened_ms) // opened again
+    if (connection->opened_ms) // it is a reconnect
         connection->id = atomic_fetch_add(context->last_id, 1) + 1;
     context->log.items[context->log.count++] = connection_describe(connection);
     connection->state = CONNECTION_OPEN;

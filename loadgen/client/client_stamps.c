@@ -15,8 +15,8 @@ enum {
 static const unsigned stamp_flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE |
                                     SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY;
 
-// The NIC's stamps come beside the kernel's, not in their place: those that it does not deliver
-// have a substitute.
+// The NIC's stamps are asked for in addition to the kernel's, so there is a substitute for each
+// that the NIC does not deliver.
 static const unsigned hardware_flags = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE |
                                        SOF_TIMESTAMPING_RAW_HARDWARE | SOF_TIMESTAMPING_OPT_TX_SWHW;
 

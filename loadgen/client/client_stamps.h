@@ -17,7 +17,8 @@
 #include "loadgen/client/sample_log.h"
 
 enum stamp_mode {
-    STAMP_MODE_AUTO, // the NIC's where it stamps every packet, else the kernel's, else user time
+    // the NIC's where it stamps every packet, else the kernel's, else the program's own
+    STAMP_MODE_AUTO,
     STAMP_MODE_SOFTWARE,
     STAMP_MODE_USER,
     STAMP_MODE_HARDWARE,
@@ -28,7 +29,7 @@ enum stamp_mode {
 // kernel has no such stamps.
 int client_stamps_enable(int socket_fd, bool hardware, struct error *err);
 
-// Whether that works here, asked of any TCP socket: 0, or ERROR_FAILED with the reason.
+// Tries it on a TCP socket: 0, or ERROR_FAILED with the reason.
 int client_stamps_supported(int socket_fd, struct error *err);
 
 enum { STAMP_CONTROL_BYTES = 256, STAMP_BATCH = 32 };
@@ -38,41 +39,43 @@ struct kernel_stamp {
     enum stamp_source source;
 };
 
-// The RX stamp among a received message's control data, the NIC's before the kernel's; {0}: none.
+// The RX stamp in a received message's control data, preferring the NIC's to the kernel's; {0}:
+// none.
 struct kernel_stamp client_stamps_receive(struct msghdr *message);
 
-// One TX stamp from the error queue.
+// One TX stamp read from the error queue.
 struct tx_stamp {
     uint32_t last_byte; // low 32 bits of the offset of the send call's last byte
     struct kernel_stamp at;
 };
 
-// Reads a TX stamp out of a message from the error queue. False: it holds something else.
+// Reads a TX stamp from a message of the error queue. False: the message is something else.
 bool client_stamps_parse_error(struct msghdr *message, struct tx_stamp *stamp);
 
-// A send call that awaits its stamp, and the requests whose last byte it took: the slots
+// A send call whose stamp has not come yet, and the requests whose last byte it took: the slots
 // [first_slot, first_slot + requests) of its connection.
 struct stamp_wait {
     uint64_t last_byte;
     uint64_t first_slot;
     uint32_t requests;
-    bool stamped;      // it awaits no more
-    bool half_stamped; // by the kernel; the NIC's stamp is still to come
+    bool stamped;      // it waits for nothing more
+    bool half_stamped; // stamped by the kernel; the NIC's stamp is still to come
 };
 
-// Send calls that await their stamps, oldest first. When it overflows the oldest is given up.
+// Send calls that wait for their stamps, oldest first. On overflow the oldest is given up.
 enum { STAMP_WAITS = 256 };
 struct stamp_waits {
     struct stamp_wait items[STAMP_WAITS];
     uint64_t first, next; // sequence numbers; items[n % STAMP_WAITS]
-    uint64_t oldest_tsc;  // when the oldest of a drained list was put in
-    uint64_t unknown;     // stamps that belong to no send call that waits (retransmissions)
-    // Since the error queue was last seen empty: send calls; and the first slot used thereafter.
+    uint64_t oldest_tsc;  // when the oldest of a list that had been empty was added
+    uint64_t unknown;     // stamps that belong to no waiting send call (retransmissions)
+    // Since the error queue was last seen empty: number of send calls; and the first slot used
+    // after that.
     uint32_t untaken;
     uint64_t untaken_slot;
 };
 
-// How many wait.
+// How many send calls wait.
 static inline uint32_t stamp_waits_count(const struct stamp_waits *waits)
 {
     return (uint32_t)(waits->next - waits->first);
@@ -81,24 +84,24 @@ static inline uint32_t stamp_waits_count(const struct stamp_waits *waits)
 void stamp_waits_push(struct stamp_waits *waits, uint64_t last_byte, uint64_t first_slot,
                       uint32_t requests, uint64_t now_tsc);
 
-// The send call that stamp belongs to, or NULL (counted). Valid until the next push. Unless it is
-// the `last` stamp of its bytes, the send call goes on waiting for another.
+// The send call that the stamp belongs to, or NULL (counted). Valid until the next push. Unless it
+// is the `last` stamp of its bytes, the send call stays in the list for another one.
 const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t last_byte,
                                            bool last);
 
-// Gives up every wait for slots before `slot`: they are about to be used again.
+// Stops waiting for slots before `slot`, which are about to be used again.
 void stamp_waits_forget_before(struct stamp_waits *waits, uint64_t slot);
 
-// Notes that the error queue was seen empty; next_slot is the first that no request has used.
+// Records that the error queue was seen empty; next_slot is the first that no request has used.
 void stamp_waits_note_empty(struct stamp_waits *waits, uint64_t next_slot);
 
-// True when stamps are to be read at once: before those that lie on the error queue fill the
-// socket's receive buffer, which replies share with them, and before half of the slots that their
-// requests wait in are used again. Counts what may lie there, not what waits for it, so that
-// stamps which never come are not looked for more often.
+// True when stamps must be read now: before the stamps on the error queue fill the socket's receive
+// buffer, which replies share with them, and before half of the slots that their requests wait in
+// are used again. It counts what may be on the queue, not what waits for it, so stamps that never
+// come do not cause more reads.
 bool stamp_waits_urgent(const struct stamp_waits *waits, uint64_t next_slot, uint64_t slots);
 
-// Room to take STAMP_BATCH stamps with one recvmmsg; one for all connections.
+// Room to read STAMP_BATCH stamps with one recvmmsg; one for all connections.
 struct stamp_reader {
     struct mmsghdr messages[STAMP_BATCH];
     struct tx_stamp stamps[STAMP_BATCH];
@@ -106,7 +109,7 @@ struct stamp_reader {
 };
 void stamp_reader_init(struct stamp_reader *reader);
 
-// Takes up to STAMP_BATCH messages from the error queue without waiting. Returns how many it took;
+// Reads up to STAMP_BATCH messages from the error queue without waiting. Returns how many it read;
 // *stamps of them, in reader->stamps, were TX stamps.
 int stamp_reader_take(struct stamp_reader *reader, int socket_fd, unsigned *stamps);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The state of one connection of the load generator, and what all connections of a thread share.
-// The files that work on it, each using only those before it: client_samples notes in a request's
-// sample what became of it, client_socket opens sockets, client_reconnect deals with the end of a
+// The files that work on it, each using only those before it: client_samples records each request's
+// outcome in its sample, client_socket opens sockets, client_reconnect handles the end of a
 // connection and opens it again, client_datagram sends and receives over UDP, client_connection
-// does over a stream and is what the engine calls.
+// does so over a stream and is what the engine calls.
 #ifndef LOADGEN_CLIENT_CLIENT_STATE_H
 #define LOADGEN_CLIENT_CLIENT_STATE_H
 
@@ -32,15 +32,15 @@ struct connection_context {
     struct event_base *base;
     struct sample *samples;
     struct connection_counts *counts;
-    struct engine_worker *owner; // whose connections these are
-    uint32_t sender;             // its number, for the samples
-    event_callback_fn on_ready;  // its answer to events: calls connection_ready
-    // Takes back a request whose connection ended before it could be sent, or answered.
+    struct engine_worker *owner; // the thread that these connections belong to
+    uint32_t sender;             // the thread's number, for the samples
+    event_callback_fn on_ready;  // event handler of a connection: calls connection_ready
+    // Takes back a request whose connection ended before it was sent, or answered.
     void (*put_again)(struct engine_worker *owner, uint32_t sample);
-    struct connection_log log;  // an entry for each connection that came about
-    _Atomic uint32_t *last_id;  // of the connections of all threads
+    struct connection_log log;  // one entry for each connection that was established
+    _Atomic uint32_t *last_id;  // ids of the connections of all threads
     uint32_t busy_poll_us;      // SO_BUSY_POLL; 0: left alone
-    struct error busy_poll_why; // why that cannot be had
+    struct error busy_poll_why; // why it cannot be set
     struct stamp_reader *reader;
     char *receive_buffer;
     size_t receive_bytes;
@@ -49,12 +49,12 @@ struct connection_context {
     uint64_t timeout_tsc; // over UDP: how long a reply is waited for
     double ticks_per_us;  // of the TSC
     int64_t reconnect_ms; // how long a connection that ended is tried again; 0: not at all
-    uint32_t open;        // connections that are open right now
+    uint32_t open;        // connections open at present
     struct live_counters
-        *live; // of this thread (loadgen/client/live_counters.h); NULL: nobody looks
+        *live; // this thread's (loadgen/client/live_counters.h); NULL: no live view
     bool kernel_stamps;
-    bool hardware_stamps; // of the NIC, beside the kernel's
-    bool progress;        // set when any connection had something to do
+    bool hardware_stamps; // NIC stamps in addition to the kernel's
+    bool progress;        // set when any connection had work to do
 };
 
 enum connection_state {
@@ -77,19 +77,19 @@ struct client_connection {
     uint64_t slot_mask;
     uint64_t put, sent, answered; // requests so far; answered <= sent <= put
     uint64_t settled_ahead;       // over UDP, of those sent: settled before the oldest that is not
-    uint64_t window; // the most requests from that one on; over UDP alone it can be reached
+    uint64_t window; // number of requests from that one on, at most; only used over UDP
     uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
     uint32_t depth;                                 // the most that may be in flight
-    bool blocked;               // not open, or the socket took less than it was given: wait
+    bool blocked;               // not open, or the last send call took less than was offered: wait
     bool dirty;                 // in its owner's list of connections to flush
     bool expiry_set;            // over UDP: the timer runs
     bool listed;                // in its owner's queue of connections with room
     bool unstamped;             // in its owner's queue of those that await TX stamps
-    bool draining;              // of a closed loop: all is to be answered before more is put
-    uint32_t attempts;          // to open it again, since it last was of use
-    int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it ceased to be of use; when it opened
+    bool draining;              // closed loop: nothing more is put until all requests are answered
+    uint32_t attempts;          // attempts to open it again since it was last useful
+    int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it stopped being useful; when it opened
     struct reply_parser parser;
-    struct stamp_waits *waits; // with kernel stamps; else NULL
+    struct stamp_waits *waits; // if there are kernel stamps; else NULL
 };
 
 static inline bool connection_is_open(const struct client_connection *connection)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a load thread counts for a person who watches (loadgen/engine/live_view.h). Each writes
-// counters of its own, and nobody else does: plain stores that other threads may read (relaxed
-// atomics), one histogram slot and a few words a reply, no lock and no system call.
+// The counters that a load thread keeps for the live view (loadgen/engine/live_view.h). Each thread
+// writes only its own: plain stores that other threads may read (relaxed atomics), one histogram
+// slot and a few words per reply, no lock and no system call.
 #ifndef LOADGEN_CLIENT_LIVE_COUNTERS_H
 #define LOADGEN_CLIENT_LIVE_COUNTERS_H
 
@@ -12,9 +12,9 @@
 #include "base/histogram.h"
 
 struct live_counters {
-    uint64_t tsc_khz; // of the histogram's ticks; written before the first reply
+    uint64_t tsc_khz; // ns per tick of the histogram; written before the first reply
     uint64_t in_flight, answered, errors;
-    struct histogram latency; // from the intended time, in ticks
+    struct histogram latency; // latency from the intended time, in ticks
 } __attribute__((aligned(64)));
 
 static inline void live_set(uint64_t *counter, uint64_t value)

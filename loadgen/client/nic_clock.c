@@ -17,7 +17,7 @@ static int64_t ns_of(const struct ptp_clock_time *time)
     return time->sec * 1000000000 + time->nsec;
 }
 
-// Both clocks at one instant by the hardware, or between two readings of the host's.
+// Reads both clocks at one instant if the hardware can, else between two readings of the host's.
 static int read_both(int fd, struct nic_clock_knot *knot)
 {
     struct ptp_sys_offset_precise precise = {0};
@@ -38,7 +38,7 @@ static int read_both(int fd, struct nic_clock_knot *knot)
     return 0;
 }
 
-// A knot that cannot be had is left out: its neighbours reach over it.
+// A knot that cannot be read is left out: the line between its neighbours spans it.
 static void take_knot(struct nic_clock *clock)
 {
     struct nic_clock_knot knot;
@@ -97,7 +97,7 @@ uint64_t nic_clock_real_ns(const struct nic_clock *clock, uint64_t phc_ns)
     size_t first = last > 0 ? last - 1 : 0;
     int64_t since = now - knots[first].phc_ns;
     int64_t span = knots[last].phc_ns - knots[first].phc_ns;
-    if (span <= 0) // a single knot, or a clock that was set back
+    if (span <= 0) // a single knot, or the clock was set back
         return (uint64_t)(knots[first].real_ns + since);
     double rate = (double)(knots[last].real_ns - knots[first].real_ns) / (double)span;
     return (uint64_t)(knots[first].real_ns + (int64_t)((double)since * rate));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A NIC's clock (PHC) against CLOCK_REALTIME while a load lasts, so that hardware stamps, which are
-// in the former, can be told in the latter as all other kernel stamps are: sample.tx_ns and rx_ns
-// are CLOCK_REALTIME whatever their source.
+// Relates a NIC's clock (PHC) to CLOCK_REALTIME while a load lasts, so that hardware stamps, which
+// are in the NIC's clock, can be converted to CLOCK_REALTIME like all other kernel stamps:
+// sample.tx_ns and rx_ns are CLOCK_REALTIME whatever their source.
 //
 // Both clocks are read together ten times a second (PTP_SYS_OFFSET_PRECISE, else the narrowest of
 // some PTP_SYS_OFFSET_EXTENDED, linux/ptp_clock.h); between two such knots the map is a straight
@@ -28,17 +28,17 @@ struct nic_clock {
     struct nic_clock_knots ARRAY_OF(struct nic_clock_knot) knots;
 };
 
-// Opens /dev/ptp<index>, takes the first knot and begins to follow it in a thread of its own, which
-// sleeps but for some microseconds each tenth of a second. ERROR_FAILED names the device.
+// Opens /dev/ptp<index>, takes the first knot and starts a thread that takes more: it sleeps but
+// for some microseconds every tenth of a second. ERROR_FAILED names the device.
 int nic_clock_begin(int index, struct nic_clock *clock, struct error *err);
 
 // Takes the last knot and ends the thread.
 void nic_clock_stop(struct nic_clock *clock);
 
-// A stamp of the NIC in CLOCK_REALTIME. After nic_clock_stop.
+// Converts a stamp of the NIC to CLOCK_REALTIME. Only after nic_clock_stop.
 uint64_t nic_clock_real_ns(const struct nic_clock *clock, uint64_t phc_ns);
 
-// How far that may be off at most, by the width of the readings.
+// How far such a conversion may be off at most, from the width of the readings.
 uint64_t nic_clock_error_ns(const struct nic_clock *clock);
 
 void nic_clock_free(struct nic_clock *clock);

@@ -31,8 +31,8 @@ static bool same_address(const struct sockaddr *one, const struct sockaddr *othe
     return one->sa_family == other->sa_family && memcmp(left, right, bytes) == 0;
 }
 
-// Connecting a datagram socket sends nothing, but has the kernel choose the way, and with it the
-// local address. To an address of this host it is lo, whoever bears it.
+// Connecting a datagram socket sends nothing, but makes the kernel choose the route, and with it
+// the local address. For an address of this host that is lo, whichever interface has the address.
 static int find_interface(const struct sockaddr *server, socklen_t server_bytes,
                           char interface[IF_NAMESIZE], struct error *err)
 {
@@ -66,7 +66,7 @@ static int interface_refuse(const char *interface, const char *why, struct error
                      interface, why);
 }
 
-// Asks the driver what it can (ethtool -T).
+// Asks the driver for its capabilities (as ethtool -T does).
 static int interface_examine(int control, struct nic_stamps *stamps, struct error *err)
 {
     const unsigned wanted =
@@ -92,7 +92,7 @@ static int interface_set(int control, const char *interface, struct hwtstamp_con
     return ioctl(control, SIOCSHWTSTAMP, &request);
 }
 
-// What the guard needs to put a setting back.
+// What the guard needs to restore the setting.
 struct setting {
     int control;
     char interface[IF_NAMESIZE];
@@ -105,7 +105,7 @@ static void put_back(const void *context)
     interface_set(before.control, before.interface, &before.config);
 }
 
-// The guard is there before anything changes.
+// The guard must exist before anything changes.
 static int turn_on(int control, struct nic_stamps *stamps, struct error *err)
 {
     struct setting before = {.control = control};

@@ -4,10 +4,10 @@
 // in the order of their intended times. Files in a run folder: client/samples.tlog (LOG_SAMPLES)
 // and client/connections.tlog (LOG_CONNECTIONS, the client's side).
 //
-// A request is known by its connection and the bytes [request_begin, request_end) it occupies in
-// the client-to-server stream; its reply by [reply_begin, reply_end) in the other direction. Over
-// UDP (struct connection.protocol) these are not bytes but datagrams: the request is the n-th one
-// its connection sent, [n, n + 1), and its reply came in some of those received from
+// A request is identified by its connection and the bytes [request_begin, request_end) it occupies
+// in the client-to-server stream; its reply by [reply_begin, reply_end) in the other direction.
+// Over UDP (struct connection.protocol) these count datagrams instead of bytes: the request is the
+// n-th one its connection sent, [n, n + 1), and its reply came in some of those received from
 // reply_begin up to reply_end, counted in the order they arrived.
 #ifndef LOADGEN_CLIENT_SAMPLE_LOG_H
 #define LOADGEN_CLIENT_SAMPLE_LOG_H
@@ -36,18 +36,18 @@ enum stamp_source {
 
 enum sample_flags {
     // The RX stamp came with a recvmsg that returned several segments: it is the stamp of the last
-    // one, thus an upper bound for this reply.
+    // one, and so an upper bound for this reply.
     SAMPLE_RX_COALESCED = 1 << 0,
-    // The bits from here on: which thread of the load sent it (sample_sender).
+    // The bits from here on: the number of the load thread that sent it (sample_sender).
     SAMPLE_SENDER = 1 << 1,
 };
-enum { SAMPLE_SENDERS = 128 }; // more share numbers
+enum { SAMPLE_SENDERS = 128 }; // with more senders several share a number
 
 struct sample {
     uint64_t intended_tsc;  // when the schedule wanted it sent
-    uint64_t send_tsc;      // before the send call that took its last byte; 0: never
-    uint64_t sent_tsc;      // after that call; 0: never
-    uint64_t reply_tsc;     // after the receive call that completed its reply; 0: never
+    uint64_t send_tsc;      // before the send call that took its last byte; 0: never sent
+    uint64_t sent_tsc;      // after that call; 0: never sent
+    uint64_t reply_tsc;     // after the receive call that completed its reply; 0: no reply
     uint64_t tx_ns;         // kernel or NIC TX stamp of its last byte; 0: none came
     uint64_t rx_ns;         // kernel or NIC RX stamp of its reply's last byte; 0: none came
     uint64_t request_begin; // byte offsets in the client-to-server stream (UDP: datagrams)
@@ -71,7 +71,7 @@ static inline int sample_is_answered(const struct sample *sample)
     return sample->status <= SAMPLE_ERROR_REPLY;
 }
 
-// From when it was wanted to its reply; infinite: never answered.
+// From the intended time to its reply; infinite: never answered.
 static inline double sample_latency_us(const struct sample *sample, double tsc_hz)
 {
     return sample_is_answered(sample)
@@ -79,8 +79,9 @@ static inline double sample_latency_us(const struct sample *sample, double tsc_h
                : (double)INFINITY;
 }
 
-// Which of the threads that load it was sent by, 0, 1, ..., over all agents whose samples lie
-// together; logs of programs that knew no senders say 0. Of a request that never left, nothing.
+// The number of the load thread that sent it, 0, 1, ..., unique among all agents whose samples are
+// pooled; 0 in logs of programs that did not record it. Meaningless for a request that was never
+// sent.
 static inline unsigned sample_sender(const struct sample *sample)
 {
     return sample->flags / SAMPLE_SENDER;

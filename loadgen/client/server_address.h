@@ -17,7 +17,7 @@ struct server_address {
     enum server_transport transport;
     char host[256];                         // without brackets; of a UNIX socket its path
     uint16_t port;                          // of a UNIX socket 0
-    struct sockaddr_storage socket_address; // of server_address_resolve
+    struct sockaddr_storage socket_address; // filled in by server_address_resolve
     socklen_t socket_address_bytes;
 };
 
@@ -25,12 +25,11 @@ struct server_address {
 // "unix:/path". Does no I/O. ERROR_INPUT names what is wrong.
 int server_address_parse(const char *text, struct server_address *address, struct error *err);
 
-// Looks the host up and keeps the first address. A name that does not resolve is
-// ERROR_INPUT.
+// Looks the host up and keeps the first address. A name that does not resolve is ERROR_INPUT.
 int server_address_resolve(struct server_address *address, struct error *err);
 
-// The 16 bytes of an address in struct connection: IPv6, or IPv4 mapped; and the port, in host
-// byte order. All 0 of a UNIX socket.
+// The 16 bytes of an address in struct connection (IPv6, or IPv4 mapped), and the port in host byte
+// order. All 0 for a UNIX socket.
 void server_address_bytes(const struct sockaddr_storage *socket_address, uint8_t bytes[16],
                           uint16_t *port);
 
