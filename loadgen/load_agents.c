@@ -15,8 +15,8 @@
 
 enum { DISAGREEMENTS_TOLD = 8 };
 
-// The agents' settings at this point: those that were given no rate share its rate; seeds follow
-// from the point's.
+// The agents' settings at this point of a curve: agents without a rate of their own share its rate;
+// their seeds derive from the point's.
 static int make_specs(const struct load_plan *plan, const struct load_point *point,
                       struct agent_spec *specs, struct error *err)
 {
@@ -34,7 +34,7 @@ static double object_number(const json_t *object, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-// Fills in the sentences of who disagrees, which are reasons too.
+// Adds a sentence for each pair that disagrees; these are also reasons not to trust the result.
 static int disagreements_report(const struct fleet_outcome *fleet,
                                 const struct agents_measured *measured,
                                 const struct method_settings *settings,
@@ -101,7 +101,7 @@ static double sum_of(const struct fleet_outcome *fleet, const char *key)
     return sum;
 }
 
-// Of all agents, also those that do not measure.
+// Over all agents, including those that do not measure.
 static json_t *total_json(const struct fleet_outcome *fleet, double rate)
 {
     static const char *const rates[] = {"offered_rate", "achieved_rate"};
@@ -124,9 +124,9 @@ static json_t *agents_json(const struct fleet_outcome *fleet, double rate, json_
                      "start_bound_us", fleet->start_bound_us, "total", total_json(fleet, rate));
 }
 
-// --- the run -------------------------------------------------------------------------------------
+// --- a load --------------------------------------------------------------------------------------
 
-// What is judged of the pool: the agents that measure, as one.
+// The verdict on the pool: the agents that measure, taken as one.
 static struct method_settings pool_method(const struct load_plan *plan,
                                           const struct agent_spec *specs)
 {
@@ -149,7 +149,7 @@ static int judge_pool(const struct engine_result *pool, const struct method_sett
     int status = load_summarise(pool, duration_ns, summary, err);
     if (status < 0)
         return status;
-    // What an agent says of its own sending is nearer to the cause than what the pool shows of it.
+    // An agent's own report on its sending explains more than what the pool shows of it.
     if (!word->troubles.ok) {
         summary->ok = false;
         summary->reason_count = word->troubles.reason_count;
@@ -226,7 +226,7 @@ struct agent_rounds {
     struct agent_spec specs[AGENTS_MAX]; // of the last round
     struct fleet_outcome last;           // that round
     struct agents_word word;
-    struct agents_measured measured; // in all rounds of the pool
+    struct agents_measured measured; // time loaded in all rounds of the pool
     json_t *agents;
 };
 

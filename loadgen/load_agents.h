@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One load run by several agents, from its plan to the figures of a run by one: pooled, summed up,
-// judged as a pool and agent by agent.
+// One load by several agents, from its plan to the same figures as for one process: pooled,
+// summarised, and judged both as a pool and agent by agent.
 #ifndef LOADGEN_LOAD_AGENTS_H
 #define LOADGEN_LOAD_AGENTS_H
 
@@ -14,13 +14,13 @@
 #include "loadgen/method/load_saturation.h"
 #include "loadgen/method/method_rounds.h"
 
-// As load_run_once, for a plan with agents. outcome->agents is what docs/load-json.md calls
-// "agents". Fails when the run could not begin or nobody measured it to the end.
+// As load_run_once, for a plan with agents. outcome->agents is the member "agents" of
+// docs/load-json.md. Fails when the load could not begin or no measuring agent finished it.
 int load_agents_once(const struct load_plan *plan, const struct load_point *point,
                      struct load_outcome *outcome, struct error *err);
 
-// Runs of agents until the method is satisfied, as rounds_run does with this process's engine.
-// *agents is that document, of the last round; the caller owns it and frees the rounds.
+// Loads with agents until the method is satisfied, as rounds_run does with this process's engine.
+// *agents is the document above for the last round; the caller owns it and frees the rounds.
 int load_agents_rounds(const struct load_plan *plan, struct rounds *rounds, json_t **agents,
                        struct error *err);
 
@@ -30,7 +30,7 @@ int load_agents_rounds(const struct load_plan *plan, struct rounds *rounds, json
 void load_agents_point(const json_t *agents, struct load_summary *summary,
                        struct load_saturation *saturation);
 
-// That document for people.
+// Prints that document for people.
 void load_agents_print(const json_t *agents, FILE *out);
 
 #endif

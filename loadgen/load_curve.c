@@ -19,7 +19,7 @@ int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rat
 {
     const struct load_options *o = &plan->options;
     size_t number = curve->points.count;
-    // The first run is the one that a plain run with this seed would be.
+    // The first load has the seed of a plain load, so that it is the same.
     struct curve_point point = {
         .asked = {rate, duration_ns, number ? hash64(o->seed + number) >> 11 : o->seed}};
     progress_phase(&plan->progress, "loading %s for %.3g s at %.0f requests/s on %llu connections",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Latency against load: what a sweep or a search for an SLO leaves behind, one point for each of
-// its runs. The document (docs/load-json.md) is printed by --json and written as DIR/sweep.json.
+// Latency against load: the result of a sweep or of a search for an SLO, one point per load. The
+// document (docs/load-json.md) is printed by --json and written as DIR/sweep.json.
 #ifndef LOADGEN_LOAD_CURVE_H
 #define LOADGEN_LOAD_CURVE_H
 
@@ -21,11 +21,12 @@ extern const char *const curve_finding_names[]; // "met", "missed", "undecided"
 
 struct curve_point {
     struct load_point asked;
-    struct load_summary summary; // with agents: rates and counts of all, also those that only load
+    // with agents: rates and counts of all, including those that only load
+    struct load_summary summary;
     struct load_saturation saturation;
     bool interrupted, broken;
-    // Of a search, else unused: the SLO's percentile with its interval by the method, and what it
-    // says of the SLO.
+    // Of a search, else unused: the SLO's percentile with the method's interval, and what it says
+    // about the SLO.
     double target_us;
     struct quantile_interval target;
     enum curve_finding finding;
@@ -36,14 +37,14 @@ struct load_curve {
     struct curve_points ARRAY_OF(struct curve_point) points; // in the order they were run
 };
 
-// Runs the load once more and appends the point; its samples are not kept. The point is the
-// curve's, until the next is taken; the outcome's figures but its samples stay for the caller.
+// Loads once more and appends the point; its samples are not kept. The returned point is valid
+// until the next call; the outcome's figures, but not its samples, stay for the caller.
 int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rate,
                     uint64_t duration_ns, struct load_outcome *outcome, struct error *err);
 void load_curve_free(struct load_curve *curve);
 
-// The head of the document and its points: "kind", what was asked for, "points". The caller adds
-// what its kind has beside, and owns it; NULL: out of memory.
+// The document without the members of its kind: "kind", what was asked for, "points". The caller
+// adds those, and owns it; NULL: out of memory.
 json_t *load_curve_json(const struct load_curve *curve, const struct load_plan *plan,
                         const char *kind);
 
@@ -51,7 +52,7 @@ json_t *load_curve_json(const struct load_curve *curve, const struct load_plan *
 void load_curve_print_head(void);
 void load_curve_print(const struct curve_point *point);
 
-// Prints the document when asked to, writes DIR/sweep.json when asked to, and releases it.
+// Prints the document if asked to, writes DIR/sweep.json if asked to, and releases it.
 int load_curve_finish(json_t *document, const struct load_plan *plan, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What one load leaves, whoever ran it (this process's engine, its agents, a point of a curve): the
-// outcome, its JSON document, its files, and whether the command that asked for it succeeded.
+// The outcome of one load, whoever made it (this process's engine, its agents, a point of a curve):
+// its JSON document, its files, and whether the command that asked for it succeeded.
 #ifndef LOADGEN_LOAD_OUTCOME_H
 #define LOADGEN_LOAD_OUTCOME_H
 
@@ -19,10 +19,10 @@ struct load_outcome {
     struct engine_result result;
     struct load_summary summary; // with the method's reasons
     struct method method;
-    json_t *agents; // what each agent did (docs/load-json.md); NULL: there were none
+    json_t *agents; // what each agent did (docs/load-json.md); NULL without agents
 };
 
-// What a run may differ in from its plan.
+// What can vary between loads of one plan.
 struct load_point {
     double rate; // INFINITY: a closed loop
     uint64_t duration_ns, seed;
@@ -30,18 +30,18 @@ struct load_point {
 
 void load_outcome_free(struct load_outcome *outcome);
 
-// What `taillight load --json` says of a run. The caller owns it; NULL: out of memory.
+// The document of `taillight load --json`. The caller owns it; NULL: out of memory.
 json_t *load_outcome_json(const struct load_plan *plan, const struct load_point *point,
                           const struct load_outcome *outcome);
 
-// The same of any result with its judgement; the rounds of a run with a duration are NULL, and so
-// are the agents of a load without.
+// The same for any result with its verdict; rounds are NULL for a load with a duration, agents are
+// NULL for a load without agents.
 json_t *load_result_json(const struct engine_result *result, const struct load_facts *facts,
                          const struct load_summary *summary, const struct method *method,
                          const struct rounds *rounds, json_t *agents);
 
-// The command's end: ERROR_FAILED when nothing was answered, ERROR_INCONCLUSIVE with the first
-// reason when it cannot be trusted, else 0.
+// The result of the command: ERROR_FAILED when nothing was answered, ERROR_INCONCLUSIVE with the
+// first reason when it cannot be trusted, else 0.
 int load_verdict(const struct load_summary *summary, struct error *err);
 
 // Writes samples.tlog and connections.tlog into a folder.
@@ -49,15 +49,15 @@ int load_write_logs(const char *directory, const struct engine_result *result,
                     const struct connection *connections, uint32_t connection_count,
                     struct error *err);
 
-// Writes what the options ask for: those logs (--samples) and the percentiles (--hgrm).
+// Writes what the options ask for: the logs (--samples) and the percentiles (--hgrm).
 int load_write_files(const struct load_options *options, const struct engine_result *result,
                      const struct connection *connections, uint32_t connection_count,
                      struct error *err);
 
-// Creates a folder, unless it is there.
+// Creates a folder, unless it exists.
 int load_make_directory(const char *path, struct error *err);
 
-// Prints a document on stdout and releases it; NULL is out of memory.
+// Prints a document on stdout and releases it; a NULL document means out of memory.
 int load_print_json(json_t *json, struct error *err);
 
 #endif

@@ -16,7 +16,7 @@ static const uint64_t seed_not_given = UINT64_MAX;
 static const uint64_t duration_not_given = UINT64_MAX;
 static const uint64_t duration_default = 10000000000u;
 static const uint64_t max_duration_default = 60000000000u;
-static const double search_from = 1000, search_step = 1.05; // of --slo alone
+static const double search_from = 1000, search_step = 1.05; // set by --slo alone
 
 const struct option_spec load_plan_options[] = {
     OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
@@ -171,7 +171,7 @@ static int check_numbers(struct load_options *o, struct error *err)
     return 0;
 }
 
-// The workload's file, and what the options change of it.
+// Reads the workload's file and applies the options that change it.
 static int choose_workload(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
@@ -230,7 +230,7 @@ static int check_target(struct load_plan *plan, struct error *err)
     return 0;
 }
 
-// What stands above one run: --sweep and --slo.
+// The options of several loads: --sweep and --slo.
 static int check_curve(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -260,7 +260,7 @@ static int check_curve(struct load_plan *plan, struct error *err)
     return 0;
 }
 
-// A curve's rates are all agents' together: somebody must be there to load more or less.
+// A curve's rates are totals over all agents: at least one must be able to vary its own.
 static int check_curve_agents(const struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
@@ -273,8 +273,8 @@ static int check_curve_agents(const struct load_plan *plan, struct error *err)
                      o->slo ? "slo" : "sweep");
 }
 
-// Their rates may be the load's: this comes before --rate is looked at. They stay as they were
-// asked for; each run shares its rate among them.
+// Agents' rates may define the load's, so this comes before --rate is checked. The agents stay as
+// given; each load shares its own rate among them.
 static int make_agents(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -299,7 +299,7 @@ static int make_agents(struct load_plan *plan, struct error *err)
     return 0;
 }
 
-// What does not hold still by plan cannot be loaded until it does.
+// A rate that changes by plan never becomes stable, so --until-stable cannot be asked for.
 static int check_pattern(const struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
@@ -319,7 +319,7 @@ static int check_pattern(const struct load_plan *plan, struct error *err)
     return 0;
 }
 
-// The recording's own rate and length stand where none is asked for.
+// The recording's own rate and length are used unless others are asked for.
 static int take_recording(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;

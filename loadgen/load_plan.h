@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What `taillight load` was asked for: its options, and the plan they come to. Everything that can
-// be refused before a connection is made is refused here.
+// What `taillight load` was asked to do: its options, and the plan made from them. Everything that
+// can be refused before a connection is made is refused here.
 #ifndef LOADGEN_LOAD_PLAN_H
 #define LOADGEN_LOAD_PLAN_H
 
@@ -36,34 +36,34 @@ struct load_options {
 
 extern const struct option_spec load_plan_options[]; // of struct load_options
 
-// What the options come to.
+// The plan made from the options.
 struct load_plan {
     struct load_options options;
     struct server_address server;
     struct workload workload;
-    char arrivals[4200];        // what they come to, for people
-    char pattern[500];          // the same
-    struct recording recording; // no requests: arrivals are drawn
+    char arrivals[4200];        // the arrivals, in words
+    char pattern[500];          // the pattern, in words
+    struct recording recording; // the recording to replay; without requests: arrivals are drawn
     enum stamp_mode stamps;
-    double quantile; // the target's, or the SLO's
-    // Of --sweep; of --slo, where to search: `to` may be +infinity, and `step` is how near to
-    // what misses it a rate must come (added to it, or geometric: multiplied with it).
+    double quantile; // the target percentile, or the SLO's
+    // Of --sweep; of --slo, the range to search: `to` may be +infinity, and `step` is how close the
+    // result and a rate that misses it must be (a difference, or with geometric a factor).
     struct sweep_range sweep;
     struct slo slo;
-    struct agent_spec *agents; // as asked for; NULL: this process loads
+    struct agent_spec *agents; // as asked for; NULL: no agents, this process loads
     size_t agent_count;
     struct progress progress;
 };
 
-// Options none of which is given, and a workload to be freed with load_plan_free.
+// Options with nothing given, and a workload to be freed with load_plan_free.
 void load_plan_init(struct load_plan *plan);
 void load_plan_free(struct load_plan *plan);
 
-// Checks the options, reads the workload's file, resolves the server, draws a seed when none is
-// given. ERROR_INPUT names the option and what it takes.
+// Checks the options, reads the workload's file, resolves the server, and draws a seed if none is
+// given. ERROR_INPUT names the option and the values it takes.
 int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err);
 
-// What the engine and the method are told for this plan, at its own rate and duration.
+// The settings of the engine and the method for this plan, at its own rate and duration.
 struct engine_settings load_plan_engine(const struct load_plan *plan);
 struct method_settings load_plan_method(const struct load_plan *plan);
 struct load_facts load_plan_facts(const struct load_plan *plan);

@@ -22,7 +22,7 @@ enum { RESTART_MS = 60000, LISTEN_MS = 10000, LISTEN_POLL_NS = 20000000 };
 
 struct repeat {
     struct load_plan *plan;
-    struct rounds pool; // of all repetitions
+    struct rounds pool; // samples of all repetitions
     struct load_summary summary;
     struct repetition *repetitions;
     json_t *documents; // one per repetition
@@ -121,7 +121,7 @@ static int run_all(struct repeat *repeat, struct error *err)
     int status = 0;
     while (status == 0 && !repeat->interrupted && repeat->done < o->repetitions) {
         struct load_outcome outcome;
-        // The first repetition is the one that a plain run with this seed would be.
+        // The first repetition has the seed of a plain load, so that it is the same.
         const struct load_point point = {o->rate, o->duration_ns,
                                          repeat->done ? hash64(o->seed + repeat->done) & 0xffffffff
                                                       : o->seed};
@@ -139,7 +139,7 @@ static int run_all(struct repeat *repeat, struct error *err)
     return status < 0 ? error_prefix(err, "repetition %u", repeat->done + 1) : 0;
 }
 
-// The pool's own reasons would repeat those of its parts.
+// The pool's own reasons would repeat those of its repetitions.
 static int sum_up(struct repeat *repeat, struct error *err)
 {
     struct load_summary *summary = &repeat->summary;

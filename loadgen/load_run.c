@@ -38,7 +38,7 @@ static int run_report(const struct load_plan *plan, const struct engine_result *
     return load_verdict(summary, err);
 }
 
-// 0: /proc does not tell.
+// 0: /proc does not say.
 static double available_bytes(void)
 {
     char line[120];
@@ -52,8 +52,8 @@ static double available_bytes(void)
     return (double)available_kib * 1024;
 }
 
-// What one request takes: a sample, once more while several threads' are put together, its place in
-// the schedule, and five values: of its latencies and lateness, and to find percentiles in.
+// Memory per request: its sample, a second copy while several threads' are merged, its place in the
+// schedule, and five values: latencies and lateness, and room for finding percentiles.
 static double request_bytes(const struct load_plan *plan)
 {
     return (double)(sizeof(struct sample) * (plan->options.threads > 1 ? 2 : 1) +
@@ -68,14 +68,14 @@ static size_t affordable_requests(const struct load_plan *plan)
     return (size_t)fmin(requests, enough);
 }
 
-// Where /proc does not tell what is available, the run is let through.
+// If /proc does not say what is available, the load is allowed.
 int load_check_memory(const struct load_plan *plan, double rate, uint64_t duration_ns,
                       const char *lower, struct error *err)
 {
     double requests =
         rate * (double)duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
     double wanted = requests * request_bytes(plan), available = available_bytes();
-    // A closed loop ends where memory does.
+    // A closed loop is bounded by memory.
     if (isinf(rate) || !(available > 0) || wanted < available * memory_share)
         return 0;
     return error_set(err, ERROR_INPUT,
@@ -97,7 +97,7 @@ static int schedule_prepare(const struct load_plan *plan, const struct load_poin
                          point->seed, schedule, err);
 }
 
-// With somebody to look at it, on a terminal.
+// On a terminal, with a live view.
 static int run_engine(const struct load_plan *plan, struct engine_settings *engine,
                       const struct schedule *schedule, struct engine_result *result,
                       struct error *err)
@@ -138,7 +138,8 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     if (status == 0)
         status = load_summarise(&outcome->result, point->duration_ns, summary, err);
     if (engine.closed_loop)
-        settings.rate = summary->offered_rate; // the figures' scale; the load itself has failed
+        // the load itself has failed, only the figures are used
+        settings.rate = summary->offered_rate;
     if (status == 0)
         status = method_judge(&outcome->result, &settings, summary->ok, summary->spin_fraction,
                               &outcome->method, err);
@@ -147,7 +148,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     return status;
 }
 
-// Load for a given time, and then see whether it can be trusted.
+// Loads for a given time, then decides whether the result can be trusted.
 static int run_duration(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
@@ -171,7 +172,7 @@ static int run_duration(struct load_plan *plan, struct error *err)
     return status;
 }
 
-// Load until it can be trusted.
+// Loads until the result can be trusted.
 static int run_target(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;

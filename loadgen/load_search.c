@@ -44,7 +44,7 @@ static double rounded_between(double low, double high)
     return rounded > low && rounded < high ? rounded : middle;
 }
 
-// The rate below the result's gap is not surely good (low), or the one above not surely bad (high).
+// The rate below the gap is not yet known to be good (low), or the one above not to be bad (high).
 static bool is_unsure(const struct search_rate *low, const struct search_rate *high)
 {
     if (low && rate_score(low) < SEARCH_SURE)
@@ -157,7 +157,7 @@ static bool lies_on_both_sides(const struct curve_point *point)
     return point->finding == CURVE_UNDECIDED && point->saturation.who == SATURATION_NONE;
 }
 
-// Longer and longer while a rate cannot be decided.
+// Repeats, for longer each time, while a rate stays undecided.
 static int try_rate(struct load_plan *plan, struct course *course, double rate, struct error *err)
 {
     uint64_t duration_ns = plan->options.duration_ns;
@@ -166,7 +166,7 @@ static int try_rate(struct load_plan *plan, struct course *course, double rate, 
         struct load_outcome outcome;
         int status = load_check_memory(plan, rate, duration_ns, "--duration", err);
         if (status < 0 && run)
-            break; // it is as decided as it can be
+            break; // no further trial would decide more
         if (status == 0)
             status = load_curve_take(&course->curve, plan, rate, duration_ns, &outcome, err);
         if (status < 0)
@@ -202,7 +202,7 @@ static int run_course(struct load_plan *plan, struct course *course, struct erro
     return 0;
 }
 
-// The last run at a rate; NULL: none.
+// The last trial at a rate; NULL: none.
 static const struct curve_point *last_at(const struct course *course, double rate)
 {
     for (size_t i = course->curve.points.count; i-- > 0;)
@@ -211,7 +211,8 @@ static const struct curve_point *last_at(const struct course *course, double rat
     return NULL;
 }
 
-// True when the load above the result says nothing of the server: the result is only a lower bound.
+// True when the load above the result says nothing about the server, so that the result is only a
+// lower bound.
 static bool client_is_the_bound(const struct course *course)
 {
     const struct curve_point *above = last_at(course, course->high);

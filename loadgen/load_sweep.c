@@ -8,7 +8,7 @@
 #include "loadgen/load_curve.h"
 #include "loadgen/load_run.h"
 
-enum { SATURATED_SURELY = 2 }; // rates in a row: beyond, nothing else is to be expected
+enum { SATURATED_SURELY = 2 }; // saturated rates in a row, after which the sweep ends
 
 struct sweep {
     struct load_curve curve;
@@ -52,14 +52,14 @@ static int run_rates(struct load_plan *plan, struct sweep *sweep, struct error *
     return 0;
 }
 
-// The first of the saturated rates that ended it, or that stand at its end; NULL: none.
+// The first of the saturated rates that ended it, or with which it ends; NULL: none.
 static const struct curve_point *first_saturated(const struct sweep *sweep)
 {
     size_t count = sweep->curve.points.count;
     return sweep->saturated ? &sweep->curve.points.items[count - sweep->saturated] : NULL;
 }
 
-// The highest rate that gave a result to be trusted; NULL: none.
+// The highest rate with a trustworthy result; NULL: none.
 static const struct curve_point *highest_ok(const struct sweep *sweep)
 {
     for (size_t i = sweep->curve.points.count; i-- > 0;)
@@ -106,7 +106,7 @@ int load_sweep(struct load_plan *plan, struct error *err)
     load_signals_hold(&signals);
     status = run_rates(plan, &sweep, err);
     load_signals_release(&signals);
-    // What was measured is not thrown away for a rate that could not begin.
+    // The points measured so far are kept even if a later rate could not begin.
     if (sweep.curve.points.count) {
         struct error printing;
         if (status < 0)

@@ -17,7 +17,7 @@ struct slo {
 // ERROR_INPUT says what is wrong with the text.
 int slo_parse(const char *text, struct slo *slo, struct error *err);
 
-// True when a percentile of so many us (may be +infinity) meets it.
+// True when a percentile of that many us (may be +infinity) meets it.
 bool slo_is_met(const struct slo *slo, double us);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "base/units.h"
 
-static const double rounding = 1e-9; // of a step: 0.1 three times is not quite 0.3
+// fraction of a step, for rounding: 0.1 three times is not quite 0.3
+static const double rounding = 1e-9;
 
 static int parse_rate(const char *begin, const char *end, double *rate, struct error *err)
 {

@@ -28,10 +28,10 @@
 #include "base/clock.h"
 
 enum {
-    SETTLE_NS = 20000000, // between the last connect and the first request
+    SETTLE_NS = 20000000, // pause between the last connect and the first request
     CALIBRATE_NS = 30000000,
     CACHE_LINE = 64,
-    FILES_A_THREAD = 8, // its event loop's
+    FILES_A_THREAD = 8, // of its event loop
     FILES_BESIDES = 64,
 };
 
@@ -39,15 +39,15 @@ struct engine {
     struct engine_shared shared;
     struct engine_result *result;
     struct engine_worker **workers; // each in memory of its own
-    uint32_t begun;                 // threads that run
+    uint32_t begun;                 // threads that have been started
     int signal_fd, news;
     struct nic_stamps nic;
-    struct nic_clock nic_clock; // while shared.hardware_stamps
+    struct nic_clock nic_clock; // runs while shared.hardware_stamps is set
 };
 
 // --- preparation ---------------------------------------------------------------------------------
 
-// Every connection is an open file. Raises the limit as far as this process may.
+// Every connection is an open file. Raises the limit on open files as far as this process may.
 static int raise_file_limit(uint32_t connections, uint32_t threads, struct error *err)
 {
     const rlim_t needed = (rlim_t)connections + FILES_A_THREAD * (rlim_t)threads + FILES_BESIDES;
@@ -63,7 +63,7 @@ static int raise_file_limit(uint32_t connections, uint32_t threads, struct error
                      connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
 }
 
-// The NIC's stamps beside the kernel's, where it has them for every packet.
+// Turns on the NIC's stamps in addition to the kernel's, if the NIC has them for every packet.
 static int choose_hardware_stamps(struct engine *engine, struct error *err)
 {
     const struct engine_settings *settings = engine->shared.settings;
@@ -84,8 +84,8 @@ static int choose_hardware_stamps(struct engine *engine, struct error *err)
     return 0;
 }
 
-// Kernel stamps where they can be had. Asks a socket of its own, so that "auto" knows before the
-// first connection is made.
+// Turns on kernel stamps if they are available. Tries a socket of its own, so that "auto" is
+// decided before the first connection is made.
 static int choose_stamps(struct engine *engine, struct error *err)
 {
     const struct engine_settings *settings = engine->shared.settings;
@@ -113,8 +113,8 @@ static int choose_stamps(struct engine *engine, struct error *err)
     return status < 0 ? 0 : choose_hardware_stamps(engine, err);
 }
 
-// One core for each thread, the first ones that this process may run on. A single thread runs
-// wherever it may: it has nobody to keep out of the way of.
+// One core per thread, the first ones that this process may use. A single thread may use any of
+// them, since there are no other threads to avoid.
 static int choose_cores(struct engine *engine, struct error *err)
 {
     cpu_set_t allowed;
@@ -161,7 +161,7 @@ static int make_workers(struct engine *engine, struct error *err)
     return choose_cores(engine, err);
 }
 
-// Not every protocol goes over UDP, and a request is one datagram there.
+// Not every protocol can use UDP, and there a request must fit into one datagram.
 static int check_udp(struct engine *engine, struct error *err)
 {
     struct engine_shared *shared = &engine->shared;
@@ -227,7 +227,7 @@ static void *worker_main(void *argument)
     cpu_set_t core;
     char name[16];
     snprintf(name, sizeof name, "load-%u", worker->index % 100000);
-    pthread_setname_np(pthread_self(), name); // for those who watch with ps or perf
+    pthread_setname_np(pthread_self(), name); // the thread's name in ps and perf
     CPU_ZERO(&core);
     if (worker->core >= 0) {
         CPU_SET((unsigned)worker->core, &core);
@@ -246,7 +246,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-// Waits until every thread that runs has told once more, and sees to signals meanwhile.
+// Waits until every running thread has signalled once more, and handles signals meanwhile.
 static void await_threads(struct engine *engine)
 {
     for (uint64_t told = 0; told < engine->begun;) {
@@ -270,7 +270,7 @@ static void release_threads(struct engine *engine, uint64_t start_tsc)
     }
 }
 
-// Begins them and waits until all are connected. When one cannot, none goes on.
+// Starts the threads and waits until all are connected. If one cannot connect, none goes on.
 static int begin_threads(struct engine *engine, struct error *err)
 {
     int status = 0;
@@ -299,7 +299,7 @@ static void join_threads(struct engine *engine)
     engine->begun = 0;
 }
 
-// Tells whoever wants to act at instants of the schedule when it begins, in a clock of theirs.
+// Calls settings->announce with the instant at which the schedule begins, in CLOCK_MONOTONIC.
 static void begin_announce(const struct engine *engine, uint64_t start_tsc)
 {
     const struct engine_settings *settings = engine->shared.settings;
@@ -310,11 +310,11 @@ static void begin_announce(const struct engine *engine, uint64_t start_tsc)
     settings->announce(settings->announce_context, (uint64_t)(now_ns + (int64_t)ahead_ns));
 }
 
-// When the schedule begins; 0: not at all.
+// When the schedule begins (TSC); 0: it must not begin.
 static uint64_t choose_start(const struct engine *engine)
 {
     const struct engine_settings *settings = engine->shared.settings;
-    // The schedule's offsets become instants; long schedules take a moment to rewrite.
+    // Turns the schedule's offsets into instants; this takes a moment for long schedules.
     uint64_t needs_ns = SETTLE_NS + engine->shared.schedule->count * 3;
     if (!settings->agree)
         return tsc_now() + engine_ticks(&engine->shared, needs_ns);
@@ -325,7 +325,7 @@ static uint64_t choose_start(const struct engine *engine)
     return tsc_now() + (uint64_t)(int64_t)((double)ahead_ns * engine->shared.ticks_per_ns);
 }
 
-// From here on the stamps of the NIC are in CLOCK_REALTIME, as the others are.
+// From here on the stamps of the NIC are in CLOCK_REALTIME, like all others.
 static void convert_hardware_stamps(struct engine *engine)
 {
     struct engine_result *result = engine->result;

@@ -4,15 +4,16 @@
 // and never waits for a reply to do so (design §7).
 //
 // Its threads (loadgen/engine/engine_worker.h) spin, unless told to sleep: on the TSC when the next
-// request is near, else on the sockets' readiness (libevent). Which connection: the next in turn
-// that has room; when none has, requests wait in schedule order and their lateness is recorded.
-// Those that wait together share send calls. Nothing is allocated, and no page touched for the
-// first time, after the start. The thread that calls waits for them, and for signals.
+// request is near, else on the sockets' readiness (libevent). Each request takes the next
+// connection in turn that has room; if none has, requests wait in schedule order and their lateness
+// is recorded. Requests that wait together share send calls. After the start nothing is allocated,
+// and no page is touched for the first time. The calling thread waits for the others, and for
+// signals.
 //
-// Asked for as much as the server answers (closed_loop), it is no open loop: each connection sends
-// as many requests as its depth allows, and the next when all of them are answered. A request's
-// intended time is then when it was put, and its latency that of a client which waits; the result
-// says so. This finds a server's maximum; pages for samples are touched on the way.
+// With closed_loop it sends as much as the server answers: each connection sends as many requests
+// as its depth allows, and the next ones when all of these are answered. A request's intended time
+// is then the time it was put, and its latency is what a waiting client sees; the result says so.
+// This finds a server's maximum; pages for samples are first touched during the load.
 #ifndef LOADGEN_ENGINE_ENGINE_H
 #define LOADGEN_ENGINE_ENGINE_H
 
@@ -21,8 +22,8 @@
 #include "loadgen/engine/engine_settings.h"
 #include "loadgen/engine/schedule.h"
 
-// Connects, waits for the start, runs, and collects. Fails only when the run could not begin.
-// While it runs, SIGINT and SIGTERM end it early and cleanly.
+// Connects, waits for the start, loads, and collects the result. Fails only when the load could not
+// begin. Meanwhile SIGINT and SIGTERM end it early and cleanly.
 int engine_run(const struct engine_settings *settings, const struct schedule *schedule,
                struct engine_result *result, struct error *err);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-// The thread whose turn it is: of a schedule they were dealt in turn, of a closed loop the first
-// put goes first.
+// The thread whose sample is next: requests of a schedule were dealt to the threads in turn; in a
+// closed loop the sample that was put first is next.
 static uint32_t next_thread(const struct engine_shared *shared,
                             struct engine_worker *const *workers, size_t merged,
                             const size_t *taken)
@@ -23,7 +23,7 @@ static uint32_t next_thread(const struct engine_shared *shared,
     return first;
 }
 
-// Puts the threads' samples into the order of their intended times. A single thread's are in it.
+// Puts the threads' samples into the order of their intended times. A single thread's already are.
 static int merge_samples(const struct engine_shared *shared, struct engine_worker *const *workers,
                          struct engine_result *result, struct error *err)
 {
@@ -55,7 +55,7 @@ static int merge_samples(const struct engine_shared *shared, struct engine_worke
     return 0;
 }
 
-// How the run as a whole ended: the first of these that any thread met.
+// How the load as a whole ended: the first of these that any thread reported.
 static void merge_end(struct engine_result *result, const struct engine_worker *worker)
 {
     static const enum engine_end order[] = {ENGINE_INTERRUPTED, ENGINE_BROKEN, ENGINE_TIMED_OUT,
@@ -70,7 +70,7 @@ static void merge_end(struct engine_result *result, const struct engine_worker *
     }
 }
 
-// Puts the threads' logs into the order of the ids: 1, 2, ... without gap.
+// Puts the threads' logs into the order of the ids: 1, 2, ... without gaps.
 static int merge_connections(const struct engine_shared *shared,
                              struct engine_worker *const *workers, struct engine_result *result,
                              struct error *err)
@@ -114,7 +114,7 @@ int engine_merge(const struct engine_shared *shared, struct engine_worker *const
         if (worker->context.busy_poll_why.kind)
             result->busy_poll_why = worker->context.busy_poll_why;
     }
-    // What was not yet due when a person ended the run was never offered.
+    // When a person ended the load, requests not yet due were never offered.
     while (result->end == ENGINE_INTERRUPTED && result->sample_count &&
            result->samples[result->sample_count - 1].intended_tsc > result->end_tsc)
         result->sample_count--;

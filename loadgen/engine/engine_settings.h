@@ -14,32 +14,33 @@
 
 enum {
     ENGINE_IN_FLIGHT_CAP = 65536,       // over all connections, when no depth is asked for
-    ENGINE_CLOSED_LOOP_ORDER = 1 << 20, // requests that a closed loop asks in turn
+    ENGINE_CLOSED_LOOP_ORDER = 1 << 20, // requests that a closed loop repeats in turn
 };
 
 struct engine_settings {
     const struct server_address *server; // resolved
     const struct workload *workload;
-    uint32_t threads; // each pinned to a core of its own when there are several; 0: one
+    uint32_t threads; // with several, each is pinned to a core of its own; 0: one
     uint32_t connections;
     uint32_t depth; // in flight per connection; 0: as many as the cap allows
     enum stamp_mode stamps;
-    uint64_t duration_ns;  // of the schedule
-    bool sleeps;           // between requests, leaving the core to others, instead of spinning
-    bool closed_loop;      // no schedule: its operations and keys are asked in turn, over and over
-    size_t requests_max;   // of a closed loop: it ends when so many were put, for want of memory
-    uint64_t timeout_ns;   // how long after the schedule's end replies are waited for
-    uint64_t reconnect_ns; // how long a connection that ended is tried again; 0: not at all
-    // Told, shortly before it comes, when the schedule begins (CLOCK_MONOTONIC); NULL: nobody asks.
+    uint64_t duration_ns; // of the schedule
+    // sleep between requests, leaving the core to others, instead of spinning
+    bool sleeps;
+    bool closed_loop;      // no schedule: its operations and keys are used in turn, over and over
+    size_t requests_max;   // closed loop: it ends after this many requests, since memory is limited
+    uint64_t timeout_ns;   // how long to wait for replies after the schedule's end
+    uint64_t reconnect_ns; // how long to try to reopen a connection that ended; 0: not at all
+    // Called shortly before the schedule begins, with that instant (CLOCK_MONOTONIC); may be NULL.
     void (*announce)(void *context, uint64_t begin_ns);
     void *announce_context;
-    // Asked when everything is connected, so that several engines can begin together: returns the
+    // Called when everything is connected, so that several engines can begin together. Returns the
     // CLOCK_MONOTONIC instant to begin at, at least needs_ns from now; 0: do not begin. It may
     // wait. NULL: the engine begins when it is ready.
     uint64_t (*agree)(void *context, uint64_t needs_ns);
     void *agree_context;
     struct live_counters
-        *live; // one for each thread (loadgen/client/live_counters.h); NULL: nobody looks
+        *live;             // one per thread (loadgen/client/live_counters.h); NULL: no live view
     uint32_t busy_poll_us; // SO_BUSY_POLL of every connection; 0: left alone
 };
 

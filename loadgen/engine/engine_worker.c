@@ -12,16 +12,18 @@
 #include "base/clock.h"
 
 enum {
-    CALLS_AT_ONCE = 4,         // a few due requests leave in calls of their own, more share these
-    CALLS_BEFORE_A_READ = 8,   // then a reply is read even though requests are due
-    REQUESTS_AT_ONCE = 64,     // in all calls of one round together
-    NEAR_NS = 2000,            // a request this near: spin instead of polling
-    QUIET_NS = 30000,          // nothing due for this long: time for TX stamps
-    STAMPS_WORTHWHILE = 16,    // so many together, or ...
-    STAMPS_OLD_NS = 20000000,  // ... this old
-    UNSTAMPED_MAX = 512,       // connections whose stamps wait, before they eat the kernel's memory
+    // up to this many due requests get a send call each; more share these calls
+    CALLS_AT_ONCE = 4,
+    CALLS_BEFORE_A_READ = 8,  // after this many calls a reply is read even if requests are due
+    REQUESTS_AT_ONCE = 64,    // in all calls of one round together
+    NEAR_NS = 2000,           // a request due this soon: spin instead of polling
+    QUIET_NS = 30000,         // nothing due for this long: there is time to read TX stamps
+    STAMPS_WORTHWHILE = 16,   // read this many at once, or ...
+    STAMPS_OLD_NS = 20000000, // ... when they are this old
+    // connections with waiting stamps; bounded, as they use the kernel's memory
+    UNSTAMPED_MAX = 512,
     LAST_STAMPS_NS = 50000000, // after the end
-    EMPTY_ROUNDS = 201,        // timed before the start, to know what idling costs
+    EMPTY_ROUNDS = 201,        // rounds timed before the start, to know the cost of an idle one
 };
 
 // --- connections with room -----------------------------------------------------------------------
@@ -40,9 +42,9 @@ static struct client_connection *queue_pop(struct connection_queue *queue)
     return connection;
 }
 
-// A closed loop has its next requests on a connection when all before them are answered: as many
-// together as the depth allows, in one send call and, likely, one receive call of the server. One
-// request for each reply would keep them apart for ever once they are. (A datagram's reply may not
+// In a closed loop a connection gets its next requests when all before them are answered: as many
+// as the depth allows, in one send call and, likely, one receive call of the server. Sending one
+// request per reply would keep them apart for ever once they are apart. (Over UDP a reply may never
 // come.)
 static bool is_draining(const struct engine_worker *worker, struct client_connection *connection)
 {
@@ -62,7 +64,7 @@ void engine_worker_list_room(struct engine_worker *worker, struct client_connect
     connection->listed = true;
 }
 
-// The next in turn that has room, or NULL. One that has not comes back when it has.
+// The next connection in turn that has room, or NULL. One without room is queued again when it has.
 static struct client_connection *take_room(struct engine_worker *worker)
 {
     while (worker->room.count) {
@@ -89,8 +91,8 @@ static void list_unstamped(struct engine_worker *worker, struct client_connectio
     connection->unstamped = true;
 }
 
-// Looks at the connection that has been waiting longest; takes its stamps when there are enough to
-// be worth a call, or at once.
+// Looks at the connection whose stamps have waited longest; reads them when there are enough to be
+// worth a call, or when they are urgent.
 static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now, bool at_once)
 {
     if (!worker->unstamped.count)
@@ -102,7 +104,7 @@ static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now, bool
         (at_once || waiting >= STAMPS_WORTHWHILE ||
          now - connection->waits->oldest_tsc > engine_ticks(worker->shared, STAMPS_OLD_NS))) {
         connection_take_stamps(connection, now);
-        worker->context.progress = true; // a system call is work, whatever it found
+        worker->context.progress = true; // a system call is work, even if it found nothing
     }
     list_unstamped(worker, connection);
 }
@@ -145,7 +147,7 @@ static bool has_more(const struct engine_worker *worker)
     return worker->again_count || worker->next < worker->sample_count;
 }
 
-// The next request of a closed loop: intended now.
+// The next request of a closed loop, whose intended time is now.
 static size_t take_next_of_order(struct engine_worker *worker, uint64_t now)
 {
     const struct engine_shared *shared = worker->shared;
@@ -196,7 +198,7 @@ static void flush_dirty(struct engine_worker *worker, uint64_t now)
         live_set(&worker->context.live->in_flight, worker->counts.in_flight);
 }
 
-// How many of the requests that go out in one round are due.
+// How many of the requests that one round sends are due.
 static unsigned count_due(const struct engine_worker *worker, uint64_t now)
 {
     size_t due = worker->again_count, at = worker->next;
@@ -206,16 +208,16 @@ static unsigned count_due(const struct engine_worker *worker, uint64_t now)
     return due < REQUESTS_AT_ONCE ? (unsigned)due : REQUESTS_AT_ONCE;
 }
 
-// Puts what is due and gives it to the kernel in at most that many send calls, one a connection. A
-// few requests go to as many connections; more than there are calls for, because the rate is higher
-// than that of single calls or because there was no room, share them. Returns how many calls.
+// Puts what is due and hands it to the kernel in at most that many send calls, one per connection.
+// A few requests use one connection each; more than there are calls for, because the rate is too
+// high for single calls or because there was no room, share them. Returns the number of calls.
 static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned calls)
 {
     unsigned due = count_due(worker, now), share = (due + calls - 1) / calls;
     while (due && worker->dirty_count < calls) {
         struct client_connection *connection = take_room(worker);
         if (!connection) {
-            // While none is open it is not the depth that delays.
+            // While no connection is open the delay is not due to the depth.
             worker->full_tsc = worker->context.open ? now : worker->full_tsc;
             break;
         }
@@ -244,7 +246,7 @@ static void send_more(struct engine_worker *worker, uint64_t now)
     flush_dirty(worker, now);
 }
 
-// When the next request is to be put.
+// The time at which the next request is to be put.
 static uint64_t next_due(const struct engine_worker *worker)
 {
     if (worker->again_count)
@@ -253,8 +255,8 @@ static uint64_t next_due(const struct engine_worker *worker)
                                                : UINT64_MAX;
 }
 
-// Sends before reads: gives the kernel what is due, and what has become due meanwhile, while there
-// is room for it; but for so many calls that a client which falls behind reads replies as well.
+// Sends before it reads: sends what is due, and what becomes due meanwhile, while there is room;
+// but bounds the number of calls, so that a client which falls behind also reads replies.
 static void send_while_due(struct engine_worker *worker, uint64_t now, unsigned at_once)
 {
     for (unsigned left = CALLS_BEFORE_A_READ; left && next_due(worker) <= now; now = tsc_now()) {
@@ -265,8 +267,8 @@ static void send_while_due(struct engine_worker *worker, uint64_t now, unsigned 
     }
 }
 
-// Replies wait on many connections at times; a request that is due waits for one of them to be read
-// at most.
+// Sometimes replies wait on many connections; a request that is due waits for at most one of them
+// to be read.
 void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argument)
 {
     (void)socket_fd, (void)what;
@@ -279,11 +281,11 @@ void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argumen
     send_while_due(worker, tsc_now(), 1);
 }
 
-// --- the run -------------------------------------------------------------------------------------
+// --- the load ------------------------------------------------------------------------------------
 
-// A round that found nothing to do is idle time, as long as it took no longer than such rounds do:
-// else something was done in it after all (an interrupt, the kernel's receiving of a reply), and
-// only what an empty round takes was idle.
+// A round that found nothing to do is idle time, up to the duration of a typical idle round. If it
+// took longer, something else happened in it (an interrupt, the kernel receiving a reply), and only
+// the typical duration counts as idle.
 static void note_idle(struct engine_worker *worker, uint64_t spent, uint64_t empty)
 {
     worker->spin_tsc += spent <= 2 * empty ? spent : empty;
@@ -295,7 +297,7 @@ static int compare_tsc(const void *a, const void *b)
     return order_of(*x, *y);
 }
 
-// What idling costs here: medians, of rounds before the start.
+// Measures what an idle round costs: medians, of rounds before the start.
 static void measure_empty_rounds(struct engine_worker *worker)
 {
     uint64_t polls[EMPTY_ROUNDS], pauses[EMPTY_ROUNDS];
@@ -315,8 +317,8 @@ static void measure_empty_rounds(struct engine_worker *worker)
     worker->empty_pause_tsc = pauses[EMPTY_ROUNDS / 2];
 }
 
-// Waits for a reply, for the next request's time, or for 10 ms, so that the run's end is seen. Time
-// asleep counts as spent spinning, of the processor's time too: what is left is what requests cost.
+// Waits for a reply, for the next request's time, or for 10 ms, so that the end is noticed. Time
+// asleep counts as spinning, in the processor's time too: what is left is the cost of requests.
 static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due)
 {
     const uint64_t longest_ns = 10000000;
@@ -333,7 +335,7 @@ static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due
     worker->asleep_tsc += passed > worked ? passed - worked : 0;
 }
 
-// True when the run is over, and why.
+// True when the load is over, with the reason.
 static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadline)
 {
     const struct connection_counts *counts = &worker->counts;
@@ -362,7 +364,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
         empty = worker->empty_pause_tsc;
     } else if (worker->shared->settings->sleeps) {
         sleep_until(worker, now, due);
-        worker->context.progress = true; // has noted what was idle of it
+        worker->context.progress = true; // records which part of it was idle
     } else {
         event_base_loop(worker->base, EVLOOP_NONBLOCK);
         if (!worker->context.progress && due - now > engine_ticks(worker->shared, QUIET_NS))
@@ -393,7 +395,7 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
     while (!is_over(worker, now, deadline)) {
         worker->context.progress = false;
         if (now >= end)
-            worker->sample_count = worker->next; // that was all
+            worker->sample_count = worker->next; // no requests are left
         send_more(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
         event_base_loop(worker->base, EVLOOP_NONBLOCK);
@@ -403,7 +405,7 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         now = after;
     }
     worker->sample_count = worker->next;
-    // The room that was not needed goes back.
+    // Returns the memory that was not needed.
     size_t bytes = (worker->sample_count + 1) * sizeof *worker->samples;
     if (bytes < worker->sample_bytes &&
         mremap(worker->samples, worker->sample_bytes, bytes, 0) == worker->samples)
@@ -437,6 +439,6 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     worker->stamps_unknown = worker->counts.stamps_unknown;
     for (uint32_t i = 0; i < worker->connection_count && worker->context.kernel_stamps; i++)
         worker->stamps_unknown += worker->connections[i].waits->unknown;
-    while (worker->again_count) // never put again
+    while (worker->again_count) // these are never put again
         take_again(worker);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// One thread of the engine: its own connections, its own share of the schedule, its own samples and
-// counters, its own libevent base. While the run lasts threads share nothing that is written but
-// the flag that ends it, so that none waits for another or for a cache line of another's.
+// One thread of the engine: its own connections, share of the schedule, samples, counters, and
+// libevent base. While the load lasts the only thing that threads share and write is the flag that
+// ends it, so no thread waits for another, or for a cache line that another one writes.
 //
 // Thread w of T sends requests w, w + T, w + 2T, ... of the one schedule on connections w, w + T,
-// ...: what all of them send together is exactly that schedule, for whatever arrivals and whatever
-// T. (Poisson arrivals could also be drawn by each thread for itself, and their superposition be
-// right; dealt in turn, a thread's own requests lie further apart and wait less for one another.)
+// ...: together they send exactly that schedule, for any arrivals and any T. (For Poisson arrivals
+// each thread could also draw its own, and their superposition would be right; but dealt in turn, a
+// thread's requests are further apart and wait less for one another.)
 #ifndef LOADGEN_ENGINE_ENGINE_WORKER_H
 #define LOADGEN_ENGINE_ENGINE_WORKER_H
 
@@ -28,18 +28,18 @@ struct engine_shared {
     uint32_t thread_count;
     uint32_t depth;
     bool kernel_stamps;
-    bool hardware_stamps; // the NIC's, beside the kernel's
+    bool hardware_stamps; // the NIC's stamps are on, in addition to the kernel's
     double ticks_per_ns;
-    size_t request_bytes;     // the longest request
-    size_t value_bytes;       // the longest value
-    _Atomic uint32_t last_id; // of any connection
-    atomic_bool stop;         // a person ended the run, or another thread could not begin
+    size_t request_bytes;     // bytes of the longest request
+    size_t value_bytes;       // bytes of the longest value
+    _Atomic uint32_t last_id; // over all connections
+    atomic_bool stop;         // a person ended the load, or another thread could not begin
 };
 
-// Connections that await something, first come, first served; each is in it once at most.
+// A queue of connections that wait for something; each is in it at most once.
 struct connection_queue {
     struct client_connection **items;
-    uint32_t size; // room for all of the thread's
+    uint32_t size; // room for all of the thread's connections
     uint32_t first, count;
 };
 
@@ -47,40 +47,41 @@ struct engine_worker {
     struct engine_shared *shared;
     uint32_t index;
     struct event_base *base;
-    struct event *alarm; // of one that sleeps
+    struct event *alarm; // timer of a thread that sleeps
     struct client_connection *connections;
     uint32_t connection_count;
-    struct client_connection **dirty; // to flush, in the order of their first request
+    struct client_connection **dirty; // connections to flush, in the order of their first request
     uint32_t dirty_count;
-    struct connection_queue room;      // those that may take a request, in turn
-    struct connection_queue unstamped; // those with sends that await their TX stamps
+    struct connection_queue room;      // connections that may take a request, in turn
+    struct connection_queue unstamped; // connections with sends that wait for their TX stamps
     struct connection_context context;
-    uint64_t empty_poll_tsc, empty_pause_tsc; // what a round takes that finds nothing to do
+    uint64_t empty_poll_tsc, empty_pause_tsc; // duration of an idle round
     size_t next;                              // first of its requests not yet put
-    // Requests to be put once more because their connection ended: a list through the reply_begin
-    // of their samples, which has no other meaning before a reply. Indices plus 1; 0: none.
+    // Requests to be put again because their connection ended: a list linked through the
+    // reply_begin of their samples, which is otherwise unused before the reply. Indices plus 1; 0:
+    // none.
     uint64_t again_first, again_last, again_count;
-    size_t order;      // of a closed loop: the place in the schedule of the next request
-    uint64_t full_tsc; // when no connection last had room
+    size_t order;      // closed loop: index in the schedule of the next request
+    uint64_t full_tsc; // when there was last no connection with room
     char *key, *value;
 
-    // What is left of it for the result.
+    // What the result takes over.
     struct sample *samples; // of its requests, in their order
     size_t sample_count;
     size_t sample_bytes; // of the mapping
     struct connection_counts counts;
     enum engine_end end;
     bool requests_spent;
-    uint64_t asleep_tsc; // of one that sleeps; in cpu_ns and spin_tsc, too
+    uint64_t asleep_tsc; // of a thread that sleeps; also part of cpu_ns and spin_tsc
     uint64_t end_tsc, late_tsc, cpu_ns, spin_tsc, delayed_by_depth, stamps_unknown;
 
-    // Between it and the thread that began it (engine.c).
+    // Between the thread and the one that started it (engine.c).
     pthread_t thread;
-    int core; // to be pinned to; -1: wherever
-    int news; // eventfd: 1 when it is ready, 1 when it has ended
-    sem_t go; // posted when start_tsc says when to begin, or with 0 that it shall not
+    int core; // the core to be pinned to; -1: any
+    int news; // eventfd: written once when it is ready, and once when it has ended
+    sem_t go; // posted when start_tsc is set; start_tsc 0: it must not begin
     uint64_t start_tsc;
-    int status; // of engine_worker_prepare, with `err`
+    int status; // result of engine_worker_prepare, with `err`
     struct error err;
 };
 
@@ -89,20 +90,20 @@ static inline uint64_t engine_ticks(const struct engine_shared *shared, uint64_t
     return (uint64_t)((double)ns * shared->ticks_per_ns);
 }
 
-// The answer to an event of a connection.
+// The event handler of a connection.
 void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *connection);
 
-// One turn of an open loop at `now`: sends what is due, then reads; or, with nothing due, looks for
-// replies and takes stamps. Returns when it ended.
+// One round of an open loop at `now`: sends what is due, then reads; with nothing due it looks for
+// replies and reads stamps. Returns the time when it ended.
 uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now);
 
-// Puts a request once more, before any that is not yet put; its sample is as new.
+// Puts a request again, before those not yet put; its sample is reset.
 void engine_worker_put_again(struct engine_worker *worker, uint32_t sample);
 
-// Puts the connection among those that may take a request, if it may.
+// Queues the connection for requests, if it may take one.
 void engine_worker_list_room(struct engine_worker *worker, struct client_connection *connection);
 
-// Takes all memory and connects (engine_worker_prepare.c, and engine_worker_close).
+// Allocates all memory and connects (engine_worker_prepare.c; so does engine_worker_close).
 int engine_worker_prepare(struct engine_worker *worker, struct error *err);
 
 // Sends its share of the schedule, which begins at start_tsc, and waits for the replies.

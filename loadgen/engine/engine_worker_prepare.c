@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a thread of the engine does before the run, taking memory and connecting, and after it.
+// A thread of the engine before and after the load: allocating memory, connecting, closing.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,8 +30,8 @@ static int make_samples(struct engine_worker *worker, struct error *err)
     size_t first = worker->index, step = shared->thread_count;
     worker->sample_count = all > first ? (all - first + step - 1) / step : 0;
     worker->sample_bytes = (worker->sample_count + 1) * sizeof *worker->samples;
-    // Populated: the run meets no page for the first time. How many samples a closed loop will take
-    // nobody knows.
+    // Populated, so that no page is touched for the first time during the load. How many samples a
+    // closed loop will need is not known in advance.
     void *memory =
         mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | (closed ? MAP_NORESERVE : MAP_POPULATE), -1, 0);
@@ -53,7 +53,7 @@ static int make_samples(struct engine_worker *worker, struct error *err)
     return 0;
 }
 
-// That the loop was left is all it is for.
+// Its only purpose is that the event loop returns.
 static void on_alarm(evutil_socket_t socket_fd, short what, void *argument)
 {
     (void)socket_fd, (void)what, (void)argument;
@@ -85,8 +85,8 @@ static int64_t connect_deadline(void)
     return monotonic_ms() + CONNECT_MS;
 }
 
-// A few at once: a connection for which there is no room in the server's backlog is begun again by
-// its kernel a second later, or seems open and is not.
+// Connects a few at a time. A connection that finds the server's backlog full is retried by its
+// kernel only a second later, or seems open but is not.
 static int connect_all(struct engine_worker *worker, struct error *err)
 {
     const struct engine_shared *shared = worker->shared;

@@ -15,16 +15,16 @@
 enum { REFRESH_NS = 250000000 };
 
 struct live_view {
-    struct progress progress; // a copy: the line is its owner's to end
+    struct progress progress; // a copy: the caller's own line must not be ended
     uint32_t threads;
     struct live_counters *counters;
     struct histogram *sum;
     pthread_t thread;
-    pthread_mutex_t lock; // of the two that follow; load threads never take it
+    pthread_mutex_t lock; // protects the next two; load threads never take it
     pthread_cond_t change;
     bool stop;
     char goal[300];
-    uint64_t answered_before, before_ns; // of the last look, for the rate
+    uint64_t answered_before, before_ns; // state of the previous refresh, for the rate
 };
 
 static uint64_t counter_read(const uint64_t *counter)
@@ -74,7 +74,8 @@ static void *view_main(void *argument)
     const struct sched_param none = {0};
     char goal[sizeof view->goal];
     bool stop = false;
-    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); // never in the load's way
+    // lowest priority, so that it never delays the load
+    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
     while (!stop) {
         uint64_t until_ns = (uint64_t)monotonic_ns() + REFRESH_NS;
         struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
@@ -114,7 +115,7 @@ int live_view_start(const struct progress *progress, uint32_t threads, const cha
             view_release(view);
         return error_set(err, ERROR_FAILED, "out of memory for the live view");
     }
-    memset(view->counters, 0, bytes); // every page is there before the run
+    memset(view->counters, 0, bytes); // touches every page before the load begins
     view->progress = *progress;
     view->threads = threads;
     view->before_ns = (uint64_t)monotonic_ns();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Ctrl-C while one command makes several runs: between two of them the signal waits for the next,
-// which sees it at once and ends; after the last it has nothing to end.
+// Ctrl-C while one command makes several loads: a signal that comes between two of them stays
+// pending and ends the next one as it begins; after the last one it has no effect.
 #ifndef LOADGEN_ENGINE_LOAD_SIGNALS_H
 #define LOADGEN_ENGINE_LOAD_SIGNALS_H
 

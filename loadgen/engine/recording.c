@@ -20,7 +20,7 @@ static const double longest_s = 86400;
 
 enum { LINE_MOST = 64, REQUESTS_MOST = 1 << 28 };
 
-// One line without its end. Returns 1 when there is nothing on it.
+// Parses one line without its end. Returns 1 when it is empty.
 static int parse_line(const char *line, size_t bytes, double *seconds)
 {
     char text[LINE_MOST + 1], *end;
@@ -114,8 +114,8 @@ static bool is_log(const char *path)
     return is;
 }
 
-// Times are in ticks of the TSC, whose rate the log does not hold: the sends' kernel stamps tell
-// it.
+// Times are in ticks of the TSC, whose rate the log does not have: it is derived from the kernel
+// stamps of the sends.
 static double ticks_per_ns(const struct sample *samples, size_t count)
 {
     const struct sample *first = NULL, *last = NULL;

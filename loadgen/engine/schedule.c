@@ -69,7 +69,8 @@ static int draw_all(const struct workload *workload, const struct distribution *
     struct rank_sampler keys;
     rank_sampler_init(&keys, &workload->popularity, workload->key_count);
     double sum = weights_sum(workload);
-    // Drawn for a constant rate over the pattern's integral, then moved to where it is reached.
+    // Drawn for a constant rate over the pattern's integral, then moved to where the integral
+    // reaches it.
     const struct rate_pattern *pattern = &workload->pattern;
     double duration = (double)duration_ns, x = 0;
     double end = rate_pattern_integral(pattern, 1) * duration;
@@ -84,7 +85,7 @@ static int draw_all(const struct workload *workload, const struct distribution *
             .key = (uint32_t)rank_sample(&keys, streams[STREAM_KEYS]),
             .operation = draw_operation(workload, sum, streams[STREAM_OPERATIONS]),
         };
-        // Gaps of hardly more than 0 would never end: a shape may have most of its weight there.
+        // A shape may have most of its weight near 0: such gaps would never fill the duration.
         if (schedule->count == SCHEDULE_REQUESTS_MAX)
             return error_set(err, ERROR_INPUT,
                              "the arrivals come to more than 2 billion requests in %.3f s",

@@ -24,22 +24,22 @@ struct schedule {
     size_t capacity;
 };
 
-// Gaps of the shape of `arrivals` (exponential: a Poisson process; fixed: evenly), whose mean must
-// be finite and more than 0, scaled to `rate` per second times the workload's pattern, for
-// duration_ns. Times, operations and keys come from generators of their own, all seeded from
-// `seed`: another mix leaves the times as they are. The caller frees.
+// Draws gaps of the shape of `arrivals` (exponential: a Poisson process; fixed: evenly), whose mean
+// must be finite and more than 0, scaled to `rate` per second times the workload's pattern, for
+// duration_ns. Times, operations and keys come from separate generators, all seeded from `seed`:
+// another mix does not change the times. The caller frees.
 int schedule_draw(const struct workload *workload, const struct distribution *arrivals, double rate,
                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule,
                   struct error *err);
-// For a load without a schedule: `count` operations and keys, to be asked in that order (and again
-// from the first on), at no particular time. The same seed draws the same as schedule_draw does.
+// For a load without a schedule: `count` operations and keys, without times, to be used in that
+// order over and over. The same seed draws the same ones as schedule_draw does.
 int schedule_draw_order(const struct workload *workload, size_t count, uint64_t seed,
                         struct schedule *schedule, struct error *err);
 
 void schedule_free(struct schedule *schedule);
 
-// Draws operations and keys for a schedule that has its times: those that schedule_draw would.
-// ERROR_FAILED: out of memory; the schedule is then freed.
+// Draws operations and keys for a schedule that already has its times: the ones that schedule_draw
+// would draw. ERROR_FAILED: out of memory; the schedule is then freed.
 int schedule_draw_requests(const struct workload *workload, uint64_t seed,
                            struct schedule *schedule, struct error *err);
 
