@@ -192,15 +192,6 @@ static void write_stages(const struct summary *s)
         write_stage(s, others, "", small);
 }
 
-static double total_deviation(const struct diagnosis *diagnosis)
-{
-    double total = 0;
-    for (size_t i = 0; i < diagnosis->messages.count; i++)
-        if (isfinite(diagnosis->messages.items[i].deviation_ns))
-            total += fmax(diagnosis->messages.items[i].deviation_ns, 0);
-    return total;
-}
-
 static size_t shown_causes(const struct summary *s)
 {
     return s->style->full ? TOP_CAUSES_FULL : TOP_CAUSES;
@@ -208,7 +199,7 @@ static size_t shown_causes(const struct summary *s)
 
 static void write_cause_table(const struct summary *s, const struct diagnosis *diagnosis)
 {
-    double whole = total_deviation(diagnosis);
+    double whole = run_diagnosis_extra_ns(diagnosis);
     char a[32], b[32], c[32], name[260];
     fprintf(s->out, "%s  %-29s %-8s %9s %6s %9s %9s  share of extra time%s\n", summary_faint(s),
             "cause", "where", "messages", "", "median", "total", summary_plain(s));

@@ -22,6 +22,15 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
     return at < all->count ? &all->items[at] : NULL;
 }
 
+double run_diagnosis_extra_ns(const struct diagnosis *diagnosis)
+{
+    double sum = 0;
+    for (size_t i = 0; i < diagnosis->messages.count; i++)
+        if (isfinite(diagnosis->messages.items[i].deviation_ns))
+            sum += fmax(diagnosis->messages.items[i].deviation_ns, 0);
+    return sum;
+}
+
 void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out)
 {
     *out = (struct diagnosis_input){

@@ -70,13 +70,15 @@ struct run_lifetimes {
     double worst_stage_sum_error_ns;
 };
 
+enum { VERDICT_BYTES = 800 };
+
 // Why the slow ones were slow, in numbers and in words.
 struct run_findings {
     struct run_categories categories; // of causes
     struct diagnosis_array diagnoses; // the first is the run's; then one per window
     // The same slices of the receive, service and send lifetimes on their own: PARTS - 1 of each.
     struct diagnosis_array part_diagnoses;
-    char verdict[800];      // in words
+    char verdict[VERDICT_BYTES];
     bool verdict_available; // false: "N/A", and the verdict says why
 };
 
@@ -90,6 +92,9 @@ struct run_analysis {
 // itself; NULL where there is none.
 const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
                                          enum lifetime_part part);
+
+// How much longer than an ordinary one the diagnosis' messages took, all together.
+double run_diagnosis_extra_ns(const struct diagnosis *diagnosis);
 
 // What a run's diagnoses are made from, but for the share of dropped records.
 void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out);

@@ -190,3 +190,27 @@ void run_input_close(struct run_input *input)
     json_decref(input->facts);
     *input = (struct run_input){0};
 }
+
+bool run_input_find_recording(struct run_recording *recording, const char *run_dir,
+                              const json_t *capture, const char *backend,
+                              char problem[RUN_RECORDING_PROBLEM])
+{
+    const char *name =
+        json_string_value(json_object_get(json_object_get(capture, backend), "perf_data"));
+    if (!name)
+        return false;
+    if (strchr(name, '/') || name[0] == '.' || strlen(name) > 100) {
+        snprintf(problem, RUN_RECORDING_PROBLEM,
+                 "server/capture.json: %s.perf_data is not a file's name", backend);
+        return false;
+    }
+    snprintf(recording->path, sizeof recording->path, "%s/server/%s", run_dir, name);
+    snprintf(recording->symfs, sizeof recording->symfs, "%s/server/symfs", run_dir);
+    if (access(recording->symfs, F_OK) < 0)
+        recording->symfs[0] = '\0';
+    if (access(recording->path, R_OK) == 0)
+        return true;
+    snprintf(problem, RUN_RECORDING_PROBLEM,
+             "server/%s is not there or cannot be read, so functions are unknown", name);
+    return false;
+}

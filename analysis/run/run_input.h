@@ -34,4 +34,19 @@ struct run_input {
 int run_input_open(struct run_input *input, const char *run_dir, struct error *err);
 void run_input_close(struct run_input *input);
 
+// --- perf's recording in a run folder, of whichever backend made one
+
+enum { RUN_RECORDING_PATH = 4300, RUN_RECORDING_PROBLEM = 400 };
+
+struct run_recording {
+    char path[RUN_RECORDING_PATH];
+    char symfs[RUN_RECORDING_PATH]; // the recorded machine's files, where another one analyses; ""
+};
+
+// Finds the recording that capture.json (or NULL) names under the backend's name. False: there is
+// none; when there should be one, why not is in problem, which is else left as it is.
+bool run_input_find_recording(struct run_recording *recording, const char *run_dir,
+                              const json_t *capture, const char *backend,
+                              char problem[RUN_RECORDING_PROBLEM]);
+
 #endif

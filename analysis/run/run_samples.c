@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/run_samples.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
-#include "analysis/run/run_recording.h"
+#include "analysis/run/run_input.h"
 #include "analysis/samples/sample_instants.h"
+#include "base/text.h"
 
 enum { FUNCTIONS_LISTED = 25 };
 
@@ -15,7 +15,7 @@ int run_samples_add(const char *run_dir, const json_t *capture, const struct dia
     struct run_recording recording;
     struct error unusable = {0};
     const json_t *said = json_object_get(capture, "samples");
-    if (!run_recording_find(&recording, run_dir, capture, "samples", out->problem))
+    if (!run_input_find_recording(&recording, run_dir, capture, "samples", out->problem))
         return 0;
     out->frequency = (unsigned)json_integer_value(json_object_get(said, "frequency"));
     if (sample_profile_load(&out->profile, recording.path,
@@ -97,46 +97,33 @@ static int percent_of(uint64_t part, uint64_t whole)
     return whole ? (int)(100.0 * (double)part / (double)whole + 0.5) : 0;
 }
 
-static void append(char *out, size_t out_bytes, size_t *used, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void append(char *out, size_t out_bytes, size_t *used, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int length = *used < out_bytes ? vsnprintf(out + *used, out_bytes - *used, format, args) : 0;
-    va_end(args);
-    *used += length > 0 ? (size_t)length : 0;
-}
-
 static void hint_line(const struct run_samples *samples, const struct sample_hint *hint, char *out,
                       size_t out_bytes)
 {
-    size_t used = 0;
-    append(out, out_bytes, &used, "%s (%s), %llu samples: ", hint->cause, role_name(hint->role),
-           (unsigned long long)hint->slice);
+    text_append(out, out_bytes, "%s (%s), %llu samples: ", hint->cause, role_name(hint->role),
+                (unsigned long long)hint->slice);
     for (size_t i = 0; i < hint->function_count; i++) {
         const struct hint_function *function = &hint->functions[i];
-        append(out, out_bytes, &used, "%s%.60s %d %%", i ? ", " : "",
-               samples->profile.names.items[function->name],
-               percent_of(function->slice, hint->slice));
+        text_append(out, out_bytes, "%s%.60s %d %%", i ? ", " : "",
+                    samples->profile.names.items[function->name],
+                    percent_of(function->slice, hint->slice));
         if (hint->reference >= SAMPLE_HINT_LEAST)
-            append(out, out_bytes, &used, " (%d %%)",
-                   percent_of(function->reference, hint->reference));
+            text_append(out, out_bytes, " (%d %%)",
+                        percent_of(function->reference, hint->reference));
     }
 }
 
 static void without_line(const struct run_samples *samples, char *out, size_t out_bytes)
 {
-    size_t used = 0, listed = 0;
+    size_t listed = 0;
     for (size_t i = 0; i < samples->hints.count; i++) {
         const struct sample_hint *hint = &samples->hints.items[i];
         if (hint->slice >= SAMPLE_HINT_LEAST)
             continue;
-        if (used == 0)
-            append(out, out_bytes, &used, "n/a, for fewer than %d samples", SAMPLE_HINT_LEAST);
-        append(out, out_bytes, &used, "%s %s (%s) %llu", listed++ ? "," : ":", hint->cause,
-               role_name(hint->role), (unsigned long long)hint->slice);
+        if (listed == 0)
+            text_append(out, out_bytes, "n/a, for fewer than %d samples", SAMPLE_HINT_LEAST);
+        text_append(out, out_bytes, "%s %s (%s) %llu", listed++ ? "," : ":", hint->cause,
+                    role_name(hint->role), (unsigned long long)hint->slice);
     }
 }
 

@@ -11,7 +11,7 @@
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
 #include "analysis/pt/pt_trace_perf.h"
-#include "analysis/run/run_recording.h"
+#include "analysis/run/run_input.h"
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/names.h"
 
@@ -276,7 +276,7 @@ int run_trace_open(const char *run_dir, const json_t *capture, struct pt_trace *
                    struct run_trace *out, struct error *err)
 {
     struct run_recording recording;
-    if (!run_recording_find(&recording, run_dir, capture, "intel_pt", out->problem))
+    if (!run_input_find_recording(&recording, run_dir, capture, "intel_pt", out->problem))
         return 0;
     struct code_image_options options = {.recording = recording.path,
                                          .symfs = recording.symfs[0] ? recording.symfs : NULL};
