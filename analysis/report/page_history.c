@@ -10,10 +10,10 @@
 
 enum { NAMED_CHANGES = 3 };
 
-static const char *const scripts[] = {"page_plot.js", "page_runs.js", "page_history.js"};
+static const char *const scripts[] = {"page_plot.js", "page_runs.js", "page_history.js", NULL};
 
 // "p99 of guard +38 % since #12 v1.4": the latest change of a series.
-static void say_change(const struct history_series *series, char *out, size_t bytes)
+static void verdict_append_change(const struct history_series *series, char *out, size_t bytes)
 {
     char percent[TEXT_NUMBER_BYTES];
     const struct change_point *change = &series->changes.items[series->changes.count - 1];
@@ -49,7 +49,9 @@ static const struct history_series *next_changed(const struct history_series_arr
     return found;
 }
 
-void history_page_verdict(const struct history_series_array *all, char *out, size_t out_bytes)
+// The headline: how many series of how many runs changed their level, and the latest changes.
+static void history_page_verdict(const struct history_series_array *all, char *out,
+                                 size_t out_bytes)
 {
     const struct history_series *one = NULL;
     size_t changed = 0;
@@ -62,41 +64,22 @@ void history_page_verdict(const struct history_series_array *all, char *out, siz
         snprintf(out, out_bytes, "None of the %zu series changed its level", all->count);
     for (size_t i = 0; i < NAMED_CHANGES && (one = next_changed(all, one)) != NULL; i++) {
         text_append(out, out_bytes, "%s", i ? "; " : "");
-        say_change(one, out, out_bytes);
+        verdict_append_change(one, out, out_bytes);
     }
-}
-
-struct page {
-    const struct history_series_array *all;
-};
-
-static int write_data(const struct history_series_array *all, FILE *out, struct error *err)
-{
-    json_t *document = history_json(all);
-    int result = document ? page_write_json(document, out, err)
-                          : error_set(err, ERROR_FAILED, "no memory for the history's page");
-    json_decref(document);
-    return result;
-}
-
-static int write_part(const char *name, void *context, FILE *out, struct error *err)
-{
-    const struct history_series_array *all = ((const struct page *)context)->all;
-    char verdict[1000];
-    if (strcmp(name, "verdict") == 0) {
-        history_page_verdict(all, verdict, sizeof verdict);
-        page_write_clean(verdict, out);
-    } else if (strcmp(name, "data") == 0) {
-        return write_data(all, out, err);
-    } else {
-        for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
-            page_write_asset(scripts[i], out);
-    }
-    return 0;
 }
 
 int history_page_write(const struct history_series_array *all, const char *path, struct error *err)
 {
-    struct page page = {all};
-    return page_write(path, "page_history.html", write_part, &page, err);
+    char verdict[1000];
+    json_t *document = history_json(all);
+    if (!document)
+        return error_set(err, ERROR_FAILED, "no memory for the history's page");
+    history_page_verdict(all, verdict, sizeof verdict);
+    const struct page page = {.template_name = "page_history.html",
+                              .verdict = verdict,
+                              .scripts = scripts,
+                              .data = document};
+    int result = page_write(&page, path, err);
+    json_decref(document);
+    return result;
 }

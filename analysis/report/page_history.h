@@ -10,7 +10,4 @@
 // A self-contained page, written as a whole or not at all.
 int history_page_write(const struct history_series_array *all, const char *path, struct error *err);
 
-// Its headline: how many series of how many runs changed their level, and the latest changes.
-void history_page_verdict(const struct history_series_array *all, char *out, size_t out_bytes);
-
 #endif

@@ -74,7 +74,7 @@ void pt_page_free(struct pt_page_stream *stream)
 
 // --- writing -----------------------------------------------------------------------------------
 
-struct page {
+struct trace_page {
     const struct pt_result *result;
     const struct pt_page_stream *streams;
     struct pt_map labels; // number of a name, plus 1
@@ -83,7 +83,7 @@ struct page {
     bool timed;
 };
 
-static void find_extent(struct page *page)
+static void find_extent(struct trace_page *page)
 {
     const struct pt_trace *trace = page->result->trace;
     page->begin = UINT64_MAX;
@@ -100,7 +100,7 @@ static void find_extent(struct page *page)
         page->begin = 0;
 }
 
-static double amount(const struct page *page, uint64_t ticks)
+static double amount(const struct trace_page *page, uint64_t ticks)
 {
     return page->timed ? pt_trace_duration_ns(page->result->trace, ticks) : (double)ticks;
 }
@@ -112,7 +112,7 @@ static int add_name(json_t *names, const char *text)
 }
 
 // The index of the span's name; negative: no memory.
-static int64_t label_of(struct page *page, const struct pt_span *span)
+static int64_t label_of(struct trace_page *page, const struct pt_span *span)
 {
     struct pt_map_key key = pt_map_key_of(span, 0);
     uint32_t *number = pt_map_at(&page->labels, key);
@@ -133,7 +133,8 @@ enum column { KIND, LABEL, TASK, DEPTH, CUT, FROM, SPAN, COLUMNS };
 static const char *const column_names[COLUMNS] = {"kind", "label", "task", "depth",
                                                   "cut",  "from",  "span"};
 
-static double value_of(struct page *page, const struct pt_nested_span *nested, enum column column)
+static double value_of(struct trace_page *page, const struct pt_nested_span *nested,
+                       enum column column)
 {
     const struct pt_span *span = &nested->span;
     switch (column) {
@@ -154,7 +155,7 @@ static double value_of(struct page *page, const struct pt_nested_span *nested, e
     }
 }
 
-static int write_stream(struct page *page, size_t index, FILE *out, struct error *err)
+static int write_stream(struct trace_page *page, size_t index, FILE *out, struct error *err)
 {
     const struct pt_page_stream *stream = &page->streams[index];
     const struct pt_stream_result *decoded = &page->result->streams[index];
@@ -208,8 +209,9 @@ static int write_member(const char *key, json_t *value, FILE *out, struct error 
     return result;
 }
 
-static int write_data(struct page *page, FILE *out, struct error *err)
+static int write_data(void *context, FILE *out, struct error *err)
 {
+    struct trace_page *page = context;
     const struct pt_trace *trace = page->result->trace;
     int result = 0;
     fprintf(out, "{\"unit\":\"%s\",\"length\":%.0f,\"streams\":[",
@@ -232,25 +234,21 @@ static int write_data(struct page *page, FILE *out, struct error *err)
     return result;
 }
 
-static int write_part(const char *name, void *context, FILE *out, struct error *err)
-{
-    if (strcmp(name, "data") == 0)
-        return write_data(context, out, err);
-    page_write_asset("page_plot.js", out);
-    page_write_asset("page_trace.js", out);
-    return 0;
-}
-
 int pt_page_write(const struct pt_result *result, const struct pt_page_stream *streams,
                   const char *path, struct error *err)
 {
-    struct page page = {.result = result, .streams = streams, .names = json_array()};
+    struct trace_page page = {.result = result, .streams = streams, .names = json_array()};
     bool named = page.names != NULL;
     for (size_t i = 0; named && i < result->trace->streams.count; i++)
         named = add_name(page.names, result->trace->streams.items[i]->name) == 0;
     find_extent(&page);
+    static const char *const scripts[] = {"page_plot.js", "page_trace.js", NULL};
+    const struct page html = {.template_name = "page_trace.html",
+                              .scripts = scripts,
+                              .write_data = write_data,
+                              .context = &page};
     int written = !named ? error_set(err, ERROR_FAILED, "out of memory for %s", path)
-                         : page_write(path, "page_trace.html", write_part, &page, err);
+                         : page_write(&html, path, err);
     json_decref(page.names);
     pt_map_free(&page.labels);
     return written;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report/page_write.h"
 
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include "analysis/report/page_assets.h"
 #include "base/text.h"
 
-void page_write_escaped(const char *text, FILE *out)
+static void write_escaped(const char *text, FILE *out)
 {
     for (; *text; text++) {
         switch (*text) {
@@ -30,10 +31,11 @@ void page_write_escaped(const char *text, FILE *out)
     }
 }
 
-void page_write_clean(const char *text, FILE *out)
+// A name or a sentence from a run, without control characters.
+static void write_clean(const char *text, FILE *out)
 {
     char clean[1024];
-    page_write_escaped(text_clean(text, false, clean, sizeof clean), out);
+    write_escaped(text_clean(text, false, clean, sizeof clean), out);
 }
 
 // JSON inside a script element: all that could end the element, or begin a comment in it, starts
@@ -70,10 +72,28 @@ static const struct page_asset *find_asset(const char *name)
     return asset;
 }
 
-void page_write_asset(const char *name, FILE *out)
+static void write_scripts(const char *const *patterns, FILE *out)
 {
-    const struct page_asset *asset = find_asset(name);
-    fwrite(asset->begin, 1, (size_t)(asset->end - asset->begin), out);
+    for (; *patterns; patterns++)
+        for (const struct page_asset *asset = page_assets; asset->name; asset++)
+            if (fnmatch(*patterns, asset->name, 0) == 0)
+                fwrite(asset->begin, 1, (size_t)(asset->end - asset->begin), out);
+}
+
+static int write_part(const struct page *page, const char *name, FILE *out, struct error *err)
+{
+    if (strcmp(name, "title") == 0)
+        write_clean(page->title, out);
+    else if (strcmp(name, "verdict") == 0)
+        write_clean(page->verdict, out);
+    else if (strcmp(name, "summary") == 0)
+        write_escaped(page->summary, out);
+    else if (strcmp(name, "data") == 0)
+        return page->data ? page_write_json(page->data, out, err)
+                          : page->write_data(page->context, out, err);
+    else
+        write_scripts(page->scripts, out);
+    return 0;
 }
 
 // What all pages have, by the name of the part.
@@ -89,8 +109,8 @@ static const char *shared_asset(const char *part)
     return NULL;
 }
 
-static int fill(const struct page_asset *template, page_part *part, void *context, FILE *out,
-                struct error *err)
+static int fill_template(const struct page_asset *template, const struct page *page, FILE *out,
+                         struct error *err)
 {
     const char *at = template->begin, *open;
     while ((open = memmem(at, (size_t)(template->end - at), "{{", 2)) != NULL) {
@@ -101,8 +121,8 @@ static int fill(const struct page_asset *template, page_part *part, void *contex
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)(close - open - 2), open + 2);
         const char *shared = shared_asset(name);
-        int written = shared ? fill(find_asset(shared), part, context, out, err)
-                             : part(name, context, out, err);
+        int written = shared ? fill_template(find_asset(shared), page, out, err)
+                             : write_part(page, name, out, err);
         if (written < 0)
             return written;
         at = close + 2;
@@ -111,8 +131,7 @@ static int fill(const struct page_asset *template, page_part *part, void *contex
     return 0;
 }
 
-int page_write(const char *path, const char *template_name, page_part *part, void *context,
-               struct error *err)
+int page_write(const struct page *page, const char *path, struct error *err)
 {
     char partial[4200];
     if ((size_t)snprintf(partial, sizeof partial, "%s.partial", path) >= sizeof partial)
@@ -120,7 +139,7 @@ int page_write(const char *path, const char *template_name, page_part *part, voi
     FILE *out = fopen(partial, "we");
     if (!out)
         return error_set_errno(err, ERROR_FAILED, "cannot write the report to %s", partial);
-    int result = fill(find_asset(template_name), part, context, out, err);
+    int result = fill_template(find_asset(page->template_name), page, out, err);
     bool bad = ferror(out) != 0;
     if ((fclose(out) != 0 || bad) && result == 0)
         result = error_set_errno(err, ERROR_FAILED, "cannot write the report to %s", partial);

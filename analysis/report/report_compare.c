@@ -11,7 +11,7 @@
 #include "base/units.h"
 
 static const char *const scripts[] = {"page_plot.js", "page_views.js", "page_compare_plots.js",
-                                      "page_compare.js"};
+                                      "page_compare.js", NULL};
 
 // --- on the terminal
 // -------------------------------------------------------------------------------
@@ -264,36 +264,18 @@ static json_t *document_of(const struct comparison *comparison)
     return document;
 }
 
-static int write_data(const struct comparison *comparison, FILE *out, struct error *err)
-{
-    json_t *document = document_of(comparison);
-    int result = document ? page_write_json(document, out, err)
-                          : error_set(err, ERROR_FAILED, "no memory for the comparison's page");
-    json_decref(document);
-    return result;
-}
-
-struct page {
-    const struct comparison *comparison;
-};
-
-static int write_part(const char *name, void *context, FILE *out, struct error *err)
-{
-    const struct comparison *comparison = ((const struct page *)context)->comparison;
-    if (strcmp(name, "title") == 0)
-        page_write_clean(comparison->sides[COMPARE_CANDIDATE].name, out);
-    else if (strcmp(name, "verdict") == 0)
-        page_write_clean(comparison->asked ? comparison->shifts.items[0].verdict : "", out);
-    else if (strcmp(name, "data") == 0)
-        return write_data(comparison, out, err);
-    else
-        for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
-            page_write_asset(scripts[i], out);
-    return 0;
-}
-
 int report_compare_html(const struct comparison *comparison, const char *path, struct error *err)
 {
-    struct page page = {comparison};
-    return page_write(path, "page_compare.html", write_part, &page, err);
+    json_t *document = document_of(comparison);
+    if (!document)
+        return error_set(err, ERROR_FAILED, "no memory for the comparison's page");
+    const struct page page = {.template_name = "page_compare.html",
+                              .title = comparison->sides[COMPARE_CANDIDATE].name,
+                              .verdict =
+                                  comparison->asked ? comparison->shifts.items[0].verdict : "",
+                              .scripts = scripts,
+                              .data = document};
+    int result = page_write(&page, path, err);
+    json_decref(document);
+    return result;
 }

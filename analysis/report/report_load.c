@@ -7,7 +7,7 @@
 
 #include "analysis/report/page_write.h"
 
-static const char *const scripts[] = {"page_plot.js", "page_load.js"};
+static const char *const scripts[] = {"page_plot.js", "page_load.js", NULL};
 
 bool report_is_load(const char *directory)
 {
@@ -74,25 +74,14 @@ void report_load_verdict(const json_t *document, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "The sweep ended early: %s", text_of(document, "stop"));
 }
 
-static int write_part(const char *name, void *context, FILE *out, struct error *err)
-{
-    const json_t *document = context;
-    char verdict[600];
-    if (strcmp(name, "title") == 0) {
-        page_write_clean(text_of(document, "server"), out);
-    } else if (strcmp(name, "verdict") == 0) {
-        report_load_verdict(document, verdict, sizeof verdict);
-        page_write_clean(verdict, out);
-    } else if (strcmp(name, "data") == 0) {
-        return page_write_json(document, out, err);
-    } else {
-        for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
-            page_write_asset(scripts[i], out);
-    }
-    return 0;
-}
-
 int report_load_write(const json_t *document, const char *path, struct error *err)
 {
-    return page_write(path, "page_load.html", write_part, (void *)document, err);
+    char verdict[600];
+    report_load_verdict(document, verdict, sizeof verdict);
+    const struct page page = {.template_name = "page_load.html",
+                              .title = text_of(document, "server"),
+                              .verdict = verdict,
+                              .scripts = scripts,
+                              .data = document};
+    return page_write(&page, path, err);
 }

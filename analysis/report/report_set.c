@@ -12,7 +12,7 @@
 
 enum { PATH_BYTES = 4300, PICTURE_BYTES = 4 << 20 };
 
-static const char *const scripts[] = {"page_plot.js", "page_runs.js", "page_set.js"};
+static const char *const scripts[] = {"page_plot.js", "page_runs.js", "page_set.js", NULL};
 static const char *const documents[] = {"repetitions.json", "matrix.json", "study.json"};
 
 // The path of the folder's document; NULL: it has none.
@@ -69,7 +69,7 @@ static const char *duration(const json_t *us, char out[32])
     return json_is_number(us) ? units_format_ns(json_number_value(us) * 1000, out, 32) : "never";
 }
 
-static void say_pooled(const json_t *document, char *out, size_t bytes)
+static void verdict_append_pooled(const json_t *document, char *out, size_t bytes)
 {
     char requests[32], value[32], low[32], high[32];
     const json_t *pooled = json_object_get(document, "pooled");
@@ -101,11 +101,11 @@ void report_set_verdict(const json_t *document, char *out, size_t out_bytes)
         text_append(out, out_bytes, ", %lld rounds", (long long)json_integer_value(rounds));
     if (pooled) {
         text_append(out, out_bytes, "; ");
-        say_pooled(document, out, out_bytes);
+        verdict_append_pooled(document, out, out_bytes);
     }
 }
 
-static void say_gates(const json_t *gates, char *out, size_t bytes)
+static void verdict_append_gates(const json_t *gates, char *out, size_t bytes)
 {
     static const char *const outcomes[] = {"failed", "inconclusive", "passed"};
     size_t counts[3] = {0}, i;
@@ -126,11 +126,6 @@ static void say_gates(const json_t *gates, char *out, size_t bytes)
 
 // --- the page ------------------------------------------------------------------------------------
 
-struct page {
-    json_t *document;
-    json_t *data; // of the scripts: document, gates, picture
-};
-
 // The whole file as text; NULL: it is not there, or larger than any picture of ours.
 static json_t *read_picture(const char *directory)
 {
@@ -146,49 +141,40 @@ static json_t *read_picture(const char *directory)
     return picture;
 }
 
-static int gather(const char *directory, struct page *page, struct error *err)
+// What the scripts show: document, gates, picture. NULL with *err filled when there is none.
+static json_t *page_data(const char *directory, struct error *err)
 {
     char path[PATH_BYTES];
-    page->document = report_set_read(directory, err);
-    if (!page->document)
-        return -(int)err->kind;
+    json_t *document = report_set_read(directory, err);
+    if (!document)
+        return NULL;
     snprintf(path, sizeof path, "%s/gates.json", directory);
     json_t *judged = json_load_file(path, 0, NULL);
-    page->data = json_pack("{s:s, s:O, s:O*, s:o*}", "taillight_version", TAILLIGHT_VERSION,
-                           "document", page->document, "gates", json_object_get(judged, "gates"),
-                           "picture", read_picture(directory));
+    json_t *data = json_pack("{s:s, s:o, s:O*, s:o*}", "taillight_version", TAILLIGHT_VERSION,
+                             "document", document, "gates", json_object_get(judged, "gates"),
+                             "picture", read_picture(directory));
     json_decref(judged);
-    return page->data ? 0 : error_set(err, ERROR_FAILED, "no memory for the page of %s", directory);
-}
-
-static int write_part(const char *name, void *context, FILE *out, struct error *err)
-{
-    const struct page *page = context;
-    char verdict[800];
-    if (strcmp(name, "title") == 0) {
-        page_write_clean(json_string_value(json_object_get(page->document, "name")), out);
-    } else if (strcmp(name, "verdict") == 0) {
-        report_set_verdict(page->document, verdict, sizeof verdict);
-        say_gates(json_object_get(page->data, "gates"), verdict, sizeof verdict);
-        page_write_clean(verdict, out);
-    } else if (strcmp(name, "data") == 0) {
-        return page_write_json(page->data, out, err);
-    } else {
-        for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
-            page_write_asset(scripts[i], out);
-    }
-    return 0;
+    if (!data)
+        error_set(err, ERROR_FAILED, "no memory for the page of %s", directory);
+    return data;
 }
 
 int report_set_write(const char *directory, const char *path, struct error *err)
 {
-    char in_folder[PATH_BYTES];
-    struct page page = {.document = NULL};
+    char in_folder[PATH_BYTES], verdict[800];
+    json_t *data = page_data(directory, err);
+    if (!data)
+        return -(int)err->kind;
+    const json_t *document = json_object_get(data, "document");
+    report_set_verdict(document, verdict, sizeof verdict);
+    verdict_append_gates(json_object_get(data, "gates"), verdict, sizeof verdict);
+    const struct page page = {.template_name = "page_set.html",
+                              .title = json_string_value(json_object_get(document, "name")),
+                              .verdict = verdict,
+                              .scripts = scripts,
+                              .data = data};
     snprintf(in_folder, sizeof in_folder, "%s/report.html", directory);
-    int result = gather(directory, &page, err);
-    if (result == 0)
-        result = page_write(path ? path : in_folder, "page_set.html", write_part, &page, err);
-    json_decref(page.data);
-    json_decref(page.document);
+    int result = page_write(&page, path ? path : in_folder, err);
+    json_decref(data);
     return result;
 }
