@@ -73,24 +73,15 @@ static int add_run(struct history *history, const struct comparison *run, const 
                     "INSERT INTO runs(experiment, folder, label, added, runs, requests,"
                     " offered_rate, taillight_version) VALUES(?, ?, ?, ?, ?, ?, ?, ?)") < 0)
         return -1;
-    row_put_text(&row, set->name);
-    row_put_text(&row, folder);
-    row_put_text(&row, label ? label : slash ? slash + 1 : folder);
-    row_put_integer(&row, time(NULL));
-    row_put_integer(&row, (int64_t)set->latencies.count);
-    row_put_integer(&row, (int64_t)requests);
-    row_put_real(&row, set->offered_rate);
-    row_put_text(&row, TAILLIGHT_VERSION);
-    row_end(&row);
+    ROW_ADD(&row, row_text(set->name), row_text(folder),
+            row_text(label   ? label
+                     : slash ? slash + 1
+                             : folder),
+            row_integer(time(NULL)), row_integer((int64_t)set->latencies.count),
+            row_integer((int64_t)requests), row_real(set->offered_rate),
+            row_text(TAILLIGHT_VERSION));
     *id = sqlite3_last_insert_rowid(history->database);
     return row_finish(&row);
-}
-
-static void put_measure(struct row *row, int64_t id, const char *kind, const char *name)
-{
-    row_put_integer(row, id);
-    row_put_text(row, kind);
-    row_put_text(row, name);
 }
 
 static int add_measures(struct history *history, const struct comparison *run, int64_t id)
@@ -103,25 +94,22 @@ static int add_measures(struct history *history, const struct comparison *run, i
         const struct compared_percentile *percentile = &run->percentiles.items[i];
         const struct percentile_shift *shift = &percentile->shift;
         const struct resample_interval *interval = &shift->ns_interval[COMPARE_CANDIDATE];
-        put_measure(&row, id, "percentile", percentile->name);
-        row_put_real(&row, shift->ns[COMPARE_CANDIDATE] / 1000);
-        row_put_real(&row, shift->known ? interval->low / 1000 : (double)NAN);
-        row_put_real(&row, shift->known ? interval->high / 1000 : (double)NAN);
-        row_put_null(&row);
-        row_end(&row);
+        ROW_ADD(&row, row_integer(id), row_text("percentile"), row_text(percentile->name),
+                row_real(shift->ns[COMPARE_CANDIDATE] / 1000),
+                shift->known ? row_real(interval->low / 1000) : row_null(),
+                shift->known ? row_real(interval->high / 1000) : row_null(), row_null());
     }
     const struct cause_shift_array *causes = &run->shifts.items[run->gate_slice].shift.causes;
     for (size_t i = 0; i < causes->count; i++) {
         const struct cause_shift *cause = &causes->items[i];
-        struct resample_interval interval = resample_single(
-            cause->mean_ns[COMPARE_CANDIDATE], &cause->spread[COMPARE_CANDIDATE], COMPARE_CONFIDENCE);
+        struct resample_interval interval =
+            resample_single(cause->mean_ns[COMPARE_CANDIDATE], &cause->spread[COMPARE_CANDIDATE],
+                            COMPARE_CONFIDENCE);
         char name[100];
-        put_measure(&row, id, "cause", cause_shift_name(cause, name, sizeof name));
-        row_put_real(&row, cause->mean_ns[COMPARE_CANDIDATE] / 1000);
-        row_put_real(&row, interval.low / 1000);
-        row_put_real(&row, interval.high / 1000);
-        row_put_real(&row, cause->share[COMPARE_CANDIDATE]);
-        row_end(&row);
+        ROW_ADD(&row, row_integer(id), row_text("cause"),
+                row_text(cause_shift_name(cause, name, sizeof name)),
+                row_real(cause->mean_ns[COMPARE_CANDIDATE] / 1000), row_real(interval.low / 1000),
+                row_real(interval.high / 1000), row_real(cause->share[COMPARE_CANDIDATE]));
     }
     return row_finish(&row);
 }

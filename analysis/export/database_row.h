@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Rows into a table of run.db, value after value. Header-only; the files that write run.db share
-// it.
+// Rows into a table of an SQLite database: run.db, the history. Header-only.
 #ifndef ANALYSIS_EXPORT_DATABASE_ROW_H
 #define ANALYSIS_EXPORT_DATABASE_ROW_H
 
@@ -19,45 +18,74 @@ struct row {
     bool failed;
 };
 
-static inline void row_put_integer(struct row *row, int64_t value)
+struct row_value {
+    enum { ROW_NULL, ROW_INTEGER, ROW_REAL, ROW_TEXT } kind;
+    union {
+        int64_t integer;
+        double real;
+        const char *text;
+    };
+};
+
+static inline struct row_value row_null(void)
 {
-    row->failed |= sqlite3_bind_int64(row->statement, row->next++, value) != SQLITE_OK;
+    return (struct row_value){.kind = ROW_NULL};
 }
 
-static inline void row_put_null(struct row *row)
+static inline struct row_value row_integer(int64_t value)
 {
-    row->failed |= sqlite3_bind_null(row->statement, row->next++) != SQLITE_OK;
+    return (struct row_value){.kind = ROW_INTEGER, .integer = value};
 }
 
-static inline void row_put_real(struct row *row, double value)
+// Infinite and unknown numbers are NULL; so they are of row_whole, a number of whole nanoseconds.
+static inline struct row_value row_real(double value)
 {
-    if (isfinite(value))
-        row->failed |= sqlite3_bind_double(row->statement, row->next++, value) != SQLITE_OK;
-    else
-        row_put_null(row);
+    return isfinite(value) ? (struct row_value){.kind = ROW_REAL, .real = value} : row_null();
 }
 
-// A number of whole nanoseconds; infinite and unknown ones are NULL.
-static inline void row_put_whole(struct row *row, double value)
+static inline struct row_value row_whole(double value)
 {
-    if (isfinite(value))
-        row_put_integer(row, (int64_t)value);
-    else
-        row_put_null(row);
+    return isfinite(value) ? row_integer((int64_t)value) : row_null();
 }
 
-static inline void row_put_text(struct row *row, const char *text)
+// NULL is NULL. The text stays the caller's, until the row ends.
+static inline struct row_value row_text(const char *text)
 {
-    row->failed |=
-        sqlite3_bind_text(row->statement, row->next++, text, -1, SQLITE_STATIC) != SQLITE_OK;
+    return text ? (struct row_value){.kind = ROW_TEXT, .text = text} : row_null();
+}
+
+static inline void row_put(struct row *row, struct row_value value)
+{
+    sqlite3_stmt *statement = row->statement;
+    int at = row->next++, result = SQLITE_OK; // what is not bound is NULL
+    if (value.kind == ROW_INTEGER)
+        result = sqlite3_bind_int64(statement, at, value.integer);
+    else if (value.kind == ROW_REAL)
+        result = sqlite3_bind_double(statement, at, value.real);
+    else if (value.kind == ROW_TEXT)
+        result = sqlite3_bind_text(statement, at, value.text, -1, SQLITE_STATIC);
+    row->failed |= result != SQLITE_OK;
 }
 
 static inline void row_end(struct row *row)
 {
     row->failed |= sqlite3_step(row->statement) != SQLITE_DONE;
     row->failed |= sqlite3_reset(row->statement) != SQLITE_OK;
+    row->failed |= sqlite3_clear_bindings(row->statement) != SQLITE_OK;
     row->next = 1;
 }
+
+static inline void row_put_all(struct row *row, const struct row_value *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        row_put(row, values[i]);
+}
+
+// Puts these values; ROW_ADD: a whole row of them.
+#define ROW_PUT(row, ...)                                                                          \
+    row_put_all(row, (const struct row_value[]){__VA_ARGS__},                                      \
+                sizeof((const struct row_value[]){__VA_ARGS__}) / sizeof(struct row_value))
+#define ROW_ADD(row, ...) (ROW_PUT(row, __VA_ARGS__), row_end(row))
 
 static inline int row_prepare(struct row *row, sqlite3 *database, const char *insert)
 {

@@ -11,6 +11,7 @@
 #include "analysis/export/database_row.h"
 #include "analysis/lifetime/streams.h"
 #include "analysis/run/result_fields.h"
+#include "base/text.h"
 
 static const char schema_format[] = // with the columns of diagnosis_fields and cause_fields
     "PRAGMA journal_mode = OFF;"    // the file gets its name only when it is whole
@@ -54,38 +55,45 @@ static const char *const status_names[] = {
     [SAMPLE_ERROR_REPLY] = "error reply", [SAMPLE_UNSENT] = "unsent",
     [SAMPLE_TIMED_OUT] = "timed out",     [SAMPLE_LOST] = "lost",
 };
+
+// For rows with a value for each column of the table.
+static int prepare_table(struct row *row, sqlite3 *database, const char *table)
+{
+    char statement[200];
+    sqlite3_stmt *columns = NULL;
+    *row = (struct row){.next = 1};
+    snprintf(statement, sizeof statement, "SELECT * FROM %s", table);
+    if (sqlite3_prepare_v2(database, statement, -1, &columns, NULL) != SQLITE_OK)
+        return -1;
+    snprintf(statement, sizeof statement, "INSERT INTO %s VALUES(?", table);
+    for (int i = 1; i < sqlite3_column_count(columns); i++)
+        text_append(statement, sizeof statement, ",?");
+    text_append(statement, sizeof statement, ")");
+    sqlite3_finalize(columns);
+    return row_prepare(row, database, statement);
+}
+
 static void put_request(struct row *row, const struct run_analysis *run,
                         const struct lifetime *life)
 {
-    row_put_integer(row, (int64_t)life->request);
-    if (life->connection == NO_CONNECTION)
-        row_put_null(row); // never sent
-    else
-        row_put_integer(row, life->connection);
-    row_put_integer(row, life->operation);
-    row_put_text(row, life->status <= SAMPLE_LOST ? status_names[life->status] : "?");
-    row_put_text(row, lifetime_state_name((enum lifetime_state)life->state));
-    row_put_whole(row, life->latency_ns);
-    row_put_whole(row, life->uncorrected_latency_ns);
-    row_put_integer(row, life->thread);
-    row_put_integer(row, life->batch);
-    row_put_integer(row, life->batch_position);
-    row_put_integer(row, life->sharing);
     static const enum stamp_kind placed[] = {STAMP_HANDOFF, STAMP_APPLICATION};
+    bool sent = life->connection != NO_CONNECTION;
+    ROW_PUT(row, row_integer((int64_t)life->request),
+            sent ? row_integer(life->connection) : row_null(), row_integer(life->operation),
+            row_text(life->status <= SAMPLE_LOST ? status_names[life->status] : "?"),
+            row_text(lifetime_state_name((enum lifetime_state)life->state)),
+            row_whole(life->latency_ns), row_whole(life->uncorrected_latency_ns),
+            row_integer(life->thread), row_integer(life->batch), row_integer(life->batch_position),
+            row_integer(life->sharing));
     for (int i = 0; i < 2; i++) {
-        if (life->stamp_core[placed[i]] == NO_CORE)
-            row_put_null(row);
-        else
-            row_put_integer(row, life->stamp_core[placed[i]]);
+        uint16_t core = life->stamp_core[placed[i]];
+        row_put(row, core == NO_CORE ? row_null() : row_integer(core));
     }
-    row_put_integer(row, life->disordered);
-    row_put_integer(row, life->fallback);
-    for (int kind = 0; kind < STAMP_KINDS; kind++) {
-        if (lifetime_has(life, (enum stamp_kind)kind))
-            row_put_integer(row, life->stamp_ns[kind] - run->lifetimes.begin_ns);
-        else
-            row_put_null(row);
-    }
+    ROW_PUT(row, row_integer(life->disordered), row_integer(life->fallback));
+    for (int kind = 0; kind < STAMP_KINDS; kind++)
+        row_put(row, lifetime_has(life, (enum stamp_kind)kind)
+                         ? row_integer(life->stamp_ns[kind] - run->lifetimes.begin_ns)
+                         : row_null());
     row_end(row);
 }
 
@@ -94,13 +102,9 @@ static void put_stages(struct row *row, const struct run_analysis *run, const st
     (void)run;
     if (!isfinite(life->latency_ns))
         return;
-    row_put_integer(row, (int64_t)life->request);
-    for (int stage = STAMP_SEND; stage < STAGES; stage++) {
-        if (life->merged >> stage & 1) // for want of a stamp: part of the next one
-            row_put_null(row);
-        else
-            row_put_whole(row, life->stage_ns[stage]);
-    }
+    row_put(row, row_integer((int64_t)life->request));
+    for (int stage = STAMP_SEND; stage < STAGES; stage++) // for want of a stamp: part of the next
+        row_put(row, life->merged >> stage & 1 ? row_null() : row_whole(life->stage_ns[stage]));
     row_end(row);
 }
 
@@ -113,11 +117,11 @@ static int database_error(sqlite3 *database, const char *path, struct error *err
 typedef void lifetime_writer(struct row *row, const struct run_analysis *run,
                              const struct lifetime *life);
 
-static int write_lifetimes(sqlite3 *database, const struct run_analysis *run, const char *insert,
+static int write_lifetimes(sqlite3 *database, const struct run_analysis *run, const char *table,
                            lifetime_writer *write)
 {
     struct row row;
-    if (row_prepare(&row, database, insert) < 0)
+    if (prepare_table(&row, database, table) < 0)
         return -1;
     for (size_t i = 0; i < run->lifetimes.all.count && !row.failed; i++)
         write(&row, run, &run->lifetimes.all.items[i]);
@@ -139,13 +143,10 @@ static int write_meta(sqlite3 *database, const struct run_analysis *run)
         {"begin_host_ns", begin}, // all *_ns times count from here
         {"requests", scheduled},
     };
-    if (row_prepare(&row, database, "INSERT INTO meta VALUES(?,?)") < 0)
+    if (prepare_table(&row, database, "meta") < 0)
         return -1;
-    for (size_t i = 0; i < sizeof entries / sizeof *entries && !row.failed; i++) {
-        row_put_text(&row, entries[i][0]);
-        row_put_text(&row, entries[i][1]);
-        row_end(&row);
-    }
+    for (size_t i = 0; i < sizeof entries / sizeof *entries && !row.failed; i++)
+        ROW_ADD(&row, row_text(entries[i][0]), row_text(entries[i][1]));
     return row_finish(&row);
 }
 
@@ -154,17 +155,20 @@ static int write_categories(sqlite3 *database, const struct run_categories *cate
 {
     struct row row;
     int64_t position = 0;
-    if (row_prepare(&row, database, "INSERT INTO categories VALUES(?,?,?,?)") < 0)
+    if (prepare_table(&row, database, "categories") < 0)
         return -1;
     for (size_t s = 0; s < categories->source_count; s++)
         for (size_t i = 0; i < categories->sources[s].rules && !row.failed; i++, position++) {
-            row_put_integer(&row, position);
-            row_put_text(&row, categories->sources[s].file);
-            row_put_text(&row, categories->table.rules.items[position].pattern);
-            row_put_text(&row, categories->table.rules.items[position].category);
-            row_end(&row);
+            const struct category_rule *rule = &categories->table.rules.items[position];
+            ROW_ADD(&row, row_integer(position), row_text(categories->sources[s].file),
+                    row_text(rule->pattern), row_text(rule->category));
         }
     return row_finish(&row);
+}
+
+static struct row_value request_of(const struct run_analysis *run, uint64_t lifetime)
+{
+    return row_integer((int64_t)run->lifetimes.all.items[lifetime].request);
 }
 
 // The diagnoses of parts of the lifetimes follow those of whole ones.
@@ -177,47 +181,32 @@ static const struct diagnosis *numbered_diagnosis(const struct run_analysis *run
 
 static void put_fields(struct row *row, const struct result_field *field, const void *record)
 {
-    for (; field->summary || field->column || field->page; field++) {
+    for (; !result_field_ends(field); field++) {
         if (!field->column)
             continue;
         if (field->form == RESULT_NS || field->form == RESULT_SHARE)
-            row_put_real(row, result_number(field, record));
+            row_put(row, row_real(result_number(field, record)));
         else if (field->form == RESULT_COUNT || field->form == RESULT_FLAG)
-            row_put_integer(row, result_whole(field, record));
+            row_put(row, row_integer(result_whole(field, record)));
         else
-            row_put_text(row, result_text(field, record));
+            row_put(row, row_text(result_text(field, record)));
     }
 }
 
 static void put_diagnosis(struct row *row, const struct run_analysis *run, size_t number)
 {
     const struct diagnosis *diagnosis = numbered_diagnosis(run, number);
+    const struct diagnosis_slice *slice = &diagnosis->slice;
     char words[96];
-    bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
-    row_put_integer(row, (int64_t)number);
-    row_put_integer(row, bounded ? diagnosis->slice.from_ns - run->lifetimes.begin_ns : 0);
-    row_put_integer(row, (bounded ? diagnosis->slice.to_ns : run->lifetimes.end_ns) -
-                             run->lifetimes.begin_ns);
+    bool bounded = slice->from_ns != slice->to_ns;
+    int64_t begin = run->lifetimes.begin_ns, end = run->lifetimes.end_ns;
+    ROW_PUT(row, row_integer((int64_t)number), row_integer(bounded ? slice->from_ns - begin : 0),
+            row_integer((bounded ? slice->to_ns : end) - begin));
     put_fields(row, diagnosis_fields, diagnosis);
-    if (diagnosis->not_available)
-        row_put_text(row, diagnosis->reason);
-    else
-        row_put_null(row);
-    row_put_text(row, diagnosis_slice_words(&diagnosis->slice, words, sizeof words));
-    if (diagnosis->slice.one)
-        row_put_integer(row, (int64_t)diagnosis->slice.request);
-    else
-        row_put_null(row);
-    row_put_text(row, lifetime_part_name(diagnosis->part));
-    row_end(row);
-}
-
-static void put_cause(struct row *row, size_t diagnosis, size_t number, const struct cause *cause)
-{
-    row_put_integer(row, (int64_t)diagnosis);
-    row_put_integer(row, (int64_t)number);
-    put_fields(row, cause_fields, cause);
-    row_end(row);
+    ROW_ADD(row, row_text(diagnosis->not_available ? diagnosis->reason : NULL),
+            row_text(diagnosis_slice_words(slice, words, sizeof words)),
+            slice->one ? row_integer((int64_t)slice->request) : row_null(),
+            row_text(lifetime_part_name(diagnosis->part)));
 }
 
 static void put_messages(struct row *diagnosed, struct row *attributed,
@@ -228,42 +217,33 @@ static void put_messages(struct row *diagnosed, struct row *attributed,
         const struct diagnosed_message *message = &diagnosis->messages.items[i];
         if (diagnosis->not_available)
             break; // picked, but not compared with anything
-        row_put_integer(diagnosed, (int64_t)number);
-        row_put_integer(diagnosed, (int64_t)run->lifetimes.all.items[message->lifetime].request);
-        row_put_real(diagnosed, message->deviation_ns);
-        row_put_real(diagnosed, message->explained_ns);
-        row_end(diagnosed);
+        ROW_ADD(diagnosed, row_integer((int64_t)number), request_of(run, message->lifetime),
+                row_real(message->deviation_ns), row_real(message->explained_ns));
     }
     for (size_t i = 0; i < diagnosis->attributions.count && !attributed->failed; i++) {
         const struct attribution *attribution = &diagnosis->attributions.items[i];
-        row_put_integer(attributed, (int64_t)number);
-        row_put_integer(attributed,
-                        (int64_t)run->lifetimes.all.items[attribution->lifetime].request);
-        row_put_integer(attributed, attribution->cause);
-        row_put_real(attributed, attribution->ns);
-        row_end(attributed);
+        ROW_ADD(attributed, row_integer((int64_t)number), request_of(run, attribution->lifetime),
+                row_integer(attribution->cause), row_real(attribution->ns));
     }
 }
 
 static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
 {
     enum { DIAGNOSES, CAUSES, DIAGNOSED, ATTRIBUTIONS, TABLES };
-    static const char *const inserts[TABLES] = {
-        "INSERT INTO diagnoses VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        "INSERT INTO causes VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        "INSERT INTO diagnosed VALUES(?,?,?,?)",
-        "INSERT INTO attributions VALUES(?,?,?,?)",
-    };
+    static const char *const names[TABLES] = {"diagnoses", "causes", "diagnosed", "attributions"};
     struct row rows[TABLES] = {0};
     int result = 0;
     for (int t = 0; t < TABLES && result == 0; t++)
-        result = row_prepare(&rows[t], database, inserts[t]);
+        result = prepare_table(&rows[t], database, names[t]);
     size_t count = run->findings.diagnoses.count + run->findings.part_diagnoses.count;
     for (size_t d = 0; d < count && result == 0; d++) {
         const struct cause_array *causes = &numbered_diagnosis(run, d)->causes;
         put_diagnosis(&rows[DIAGNOSES], run, d);
-        for (size_t c = 0; c < causes->count; c++)
-            put_cause(&rows[CAUSES], d, c, &causes->items[c]);
+        for (size_t c = 0; c < causes->count; c++) {
+            ROW_PUT(&rows[CAUSES], row_integer((int64_t)d), row_integer((int64_t)c));
+            put_fields(&rows[CAUSES], cause_fields, &causes->items[c]);
+            row_end(&rows[CAUSES]);
+        }
         put_messages(&rows[DIAGNOSED], &rows[ATTRIBUTIONS], run, d);
     }
     for (int t = 0; t < TABLES; t++)
@@ -272,8 +252,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
     return result;
 }
 
-// --- queues, core contexts and head-of-line blocking
-// ----------------------------------------------
+// --- queues, core contexts and head-of-line blocking ---------------------------------------
 
 static const char views_schema[] =
     "CREATE TABLE queue("
@@ -301,21 +280,18 @@ enum view_table { QUEUE, QUEUE_SUMMARY, CORE_CONTEXTS, BLOCKING, BLOCKERS, VIEW_
 
 static void put_spread(struct row *row, const struct spread *spread)
 {
-    const double values[] = {spread->mean,   spread->min, spread->p25,
-                             spread->median, spread->p75, spread->max};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        row_put_real(row, values[i]);
+    ROW_PUT(row, row_real(spread->mean), row_real(spread->min), row_real(spread->p25),
+            row_real(spread->median), row_real(spread->p75), row_real(spread->max));
 }
 
 static void put_queue_summary(struct row *row, int64_t number, const struct diagnosis_views *views)
 {
+    const size_t messages[VIEW_SIDES] = {views->messages.count, views->reference_messages};
     for (int kind = 0; kind < QUEUE_KINDS; kind++)
         for (int side = 0; side < VIEW_SIDES; side++) {
-            row_put_integer(row, number);
-            row_put_text(row, queue_kind_name((enum queue_kind)kind));
-            row_put_text(row, side == VIEW_SLICE ? "slice" : "reference");
-            row_put_integer(row, (int64_t)(side == VIEW_SLICE ? views->messages.count
-                                                              : views->reference_messages));
+            ROW_PUT(row, row_integer(number), row_text(queue_kind_name((enum queue_kind)kind)),
+                    row_text(side == VIEW_SLICE ? "slice" : "reference"),
+                    row_integer((int64_t)messages[side]));
             put_spread(row, &views->queue[kind].ahead[side]);
             put_spread(row, &views->queue[kind].ns[side]);
             row_end(row);
@@ -324,17 +300,14 @@ static void put_queue_summary(struct row *row, int64_t number, const struct diag
 
 static void put_contexts(struct row *row, int64_t number, const struct diagnosis_views *views)
 {
+    const double *whole = views->context_ns;
     for (size_t i = 0; i < views->contexts.count; i++) {
         const struct core_context *context = &views->contexts.items[i];
-        row_put_integer(row, number);
-        row_put_text(row, role_name(context->role));
-        row_put_integer(row, context->core);
-        row_put_text(row, context->name);
-        for (int side = 0; side < VIEW_SIDES; side++)
-            row_put_real(row, context->ns[side]);
-        for (int side = 0; side < VIEW_SIDES; side++)
-            row_put_real(row, context->ns[side] / views->context_ns[side]);
-        row_end(row);
+        const double *ns = context->ns;
+        ROW_ADD(row, row_integer(number), row_text(role_name(context->role)),
+                row_integer(context->core), row_text(context->name), row_real(ns[VIEW_SLICE]),
+                row_real(ns[VIEW_REFERENCE]), row_real(ns[VIEW_SLICE] / whole[VIEW_SLICE]),
+                row_real(ns[VIEW_REFERENCE] / whole[VIEW_REFERENCE]));
     }
 }
 
@@ -344,54 +317,35 @@ static void put_message_views(struct row rows[VIEW_TABLES], int64_t number,
 {
     const struct diagnosis_views *views = &diagnosis->views;
     const struct message_view *view = &views->messages.items[at];
-    int64_t request =
-        (int64_t)run->lifetimes.all.items[diagnosis->messages.items[at].lifetime].request;
-    for (int kind = 0; kind < QUEUE_KINDS; kind++) {
-        if (view->ahead[kind] == 0)
-            continue;
-        row_put_integer(&rows[QUEUE], number);
-        row_put_integer(&rows[QUEUE], request);
-        row_put_text(&rows[QUEUE], queue_kind_name((enum queue_kind)kind));
-        row_put_integer(&rows[QUEUE], view->ahead[kind]);
-        row_put_real(&rows[QUEUE], (double)view->ahead_ns[kind]);
-        row_end(&rows[QUEUE]);
-    }
-    for (int scope = 0; scope < BLOCKING_SCOPES; scope++) {
-        if (view->blocked_by[scope] == 0)
-            continue;
-        row_put_integer(&rows[BLOCKING], number);
-        row_put_integer(&rows[BLOCKING], request);
-        row_put_text(&rows[BLOCKING], blocking_scope_name((enum blocking_scope)scope));
-        row_put_text(&rows[BLOCKING], role_name(blocking_scope_role((enum blocking_scope)scope)));
-        row_put_integer(&rows[BLOCKING], view->blocked_by[scope]);
-        row_put_real(&rows[BLOCKING], (double)view->blocked_ns[scope]);
-        row_end(&rows[BLOCKING]);
-    }
+    const struct row_value of = row_integer(number),
+                           request = request_of(run, diagnosis->messages.items[at].lifetime);
+    for (int kind = 0; kind < QUEUE_KINDS; kind++)
+        if (view->ahead[kind])
+            ROW_ADD(&rows[QUEUE], of, request, row_text(queue_kind_name((enum queue_kind)kind)),
+                    row_integer(view->ahead[kind]), row_real((double)view->ahead_ns[kind]));
+    for (int scope = 0; scope < BLOCKING_SCOPES; scope++)
+        if (view->blocked_by[scope])
+            ROW_ADD(&rows[BLOCKING], of, request,
+                    row_text(blocking_scope_name((enum blocking_scope)scope)),
+                    row_text(role_name(blocking_scope_role((enum blocking_scope)scope))),
+                    row_integer(view->blocked_by[scope]),
+                    row_real((double)view->blocked_ns[scope]));
     for (size_t i = 0; i < view->blockers; i++) {
         const struct blocker *blocker = &views->blockers.items[view->first_blocker + i];
-        row_put_integer(&rows[BLOCKERS], number);
-        row_put_integer(&rows[BLOCKERS], request);
-        row_put_integer(&rows[BLOCKERS],
-                        (int64_t)run->lifetimes.all.items[blocker->lifetime].request);
-        row_put_text(&rows[BLOCKERS], blocking_scope_name((enum blocking_scope)blocker->scope));
-        row_put_real(&rows[BLOCKERS], (double)blocker->ns);
-        row_end(&rows[BLOCKERS]);
+        ROW_ADD(&rows[BLOCKERS], of, request, request_of(run, blocker->lifetime),
+                row_text(blocking_scope_name((enum blocking_scope)blocker->scope)),
+                row_real((double)blocker->ns));
     }
 }
 
 static int write_views(sqlite3 *database, const struct run_analysis *run)
 {
-    static const char *const inserts[VIEW_TABLES] = {
-        [QUEUE] = "INSERT INTO queue VALUES(?,?,?,?,?)",
-        [QUEUE_SUMMARY] = "INSERT INTO queue_summary VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        [CORE_CONTEXTS] = "INSERT INTO core_contexts VALUES(?,?,?,?,?,?,?,?)",
-        [BLOCKING] = "INSERT INTO blocking VALUES(?,?,?,?,?,?)",
-        [BLOCKERS] = "INSERT INTO blockers VALUES(?,?,?,?,?)",
-    };
+    static const char *const names[VIEW_TABLES] = {"queue", "queue_summary", "core_contexts",
+                                                   "blocking", "blockers"};
     struct row rows[VIEW_TABLES] = {0};
     int result = sqlite3_exec(database, views_schema, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
     for (int t = 0; t < VIEW_TABLES && result == 0; t++)
-        result = row_prepare(&rows[t], database, inserts[t]);
+        result = prepare_table(&rows[t], database, names[t]);
     for (size_t d = 0; d < run->findings.diagnoses.count && result == 0; d++) {
         const struct diagnosis *diagnosis = &run->findings.diagnoses.items[d];
         if (!diagnosis->views.available)
@@ -407,14 +361,13 @@ static int write_views(sqlite3 *database, const struct run_analysis *run)
     return result;
 }
 
-// --- the whole
-// ------------------------------------------------------------------------------------
+// --- the whole -----------------------------------------------------------------------------------
 
 // " name TEXT, messages INTEGER," and so on.
 static const char *columns_of(const struct result_field *field, char *out, size_t bytes)
 {
     size_t used = 0;
-    for (out[0] = '\0'; field->summary || field->column || field->page; field++) {
+    for (out[0] = '\0'; !result_field_ends(field); field++) {
         bool real = field->form == RESULT_NS || field->form == RESULT_SHARE;
         bool whole = field->form == RESULT_COUNT || field->form == RESULT_FLAG;
         if (field->column && used < bytes)
@@ -435,16 +388,12 @@ static int create_tables(sqlite3 *database)
     return sqlite3_exec(database, schema, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
 }
 
-static int fill(sqlite3 *database, const struct run_analysis *run)
+static int fill_database(sqlite3 *database, const struct run_analysis *run)
 {
     if (create_tables(database) < 0 || write_meta(database, run) < 0 ||
         write_categories(database, &run->findings.categories) < 0 ||
-        write_lifetimes(database, run,
-                        "INSERT INTO requests "
-                        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                        put_request) < 0 ||
-        write_lifetimes(database, run, "INSERT INTO stages VALUES(?,?,?,?,?,?,?,?,?,?)",
-                        put_stages) < 0 ||
+        write_lifetimes(database, run, "requests", put_request) < 0 ||
+        write_lifetimes(database, run, "stages", put_stages) < 0 ||
         write_diagnoses(database, run) < 0 || write_views(database, run) < 0 ||
         sqlite3_exec(database, after, NULL, NULL, NULL) != SQLITE_OK)
         return -1;
@@ -460,7 +409,7 @@ int run_database_write(const struct run_analysis *analysis, const char *path, st
     if (unlink(partial) < 0 && errno != ENOENT)
         return error_set_errno(err, ERROR_FAILED, "cannot replace %s", partial);
     int result = 0;
-    if (sqlite3_open(partial, &database) != SQLITE_OK || fill(database, analysis) < 0)
+    if (sqlite3_open(partial, &database) != SQLITE_OK || fill_database(database, analysis) < 0)
         result = database_error(database, partial, err);
     if (sqlite3_close(database) != SQLITE_OK && result == 0)
         result = database_error(database, partial, err);
