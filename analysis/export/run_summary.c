@@ -55,7 +55,7 @@ static json_t *field_json(const struct result_field *field, const void *record)
 
 static void put_fields(json_t *object, const struct result_field *field, const void *record)
 {
-    for (; field->summary || field->column || field->page; field++)
+    for (; !result_field_ends(field); field++)
         if (field->summary)
             json_object_set_new(object, field->summary, field_json(field, record));
 }
@@ -79,24 +79,18 @@ static json_t *lifetimes_json(const struct run_analysis *run, size_t index)
         const struct diagnosis *of = run_diagnosis_of(run, index, (enum lifetime_part)part);
         if (!of)
             continue;
-        json_t *one = json_pack(
-            "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s}", "from",
-            stamp_name(lifetime_part_begin(of->part)), "to",
-            stamp_name(lifetime_part_end(of->part)), "low_us", micros(of->slice_low_ns), "high_us",
-            micros(of->slice_high_ns), "candidates", count_of(of->candidates), "without_stamp",
-            count_of(of->without_part), "messages", count_of(of->messages.count), "reference_us",
-            of->not_available ? json_null() : micros(of->reference_latency_ns), "causes",
-            causes_json(of), "coverage_median", json_number_or_null(of->coverage_median),
-            "coverage_min", json_number_or_null(of->coverage_min), "coverage_total",
-            json_number_or_null(of->coverage_total), "available", !of->not_available, "reason",
-            of->reason);
+        json_t *one = json_pack("{s:s, s:s, s:o, s:o, s:b}", "from",
+                                stamp_name(lifetime_part_begin(of->part)), "to",
+                                stamp_name(lifetime_part_end(of->part)), "reference_us",
+                                of->not_available ? json_null() : micros(of->reference_latency_ns),
+                                "causes", causes_json(of), "available", !of->not_available);
+        put_fields(one, part_fields, of);
         json_object_set_new(object, lifetime_part_name(of->part), one);
     }
     return object;
 }
 
-// --- queues, core contexts and head-of-line blocking
-// ----------------------------------------------
+// --- queues, core contexts and head-of-line blocking ---------------------------------------
 
 static json_t *queue_json(const struct diagnosis_views *views)
 {
@@ -179,8 +173,7 @@ void run_summary_add_views(json_t *object, const struct run_analysis *run,
                             : json_null());
 }
 
-// --- diagnoses
-// ------------------------------------------------------------------------------------
+// --- diagnoses -----------------------------------------------------------------------------------
 
 static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
 {
@@ -291,9 +284,9 @@ static json_t *trace_json(const struct run_trace *trace)
         "granularity_ns", json_number_or_null(trace->granularity_ns));
 }
 
-// The files of categories that came before the program's own.
-static json_t *categories_json(const struct run_categories *categories)
+json_t *run_summary_categories(const struct run_analysis *run)
 {
+    const struct run_categories *categories = &run->findings.categories;
     json_t *list = json_array();
     for (size_t i = 0; i < categories->source_count; i++) {
         const struct category_source *source = &categories->sources[i];
@@ -307,47 +300,42 @@ json_t *run_summary_json(const struct run_analysis *run)
 {
     const struct diagnosis *first =
         run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
-    json_t *dropped = json_pack("{s:o, s:o, s:o}", "events", count_of(run->evidence.dropped_events),
-                                "calls", count_of(run->evidence.dropped_calls), "samples",
-                                count_of(run->evidence.dropped_samples));
-    json_t *summary = json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run_dir", run->evidence.run_dir,
-        "verdict", run->findings.verdict, "requests", count_of(run->lifetimes.scheduled), "joined",
-        count_of(run->lifetimes.states[LIFETIME_WHOLE]), "order_violations",
-        count_of(run->lifetimes.join.disorder.violations), "dropped", dropped, "latency_us",
-        latency_json(&run->lifetimes.latency), "achieved_rate",
-        json_number_or_null(run->lifetimes.achieved_rate), "causes", causes_json(first),
-        "coverage_median", json_number_or_null(first ? first->coverage_median : NAN));
-    json_t *more = json_pack(
-        "{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o}",
-        "name", run->evidence.name, "verdict_available", run->findings.verdict_available,
-        "latency_ci_us", intervals_json(&run->lifetimes.latency), "uncorrected_latency_us",
-        latency_json(&run->lifetimes.uncorrected_latency), "uncorrected_latency_ci_us",
-        intervals_json(&run->lifetimes.uncorrected_latency), "offered_rate",
-        json_number_or_null(run->lifetimes.offered_rate), "answered",
-        count_of(run->lifetimes.answered), "timed_out", count_of(run->lifetimes.timed_out), "lost",
-        count_of(run->lifetimes.lost), "unsent", count_of(run->lifetimes.unsent), "unmatched",
-        unmatched_json(run), "clock_error_ns", json_number_or_null(run->evidence.clock_error_ns),
-        "worst_disorder_ns", json_number_or_null(run->lifetimes.join.disorder.worst_ns),
-        "worst_stage_sum_error_ns", json_number_or_null(run->lifetimes.worst_stage_sum_error_ns),
-        "stages", stages_json(run), "join", join_json(run), "diagnosis",
-        first ? diagnosis_json(run, 0) : json_null(), "windows", windows_json(run));
-    if (summary && more)
-        json_object_update(summary, more);
-    if (summary) {
-        json_object_set_new(summary, "hosts", hosts_json(&run->lifetimes.join.hosts));
-        json_object_set_new(summary, "trace", trace_json(&run->evidence.trace));
-        json_object_set_new(summary, "categories", categories_json(&run->findings.categories));
-        const struct overhead overhead =
-            overhead_of_capture(run->evidence.capture, run->evidence.has_calls);
-        json_object_set_new(summary, "overhead_estimate",
-                            json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns,
-                                      "packet_ns", overhead.packet_ns, "call_ns",
-                                      overhead.call_ns));
-        json_object_set_new(summary, "functions", run_functions_json(&run->evidence.functions));
-        json_object_set_new(summary, "samples", run_samples_json(&run->evidence.samples));
-    }
-    json_decref(more);
+    const struct run_lifetimes *lives = &run->lifetimes;
+    const struct run_evidence *evidence = &run->evidence;
+    json_t *summary = json_pack("{s:s, s:s, s:s, s:b}", "run_dir", evidence->run_dir, "name",
+                                evidence->name, "verdict", run->findings.verdict,
+                                "verdict_available", run->findings.verdict_available);
+    put_fields(summary, run_counts, run);
+    put_fields(summary, run_measures, run);
+    const struct overhead overhead = overhead_of_capture(evidence->capture, evidence->has_calls);
+    const struct {
+        const char *key;
+        json_t *value;
+    } parts[] = {
+        {"unmatched", unmatched_json(run)},
+        {"dropped", json_pack("{s:o, s:o, s:o}", "events", count_of(evidence->dropped_events),
+                              "calls", count_of(evidence->dropped_calls), "samples",
+                              count_of(evidence->dropped_samples))},
+        {"latency_us", latency_json(&lives->latency)},
+        {"latency_ci_us", intervals_json(&lives->latency)},
+        {"uncorrected_latency_us", latency_json(&lives->uncorrected_latency)},
+        {"uncorrected_latency_ci_us", intervals_json(&lives->uncorrected_latency)},
+        {"causes", causes_json(first)},
+        {"coverage_median", json_number_or_null(first ? first->coverage_median : NAN)},
+        {"stages", stages_json(run)},
+        {"join", join_json(run)},
+        {"hosts", hosts_json(&lives->join.hosts)},
+        {"diagnosis", first ? diagnosis_json(run, 0) : json_null()},
+        {"windows", windows_json(run)},
+        {"categories", run_summary_categories(run)},
+        {"overhead_estimate",
+         json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns, "packet_ns",
+                   overhead.packet_ns, "call_ns", overhead.call_ns)},
+        {"trace", trace_json(&evidence->trace)},
+        {"functions", run_functions_json(&evidence->functions)},
+        {"samples", run_samples_json(&evidence->samples)},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        json_object_set_new(summary, parts[i].key, parts[i].value);
     return summary;
 }

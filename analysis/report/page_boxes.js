@@ -20,6 +20,21 @@ function boxRow(cause, y, x, size, own) {
     renderBoxes(causeKey(cause));
     balloons.draw();
   };
+  const line = (from, to, half, width) => svg('line', {
+    x1: at(from),
+    x2: at(to),
+    y1: middle - half,
+    y2: middle + half,
+    stroke: colour,
+    'stroke-width': width
+  });
+  const box = attributes => svg('rect', {
+    x: at(cause.p25_ns),
+    y: middle - 8,
+    width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
+    height: 16,
+    ...attributes
+  });
   const row =
       svg('g', {
         class: 'cause-row',
@@ -54,61 +69,14 @@ function boxRow(cause, y, x, size, own) {
             stroke: colour
           }),
           svg('text', {x: 26, y: middle + 4}, label.length > 34 ? label.slice(0, 33) + '…' : label),
-          svg('line', {
-            x1: at(cause.min_ns),
-            x2: at(cause.max_ns),
-            y1: middle,
-            y2: middle,
-            stroke: colour,
-            'stroke-width': 1.3
-          }),
-          svg('line', {
-            x1: at(cause.min_ns),
-            x2: at(cause.min_ns),
-            y1: middle - 5,
-            y2: middle + 5,
-            stroke: colour,
-            'stroke-width': 1.3
-          }),
-          svg('line', {
-            x1: at(cause.max_ns),
-            x2: at(cause.max_ns),
-            y1: middle - 5,
-            y2: middle + 5,
-            stroke: colour,
-            'stroke-width': 1.3
-          }),
-          svg('rect', {
-            x: at(cause.p25_ns),
-            y: middle - 8,
-            width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
-            height: 16,
-            fill: 'var(--paper)',
-            stroke: colour,
-            'stroke-width': 1.3
-          }),
-          svg('rect', {
-            x: at(cause.p25_ns),
-            y: middle - 8,
-            width: Math.max(at(cause.p75_ns) - at(cause.p25_ns), 1.5),
-            height: 16,
-            fill: colour,
-            'fill-opacity': .28
-          }),
-          svg('line', {
-            x1: at(cause.median_ns),
-            x2: at(cause.median_ns),
-            y1: middle - 8,
-            y2: middle + 8,
-            stroke: colour,
-            'stroke-width': 3
-          }),
-          svg('text', {x: size.width - 168, y: middle + 4, 'text-anchor': 'end'},
-              count(cause.messages)),
-          svg('text', {x: size.width - 84, y: middle + 4, 'text-anchor': 'end'},
-              duration(cause.median_ns)),
-          svg('text', {x: size.width - 4, y: middle + 4, 'text-anchor': 'end'},
-              duration(cause.total_ns)));
+          line(cause.min_ns, cause.max_ns, 0, 1.3), line(cause.min_ns, cause.min_ns, 5, 1.3),
+          line(cause.max_ns, cause.max_ns, 5, 1.3),
+          box({fill: 'var(--paper)', stroke: colour, 'stroke-width': 1.3}),
+          box({fill: colour, 'fill-opacity': .28}), line(cause.median_ns, cause.median_ns, 8, 3),
+          ...[count(cause.messages), duration(cause.median_ns), duration(cause.total_ns)].map(
+              (text, i) => svg(
+                  'text', {x: size.width - [168, 84, 4][i], y: middle + 4, 'text-anchor': 'end'},
+                  text)));
   const mine = own.find(one => one.cause === cause);
   if (mine && mine.ns > 0)
     row.append(svg('circle', {

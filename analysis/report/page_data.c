@@ -4,8 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/export/run_summary.h"
 #include "analysis/report/page_json.h"
-#include "base/json_numbers.h"
+#include "analysis/run/result_fields.h"
 
 static const char *base_name(const char *path)
 {
@@ -13,55 +14,20 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static json_t *counts_build(struct page_builder *builder)
-{
-    const struct run_analysis *run = builder->run;
-    const struct {
-        const char *name;
-        uint64_t count;
-    } counts[] = {
-        {"scheduled", run->lifetimes.scheduled},
-        {"sent", run->lifetimes.sent},
-        {"answered", run->lifetimes.answered},
-        {"timed_out", run->lifetimes.timed_out},
-        {"lost", run->lifetimes.lost},
-        {"unsent", run->lifetimes.unsent},
-        {"order_violations", run->lifetimes.join.disorder.violations},
-        {"dropped_events", run->evidence.dropped_events},
-        {"dropped_calls", run->evidence.dropped_calls},
-        {"dropped_samples", run->evidence.dropped_samples},
-        {"unpaired", run->evidence.server.unpaired},
-        {"lost_intervals", run->evidence.server.lost_intervals},
-    };
-    json_t *object = json_object();
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        page_put(builder, object, counts[i].name, page_count(counts[i].count));
-    return object;
-}
-
 static json_t *measures_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
-    json_t *object = json_object();
-    page_put(builder, object, "offered_rate", json_number_or_null(run->lifetimes.offered_rate));
-    page_put(builder, object, "achieved_rate", json_number_or_null(run->lifetimes.achieved_rate));
+    json_t *object = page_fields_build(builder, run_measures, run);
     page_put(builder, object, "duration_ns",
              page_ns((double)(run->lifetimes.end_ns - run->lifetimes.begin_ns)));
-    page_put(builder, object, "lateness_p50_ns", page_ns(run->lifetimes.lateness_p50_ns));
-    page_put(builder, object, "lateness_p99_ns", page_ns(run->lifetimes.lateness_p99_ns));
-    page_put(builder, object, "clock_error_ns", json_number_or_null(run->evidence.clock_error_ns));
-    page_put(builder, object, "worst_disorder_ns",
-             json_number_or_null(run->lifetimes.join.disorder.worst_ns));
-    page_put(builder, object, "worst_stage_sum_error_ns",
-             json_number_or_null(run->lifetimes.worst_stage_sum_error_ns));
     const struct two_hosts *hosts = &run->lifetimes.join.hosts; // null where they are one
     bool related = hosts->apart && hosts->exchanges > 0;
-    page_put(builder, object, "hosts_bound_ns",
-             page_ns(related ? hosts->bound_p99_ns : (double)NAN));
+    const double none = (double)NAN;
+    page_put(builder, object, "hosts_bound_ns", page_ns(related ? hosts->bound_p99_ns : none));
     page_put(builder, object, "round_trip_p50_ns",
-             page_ns(related ? hosts->round_trip_ns[0] : (double)NAN));
+             page_ns(related ? hosts->round_trip_ns[0] : none));
     page_put(builder, object, "round_trip_p99_ns",
-             page_ns(related ? hosts->round_trip_ns[2] : (double)NAN));
+             page_ns(related ? hosts->round_trip_ns[2] : none));
     return object;
 }
 
@@ -144,61 +110,6 @@ static json_t *documents_build(struct page_builder *builder)
     return object;
 }
 
-// The files of categories that came before the program's own.
-static json_t *categories_build(struct page_builder *builder)
-{
-    const struct run_categories *categories = &builder->run->findings.categories;
-    json_t *list = json_array();
-    for (size_t i = 0; i < categories->source_count; i++) {
-        json_t *one = json_object();
-        page_put(builder, one, "file", page_text(categories->sources[i].file));
-        page_put(builder, one, "patterns", page_count(categories->sources[i].rules));
-        page_append(builder, list, one);
-    }
-    return list;
-}
-
-static json_t *name_build(struct page_builder *builder)
-{
-    return page_text(builder->run->evidence.name);
-}
-
-static json_t *folder_build(struct page_builder *builder)
-{
-    return page_text(base_name(builder->run->evidence.run_dir));
-}
-
-static json_t *version_build(struct page_builder *builder)
-{
-    (void)builder;
-    return page_text(TAILLIGHT_VERSION);
-}
-
-static json_t *verdict_build(struct page_builder *builder)
-{
-    return page_text(builder->run->findings.verdict);
-}
-
-static json_t *available_build(struct page_builder *builder)
-{
-    return json_boolean(builder->run->findings.verdict_available);
-}
-
-static json_t *captured_build(struct page_builder *builder)
-{
-    return json_boolean(builder->run->evidence.server.cores.count > 0);
-}
-
-static json_t *corrected_build(struct page_builder *builder)
-{
-    return latency_build(builder, &builder->run->lifetimes.latency);
-}
-
-static json_t *uncorrected_build(struct page_builder *builder)
-{
-    return latency_build(builder, &builder->run->lifetimes.uncorrected_latency);
-}
-
 static json_t *curves_build(struct page_builder *builder)
 {
     json_t *curves = json_object();
@@ -215,43 +126,30 @@ static json_t *diagnoses_build(struct page_builder *builder)
     return diagnoses;
 }
 
-static json_t *names_build(struct page_builder *builder)
-{
-    return json_incref(builder->names);
-}
-
-// What the page's scripts find in `data`, in the order in which it is built: names come after the
-// timelines, which use them.
-static const struct page_part_data {
-    const char *key;
-    json_t *(*build)(struct page_builder *builder);
-} parts[] = {
-    {"version", version_build},
-    {"name", name_build},
-    {"run", folder_build},
-    {"verdict", verdict_build},
-    {"available", available_build},
-    {"captured", captured_build},
-    {"counts", counts_build},
-    {"measures", measures_build},
-    {"latency", corrected_build},
-    {"uncorrected", uncorrected_build},
-    {"curves", curves_build},
-    {"stage_ns", stage_table_build},
-    {"diagnoses", diagnoses_build},
-    {"timelines", page_timelines_build},
-    {"names", names_build},
-    {"documents", documents_build},
-    {"categories", categories_build},
-    {"samples", page_samples_build},
-};
-
 static json_t *page_build(struct page_builder *builder)
 {
+    const struct run_analysis *run = builder->run;
     json_t *page = json_object();
     put_vocabulary(builder, page);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        page_put(builder, page, parts[i].key, parts[i].build(builder));
+    page_put(builder, page, "version", page_text(TAILLIGHT_VERSION));
+    page_put(builder, page, "name", page_text(run->evidence.name));
+    page_put(builder, page, "run", page_text(base_name(run->evidence.run_dir)));
+    page_put(builder, page, "verdict", page_text(run->findings.verdict));
+    page_put(builder, page, "available", json_boolean(run->findings.verdict_available));
+    page_put(builder, page, "captured", json_boolean(run->evidence.server.cores.count > 0));
+    page_put(builder, page, "counts", page_fields_build(builder, run_counts, run));
+    page_put(builder, page, "measures", measures_build(builder));
+    page_put(builder, page, "latency", latency_build(builder, &run->lifetimes.latency));
+    page_put(builder, page, "uncorrected",
+             latency_build(builder, &run->lifetimes.uncorrected_latency));
+    page_put(builder, page, "curves", curves_build(builder));
+    page_put(builder, page, "stage_ns", stage_table_build(builder));
+    page_put(builder, page, "diagnoses", diagnoses_build(builder));
+    page_put(builder, page, "timelines", page_timelines_build(builder));
+    page_put(builder, page, "names", json_incref(builder->names)); // which the timelines gathered
+    page_put(builder, page, "documents", documents_build(builder));
+    page_put(builder, page, "categories", run_summary_categories(run));
+    page_put(builder, page, "samples", page_samples_build(builder));
     return page;
 }
 

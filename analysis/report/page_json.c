@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/json_numbers.h"
 #include "base/text.h"
 
 void page_put(struct page_builder *builder, json_t *object, const char *key, json_t *value)
@@ -36,4 +37,30 @@ json_t *page_text(const char *text)
 {
     char clean[1024];
     return json_string(text_clean(text, false, clean, sizeof clean));
+}
+
+static json_t *field_build(const struct result_field *field, const void *record)
+{
+    switch (field->form) {
+    case RESULT_TEXT:
+        return page_text(result_text(field, record));
+    case RESULT_FLAG:
+        return json_boolean(result_whole(field, record));
+    case RESULT_NS:
+        return page_ns(result_number(field, record));
+    case RESULT_SHARE:
+        return json_number_or_null(result_number(field, record));
+    default:
+        return json_integer(result_whole(field, record));
+    }
+}
+
+json_t *page_fields_build(struct page_builder *builder, const struct result_field *field,
+                          const void *record)
+{
+    json_t *object = json_object();
+    for (; !result_field_ends(field); field++)
+        if (field->page)
+            page_put(builder, object, field->page, field_build(field, record));
+    return object;
 }

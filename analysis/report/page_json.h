@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/run/run_analysis.h"
+#include "analysis/run/result_fields.h"
 
 struct page_builder {
     const struct run_analysis *run;
@@ -30,6 +30,9 @@ json_t *page_count(uint64_t count);
 // Time since the run began.
 json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns);
 json_t *page_text(const char *text);
+// An object with the fields of a record that have a name on the page.
+json_t *page_fields_build(struct page_builder *builder, const struct result_field *field,
+                          const void *record);
 
 // The parts of the document, each in its own file.
 json_t *page_curve_build(struct page_builder *builder, bool corrected); // page_curve.c

@@ -1,8 +1,54 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/result_fields.h"
 
+#define RUN(member)       offsetof(struct run_analysis, member)
 #define CAUSE(member)     offsetof(struct cause, member)
 #define DIAGNOSIS(member) offsetof(struct diagnosis, member)
+
+const struct result_field run_counts[] = {
+    {"requests", NULL, "scheduled", RESULT_COUNT, RUN(lifetimes.scheduled)},
+    {"joined", NULL, NULL, RESULT_COUNT, RUN(lifetimes.states[LIFETIME_WHOLE])},
+    {NULL, NULL, "sent", RESULT_COUNT, RUN(lifetimes.sent)},
+    {"answered", NULL, "answered", RESULT_COUNT, RUN(lifetimes.answered)},
+    {"timed_out", NULL, "timed_out", RESULT_COUNT, RUN(lifetimes.timed_out)},
+    {"lost", NULL, "lost", RESULT_COUNT, RUN(lifetimes.lost)},
+    {"unsent", NULL, "unsent", RESULT_COUNT, RUN(lifetimes.unsent)},
+    {"order_violations", NULL, "order_violations", RESULT_COUNT,
+     RUN(lifetimes.join.disorder.violations)},
+    {NULL, NULL, "dropped_events", RESULT_COUNT, RUN(evidence.dropped_events)},
+    {NULL, NULL, "dropped_calls", RESULT_COUNT, RUN(evidence.dropped_calls)},
+    {NULL, NULL, "dropped_samples", RESULT_COUNT, RUN(evidence.dropped_samples)},
+    {NULL, NULL, "unpaired", RESULT_COUNT, RUN(evidence.server.unpaired)},
+    {NULL, NULL, "lost_intervals", RESULT_COUNT, RUN(evidence.server.lost_intervals)},
+    {0},
+};
+
+const struct result_field run_measures[] = {
+    {"offered_rate", NULL, "offered_rate", RESULT_SHARE, RUN(lifetimes.offered_rate)},
+    {"achieved_rate", NULL, "achieved_rate", RESULT_SHARE, RUN(lifetimes.achieved_rate)},
+    {NULL, NULL, "lateness_p50_ns", RESULT_NS, RUN(lifetimes.lateness_p50_ns)},
+    {NULL, NULL, "lateness_p99_ns", RESULT_NS, RUN(lifetimes.lateness_p99_ns)},
+    {"clock_error_ns", NULL, "clock_error_ns", RESULT_SHARE, RUN(evidence.clock_error_ns)},
+    {"worst_disorder_ns", NULL, "worst_disorder_ns", RESULT_SHARE,
+     RUN(lifetimes.join.disorder.worst_ns)},
+    {"worst_stage_sum_error_ns", NULL, "worst_stage_sum_error_ns", RESULT_SHARE,
+     RUN(lifetimes.worst_stage_sum_error_ns)},
+    {0},
+};
+
+const struct result_field part_fields[] = {
+    {"low_us", NULL, "slice_low_ns", RESULT_NS, DIAGNOSIS(slice_low_ns)},
+    {"high_us", NULL, NULL, RESULT_NS, DIAGNOSIS(slice_high_ns)},
+    {"candidates", NULL, NULL, RESULT_COUNT, DIAGNOSIS(candidates)},
+    {"without_stamp", NULL, "without_stamp", RESULT_COUNT, DIAGNOSIS(without_part)},
+    {"messages", NULL, "messages", RESULT_COUNT, DIAGNOSIS(messages.count)},
+    {NULL, NULL, "reference_ns", RESULT_NS, DIAGNOSIS(reference_latency_ns)},
+    {"coverage_median", NULL, NULL, RESULT_SHARE, DIAGNOSIS(coverage_median)},
+    {"coverage_min", NULL, NULL, RESULT_SHARE, DIAGNOSIS(coverage_min)},
+    {"coverage_total", NULL, "coverage_total", RESULT_SHARE, DIAGNOSIS(coverage_total)},
+    {"reason", NULL, "reason", RESULT_TEXT, DIAGNOSIS(reason)},
+    {0},
+};
 
 const struct result_field cause_fields[] = {
     {"cause", "name", "name", RESULT_TEXT, CAUSE(name)},

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// What there is to say of a cause and of a diagnosis, a row a thing: from it come summary.json, the
-// tables of run.db and the report page's data.
+// What the results say of a run, a diagnosis, a part of its lifetimes and a cause, a row for each
+// value: summary.json, the tables of run.db and the report page's data are written from these.
 #ifndef ANALYSIS_RUN_RESULT_FIELDS_H
 #define ANALYSIS_RUN_RESULT_FIELDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/run/run_analysis.h"
 
 enum result_form {
     RESULT_TEXT,  // char[]
@@ -17,18 +18,27 @@ enum result_form {
     RESULT_COUNT, // uint64_t or size_t
     RESULT_FLAG,  // bool
     RESULT_NS,    // double; microseconds in summary.json
-    RESULT_SHARE, // double
+    RESULT_SHARE, // double, as it is
 };
 
 struct result_field {
     const char *summary, *column, *page; // its names in the three; NULL: not there
     enum result_form form;
-    size_t offset; // in struct cause or struct diagnosis
+    size_t offset; // in the record
 };
 
-extern const struct result_field cause_fields[], diagnosis_fields[]; // each ends with a zero row
+// Each ends with a zero row.
+extern const struct result_field run_counts[], run_measures[]; // of struct run_analysis
+extern const struct result_field diagnosis_fields[];           // of struct diagnosis
+extern const struct result_field part_fields[];                // the same, of a part of lifetimes
+extern const struct result_field cause_fields[];               // of struct cause
 
-// A field's value: the text or the name, the number; whole ones are exact as int64_t.
+static inline bool result_field_ends(const struct result_field *field)
+{
+    return !field->summary && !field->column && !field->page;
+}
+
+// A field's value, by its form: a text or a name, a number, a whole number.
 const char *result_text(const struct result_field *field, const void *record);
 double result_number(const struct result_field *field, const void *record);
 int64_t result_whole(const struct result_field *field, const void *record);
