@@ -299,7 +299,7 @@ static int make_agents(struct load_plan *plan, struct error *err)
     return 0;
 }
 
-// A rate that changes by plan never becomes stable, so --until-stable cannot be asked for.
+// A rate that changes by plan never becomes stable, so --target cannot be asked for.
 static int check_pattern(const struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Between which knots a clock's rate changed is seen from the rates around them.
+// Where a clock's rate changed between two knots is found from the rates before and after.
 #include "profiler/clock_line.h"
 
-// ns per cycle that the noise of two sandwiches may add to the rate between them.
+// ns per cycle that the noise of two sandwiches can add to the rate between them.
 static double rate_noise(const struct knot *from, const struct knot *to)
 {
     return (from->half_ns + to->half_ns) / cycles_between(from->tsc, to->tsc);
@@ -19,10 +19,10 @@ static bool same_rate(const struct knot *a, const struct knot *b)
     return rate_difference(a, b) <= 2 * (rate_noise(a, a + 1) + rate_noise(b, b + 1));
 }
 
-// Finds where the rate changed between knots i and i + 1 of an era: only if it is another one
-// before and after, and each of these lasted for two segments, so that no other change is near.
-// True when *bend is a knot between the two; where the change is at one of them as near as can be
-// told, that one becomes the bend.
+// Finds where the rate changed between knots i and i + 1 of an era. It is only found if the rates
+// before and after differ, and each lasted for two segments, so that no other change is near.
+// True when *bend is a knot between the two; if the change is so close to one of them that they
+// cannot be told apart, that knot becomes the bend.
 static bool find_bend(struct knot *k, const struct era *era, size_t i, struct knot *bend)
 {
     if (i < era->first + 2 || i + 3 > era->last || same_rate(&k[i - 1], &k[i + 1]) ||
@@ -31,7 +31,8 @@ static bool find_bend(struct knot *k, const struct era *era, size_t i, struct kn
     double before = rate_between(&k[i - 2], &k[i]), after = rate_between(&k[i + 1], &k[i + 3]);
     double length = cycles_between(k[i].tsc, k[i + 1].tsc);
     double at = (ns_between(k[i].ns, k[i + 1].ns) - after * length) / (before - after);
-    // What either line may be off by, extended: by its noise, or by a change too small to see.
+    // How far either line may be off where it is extended: by its noise, or by a change too small
+    // to see.
     double left = rate_noise(&k[i - 2], &k[i]) + rate_difference(&k[i - 2], &k[i - 1]);
     double right = rate_noise(&k[i + 1], &k[i + 3]) + rate_difference(&k[i + 1], &k[i + 2]);
     double off_ns = k[i].half_ns + k[i + 1].half_ns + length * (left + right);

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/error.h"
 
-// 2^62: no value that a clock of this century shows.
+// 2^62: later than any time that a clock shows in this century.
 static const double clock_largest = 4611686018e9;
 
 struct knot {
@@ -20,16 +20,16 @@ struct knot {
     int64_t ns;
     double half_ns;  // half the sandwich and the clock's own resolution
     double error_ns; // bound from here to the next knot of the era
-    bool bend;       // where the rate is found to have changed: as a rule no reading
+    bool bend;       // a knot computed from where the rate changed, not a reading
 };
 
 struct era {
     size_t first, last; // knots
-    uint64_t begin_tsc; // where it begins and ends if steps happen half-way between knots
+    uint64_t begin_tsc; // where it begins and ends if a step lies half-way between its knots
     uint64_t end_tsc;
-    int64_t begin_ns; // what its clock showed at the earliest and the latest it can have lasted
+    int64_t begin_ns; // the clock's value at the earliest and the latest it can have lasted
     int64_t end_ns;
-    double change; // the largest change of rate seen in it, beyond noise: ns per cycle
+    double change; // the largest change of rate seen in it, in excess of noise: ns per cycle
 };
 
 struct knot_array ARRAY_OF(struct knot);
@@ -74,9 +74,9 @@ static inline double rate_between(const struct knot *from, const struct knot *to
     return ns_between(from->ns, to->ns) / cycles_between(from->tsc, to->tsc);
 }
 
-// Puts a knot where the clock was slewed differently from some instant on (a bend): where the lines
-// before and after it meet, which is far more exact than the line between the knots around it. The
-// line has its eras already.
+// Inserts a knot where the clock's rate changed (a bend). It is where the lines before and after
+// meet, which is far more exact than the line between the knots around it. The line's eras must
+// have been found already.
 int line_add_bends(struct line *line, struct error *err);
 
 #endif

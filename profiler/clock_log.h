@@ -22,10 +22,10 @@ enum host_clock {
 
 // The narrowest of some sandwiches taken in a row.
 struct clock_reading {
-    uint32_t clock; // enum host_clock
+    uint32_t clock; // the clock that was read (enum host_clock)
     uint32_t width; // cycles between the two TSC readings
     uint64_t tsc;   // their midpoint
-    int64_t ns;     // what the clock said
+    int64_t ns;     // the clock's reading
 };
 _Static_assert(sizeof(struct clock_reading) == 24, "the log format is fixed");
 

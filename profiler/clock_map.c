@@ -3,13 +3,13 @@
 // Every clock is a line of knots over the TSC. RAW's line turns cycles into
 // host time; the lines of the others are read backwards, from their value to cycles.
 //
-// A line is cut into eras where its clock stepped. When between two knots it did so is unknown, so
-// both eras are taken to reach across the gap: a value that only one of them can have shown is as
-// exact as any; one that both can have shown is placed by assuming the step in the middle, and
-// carries the difference as its error.
+// A line is cut into eras where its clock stepped. When exactly it stepped between two knots is
+// unknown, so both eras are taken to reach across the gap: a value that only one of them can have
+// shown is as exact as any; for one that both can have shown the step is assumed in the middle, and
+// the difference is part of its error.
 //
-// Within an era a clock is bent where it is slewed. Between which knots that happened is seen from
-// the rates around; where exactly, from where the lines before and after it meet.
+// Within an era the line bends where the clock was slewed. Between which knots that happened is
+// found from the rates around; the exact place is where the lines before and after it meet.
 #include "profiler/clock_map.h"
 
 #include <math.h>
@@ -26,12 +26,13 @@ struct clock_map {
     double worst_error_ns;
 };
 
-enum { EXTENSION_KNOTS = 16 };                // how far back the rate of an extension looks
-static const double step_rate = 1e-3;         // a rate this far off its neighbours' is a step
-static const double jump_allowance_ns = 20.0; // REALTIME against MONOTONIC, beside the sandwiches
+enum { EXTENSION_KNOTS = 16 };        // how far back the rate of an extension is measured
+static const double step_rate = 1e-3; // a rate this far off its neighbours' is a step
+// REALTIME against MONOTONIC, in addition to the sandwiches' widths
+static const double jump_allowance_ns = 20.0;
 
-// ns per cycle before an era's first knot and after its last: over some knots, for one segment's
-// rate carries the noise of two sandwiches.
+// ns per cycle before an era's first knot and after its last: measured over several knots, because
+// the rate of one segment has the noise of two sandwiches.
 static double rate_at_begin(const struct clock_map *map, const struct line *line,
                             const struct era *era)
 {
@@ -66,7 +67,7 @@ static size_t knot_at_ns(const struct line *line, size_t first, size_t last, int
     return array_bound(first + 1, last, at, ns >= line->knots.items[at].ns) - 1;
 }
 
-// Where a value lies: beside which knot of which era, and the rate there.
+// The place of a value: the era, the knot beside it, and the rate there.
 struct place {
     const struct era *era;
     const struct knot *knot;
@@ -87,7 +88,7 @@ static void place_near(const struct clock_map *map, const struct line *line, siz
                           : rate_between(&knots[index], &knots[index + 1]);
 }
 
-// For lines of one era, and to measure across knots: what the clock showed at those cycles.
+// For lines of one era, and for measuring across knots: the clock's value at those cycles.
 static struct place place_of_tsc(const struct clock_map *map, const struct line *line, uint64_t tsc)
 {
     struct place place = {.era = line->eras.items, .tsc = tsc};
@@ -106,7 +107,7 @@ static int64_t ns_at(const struct place *place)
     return add_saturating(place->knot->ns, clock_saturate(beyond));
 }
 
-// When the clock showed the value, if it was in that era.
+// When the clock showed the value, if that was in this era.
 static struct place place_in_era(const struct clock_map *map, const struct line *line,
                                  const struct era *era, int64_t ns)
 {
@@ -120,7 +121,7 @@ static struct place place_in_era(const struct clock_map *map, const struct line 
     return place;
 }
 
-// No era showed the value: the nearest would have. Only the first and the last are extended.
+// No era showed the value: the nearest era is extended. Only the first and the last can be.
 static struct place place_beside_eras(const struct clock_map *map, const struct line *line,
                                       int64_t ns)
 {
@@ -169,14 +170,14 @@ static struct place place_of_ns(const struct clock_map *map, const struct line *
     return best;
 }
 
-// The bound at a place.
+// The error bound at a place.
 static double error_at(const struct clock_map *map, const struct line *line,
                        const struct place *place)
 {
     if (!place->outside)
         return place->knot->error_ns + place->spread_ns;
     // An extension: the rate it assumes may be off by the noise of the sandwiches it came from, and
-    // a clock whose rate was seen to change may have changed it again.
+    // a clock whose rate has changed before may change it again.
     const struct knot *knots = line->knots.items;
     const struct era *era = place->era;
     double span = cycles_between(knots[era->first].tsc, knots[era->last].tsc);
@@ -259,7 +260,7 @@ static int readings_check(const struct clock_reading *readings, size_t count, st
     return 0;
 }
 
-// Collects one clock's readings. Two that are too close to have a rate between them become one.
+// Collects one clock's readings. Two that are too close to compute a rate between them become one.
 static int readings_collect(const struct clock_reading *readings, size_t count,
                             enum host_clock clock, struct line *line, struct error *err)
 {
@@ -284,7 +285,7 @@ static int readings_collect(const struct clock_reading *readings, size_t count,
     return 0;
 }
 
-// How much MONOTONIC gained between two instants, and the noise in that.
+// How much MONOTONIC gained between two instants, and the noise of that figure.
 static double monotonic_passed(const struct clock_map *map, uint64_t from, uint64_t to,
                                double *noise_ns)
 {
@@ -295,7 +296,8 @@ static double monotonic_passed(const struct clock_map *map, uint64_t from, uint6
 }
 
 // True when the clock stepped between knots i and i + 1. REALTIME and MONOTONIC are slewed alike,
-// so their difference shows the smallest step. Else only a rate that neither neighbour has does.
+// so their difference shows even the smallest step. Without it only a rate that differs from both
+// neighbours' shows one.
 static bool clock_stepped(const struct clock_map *map, enum host_clock clock, size_t i)
 {
     const struct line *line = &map->lines[clock];
@@ -355,7 +357,8 @@ static void set_borders(const struct clock_map *map, struct line *line)
     for (size_t i = 0; i < line->eras.count; i++) {
         struct era *era = &line->eras.items[i];
         const struct knot *first = &knots[era->first], *last = &knots[era->last];
-        double early = 0, late = 0; // cycles it may have lasted beyond its knots
+        // cycles it may have lasted before its first and after its last knot
+        double early = 0, late = 0;
         if (i > 0)
             early = cycles_between(first[-1].tsc, first->tsc);
         if (i + 1 < line->eras.count)
@@ -368,7 +371,7 @@ static void set_borders(const struct clock_map *map, struct line *line)
     }
 }
 
-// How much each era's rate was seen to change.
+// How much the rate of each era was seen to change.
 static void set_changes(struct line *line)
 {
     const struct knot *k = line->knots.items;
@@ -427,7 +430,8 @@ static int build_line(struct clock_map *map, enum host_clock clock, struct error
     return 0;
 }
 
-// Between eras, what any value there may be off by: how far apart the two sides see the clock.
+// Between eras: the error bound of any value there, which is how far apart the two sides see the
+// clock.
 static double worst_of_line(const struct clock_map *map, const struct line *line)
 {
     const struct knot *k = line->knots.items;

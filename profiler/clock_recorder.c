@@ -10,7 +10,7 @@
 
 enum { READINGS_PER_KNOT = HOST_CLOCKS - 1, TRIES = 8, NEAR_NS = 1000000 };
 
-// Keeps every other knot, the first among them.
+// Drops every other knot; the first stays.
 static void thin_out(struct clock_recorder *recorder)
 {
     size_t kept = 0;
@@ -39,7 +39,7 @@ int clock_recorder_start(struct clock_recorder *recorder, uint64_t interval_ns, 
     recorder->readings = calloc(recorder->capacity * READINGS_PER_KNOT, sizeof *recorder->readings);
     if (!recorder->readings)
         return error_set(err, ERROR_FAILED, "no memory for a clock log of %zu knots", capacity);
-    // Touched now, so that a knot never waits for a page.
+    // Touched now, so that taking a knot never waits for a page.
     memset(recorder->readings, 1,
            recorder->capacity * READINGS_PER_KNOT * sizeof *recorder->readings);
     clock_recorder_take(recorder);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Keeps the clock log of a running capture or load: a knot every interval, taken when polled, into
-// memory set aside at the start. When that is full every other knot is given up and the interval
-// doubled, so that a run of any length keeps knots from its beginning to its end.
+// memory allocated at the start. When that is full every other knot is dropped and the interval
+// doubled, so that the log of a capture of any length covers it from beginning to end.
 #ifndef PROFILER_CLOCK_RECORDER_H
 #define PROFILER_CLOCK_RECORDER_H
 
@@ -29,19 +29,20 @@ enum {
 int clock_recorder_start(struct clock_recorder *recorder, uint64_t interval_ns, size_t capacity,
                          struct error *err);
 
-// Takes a knot (some microseconds) if one is due. Returns how many ns are left until the next.
+// Takes a knot (some microseconds) if one is due. Returns the ns until the next is due.
 uint64_t clock_recorder_poll(struct clock_recorder *recorder);
 
-// Takes a knot now, due or not: what lies after the last knot is converted by guess.
+// Takes a knot now, due or not: times after the last knot can only be converted by extrapolation.
 void clock_recorder_take(struct clock_recorder *recorder);
 
-// Takes two knots, each after CLOCK_RECORDER_SETTLE_MS. Done first and before the end, a change of
-// a clock's rate can be placed near either end, too: that takes two segments on each side of it.
+// Takes two knots, each after CLOCK_RECORDER_SETTLE_MS. With these at the begin and before the end,
+// a change of a clock's rate near either end can be located: that takes two segments on each side
+// of it.
 enum { CLOCK_RECORDER_SETTLE_MS = 20 };
 void clock_recorder_settle(struct clock_recorder *recorder);
 
-// Takes a last knot, unless the latest is hardly older than now (knots that near say nothing of the
-// rate between them), and writes the log. May be called once more to write elsewhere.
+// Takes a last knot, unless the latest is hardly older (knots that close have no useful rate
+// between them), and writes the log. May be called again to write it elsewhere.
 int clock_recorder_write(struct clock_recorder *recorder, const char *path, struct error *err);
 
 void clock_recorder_free(struct clock_recorder *recorder);

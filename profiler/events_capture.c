@@ -23,8 +23,8 @@ struct event_array ARRAY_OF(struct event);
 struct connection_array ARRAY_OF(struct connection);
 
 enum {
-    // A ring half full is drained so many records at a time, about half a millisecond's work: the
-    // reader's core is often the load generator's.
+    // A ring that is half full is drained in steps of this many records, about half a millisecond's
+    // work: the reader's core is often the load generator's, too.
     DRAIN_RECORDS = 16384,
 };
 
@@ -47,7 +47,7 @@ struct events_capture {
 
 // --- opening -------------------------------------------------------------------------------------
 
-// The largest power of two of records that fits, at least what the slack leaves useful.
+// The largest power of two of records that fits, but at least a useful number beyond the slack.
 static uint32_t ring_records(uint64_t bytes)
 {
     uint64_t records = 4 * EVENTS_SLACK;
@@ -120,7 +120,7 @@ static int fill_defaults(struct events_capture *capture, struct error *err)
     return 0;
 }
 
-// Runs the iterator to its end; its output is what it leaves in the table.
+// Runs the iterator to its end; its result is what it enters in the table.
 static void look_up_known_sockets(struct events_capture *capture)
 {
     struct bpf_link *link = capture->programs->links.known_sockets;
@@ -164,7 +164,8 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         result = error_set(err, ERROR_FAILED, "no memory for a capture");
         goto fail;
     }
-    // Stamps cost something for every packet of the host, so only who wants M(n) turns them on.
+    // Stamps cost something for every packet of the host, so they are only turned on if M(n) is
+    // wanted.
     if (capture->settings.groups & EVENT_GROUP_RECEIVE) {
         capture->stamps_fd = receive_stamps_hold(&capture->stamps, err);
         if (capture->stamps_fd < 0) {
@@ -199,8 +200,8 @@ const struct event_program_state *events_capture_programs(const struct events_ca
 
 // --- draining ------------------------------------------------------------------------------------
 
-// Moves whole records from a core's ring to its array, `most` of them. Stops at the first that is
-// not whole, unless `last`: then nobody writes any more, and what is not whole never will be.
+// Moves up to `most` complete records from a core's ring to its array. Stops at the first
+// incomplete one, unless `last`: then nobody writes any more, and incomplete records stay so.
 // Returns false when memory ran out.
 static bool core_drain(struct events_capture *capture, unsigned core, uint64_t most, bool last)
 {
@@ -242,8 +243,8 @@ void events_capture_poll(struct events_capture *capture)
         uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
         uint64_t waiting = head - ring->tail;
         records += head;
-        // Short steps, so that whoever shares the reader's core is not held up for long; all of it
-        // where the steps do not keep up.
+        // In short steps, so that other work on the reader's core is not held up for long; until
+        // the ring is empty where the steps do not keep up.
         uint64_t most = waiting > ring->mask / 4 * 3 ? waiting : DRAIN_RECORDS;
         if (waiting > ring->mask / 2 && !core_drain(capture, core, most, false))
             capture->memory_full = true;
@@ -356,7 +357,7 @@ json_t *event_kinds_json(const uint64_t counts[EVENT_KINDS])
     return kinds;
 }
 
-// Switches from a thread nobody saw come: how often the kernel delivered nothing for a while.
+// Counts switches from threads that were not seen being switched in: how often events were missing.
 static uint64_t count_unseen(const struct events_capture *capture)
 {
     uint64_t unseen = 0;
@@ -393,7 +394,7 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
                      "ports", ports_json(capture));
 }
 
-// Stops the programs and takes what they left. Counts what was lost on the way.
+// Stops the programs and drains what is left in the rings. Counts what was lost on the way.
 static void finish_records(struct events_capture *capture, struct losses *losses)
 {
     events_bpf__detach(capture->programs);
@@ -423,7 +424,7 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
     struct connection_array sockets = {0};
     char path[4096];
     program_costs_end(&capture->costs);
-    look_up_known_sockets(capture); // those whose beginning was not seen
+    look_up_known_sockets(capture); // connections whose beginning was not seen
     finish_records(capture, &losses);
     int result = write_events(capture, out_dir, losses.dropped, err);
     if (result < 0)

@@ -23,10 +23,10 @@
 struct events_capture_settings {
     cpu_set_t cores;       // whose scheduler, interrupt and fault events to record; empty: all
     const uint16_t *ports; // local TCP ports whose sockets to watch, on whatever core
-    size_t port_count;     // 0: no messages
+    size_t port_count;     // 0: no messages are recorded
     unsigned groups;       // set of enum event_group; 0: all
     uint64_t ring_bytes;   // per captured core; 0: 32 MiB. Other cores get a sixteenth.
-    uint64_t memory_bytes; // what drained records may take in all; 0: 2 GiB
+    uint64_t memory_bytes; // memory for drained records in all; 0: 2 GiB
     uint32_t connections;  // how many the table of sockets holds; 0: 65536
 };
 
@@ -42,8 +42,8 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
 // cannot fill in between: 32 MiB are 1,000,000 events.
 void events_capture_poll(struct events_capture *capture);
 
-// Which programs run, and why the others do not. states[EVENT_PROGRAMS] live as long as the
-// capture.
+// Which programs run, and the reasons why others do not. states[EVENT_PROGRAMS] is valid as long as
+// the capture is.
 const struct event_program_state *events_capture_programs(const struct events_capture *capture);
 
 // Detaches, drains, sorts per core and writes the two logs. *stats (may be NULL) becomes a JSON

@@ -36,7 +36,7 @@ static struct bpf_program *program_of(const struct events_bpf *programs, size_t 
         programs->obj, states[index].stood_in ? program->stand_in : program->name);
 }
 
-// Where a variable that every core has its own of lies among these; -1: there is none.
+// The offset of a per-CPU variable among all per-CPU variables; -1: there is no such variable.
 static int64_t offset_among_cores(const struct btf *btf, const char *name)
 {
     int32_t section = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
@@ -52,7 +52,7 @@ static int64_t offset_among_cores(const struct btf *btf, const char *name)
 }
 
 // The account that a KVM host keeps of each core has no address in kallsyms, but the kernel's BTF
-// says how far it is from the core's run queue, to which every thread leads.
+// gives its distance from the core's run queue, which every thread points to.
 static int64_t steal_from_run_queue(const struct btf *btf)
 {
     int64_t account = offset_among_cores(btf, "steal_time");
@@ -99,8 +99,8 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
     return 0;
 }
 
-// Opens, prepares and loads just the programs in use[]. Returns NULL with errno set, or with *err
-// filled when preparing failed. log, when not NULL, receives the verifier's words on `logged`.
+// Opens, prepares and loads only the programs in use[]. Returns NULL with errno set, or with *err
+// filled when preparing failed. log, when not NULL, receives the verifier's messages on `logged`.
 static struct events_bpf *load_some(const bool use[EVENT_PROGRAMS], const struct loader *loader,
                                     size_t logged, char *log, size_t log_bytes, struct error *err)
 {
@@ -125,7 +125,7 @@ static struct events_bpf *load_some(const bool use[EVENT_PROGRAMS], const struct
     return programs;
 }
 
-// The verifier's objection is the last line of its log before its statistics.
+// The verifier's objection is the last line of its log before the statistics.
 static void last_words(const char *log, int number, char *out, size_t out_bytes)
 {
     const char *line = NULL;
@@ -145,7 +145,7 @@ static void last_words(const char *log, int number, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "this kernel refuses it: %s", strerror(number));
 }
 
-// Tries each program alone, to learn which ones spoil the whole. use[] keeps the good ones.
+// Tries each program alone, to find those that make the whole fail. use[] keeps the good ones.
 static int sort_out(bool use[EVENT_PROGRAMS], const struct loader *loader,
                     struct event_program_state states[EVENT_PROGRAMS], struct error *err)
 {
@@ -212,7 +212,7 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
 {
     bool use[EVENT_PROGRAMS];
     struct loader loader = {.prepare = prepare, .context = context, .states = states};
-    libbpf_print_fn_t printer = libbpf_set_print(NULL); // what matters goes into reasons and errors
+    libbpf_print_fn_t printer = libbpf_set_print(NULL); // what matters is in the reasons and errors
     *out = NULL;
     int result = ask_btf(groups, use, &loader, states, err);
     if (result < 0)

@@ -33,8 +33,8 @@ struct event_program {
     enum event_group group;
     bool iterator;     // attached when run, not a tracepoint
     const char *gives; // what is missing without it
-    // A function whose entry (fentry) stands in on kernels without the tracepoint, and the name of
-    // the program there; NULL: nothing does.
+    // A function whose entry (fentry) replaces the tracepoint on kernels without it, and the name
+    // of the program for that; NULL: there is no replacement.
     const char *stand_in;
 };
 
@@ -60,7 +60,7 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
                            struct events_bpf **out, struct error *err);
 
 // How often a program of the table ran, and for how long in all, while the kernel's statistics were
-// on (profiler/program_costs.h). False: it did not, or nobody knows.
+// on (profiler/program_costs.h). False: it did not run, or it is not known.
 bool events_programs_cost(const struct events_bpf *programs,
                           const struct event_program_state states[EVENT_PROGRAMS], size_t index,
                           uint64_t *runs, uint64_t *ns);

@@ -4,8 +4,8 @@
 // function_graph tracer saw it. Files in a run folder: server/functions.tlog (LOG_FUNCTIONS) and
 // server/functions.sym, which names the addresses: lines "<address in hex> <name>", ascending.
 //
-// Records of one core lie in order of time, cores in any mixture. Calls nest by thread: an
-// interrupt that comes while a thread runs counts as a call of the thread's.
+// Records of one core are in order of time; cores may be mixed. Calls nest by thread: an interrupt
+// that comes while a thread runs counts as a call of that thread.
 #ifndef PROFILER_FUNCTION_LOG_H
 #define PROFILER_FUNCTION_LOG_H
 
@@ -23,7 +23,7 @@ enum function_event_kind {
 
 struct function_event {
     uint64_t time;    // host time: CLOCK_MONOTONIC_RAW, ns
-    uint64_t address; // of the function; 0 but for the first two kinds
+    uint64_t address; // of the function; unused by the first two kinds
     uint32_t thread;
     uint16_t core;
     uint8_t kind; // enum function_event_kind

@@ -19,7 +19,7 @@
 
 enum { BATCH = 4096, PAGES_AT_ONCE = 4096 };
 
-// Where the fields of the two events lie on this kernel.
+// The offsets of the two events' fields on this kernel.
 struct event_layout {
     int id, thread, function;
 };
@@ -129,7 +129,7 @@ static int put_event(struct function_recorder *recorder, struct watched_core *co
                                         : id == recorder->exit.id ? &recorder->exit
                                                                   : NULL;
     if (!layout || layout->function + (int)sizeof address > bytes)
-        return 0; // others may write into the same buffer
+        return 0; // other programs may write into the same buffer
     memcpy(&thread, data + layout->thread, sizeof thread);
     memcpy(&address, data + layout->function, sizeof address);
     core->last_time = time;
@@ -277,7 +277,7 @@ int function_recorder_disable(struct function_recorder *recorder, struct error *
     return function_tracer_switch(&recorder->tracer, false, err);
 }
 
-// What the kernel says it lost of a core: "overrun: N" and "dropped events: N".
+// The kernel's own counts of what a core lost: "overrun: N" and "dropped events: N".
 static uint64_t lost_of(const struct function_recorder *recorder, uint16_t core)
 {
     char path[128], line[128];

@@ -17,19 +17,19 @@ struct function_recorder;
 int function_recorder_start(const struct function_tracer_settings *settings, const char *out_dir,
                             struct function_recorder **out, struct error *err);
 
-// Takes what lies in the kernel's buffers.
+// Reads what is in the kernel's buffers.
 int function_recorder_poll(struct function_recorder *recorder, struct error *err);
 
 // Switches the tracer off, so that it costs nothing any more.
 int function_recorder_disable(struct function_recorder *recorder, struct error *err);
 
-// Takes the rest, puts the tracer back and writes both files. *document becomes what capture.json
-// says of it, owned by the caller:
+// Reads the rest, restores the tracer and writes both files. *document becomes the part of
+// capture.json about it, owned by the caller:
 //   {"log": "functions.tlog", "records", "dropped", "symbols", "unnamed"}
 int function_recorder_stop(struct function_recorder *recorder, json_t **document,
                            struct error *err);
 
-// Also puts the tracer back, if need be. Harmless on NULL.
+// Also restores the tracer, if that is still to be done. Harmless on NULL.
 void function_recorder_free(struct function_recorder *recorder);
 
 #endif

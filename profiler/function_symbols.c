@@ -74,7 +74,8 @@ static size_t write_names(FILE *file, const struct symbol_array *all, const uint
             next++;
         if (!next)
             continue;
-        // Of several names of one address the first: the order is the kernel's own no more.
+        // Of several names of one address the first in the kernel's order; sorting has lost that
+        // order.
         size_t at = next - 1;
         while (at > 0 && all->items[at - 1].address == all->items[at].address)
             at--;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which kernel addresses were met, and what they are called (/proc/kallsyms): the file
+// The set of kernel addresses that were seen, and their names (/proc/kallsyms): the file
 // functions.sym beside a function log.
 #ifndef PROFILER_FUNCTION_SYMBOLS_H
 #define PROFILER_FUNCTION_SYMBOLS_H
@@ -22,8 +22,8 @@ struct function_symbols {
 // -1: no memory.
 int function_symbols_note(struct function_symbols *symbols, uint64_t address);
 
-// Writes a line "<address> <name>" for each that a name was found for, ascending; the function is
-// the one whose beginning lies at or nearest before the address. *named: how many.
+// Writes a line "<address> <name>" for each address with a name, ascending; the function is the one
+// that begins at or nearest before the address. *named: how many.
 int function_symbols_write(const struct function_symbols *symbols, const char *path, size_t *named,
                            struct error *err);
 void function_symbols_free(struct function_symbols *symbols);

@@ -15,7 +15,7 @@ const char *const function_tracer_default_patterns =
     "finish_task_switch*,do_futex,futex_*,__x64_sys_*,__sys_*,ksys_*,vfs_*,handle_mm_fault,"
     "do_user_addr_fault,hrtimer_*,__hrtimer_*,run_timer_softirq,__do_softirq,handle_softirqs";
 
-// In the order of setting up; undone from the end. The tracer goes last, and is undone first.
+// In the order of setting up, undone in reverse: the tracer is set last, and undone first.
 enum { CORES, CLOCK, SIZE, FILTER, TRACER, TRACING };
 static const char *const files[TRACER_SETTINGS] = {"tracing_cpumask", "trace_clock",
                                                    "buffer_size_kb",  "set_ftrace_filter",
@@ -35,7 +35,7 @@ static ssize_t read_file(const char *path, char *out, size_t out_bytes)
     return got < 0 ? -1 : (ssize_t)used;
 }
 
-// Only system calls: the guard writes, too.
+// Only system calls, because the guard writes too.
 static int write_file(const char *path, const char *text, int more)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | more);
@@ -88,15 +88,15 @@ void function_tracer_find(struct function_tracer_support *out)
     }
 }
 
-// --- what was before -----------------------------------------------------------------------------
+// --- saving the old settings ---------------------------------------------------------------------
 
 static void put_back(const void *context)
 {
     const struct function_tracer *tracer = context;
     const struct tracer_setting *chosen = &tracer->settings[TRACER];
     write_file(tracer->settings[TRACING].path, "0", 0);
-    // The tracer cannot be changed while the buffer's files are open, and a process that is killed
-    // closes the guard's pipe before, maybe, those.
+    // The tracer cannot be changed while the buffer's files are open, and a killed process may
+    // close the guard's pipe before those files.
     for (int tries = 0; tries < 500 && write_file(chosen->path, chosen->before, 0) < 0; tries++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     for (int i = TRACER - 1; i >= 0; i--)
@@ -104,7 +104,7 @@ static void put_back(const void *context)
     write_file(tracer->settings[TRACING].path, tracer->settings[TRACING].before, 0);
 }
 
-// "local [global] mono": the word in brackets.
+// The current one of "local [global] mono": the word in brackets.
 static void keep_chosen(char *text)
 {
     char *begin = strchr(text, '['), *end = strchr(text, ']');
@@ -137,7 +137,7 @@ static int settings_save(struct function_tracer *tracer, struct error *err)
                          tracer->settings[FILTER].path, before);
     before[0] = '\0';
     keep_chosen(tracer->settings[CLOCK].before);
-    before = tracer->settings[SIZE].before; // "7 (expanded: 1408)", or "X": cores differ
+    before = tracer->settings[SIZE].before; // "7 (expanded: 1408)", or "X" if cores differ
     before[strcspn(before, " ")] = '\0';
     return 0;
 }
@@ -178,7 +178,8 @@ static int set_filter(struct function_tracer *tracer, const char *patterns, stru
     const char *at = given ? patterns : function_tracer_default_patterns;
     while (*at) {
         size_t bytes = strcspn(at, ",");
-        snprintf(pattern, sizeof pattern, "%.*s\n", (int)bytes, at); // read only when it ends
+        // the output can only be read when the command has ended
+        snprintf(pattern, sizeof pattern, "%.*s\n", (int)bytes, at);
         at += bytes + (at[bytes] == ',');
         if (write_file(tracer->settings[FILTER].path, pattern, O_APPEND) == 0)
             tracer->functions++;

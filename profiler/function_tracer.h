@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The kernel's function_graph tracer (Linux, Documentation/trace/ftrace.rst): whether this host has
-// it, and setting it up in tracefs. Kernels before 6.12 have one such tracer for everybody, so this
-// one takes the top-level buffer when nobody uses it, and puts every setting back as it was, on any
-// end (base/guard.h).
+// it, and setting it up in tracefs. Kernels before 6.12 have a single such tracer for everybody, so
+// it is only used when nobody else uses it, and every setting is restored however this program ends
+// (base/guard.h).
 #ifndef PROFILER_FUNCTION_TRACER_H
 #define PROFILER_FUNCTION_TRACER_H
 
@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/guard.h"
 
-// Where tracefs is, "" where it is not; and what keeps functions from being traced.
+// The mount point of tracefs, "" without; and what prevents the tracing of functions.
 struct function_tracer_support {
     const char *folder;
     bool ready;
@@ -35,7 +35,7 @@ extern const char *const function_tracer_default_patterns;
 
 enum { TRACER_SETTINGS = 6, TRACER_VALUE_BYTES = 1100 };
 
-// What was before, ready to be written back by system calls alone.
+// The old settings, ready to be written back by system calls alone.
 struct function_tracer {
     struct tracer_setting {
         char path[64];
@@ -46,13 +46,13 @@ struct function_tracer {
     unsigned functions; // how many patterns matched any
 };
 
-// Sets everything up, tracing still off. ERROR_FAILED in the doctor's words where it cannot be had;
-// ERROR_INPUT when a pattern given matches no function.
+// Sets everything up, with tracing still off. ERROR_FAILED with the doctor's text if the tracer is
+// not available; ERROR_INPUT when one of the given patterns matches no function.
 int function_tracer_begin(struct function_tracer *tracer,
                           const struct function_tracer_settings *settings, struct error *err);
 int function_tracer_switch(const struct function_tracer *tracer, bool on, struct error *err);
 
-// Puts everything back. Harmless on a zeroed struct.
+// Restores everything. Harmless on a zeroed struct.
 void function_tracer_end(struct function_tracer *tracer);
 
 #endif

@@ -50,7 +50,7 @@ bool host_has_word(const char *list, const char *word)
 
 bool host_find_program(const char *name, char *out, size_t out_bytes)
 {
-    // Servers are often installed where only root's PATH leads.
+    // Servers are often in folders that are only in root's PATH.
     char places[4096];
     const char *path = getenv("PATH");
     snprintf(places, sizeof places, "%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "");

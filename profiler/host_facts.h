@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Facts of this host as the kernel's small text files state them, and where its programs are.
+// Facts about this host from the kernel's small text files, and the paths of its programs.
 #ifndef PROFILER_HOST_FACTS_H
 #define PROFILER_HOST_FACTS_H
 
@@ -16,7 +16,7 @@ bool host_read_field(const char *path, const char *key, char *out, size_t out_by
 // True when a word is in a list of words with spaces between.
 bool host_has_word(const char *list, const char *word);
 
-// True, and its path in out, when PATH leads to such a program.
+// True, with its path in out, when the program is in PATH.
 bool host_find_program(const char *name, char *out, size_t out_bytes);
 
 #endif

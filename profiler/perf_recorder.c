@@ -70,7 +70,7 @@ unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,
 
 // --- when it fails -------------------------------------------------------------------------------
 
-// What perf said first, on one line: its complaint stands before its usage.
+// perf's complaint on one line: the complaint comes first, then its usage text.
 static void read_complaint(const char *log, char *out, size_t out_bytes)
 {
     char text[1024];
@@ -109,8 +109,8 @@ static int ended_error(const struct perf_recorder *recorder, const char *when, i
 
 // --- the conversation ----------------------------------------------------------------------------
 
-// Waits for "ack" (newer ones send a NUL behind it). 1: there; 0: time is up; -1: perf closed its
-// end, so it is about to be gone.
+// Waits for "ack" (newer versions send a NUL after it). 1: received; 0: time is up; -1: perf closed
+// its end, so it is about to exit.
 static int await_answer(struct perf_recorder *recorder)
 {
     static const char answer[] = "ack\n";
@@ -135,7 +135,7 @@ static int await_answer(struct perf_recorder *recorder)
     }
 }
 
-// Says a word to perf and waits for its answer. On failure perf is ended.
+// Sends perf a command and waits for its answer. On failure perf is ended.
 static int perf_command(struct perf_recorder *recorder, const char *word, const char *when,
                         struct error *err)
 {
@@ -178,7 +178,7 @@ int perf_recorder_start(struct perf_recorder *recorder,
     snprintf(recorder->log, sizeof recorder->log, "%s", settings->log);
     perf_recorder_arguments(settings, &words, argv);
     process_describe(argv, recorder->command, sizeof recorder->command);
-    unlink(settings->log); // of an earlier capture
+    unlink(settings->log); // left by an earlier capture
     int result = process_start(&recorder->process, argv, &place, err);
     return result < 0 ? result : perf_command(recorder, "ping", "before it was ready", err);
 }
@@ -193,7 +193,7 @@ int perf_recorder_disable(struct perf_recorder *recorder, struct error *err)
     return perf_command(recorder, "disable", "before it was stopped", err);
 }
 
-// perf answers before it reads the buffers; what it is asked next it answers afterwards.
+// perf answers before it reads the buffers, and answers the next command only after it has.
 int perf_recorder_snapshot(struct perf_recorder *recorder, struct error *err)
 {
     int result = perf_command(recorder, "snapshot", "at a snapshot", err);

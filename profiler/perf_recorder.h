@@ -59,12 +59,12 @@ int perf_recorder_start(struct perf_recorder *recorder,
 int perf_recorder_enable(struct perf_recorder *recorder, struct error *err);
 // Writes out what the AUX buffers hold now. Only for a recorder that was started for snapshots.
 int perf_recorder_snapshot(struct perf_recorder *recorder, struct error *err);
-// An error when perf has ended by itself. Costs one system call.
+// Fails when perf has ended by itself. Costs one system call.
 int perf_recorder_check(struct perf_recorder *recorder, struct error *err);
 int perf_recorder_disable(struct perf_recorder *recorder, struct error *err);
-// Has perf write everything, and waits for its end.
+// Makes perf write everything, and waits until it has ended.
 int perf_recorder_stop(struct perf_recorder *recorder, struct error *err);
-// Ends perf if it runs still. Harmless on a zeroed struct.
+// Ends perf if it still runs. Harmless on a zeroed struct.
 void perf_recorder_fini(struct perf_recorder *recorder);
 
 #endif

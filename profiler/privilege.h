@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which of Linux's privileges (capabilities(7)) this process holds, in words an error can use.
+// Which of Linux's privileges (capabilities(7)) this process has, in words for error texts.
 #ifndef PROFILER_PRIVILEGE_H
 #define PROFILER_PRIVILEGE_H
 

@@ -68,7 +68,8 @@ static void explain_no_device(const char *root, struct processor_trace *trace)
                      "neither the CPU (no intel_pt among its flags) nor the hypervisor offers it");
 }
 
-// What perf_event_open(2) asks for: every core from perf_event_paranoid 0 down, or CAP_PERFMON.
+// What perf_event_open(2) requires to record every core: perf_event_paranoid of at most 0, or
+// CAP_PERFMON.
 static bool may_record_cores(const char *root, char *paranoid, size_t paranoid_bytes)
 {
     char path[512];
@@ -99,8 +100,8 @@ void processor_trace_find(const char *root, const char *perf, struct processor_t
     if (!out->perf[0])
         obstacle_set(out, PROCESSOR_TRACE_NO_PERF, "apt-get install linux-perf",
                      "Intel PT is there; perf, which records it, is not");
-    // No word of setcap: to exec a file with capabilities clears PR_SET_PDEATHSIG (prctl(2)), so
-    // such a perf would outlive this process.
+    // setcap is not suggested: executing a file with capabilities clears PR_SET_PDEATHSIG
+    // (prctl(2)), so such a perf would outlive this process.
     else if (!may_record_cores(root, text, sizeof text))
         obstacle_set(out, PROCESSOR_TRACE_NO_PRIVILEGE,
                      "run as root, or sysctl kernel.perf_event_paranoid=-1",

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Traffic: so many records in so long.
+// What counts as traffic: this many records in this time.
 enum { BUSY_RECORDS = 500, LOOK_NS = 20000000, MEASURE_NS = 150000000 };
 
 void program_costs_init(struct program_costs *costs)
@@ -24,7 +24,7 @@ void program_costs_poll(struct program_costs *costs, uint64_t records)
         program_costs_end(costs);
     } else if (costs->looked_ns && records - costs->records >= BUSY_RECORDS) {
         costs->fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-        costs->done = true; // also where the kernel refuses
+        costs->done = true; // also when the kernel refuses, so that it is not tried again
     }
     costs->records = records;
     costs->looked_ns = now;

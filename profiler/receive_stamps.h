@@ -10,8 +10,8 @@
 
 enum receive_stamps_state {
     RECEIVE_STAMPS_ON,        // a packet to ourselves came back with its stamp
-    RECEIVE_STAMPS_UNCHECKED, // asked for; loopback is down here, so it could not be tried
-    RECEIVE_STAMPS_OFF,       // not asked for, or no stamp came
+    RECEIVE_STAMPS_UNCHECKED, // requested; loopback is down here, so it could not be tested
+    RECEIVE_STAMPS_OFF,       // not requested, or no stamp came
 };
 
 // Opens the socket and waits (50 ms at most) until stamps are seen to be taken. Returns its fd, to

@@ -12,7 +12,7 @@
 
 #include "profiler/host_facts.h"
 
-// Whether the event can be opened for the core that this runs on, whoever runs there.
+// Whether the event can be opened for the current core, for any thread that runs there.
 static bool event_opens(uint32_t type, uint64_t config)
 {
     struct perf_event_attr attr = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Whether the cores of this host can be sampled, by which perf event, and why not. `taillight
-// doctor` and the capture say the same words, because both ask here. It is tried, not deduced: a
+// doctor` and the capture give the same answer, because both ask here. The event is tried: a
 // virtual machine may offer counters that do not interrupt.
 #ifndef PROFILER_SAMPLING_H
 #define PROFILER_SAMPLING_H
@@ -16,15 +16,15 @@ struct sampling {
     const char *how;   // what to do about it; NULL when ready
 };
 
-// Samples a second of each core that a capture takes. No multiple of a timer's usual frequency, so
-// that they do not keep in step.
+// Samples per second of each core in a capture. Not a multiple of usual timer frequencies, so that
+// samples do not fall into step with timers.
 enum { SAMPLING_FREQUENCY = 3989, SAMPLING_FREQUENCY_MOST = 100000 };
 
-// Looks. perf: the program to use, NULL: the one in PATH.
+// Examines the host. perf: the program to use, NULL: the one in PATH.
 void sampling_find(const char *perf, struct sampling *out);
 
-// Samples a second of a core that the kernel allows now (it lowers that by itself where samples
-// take it too long): kernel.perf_event_max_sample_rate; 0: it does not say.
+// Samples per second of a core that the kernel allows now (kernel.perf_event_max_sample_rate; it
+// lowers that by itself when taking samples takes too long); 0: unknown.
 unsigned sampling_most_allowed(void);
 
 #endif

@@ -21,7 +21,7 @@
 enum {
     KEPT_CALLS_LIMIT = 1 << 24, // 1 GiB in memory
     RING_BYTES_PER_PROCESS = 512 << 20,
-    FILE_LIMIT = 4096, // more than that in the directory is not the shim's doing
+    FILE_LIMIT = 4096, // with more entries than that the directory is not the shim's
     PROCESS_FILE_LIMIT = 4096,
 };
 
@@ -44,7 +44,7 @@ struct message_collector {
     int dir_fd;
     struct control_page *control;
     uint16_t ports[RING_PORTS];
-    uint64_t room; // calls that may still be kept
+    uint64_t room; // calls for which there is room
     uint64_t damaged;
     struct known_array known;
     struct process_file_array processes;
@@ -57,7 +57,7 @@ static bool is_ours(const char *name)
            strncmp(name, "ring-", 5) == 0 || strncmp(name, "process-", 8) == 0;
 }
 
-// Opens the directory for listing; the descriptor of the collector keeps its own place.
+// Opens the directory for listing; the collector's own descriptor keeps its position.
 static DIR *directory_list(int dir_fd)
 {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -86,8 +86,8 @@ static int directory_clear(int dir_fd)
     return foreign;
 }
 
-// A collector before us may have died, or still be at work. In the first case servers that are
-// attached to it are told to let go.
+// An earlier collector may have died, or still be at work. If it died, servers that are attached to
+// it are told to detach.
 static int predecessor_dismiss(int dir_fd, const char *dir, struct error *err)
 {
     int fd = openat(dir_fd, "control", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -141,7 +141,7 @@ static int directory_make(struct message_collector *collector, struct error *err
                          "%s holds other files, and is removed at the end: give an empty or a new "
                          "directory",
                          dir);
-    // A server that gives up root before its first request must still be able to make its rings.
+    // A server that gives up root before its first request must still be able to create its rings.
     if (geteuid() == 0 && fchmod(collector->dir_fd, 01777) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot open up %s to the server's user", dir);
     return 0;
@@ -162,7 +162,7 @@ static uint32_t ring_limit_for(uint64_t entries)
     return limit < 16 ? 16 : limit > 1024 ? 1024 : (uint32_t)limit;
 }
 
-// Appears under its name only when it is whole: a server may look at any instant.
+// The file gets its name only when it is complete: a server may read it at any time.
 static int control_make(struct message_collector *collector, size_t ring_bytes, struct error *err)
 {
     int fd = openat(collector->dir_fd, "control.partial",
@@ -213,7 +213,7 @@ int message_collector_create(const char *dir, size_t ring_bytes, const uint16_t 
     if (result == 0)
         result = control_make(collector, ring_bytes, err);
     if (result < 0) {
-        // What is not ours, or in use by another, stays as it is.
+        // Files that are not ours, or in use by another collector, stay as they are.
         if (collector->control)
             directory_clear(collector->dir_fd);
         if (collector->dir_fd >= 0)
@@ -242,7 +242,7 @@ static bool is_known(const struct message_collector *collector, ino_t inode)
     return false;
 }
 
-// A process's page is kept open and read at the end. Not yet whole: looked at again later.
+// A process's page is kept open and read at the end. An incomplete one is looked at again later.
 static enum ring_open process_file_open(struct message_collector *collector, const char *name)
 {
     struct process_file file = {0};
@@ -302,7 +302,7 @@ static int directory_scan(struct message_collector *collector, struct error *err
             collector->damaged++;
         struct known_file known = {.inode = entry->d_ino};
         if (array_push(&collector->known, known) < 0)
-            break; // seen again, and counted twice, only when there is no memory left at all
+            break; // only without any memory is it found again and counted twice
     }
     closedir(list);
     return 0;
@@ -326,7 +326,7 @@ size_t message_collector_attached(const struct message_collector *collector)
     return collector->processes.count;
 }
 
-// The counters of one process's page, as it left them.
+// The final counters in one process's page.
 static int process_report(const struct process_file *file, struct message_stats *stats,
                           struct message_notes *notes)
 {
@@ -392,8 +392,8 @@ int message_collector_finish(struct message_collector *collector, const char *ou
     struct message_notes notes = {.dir = collector->dir, .ports = collector->ports};
     atomic_store(&collector->control->state, CONTROL_CLOSED);
     int result = rings_drain(collector, true, err);
-    // A call that saw the capture still on may be writing its record: that takes nanoseconds, or
-    // as long as its thread is off the processor.
+    // A call that saw the capture still on may be writing its record: that takes nanoseconds,
+    // unless its thread is preempted.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     if (result == 0)
         result = rings_drain(collector, true, err);

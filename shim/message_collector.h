@@ -33,15 +33,15 @@ void message_collector_enable(struct message_collector *collector);
 // Looks for new rings and empties those at least half full.
 int message_collector_poll(struct message_collector *collector, struct error *err);
 
-// How many processes have the shim loaded and have attached, as of the last poll.
+// How many processes have loaded the shim, and how many have attached, as of the last poll.
 size_t message_collector_attached(const struct message_collector *collector);
 
-// Ends the recording, takes what is left, writes the two logs into out_dir, removes the directory,
-// and fills *stats (free with message_stats_free, on failure too). Once only.
+// Ends the recording, reads what is left, writes the two logs into out_dir, removes the directory,
+// and fills *stats (free with message_stats_free, on failure too). Call once.
 int message_collector_finish(struct message_collector *collector, const char *out_dir,
                              struct message_stats *stats, struct error *err);
 
-// Also ends an unfinished collection and removes its directory. NULL is harmless.
+// Also ends an unfinished collection and removes its directory. Harmless on NULL.
 void message_collector_free(struct message_collector *collector);
 
 #endif

@@ -16,8 +16,8 @@ enum { MESSAGE_LOG_VERSION = 1 };
 enum call_kind {
     CALL_RECEIVE = 1, // read, readv, recv, recvfrom, recvmsg, ... that returned data
     CALL_SEND = 2,    // write, writev, send, sendto, sendmsg, ... that took data
-    CALL_ACCEPT = 3,  // a connection appeared (offset and length are 0)
-    CALL_CLOSE = 4,   // it went away
+    CALL_ACCEPT = 3,  // a connection began (offset and length are 0)
+    CALL_CLOSE = 4,   // the connection ended
     CALL_WAIT = 5,    // epoll_wait, poll, select returned; length: events ready; connection: 0
 };
 
@@ -29,8 +29,8 @@ struct call {
     uint32_t connection;
     uint32_t process;
     uint32_t thread;
-    uint32_t batch; // which return of the thread's wait call it belongs to, from 1; 0: none
-    uint16_t batch_position; // the how-manieth receive of that batch, from 0
+    uint32_t batch; // number of the thread's wait call that returned before it, from 1; 0: none
+    uint16_t batch_position; // index of this receive in that batch, from 0
     uint16_t entry_core;
     uint16_t exit_core;
     uint8_t kind;     // enum call_kind

@@ -8,7 +8,7 @@
 #include "base/log_file.h"
 #include "base/array.h"
 
-// Who a process's connection is in the log.
+// The log's id for a process's connection.
 struct identity {
     uint64_t instance;
     uint32_t process;
@@ -26,7 +26,7 @@ static int identity_compare(const void *left, const void *right)
            order_of(a->own, b->own);
 }
 
-// All connections, sorted by process and own id, each once.
+// All connections, sorted by process and the process's id, without duplicates.
 static int identities_gather(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
                              struct identity_array *out)
 {
@@ -92,7 +92,7 @@ static int call_compare(const void *left, const void *right)
     return order_of(a->entry_tsc, b->entry_tsc) ?: order_of(a->exit_tsc, b->exit_tsc);
 }
 
-// Replaces the process's connection ids by the log's and leaves out what has none.
+// Replaces the process's connection ids by the log's and drops calls whose connection is unknown.
 static uint64_t ring_identify(struct ring_reader *ring, const struct identity_array *identities)
 {
     uint64_t unidentified = 0;
@@ -132,7 +132,7 @@ static void ring_sort(struct ring_reader *ring)
         struct call one = calls[i];
         size_t at = i;
         while (at > 0 && calls[at - 1].entry_tsc > one.entry_tsc) {
-            if (++moves > 64 * ring->calls.count) { // not a little: nothing a shim would write
+            if (++moves > 64 * ring->calls.count) { // far out of order: the shim never writes that
                 calls[at] = one;
                 qsort(calls, ring->calls.count, sizeof *calls, call_compare);
                 return;

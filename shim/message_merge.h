@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// From the entries of many rings to the two logs of a run: gives every connection an id that is
-// unique among all processes, puts all calls into one order (by entry), and writes both.
+// Merges the entries of many rings into the two logs of a run: gives every connection an id that is
+// unique among all processes, sorts all calls by their entry, and writes both.
 #ifndef SHIM_MESSAGE_MERGE_H
 #define SHIM_MESSAGE_MERGE_H
 
@@ -13,13 +13,13 @@
 struct message_merge {
     uint64_t calls;        // out: written
     uint64_t connections;  // out: written
-    uint64_t unidentified; // out: calls of connections nobody announced
+    uint64_t unidentified; // out: calls of connections that were never announced
 };
 
-// Writes out_dir/connections.tlog and out_dir/calls.tlog. The rings' arrays are reordered and
-// rewritten. ports: RING_PORTS of them; only connections to these are kept (ring_wants_port),
-// uncounted. lost: how many calls are known to be missing, for the log's header; unidentified ones
-// are added.
+// Writes out_dir/connections.tlog and out_dir/calls.tlog. The rings' arrays are sorted and changed
+// in place. ports: RING_PORTS of them; calls on other connections are dropped without being counted
+// (ring_wants_port). lost: number of calls known to be missing, for the log's header; unidentified
+// ones are added.
 int message_merge_write(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
                         uint64_t lost, const char *out_dir, struct message_merge *merge,
                         struct error *err);

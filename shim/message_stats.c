@@ -66,7 +66,7 @@ static void warn_unattached(struct message_stats *stats, const struct message_no
                notes->dir);
         return;
     }
-    uint64_t accepted = stats->connections; // some may have been open before
+    uint64_t accepted = stats->connections; // some connections may have been open before
     for (size_t i = 0; i < stats->process_count; i++)
         accepted += stats->processes[i].connections;
     if (accepted > 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The collector's figures for people and for scripts: whether the shim was loaded at all, what it
-// could not see, and the JSON of it all.
+// could not see, and all of that as JSON.
 #ifndef SHIM_MESSAGE_STATS_H
 #define SHIM_MESSAGE_STATS_H
 
@@ -12,9 +12,9 @@
 
 struct message_thread {
     uint32_t process;
-    uint32_t thread;  // the first user of the ring; threads that end leave it to later ones
+    uint32_t thread;  // the first thread that used the ring; later threads reuse it
     uint64_t calls;   // taken from its ring
-    uint64_t dropped; // by its ring, because it was full
+    uint64_t dropped; // dropped because it was full
 };
 
 struct message_process {
@@ -29,18 +29,18 @@ struct message_stats {
     uint64_t connections;  // written to connections.tlog
     uint64_t dropped;      // calls lost, all reasons below together; also in the log's header
     uint64_t dropped_full; // rings were full
-    uint64_t dropped_without_ring; // a thread could not make a ring, or a signal came in between
-    uint64_t dropped_memory;       // beyond what the collector keeps in memory
-    uint64_t rejected;             // entries that made no sense
-    uint64_t unidentified;         // calls of a connection whose identity was lost
+    uint64_t dropped_without_ring; // a thread could not make a ring, or a signal interrupted it
+    uint64_t dropped_memory;       // more than the collector's memory can hold
+    uint64_t rejected;             // invalid entries
+    uint64_t unidentified;         // calls of a connection that was never identified
     uint64_t late;                 // calls that ended after their connection was closed
-    uint64_t unseen_connections;   // beyond the shim's tables, or handed to stdio
-    uint64_t damaged_files;        // in the directory, that were not what their name says
+    uint64_t unseen_connections;   // beyond the shim's tables, or used through stdio
+    uint64_t damaged_files;        // files in the directory that were not what their name says
     struct message_process *processes;
     size_t process_count;
     struct message_thread *threads; // one per ring
     size_t thread_count;
-    char warning[800]; // what a person should know, empty when all is well
+    char warning[800]; // a warning for the user, empty when all is well
 };
 
 void message_stats_free(struct message_stats *stats);
@@ -51,14 +51,14 @@ json_t *message_stats_json(const struct message_stats *stats);
 struct message_notes {
     const char *dir;
     const uint16_t *ports; // RING_PORTS of them
-    int ring_errno;        // why the last ring that failed did; 0: none failed
+    int ring_errno;        // why a ring could not be made, the last time; 0: none failed
 };
 
 // Fills stats->warning.
 void message_warning_write(struct message_stats *stats, const struct message_notes *notes);
 
-// Whether the process, if it still lives and may be looked at, holds an io_uring: what goes
-// through one passes by libc, and so by the shim.
+// Whether the process has an io_uring, as far as it still lives and can be inspected: calls through
+// an io_uring do not go through libc, so the shim does not see them.
 bool process_has_io_uring(uint32_t process);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The shim's life in a process: waking up, attaching to a collector (again after a fork, and again
-// when another collector comes), and giving each thread its ring. Everything here is off the hot
-// path; it keeps errno, and on any failure the process goes on as if the shim were not there.
+// The shim's life cycle in a process: starting, attaching to a collector (again after a fork, and
+// again when another collector comes), and giving each thread its ring. All of this is off the hot
+// path; it preserves errno, and on any failure the process goes on as if the shim were not there.
 #include "shim/preload.h"
 
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static void *private_memory(size_t bytes)
 
 static int close_quietly(int fd)
 {
-    return (int)syscall(SYS_close, fd); // not the application's close, nor our own
+    // so that neither the application's close nor ours closes it
+    return (int)syscall(SYS_close, fd);
 }
 
 // Makes directory/<name>-<...> of `bytes`, all of them really there: a write into a sparse file on
@@ -36,7 +37,7 @@ static void *shared_file_make(const char *path, size_t bytes, void *at)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
-        errno = EFBIG; // asking would send SIGXFSZ
+        errno = EFBIG; // posix_fallocate beyond the limit would raise SIGXFSZ
         return NULL;
     }
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -54,7 +55,7 @@ static void *shared_file_make(const char *path, size_t bytes, void *at)
     return mapping == MAP_FAILED ? NULL : mapping;
 }
 
-// Replaces the control page by the collector's. False: there is none (yet), or not one of ours.
+// Replaces the control page by the collector's. False: there is none (yet), or it is not ours.
 static bool control_open(void)
 {
     char path[sizeof shim.directory + 16];
@@ -107,7 +108,7 @@ static bool process_page_make(uint32_t process, uint64_t instance)
     return true;
 }
 
-// The rings that ended threads left behind belong to an attachment that is over.
+// Rings left behind by ended threads belong to an attachment that is over.
 static void idle_rings_drop(struct session_page *session)
 {
     for (int i = 0; i < IDLE_RINGS; i++) {
@@ -193,8 +194,8 @@ static void thread_ring_leave(struct shim_thread *thread)
     thread->ring.shared = NULL; // otherwise it is the parent's, and not mapped here
 }
 
-// Gives the thread a ring of the present attachment. When none can be had, the thread's calls are
-// counted as lost until the next attachment.
+// Gives the thread a ring of the present attachment. If that fails, the thread's calls are counted
+// as lost until the next attachment.
 static void thread_ring_enter(uint64_t epoch)
 {
     struct shim_thread *thread = &shim_thread;
@@ -244,7 +245,8 @@ void shim_observe_slow(struct observation *observation)
     uint64_t epoch = atomic_load(&session->epoch);
     if (!thread->slow && !thread->busy && !thread->retired) {
         int saved = errno, cancel;
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); // not halfway through
+        // a signal must not interrupt it halfway
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
         thread->slow = true;
         if (epoch == 0 || state == CONTROL_CLOSED || state == CONTROL_NONE)
             process_attach();
@@ -267,7 +269,7 @@ void shim_observe_slow(struct observation *observation)
     observation->entry_tsc = tsc_now_on_core(&observation->entry_core);
 }
 
-// Where the directory is, as an absolute path: servers change their working directory.
+// The directory as an absolute path: servers change their working directory.
 static bool directory_find(const char *name)
 {
     size_t used = 0;
@@ -301,7 +303,7 @@ __attribute__((constructor)) static void shim_start(void)
     shim.session = private_memory(RING_PAGE_BYTES);
     if (!shim.descriptors || !shim.slots || !shim.control || !shim.page || !shim.session ||
         madvise(shim.session, RING_PAGE_BYTES, MADV_WIPEONFORK) < 0)
-        goto out; // stays inert
+        goto out; // the shim stays inert
     shim.retire = pthread_key_create(&shim.retire_key, shim_ring_retire) == 0;
     process_attach();
     __atomic_store_n(&shim.descriptor_limit, DESCRIPTOR_LIMIT, __ATOMIC_RELEASE);

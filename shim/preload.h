@@ -5,10 +5,11 @@
 // of a socket call; the exceptions are accept, close, and a thread's first call on a watched
 // socket, which makes its ring.
 //
-// How a call is charged to its connection: descriptors[fd] holds (generation << 16 | slot), 0 for
-// what nobody watches. A slot's byte counters carry the same generation, and are advanced by
-// compare-and-swap, so a call that returns after its connection's slot has gone to another one
-// changes nothing and is counted as late.
+// How a call is assigned to its connection: descriptors[fd] holds (generation << 16
+//
+// slot), 0 for descriptors that are not watched. A slot's byte counters carry the same generation,
+// and are advanced by compare-and-swap, so a call that returns after its connection's slot was
+// reused changes nothing and is counted as late.
 //
 // This is the one place with file-scope state: a preloaded library has nowhere else to keep it.
 #ifndef SHIM_PRELOAD_H
@@ -39,7 +40,7 @@ enum direction { DIRECTION_IN = 0, DIRECTION_OUT = 1 };
 
 struct connection_slot {
     _Atomic uint64_t moved[2];   // by direction: generation << 48 | bytes
-    _Atomic uint64_t announced;  // the epoch in which the collector was told who this is
+    _Atomic uint64_t announced;  // the epoch in which the connection was announced to the collector
     _Atomic uint32_t references; // descriptors that name it
     _Atomic uint32_t next_free;  // in the list of free slots
     uint32_t id;                 // unique within the process, from 1
@@ -56,20 +57,20 @@ struct connection_slot {
 struct session_page {
     _Atomic uint64_t epoch; // of this attachment; 0: not attached (or a child not yet noticed)
     _Atomic uint64_t next_attempt_tsc;
-    _Atomic uint32_t attaching; // one thread attaches, the others go on
+    _Atomic uint32_t attaching; // only one thread attaches, the others go on
     _Atomic uint32_t process;
     uint64_t instance;
     uint64_t ring_entries;
     uint32_t ring_limit;
     _Atomic uint32_t rings;
-    _Atomic(struct ring_header *) idle[IDLE_RINGS]; // left by threads that ended
+    _Atomic(struct ring_header *) idle[IDLE_RINGS]; // rings left by threads that ended
 };
 _Static_assert(sizeof(struct session_page) <= RING_PAGE_BYTES, "one page");
 
 struct shim_state {
     uint32_t descriptor_limit; // 0: inert, everything is passed through
     uint16_t port;             // watch only connections to it; 0: all
-    bool retire;               // threads' ends are noticed through retire_key
+    bool retire;               // thread exits are noticed through retire_key
     pthread_key_t retire_key;
     _Atomic uint32_t *descriptors;
     struct connection_slot *slots;
@@ -93,7 +94,7 @@ struct shim_thread {
     uint32_t thread;
     uint32_t batch;
     uint16_t batch_position;
-    bool busy;    // a record is being written; a signal handler's calls must not disturb it
+    bool busy;    // a record is being written: calls in a signal handler must not write
     bool slow;    // attaching or making a ring
     bool retired; // the thread is ending
 };
@@ -123,7 +124,7 @@ void shim_connection_release(uint32_t watched, struct observation *observation);
 bool shim_announce_slow(const struct observation *observation, uint64_t epoch);
 bool shim_borrowed_memory(void);
 
-// What the descriptor table says about fd; 0: not watched.
+// The descriptor table's entry for fd; 0: not watched.
 static inline uint32_t shim_watched(int fd)
 {
     if ((uint32_t)fd >= shim.descriptor_limit)
@@ -212,7 +213,7 @@ static inline void shim_record(const struct observation *observation, const stru
     shim_record_end();
 }
 
-// True when the collector knows, or has now been told, who the call's connection is.
+// True when the collector knows who the call's connection is, or has now been told.
 static inline bool shim_announce(const struct observation *observation)
 {
     uint64_t epoch = atomic_load_explicit(&shim.session->epoch, memory_order_relaxed);

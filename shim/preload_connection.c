@@ -12,8 +12,8 @@
 
 enum { PROTOCOL_MPTCP = 262, NOT_FREE = 0 };
 
-// The memory is the parent's when this is a vfork child: what it closes before its exec is its own
-// copy of the descriptor, not the parent's. Asked for only where a watched descriptor is changed.
+// In a vfork child the memory is the parent's: what the child closes before its exec is its own
+// copy of the descriptor, not the parent's. This is only checked when a watched descriptor changes.
 bool shim_borrowed_memory(void)
 {
     uint32_t here = (uint32_t)syscall(SYS_getpid);
@@ -56,7 +56,7 @@ static uint16_t slot_generation(const struct connection_slot *slot)
     return (uint16_t)(atomic_load(&slot->moved[DIRECTION_IN]) >> 48);
 }
 
-// Takes fd's entry out of the table. 0: it was not watched, or it is not this process's to change.
+// Removes fd's entry from the table. 0: it was not watched, or this process must not change it.
 uint32_t shim_descriptor_take(int fd)
 {
     if (!shim_watched(fd) || shim_borrowed_memory())
@@ -78,13 +78,13 @@ static void descriptor_set(int fd, uint32_t watched)
            !atomic_compare_exchange_weak(&shim.highest_descriptor, &highest, (uint32_t)fd))
         ;
     uint32_t stale = atomic_exchange(&shim.descriptors[fd], watched);
-    if (stale) { // closed by a road the shim does not see
+    if (stale) { // closed in a way the shim does not see
         atomic_fetch_add(&shim.page->stale, 1);
         shim_connection_release(stale, NULL);
     }
 }
 
-// `to` now names the same socket as `from`, or nothing that is watched.
+// From now on `to` names the same socket as `from`, or nothing that is watched.
 void shim_descriptor_alias(int from, int to)
 {
     uint32_t watched = shim_watched(from);
@@ -106,8 +106,8 @@ void shim_descriptor_alias(int from, int to)
     descriptor_set(to, watched);
 }
 
-// One descriptor less; after the last, the connection is over. observation, when given, holds the
-// entry of the close that did it, and is completed and recorded.
+// Drops one descriptor's reference; after the last, the connection has ended. observation, if
+// given, holds the entry of the close that did it, and is completed and recorded.
 void shim_connection_release(uint32_t watched, struct observation *observation)
 {
     struct connection_slot *slot = &shim.slots[watched & 0xffff];
@@ -133,7 +133,7 @@ bool shim_announce_slow(const struct observation *observation, uint64_t epoch)
     struct connection_slot *slot = observation->slot;
     uint64_t before = atomic_load(&slot->announced);
     if (before == epoch || !atomic_compare_exchange_strong(&slot->announced, &before, epoch))
-        return true; // another thread is telling
+        return true; // another thread is announcing it
     if (!shim_record_begin()) {
         atomic_store(&slot->announced, 0);
         return false;
@@ -152,7 +152,8 @@ bool shim_announce_slow(const struct observation *observation, uint64_t epoch)
         memcpy(entry->announcement.local, slot->local, sizeof slot->local);
         memcpy(entry->announcement.peer, slot->peer, sizeof slot->peer);
         if (slot_generation(slot) == observation->generation)
-            ring_commit(ring, entry); // otherwise it went to another connection while we copied
+            // otherwise the slot went to another connection while we copied
+            ring_commit(ring, entry);
     } else {
         atomic_store(&slot->announced, 0);
     }

@@ -12,7 +12,7 @@ static struct observation accept_begin(void)
     return observation;
 }
 
-// The peer's address as the application got it; NULL when it did not ask or it was cut short.
+// The peer's address as the application got it; NULL if it did not ask for it or it was truncated.
 static void accept_end(struct observation *observation, int fd, const struct sockaddr *address,
                        socklen_t room, const socklen_t *bytes)
 {

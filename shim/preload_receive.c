@@ -113,7 +113,7 @@ SHIM_EXPORT int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int f
     return filled;
 }
 
-// What -D_FORTIFY_SOURCE makes of them: the same, after a check of the buffer's size.
+// The variants that -D_FORTIFY_SOURCE uses: the same, after a check of the buffer's size.
 SHIM_EXPORT ssize_t __read_chk(int fd, void *buffer, size_t bytes, size_t room)
 {
     if (bytes > room)

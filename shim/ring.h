@@ -42,7 +42,7 @@ enum control_state {
     CONTROL_NONE = 0,    // no collector
     CONTROL_ARMED = 1,   // attach, make rings, count bytes; record nothing yet
     CONTROL_ENABLED = 2, // record
-    CONTROL_CLOSED = 3,  // the collector has left: let go of everything
+    CONTROL_CLOSED = 3,  // the collector has left: detach
 };
 
 struct control_page {
@@ -76,7 +76,7 @@ struct process_page {
     _Atomic uint64_t late;            // calls that ended after their connection was closed
     _Atomic uint64_t unwatched;       // connections beyond what the shim's tables hold
     _Atomic uint64_t stdio;           // connections handed to stdio, whose reads cannot be seen
-    _Atomic uint64_t stale;           // descriptors closed behind the shim's back
+    _Atomic uint64_t stale;           // descriptors closed without the shim seeing it
     _Atomic uint64_t accepted;        // connections watched
     _Atomic uint64_t rings_failed;    // rings that could not be made
     _Atomic uint32_t ring_last_errno; // why, the last time
@@ -102,7 +102,8 @@ struct ring_header {
 _Static_assert(offsetof(struct ring_header, head) == 64, "a cache line each for the two sides");
 _Static_assert(offsetof(struct ring_header, tail) == 128, "a cache line each for the two sides");
 
-// Who a connection is, told once before (or, after a full ring, soon after) its first call.
+// The identity of a connection, sent once before (or, after a full ring, soon after) its first
+// call.
 struct ring_announcement {
     uint64_t cookie;
     uint64_t opened_tsc;
@@ -131,7 +132,7 @@ struct ring_producer {
     union ring_entry *entries;
     uint64_t mask;
     uint64_t head;
-    uint64_t cached_tail; // as last read; reading it anew touches the consumer's cache line
+    uint64_t cached_tail; // cached value; reading it again touches the consumer's cache line
 };
 
 static inline uint64_t ring_file_bytes(uint64_t entries)
@@ -145,7 +146,7 @@ static inline uint32_t ring_sequence(uint64_t position)
     return (uint32_t)(position + 1);
 }
 
-// Begins to produce into a mapped ring of `entries` entries, where its last user left off.
+// Begins to produce into a mapped ring of `entries` entries, where its previous user stopped.
 static inline void ring_producer_init(struct ring_producer *ring, void *mapping, uint64_t entries)
 {
     ring->shared = mapping;

@@ -62,8 +62,8 @@ static bool entry_keep(struct ring_reader *reader, union ring_entry *entry, uint
     return true;
 }
 
-// Takes `count` entries that lie in one piece. Returns how many; fewer when one is not (or no
-// longer) the one that belongs there.
+// Copies `count` entries that are contiguous in the file. Returns how many are valid; fewer than
+// `count` if one does not (or no longer) have the expected sequence.
 static uint64_t piece_take(struct ring_reader *reader, uint64_t count, uint64_t *room)
 {
     union ring_entry entries[CHUNK_ENTRIES];
@@ -75,7 +75,7 @@ static uint64_t piece_take(struct ring_reader *reader, uint64_t count, uint64_t 
         uint32_t ahead = entries[i].call.padding - ring_sequence(reader->tail);
         bool overwritten = ahead != 0 && ahead < 1U << 31;
         if (ahead != 0 && !overwritten)
-            return i; // the head ran ahead of what is written
+            return i; // the head is ahead of what has been written
         if (overwritten || !entry_keep(reader, &entries[i], room))
             reader->rejected++;
         reader->tail++;
@@ -83,7 +83,7 @@ static uint64_t piece_take(struct ring_reader *reader, uint64_t count, uint64_t 
     return whole;
 }
 
-// Where the producer stands, or false when that cannot be.
+// Reads the producer's position; false if it is impossible.
 static bool positions_read(struct ring_reader *reader, uint64_t *head)
 {
     uint64_t positions[2]; // head, dropped: neighbours in the header

@@ -26,22 +26,23 @@ struct ring_reader {
     uint64_t dropped;  // by the producer's own count
     uint64_t rejected; // entries that made no sense
     uint64_t unkept;   // calls there was no room for on this side
-    bool broken;       // its positions make no sense: not read any more
+    bool broken;       // its positions are impossible: not read any more
     struct call_array calls;
     struct announcement_array announcements;
 };
 
 enum ring_open { RING_OPEN_READY, RING_OPEN_NOT_YET, RING_OPEN_DAMAGED };
 
-// Opens directory/<name>. Not yet: its maker has not finished it. On RING_OPEN_READY the reader
-// must be closed.
+// Opens directory/<name>. RING_OPEN_NOT_YET: its maker has not finished it. On RING_OPEN_READY the
+// reader must be closed.
 enum ring_open ring_reader_open(struct ring_reader *reader, int directory, const char *name);
 
-// Takes what is there: everything, or only if the ring is at least half full. *room is how many
-// calls may still be kept, and is lowered. Returns how many entries were taken.
+// Copies what is there: everything, or only if the ring is at least half full. *room is how many
+// more calls may be kept, and is lowered. Returns how many entries were copied.
 uint64_t ring_reader_drain(struct ring_reader *reader, bool everything, uint64_t *room);
 
-// What the head promises but was never found written; counted as rejected. Call once, at the end.
+// Counts positions that the head covers but that were never written as rejected. Call once, at the
+// end.
 void ring_reader_settle(struct ring_reader *reader);
 
 void ring_reader_close(struct ring_reader *reader);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// When the watched sockets' addresses are entered: as they connect, and later for those whose
-// beginning was not seen, because they are older than the capture or because the kernel delivered
-// nothing then. Part of events.bpf.c.
+// When the watched sockets' addresses are recorded: as they connect, and later for those whose
+// connecting was not seen, because they are older than the capture or because the kernel delivered
+// no event then. Part of events.bpf.c.
 #ifndef PROFILER_BPF_CONNECTIONS_BPF_H
 #define PROFILER_BPF_CONNECTIONS_BPF_H
 
 #include "profiler/bpf/messages.bpf.h"
 
-// A connection leaves ESTABLISHED and CLOSE_WAIT as it ends: the last occasions to enter it.
+// A connection leaves ESTABLISHED and CLOSE_WAIT as it ends: the last chance to record it.
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(inet_sock_set_state, struct sock *sk, int before, int after)
 {
@@ -22,8 +22,7 @@ int BPF_PROG(inet_sock_set_state, struct sock *sk, int before, int after)
     return 0;
 }
 
-// Runs over the TCP sockets of the reader's network namespace, as the capture begins and
-// ends.
+// Visits the TCP sockets of the reader's network namespace, at the begin and end of the capture.
 SEC("iter/tcp")
 int known_sockets(struct bpf_iter__tcp *context)
 {

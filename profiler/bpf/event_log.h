@@ -35,8 +35,8 @@ enum {
 enum switch_flags {
     SWITCH_PREEMPTED = 1 << 0, // the thread that left was still runnable
     SWITCH_EXITED = 1 << 1,    // the thread that left is dead
-    // The thread that leaves is not the one last recorded to come: what happened in between was not
-    // delivered. Some kernels deliver no tracing events while certain threads run.
+    // The thread that leaves is not the one last recorded as switched in: what happened in between
+    // was not delivered. Some kernels deliver no tracing events while certain threads run.
     SWITCH_UNSEEN = 1 << 2,
 };
 

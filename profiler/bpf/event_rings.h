@@ -12,7 +12,7 @@ enum {
     // Positions kept free when the fill is checked, for programs that interrupt one another between
     // that check and the reservation.
     EVENTS_SLACK = 64,
-    EVENTS_TOLD = 4096, // threads whose process was told of; a power of two
+    EVENTS_TOLD = 4096, // table of threads whose process has been recorded; a power of two
 };
 
 #define EVENTS_NO_THREAD 0xffffffffu
@@ -27,11 +27,12 @@ struct core_ring {
     uint32_t mask;    // records - 1; records are a power of two
     uint32_t watched; // 1: scheduler, interrupt and page-fault events of this core are recorded
     uint32_t current; // the thread last recorded as switched in, or EVENTS_NO_THREAD
-    uint64_t unseen_until; // takes are recorded until then, for what came in unseen
-    uint32_t faulting;     // the thread whose page fault began here last, until it has its page
+    uint64_t unseen_until; // until then TAKES are recorded, for messages whose arrival was not seen
+    uint32_t faulting;     // the thread with the latest page fault here, until its page is there
     uint32_t reserved;
-    uint64_t steal_time; // where the host of this virtual machine keeps account of the core, or 0
-    uint64_t stolen;     // by it, ns that others had of the core up to the latest record
+    // address of the account that this virtual machine's host keeps of the core, or 0
+    uint64_t steal_time;
+    uint64_t stolen; // that account at the latest record: ns that the host gave to others
     uint64_t reserved_too[7];
 };
 _Static_assert(sizeof(struct core_ring) == 128,

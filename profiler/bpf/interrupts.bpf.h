@@ -78,7 +78,7 @@ int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs)
     return record_fault(0, address, regs);
 }
 
-// A fault that brings a page counts it, when all but the return is done.
+// The kernel counts a fault that brings a page when the fault is done but for the return.
 SEC("tp_btf/rss_stat")
 int BPF_PROG(rss_stat)
 {

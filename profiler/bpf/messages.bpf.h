@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Messages by socket and byte offset: arrivals, hand-offs, replies, and what stands in for those
-// that came unseen. Part of events.bpf.c.
+// Messages by socket and byte offset: arrivals, hand-offs, replies, and the substitutes for events
+// that were not delivered. Part of events.bpf.c.
 #ifndef PROFILER_BPF_MESSAGES_BPF_H
 #define PROFILER_BPF_MESSAGES_BPF_H
 
@@ -28,7 +28,8 @@ static __always_inline void map_address(uint8_t out[16], uint32_t ipv4)
     __builtin_memcpy(out + 12, &ipv4, 4);
 }
 
-// Enters a connection into the table; entries are never taken out, so that closed ones stay known.
+// Enters a connection into the table; entries are never removed, so that closed connections stay
+// known.
 static __always_inline void connection_enter(struct sock_common *common, uint64_t cookie,
                                              uint64_t opened_time)
 {
@@ -58,7 +59,7 @@ static __always_inline void connection_enter(struct sock_common *common, uint64_
     bpf_map_update_elem(&streams, &key, &stream, BPF_ANY);
 }
 
-// A socket without a cookie is one whose beginning was not seen: the helper makes it one.
+// A socket without a cookie is one whose beginning was not seen: the helper gives it one.
 static __always_inline uint32_t socket_id(struct sock *sk)
 {
     uint64_t cookie = (uint64_t)sk->__sk_common.skc_cookie.counter;
@@ -119,7 +120,7 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
     return record_handoff(sk);
 }
 
-// The function in which that tracepoint lies since Linux 6.3, for kernels before.
+// The function that contains that tracepoint since Linux 6.3, for older kernels.
 SEC("fentry/sock_def_readable")
 int BPF_PROG(sock_def_readable, struct sock *sk)
 {
@@ -242,8 +243,8 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
     return record_message(EVENT_ARRIVAL, 0, stream->id, stream->reached, 0);
 }
 
-// TCP itself notes when it last processed a segment of a socket. That is asked for only when the
-// thread that takes the bytes was not seen to come, or shortly after such a time.
+// TCP records when it last processed a segment of a socket. It is only needed when the thread that
+// takes the bytes was not seen being switched in, or shortly after such a time.
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
 {

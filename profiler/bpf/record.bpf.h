@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The rings, and how a program of events.bpf.c writes a record: what is common to all of them. Part
-// of that file.
+// The rings, and how a program of events.bpf.c writes a record: used by all of them. Part of that
+// file.
 #ifndef PROFILER_BPF_RECORD_BPF_H
 #define PROFILER_BPF_RECORD_BPF_H
 
@@ -16,7 +16,7 @@
 #include "base/connection.h"
 #include "profiler/bpf/event_rings.h"
 
-enum { UNSEEN_WAIT_NS = 10000000 }; // a request waits no longer for its turn, as a rule
+enum { UNSEEN_WAIT_NS = 10000000 }; // longer than a request usually waits for its turn
 
 // The loader sets the number of records and fills in the rings before it loads.
 struct {
@@ -34,12 +34,12 @@ struct {
     __type(value, struct connection);
 } sockets SEC(".maps");
 
-// Where a watched connection's stream begins: for segments met below TCP. By its ports and the last
-// 32 bits of the peer's address, since two client hosts may use one port each of the same number.
+// Where the stream of a watched connection begins, for segments seen below TCP. The key is the
+// ports and the last 32 bits of the peer's address, since two client hosts may use the same port.
 struct stream {
     uint32_t first; // sequence number of offset 0
     uint32_t id;
-    uint64_t reached; // the offset seen last
+    uint64_t reached; // the latest offset
 };
 
 struct {
@@ -50,18 +50,20 @@ struct {
 } streams SEC(".maps");
 
 struct core_ring rings[EVENTS_MAX_CORES];
-uint32_t told[EVENTS_TOLD]; // by the low bits of their number: threads whose process is recorded
+// by the low bits of the thread's number: threads whose process is recorded
+uint32_t told[EVENTS_TOLD];
 uint64_t sockets_dropped;
 const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
 const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)
 // Where a core's steal_time lies from its run queue, which BPF can find; 0: not known.
 const volatile int64_t steal_from_run_queue;
 
-// Free where the kernel has it; three calls to read a field each where not.
+// Casts where the kernel can; elsewhere reading a field takes three calls.
 extern void *bpf_rdonly_cast(void *object, __u32 type_id) __ksym __weak;
 
-// The number, in a register the compiler knows nothing of: what is computed from it stays behind
-// the comparison before, where older verifiers (6.1) still know its bounds.
+// Returns the number through a register whose value the compiler does not know, so that it does not
+// move computations in front of the comparison: older verifiers (6.1) only know the bounds after
+// it.
 static __always_inline uint64_t number_bounded(uint64_t number)
 {
     asm volatile("" : "+r"(number));
@@ -105,7 +107,7 @@ full:
     return NULL;
 }
 
-// Makes a record whole: kind, flags, core and id in one store, after all others.
+// Completes a record: kind, flags, core and id in one store, after all others.
 static __always_inline void slot_finish(struct event *event, uint8_t kind, uint8_t flags,
                                         uint32_t core, uint32_t id)
 {
@@ -127,8 +129,8 @@ static __always_inline void record_complete(struct core_ring *ring, uint32_t cor
     slot_finish(event, kind, flags, core, id);
 }
 
-// For how long the host of this virtual machine had the core for others, by its own account at
-// that address.
+// How long the host of this virtual machine gave the core to others, by its own account at that
+// address.
 static __always_inline uint64_t stolen_by(uint64_t steal_time)
 {
     const struct kvm_steal_time *account =
@@ -141,7 +143,7 @@ static __always_inline bool can_tell_stolen(void)
     return can_cast && steal_from_run_queue && bpf_core_type_exists(struct kvm_steal_time);
 }
 
-// Finds the account of this core, by a thread of its.
+// Finds the account of this core, starting from a thread on it.
 static __always_inline void find_steal_time(struct core_ring *ring, struct task_struct *task)
 {
     if (!can_tell_stolen() || ring->steal_time || !bpf_core_field_exists(task->se.cfs_rq))
@@ -151,7 +153,8 @@ static __always_inline void find_steal_time(struct core_ring *ring, struct task_
     ring->steal_time = steal_time;
 }
 
-// Tells what was taken since the record before: of programs that interrupt one another, one does.
+// Records the time stolen since the record before. If programs interrupt one another, only one of
+// them does.
 static __always_inline void record_stolen(struct core_ring *ring, uint32_t core, uint64_t now)
 {
     if (!can_tell_stolen() || !ring->steal_time)
@@ -170,7 +173,7 @@ static __always_inline int record_write(struct core_ring *ring, uint32_t core, u
     return 0;
 }
 
-// For events that are wanted on watched cores only and carry nothing but an id.
+// For events that are only wanted on watched cores and carry nothing but an id.
 static __always_inline int record_here(uint8_t kind, uint32_t id)
 {
     uint32_t core = bpf_get_smp_processor_id();

@@ -20,7 +20,7 @@ static __always_inline uint32_t task_core(struct task_struct *task)
     return ((struct task_struct___before_5_16 *)task)->cpu;
 }
 
-// Waiting for sockets to become ready is what servers do all day, and the shim records it.
+// Servers wait for sockets to become ready all day, and the shim records it, so this is left out.
 static __always_inline bool waits_for_readiness(uint64_t call)
 {
     enum { POLL = 7, SELECT = 23, EPOLL_WAIT = 232, PSELECT6 = 270, PPOLL = 271 };
@@ -29,7 +29,7 @@ static __always_inline bool waits_for_readiness(uint64_t call)
            call == PPOLL || call == SELECT || call == PSELECT6;
 }
 
-// Notes what a user thread goes to sleep in.
+// Records the system call in which a user thread goes to sleep.
 static __always_inline void record_blocked(struct core_ring *ring, uint32_t core,
                                            struct task_struct *task, uint64_t state)
 {
@@ -44,7 +44,7 @@ static __always_inline void record_blocked(struct core_ring *ring, uint32_t core
     record_write(ring, core, EVENT_BLOCKED, 0, (uint32_t)task->pid, call, state);
 }
 
-// Says once, more or less, whose a thread is that comes: its own name need not tell.
+// Records the process of a thread once (rarely twice): the thread's own name may not show it.
 static __always_inline void record_process(struct core_ring *ring, uint32_t core,
                                            struct task_struct *task)
 {
@@ -57,7 +57,7 @@ static __always_inline void record_process(struct core_ring *ring, uint32_t core
     record_write(ring, core, EVENT_PROCESS, 0, thread, name[0], name[1]);
 }
 
-// A thread's number may be another's later.
+// A thread's number may be reused.
 static __always_inline void forget_process(struct task_struct *task)
 {
     uint64_t slot = number_bounded((uint32_t)task->pid & (EVENTS_TOLD - 1));
@@ -92,7 +92,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
     uint64_t dropped = ring->dropped;
     const uint64_t *name = (const uint64_t *)next->comm;
     record_write(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
-    if (ring->dropped == dropped) // else the next switch tells that this one is missing
+    if (ring->dropped == dropped) // else the next switch shows that this one is missing
         ring->current = (uint32_t)next->pid;
     return 0;
 }
@@ -100,7 +100,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
-    // A wake-up matters to the core that runs the waker and to the one the thread waits for.
+    // A wake-up matters to the core that runs the waker and to the core that the woken thread waits
+    // for.
     uint32_t core = bpf_get_smp_processor_id();
     uint32_t target = task_core(task);
     if (!watched_ring(core) && !watched_ring(target))
@@ -116,7 +117,7 @@ SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task, int target)
 {
     uint32_t from = task_core(task), to = (uint32_t)target;
-    barrier_var(to); // keeps its bound where the verifier looks for it
+    barrier_var(to); // keeps the bound in the register that the verifier checks
     if (!watched_ring(from) && !watched_ring(to))
         return 0;
     uint32_t core = bpf_get_smp_processor_id();

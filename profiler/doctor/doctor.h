@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What this host can measure, and what each missing thing would take. Everything is tried where it
-// can be tried without leaving a trace, rather than guessed from versions.
+// What this host can measure, and what is needed for each thing it cannot. Whatever can be tried
+// without leaving a trace is tried, rather than guessed from versions.
 #ifndef PROFILER_DOCTOR_DOCTOR_H
 #define PROFILER_DOCTOR_DOCTOR_H
 
@@ -24,7 +24,7 @@ int doctor_examine(doctor_check check_backends, struct doctor_items *items, stru
 // NULL without memory. The caller owns it.
 json_t *doctor_json(const struct doctor_items *items);
 
-// Examines and makes that document, for a run folder's facts.json.
+// Examines the host and makes that document, for a run folder's facts.json.
 json_t *doctor_facts_json(doctor_check check_backends);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The doctor on capture: what of the kernel and the processor can be watched from here.
+// The doctor's checks of capture: what of the kernel and the processor can be observed from here.
 #include <bpf/btf.h>
 #include <stdio.h>
 #include <string.h>

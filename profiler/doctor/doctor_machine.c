@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The doctor on the machine itself: cores, clocks, and the settings that make latency wander.
+// The doctor's checks of the machine itself: cores, clocks, and settings that make latency vary.
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

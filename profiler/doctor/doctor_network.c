@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The doctor on the network: what clocks the NICs have, and whether experiments can have network
+// The doctor's checks of the network: the NICs' clocks, and whether experiments can have network
 // namespaces of their own.
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The doctor on programs that experiments start: whether PATH leads to them, and which version.
+// The doctor's checks of programs that experiments start: whether they are in PATH, and their
+// versions.
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ static const struct wanted_program wanted_programs[] = {
     {"ssh", "-V", "experiments with other hosts", "openssh-client"},
 };
 
-// Some print their version on stderr, so a shell joins the two; every word of it is from here.
+// Some print their version on stderr, so a shell joins the two; no part of the command is user
+// input.
 static void check_program(struct doctor_items *items, const struct wanted_program *wanted)
 {
     char path[512], command[640], out[256], how[200];
