@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The dataset: every key of a workload put into a server and read back, through a client that is
-// not ours: libmemcached or hiredis. Protocols whose requests ask for no data have none.
+// The dataset: stores every key of a workload in a server and reads it back, through an independent
+// client: libmemcached or hiredis. Protocols whose requests need no stored data have none.
 #ifndef WORKLOADS_DATASET_H
 #define WORKLOADS_DATASET_H
 
@@ -12,10 +12,10 @@
 #include "workloads/workload.h"
 
 // Stores, for memcached, every key; for Redis, what the mix reads of every key (strings, and lists,
-// hashes and sorted sets where their operations are asked for). Then verifies that each is there
-// with its very value. host is a name, an address or, beginning with "/", the path of a UNIX
-// socket, for which port does not matter. progress may be NULL. A server that is absent, refuses,
-// or lost keys (too little memory) is ERROR_FAILED.
+// hashes and sorted sets where their operations are used). Then verifies that each is there with
+// its exact value. host is a name, an address or, beginning with "/", the path of a UNIX socket,
+// for which port is ignored. progress may be NULL. A server that is absent, refuses, or lost keys
+// (too little memory) is ERROR_FAILED.
 int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
                     dataset_progress *progress, void *context, struct dataset_report *report,
                     struct error *err);

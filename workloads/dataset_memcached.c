@@ -9,7 +9,7 @@
 enum {
     KEYS_AT_ONCE = 100, // read back with one request
     PROGRESS_EVERY = 2000,
-    PATIENCE_MS = 5000, // for a connection or any one answer
+    PATIENCE_MS = 5000, // for a connection or any single answer
 };
 
 struct memcached_dataset {
@@ -55,12 +55,13 @@ static int open_client(struct memcached_dataset *dataset, struct error *err)
             ? memcached_server_add_unix_socket(dataset->client, dataset->host)
             : memcached_server_add(dataset->client, dataset->host, dataset->port);
     if (status == MEMCACHED_SUCCESS)
-        status = memcached_version(dataset->client); // asks, so that an absent server shows here
+        // sends a request, so that an absent server shows here
+        status = memcached_version(dataset->client);
     return status == MEMCACHED_SUCCESS ? 0 : memcached_refuse(dataset, status, "load", err);
 }
 
 // Reads the last key back on the connection that carried the sets: once that is answered, all of
-// them have been executed. Whether it is there does not matter yet.
+// them have been executed. Whether it is there is only checked later.
 static memcached_return_t wait_for_sets(struct memcached_dataset *dataset)
 {
     memcached_return_t status = memcached_flush_buffers(dataset->client);
@@ -76,7 +77,7 @@ static memcached_return_t wait_for_sets(struct memcached_dataset *dataset)
 
 static int keys_store(struct memcached_dataset *dataset, struct error *err)
 {
-    // Unanswered and buffered: ten times faster, and the verification sees what went wrong.
+    // Without replies and buffered: ten times faster, and the verification finds what went wrong.
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_NOREPLY, 1);
     memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
     for (uint64_t i = 0; i < dataset->workload->key_count; i++) {

@@ -14,7 +14,7 @@
 enum {
     COMMANDS_AT_ONCE = 256, // in flight, pipelined
     PROGRESS_EVERY = 2000,
-    PATIENCE_S = 5, // for a connection or any one answer
+    PATIENCE_S = 5, // for a connection or any single answer
     KEY_BYTES_MAX = WORKLOAD_KEY_BYTES_MAX + 8,
 };
 
@@ -97,7 +97,7 @@ static int append_store(struct redis_dataset *dataset, enum data_type type, uint
     dataset->report->bytes += key_bytes + (size_t)values * value_bytes;
     if (type == TYPE_STRING)
         return redisAppendCommandArgv(dataset->client, count, words, bytes) == REDIS_OK ? 1 : -1;
-    // What an earlier run left would be added to.
+    // Otherwise this would be added to what an earlier run left.
     return redisAppendCommand(dataset->client, "DEL %b", dataset->key, key_bytes) == REDIS_OK &&
                    redisAppendCommandArgv(dataset->client, count, words, bytes) == REDIS_OK
                ? 2
@@ -141,7 +141,7 @@ static bool reply_matches(struct redis_dataset *dataset, enum data_type type, ui
     return true;
 }
 
-// Takes the replies of one key's commands; only the last tells of the data.
+// Takes the replies of one key's commands; only the last one holds the data.
 static int take_replies(struct redis_dataset *dataset, enum data_type type, uint64_t index,
                         int count, bool verify, struct error *err)
 {

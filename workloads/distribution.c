@@ -37,7 +37,7 @@ static double table_quantile(const struct distribution_table *table, double p)
     return table->values[array_bound(0, table->count - 1, at, table->fractions[at] <= p)];
 }
 
-// Before values below 0 are cut off.
+// Before values below 0 are set to 0.
 static double raw_quantile(const struct distribution *d, double p)
 {
     switch (d->kind) {
@@ -80,7 +80,7 @@ double distribution_sample(const struct distribution *distribution, gsl_rng *ran
         return distribution->first;
     case DISTRIBUTION_EXPONENTIAL:
         return gsl_ran_exponential(random, distribution->first);
-    default: // by inversion: one number of the generator a value
+    default: // by inversion: one random number per value
         return distribution_quantile(distribution, gsl_rng_uniform(random));
     }
 }
@@ -90,7 +90,7 @@ static double negative_part(double p, void *context)
     return fmin(raw_quantile(context, p), 0);
 }
 
-// How much the mean grows by cutting off what is below 0: the integral of those quantiles. Only
+// How much the mean grows by setting values below 0 to 0: the integral of those quantiles. Only
 // normal and GEV have any, and GEV's is not known in closed form.
 static double cut_off_mean(const struct distribution *distribution)
 {

@@ -33,13 +33,13 @@ struct distribution_table {
     char *path; // of the file they come from
 };
 
-// What would be drawn below 0 is 0. The unit is whatever the user of the distribution says; shapes
-// and probabilities have none. Shapes have the sign of Atikoglu 2012 and Coles 2001: a positive one
-// is a heavy tail.
+// Values below 0 are replaced by 0. The unit is the caller's; shapes and probabilities have none.
+// Shapes have the sign of Atikoglu 2012 and Coles 2001: a positive one is a heavy tail.
 struct distribution {
     enum distribution_kind kind;
     double first, second, third;
-    struct distribution_table *table; // DISTRIBUTION_EMPIRICAL; else NULL. distribution_free
+    // for DISTRIBUTION_EMPIRICAL, freed by distribution_free; else NULL
+    struct distribution_table *table;
 };
 
 // "fixed", "uniform", "exponential", ...

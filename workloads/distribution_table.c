@@ -88,11 +88,11 @@ static int make_table(const char *path, struct weighted_array *array,
             table->fractions[table->count++] = below / sum;
         }
     }
-    table->fractions[table->count - 1] = 1; // whatever rounding made of it
+    table->fractions[table->count - 1] = 1; // exactly 1, despite rounding
     return 0;
 }
 
-// Devices and pipes might never end, or never begin.
+// Reading a device or a pipe might never end, or never begin.
 static FILE *open_regular(const char *path, struct error *err)
 {
     struct stat status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The pieces that requests are made of, for protocols' encoders: printf's formatting took a tenth
-// of what a pipelined request cost.
+// Writes the parts of requests for protocols' encoders: printf's formatting took a tenth of what a
+// pipelined request cost.
 #ifndef WORKLOADS_ENCODE_H
 #define WORKLOADS_ENCODE_H
 
@@ -11,7 +11,7 @@
 
 enum { NUMBER_DIGITS_MAX = 20 }; // of a uint64_t
 
-// Each writes at a place with room for it, without a NUL, and returns the place behind.
+// Each writes at a place with enough room, without a NUL, and returns the place after it.
 
 static inline char *append_bytes(char *at, const char *bytes, size_t count)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// When a server or a program beside it misbehaved on purpose: what a diagnosis is compared with. A
+// When a server, or a program beside it, misbehaved on purpose: a diagnosis is compared with it. A
 // text file of lines "BEGIN_NS END_NS KIND", in CLOCK_MONOTONIC_RAW (host time, design §5). It is
-// mapped before the first misbehaviour, so that noting one costs no system call; what is not used
-// of it stays zero bytes.
+// mapped before the first fault, so that recording one costs no system call; unused space stays
+// zero bytes.
 #ifndef WORKLOADS_FAULT_LOG_H
 #define WORKLOADS_FAULT_LOG_H
 
@@ -21,7 +21,7 @@ struct fault_log {
 // Makes the file, or empties it. The mapping lives as long as the process.
 int fault_log_open(struct fault_log *log, const char *path, struct error *err);
 
-// Any thread may call it. Beyond FAULT_LOG_LINES nothing is noted: who misbehaves must stop then.
+// Any thread may call it. After FAULT_LOG_LINES nothing is recorded: the caller must then stop.
 void fault_log_add(struct fault_log *log, int64_t begin_ns, int64_t end_ns, const char *kind);
 
 // Now, in the log's clock.

@@ -98,12 +98,12 @@ static bool header_is(const struct reply_line *line, const char *name, const cha
     return true;
 }
 
-// Headers say how the body is delimited; parser->elements keeps the length until the body comes.
+// Headers say how the body is delimited; until it comes parser->elements holds its length.
 static enum progress judge_header(struct reply_parser *parser, const struct reply_line *line)
 {
     const char *value, *end;
     if (line->too_long)
-        return UNDER_WAY; // none that matters is that long
+        return UNDER_WAY; // no header that matters is that long
     if (header_is(line, "Connection", &value, &end)) {
         // Of several options none matters here (RFC 9112 9.3).
         if (end - value == 5 && strncasecmp(value, "close", 5) == 0)

@@ -43,7 +43,7 @@ void item_store_free(struct item_store *store)
     free(store);
 }
 
-// Where the pointer to that key's item is, or would be.
+// The pointer to that key's item, or where it would be inserted.
 static struct item **item_find(struct item_store *store, const char *key, size_t key_bytes)
 {
     uint64_t hash = key_bytes;

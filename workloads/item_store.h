@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The laboratory server's memory: keys and values in a hash table behind one lock. Simple, as its
-// service time is drawn, not earned.
+// The laboratory server's memory: keys and values in a hash table with one lock. It can be simple,
+// since the service time is drawn and does not depend on it.
 #ifndef WORKLOADS_ITEM_STORE_H
 #define WORKLOADS_ITEM_STORE_H
 
@@ -14,7 +14,7 @@ struct item_store;
 struct item_store *item_store_alloc(void);
 void item_store_free(struct item_store *store);
 
-// Keeps a copy. False: out of memory, and the key holds what it held.
+// Stores a copy. False: out of memory, and the key keeps its old value.
 bool item_store_set(struct item_store *store, const char *key, size_t key_bytes, const char *value,
                     size_t value_bytes, unsigned flags);
 

@@ -46,7 +46,7 @@ void lab_reply_write(char *out, uint64_t id, uint32_t payload_bytes)
     big_endian_write(out + 8, 8, id);
 }
 
-// Judges a whole header. False: there is no telling where the next reply begins.
+// Checks a whole header. False: it is unknown where the next reply begins.
 static bool judge_header(struct reply_parser *parser)
 {
     uint64_t payload = big_endian_read(parser->line + 4, 4);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The laboratory protocol: the least a request can be, for measuring the measurement. All numbers
-// are big-endian.
+// The laboratory protocol: the simplest possible request, for testing the measurement itself. All
+// numbers are big-endian.
 //
 //     request, 24 bytes                          reply, 16 bytes and its payload
 //      0  4  "LABQ"                               0  4  "LABR"
@@ -11,8 +11,8 @@
 //            it replies; 2^64-1: as it was told
 //            when started (labserver --service)
 //
-// The client's id is the request's number on its connection, so replies come in their order. The
-// key of a workload decides only how long the payload is.
+// The client's id is the request's number on its connection, so replies come in order. A workload's
+// key only decides how long the payload is.
 #ifndef WORKLOADS_LAB_H
 #define WORKLOADS_LAB_H
 
@@ -24,7 +24,7 @@ enum {
     LAB_PAYLOAD_BYTES_MAX = 1 << 20,
 };
 
-// A server works no longer than this on any one request, whatever it asks for.
+// A server never works longer than this on one request, whatever it asks for.
 static const uint64_t lab_service_ns_max = 10000000000u;
 
 struct lab_request {
@@ -33,10 +33,10 @@ struct lab_request {
     uint32_t payload_bytes;
 };
 
-// The server's half. Reads LAB_REQUEST_BYTES; false: they are no request.
+// For the server: parses LAB_REQUEST_BYTES; false: they are no request.
 bool lab_request_read(const char *bytes, struct lab_request *request);
 
-// Writes the LAB_REPLY_BYTES in front of a payload.
+// Writes the LAB_REPLY_BYTES that precede a payload.
 void lab_reply_write(char *out, uint64_t id, uint32_t payload_bytes);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
 
-static const size_t fresh_bytes = (size_t)1 << 30; // address space; used at some 4 GB/s
+static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
 static const char *const kind_names[] = {
     [LAB_FAULT_NONE] = "none",   [LAB_FAULT_SLOW] = "slow", [LAB_FAULT_CALLS] = "calls",
@@ -38,7 +38,7 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
     return error_set(err, ERROR_INPUT, "--fault: \"%s\" is none of slow, calls, pages, lock", kind);
 }
 
-// Sleeps with the lock, once every so often, until the process ends.
+// Holds the lock while asleep, at regular intervals, until the process ends.
 static void *sleep_with_lock(void *argument)
 {
     struct lab_fault *fault = argument;
@@ -109,7 +109,7 @@ static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, in
     return now;
 }
 
-// The request during which a misbehaviour is due suffers it.
+// The request during which a fault is due suffers it.
 static void fault_inflict(struct lab_fault *fault, int64_t begin_ns)
 {
     int64_t until = begin_ns + (int64_t)fault->length_ns, end = begin_ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What labserver does wrong when it is told to: one kind of misbehaviour, for a stated time, once
-// every so often, each noted in a fault log. Ground truth for the diagnosis (design §15).
+// How labserver misbehaves when told to: one kind of fault, for a stated time, at regular
+// intervals, each recorded in a fault log. Ground truth for the diagnosis (design §15).
 #ifndef WORKLOADS_LAB_FAULT_H
 #define WORKLOADS_LAB_FAULT_H
 
@@ -17,7 +17,7 @@ enum lab_fault_kind {
     LAB_FAULT_SLOW,  // one function takes that long
     LAB_FAULT_CALLS, // a short function is called over and over for that long
     LAB_FAULT_PAGES, // memory never used before is touched, page by page, for that long
-    LAB_FAULT_LOCK,  // another thread sleeps that long with the lock that every request takes
+    LAB_FAULT_LOCK,  // another thread holds the lock that every request takes, and sleeps that long
 };
 
 struct lab_fault {
@@ -34,10 +34,11 @@ struct lab_fault {
 // "KIND,LENGTH,EVERY" with the kinds slow, calls, pages and lock: "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
-// Begins. Without a kind it does nothing. The fault must stay where it is until the process ends.
+// Begins. Without a kind it does nothing. The fault must stay at its address until the process
+// ends.
 int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error *err);
 
-// Around each request's service, by one thread at a time but for `lock`.
+// To be called around each request's service, by one thread at a time except with `lock`.
 void lab_fault_begin_service(struct lab_fault *fault);
 void lab_fault_end_service(struct lab_fault *fault);
 

@@ -76,8 +76,8 @@ struct worker {
 
 // --- answering -----------------------------------------------------------------------------------
 
-// Whoever comes later than a server's own work explains was stopped or preempted meanwhile, and a
-// stopped server serves nobody.
+// A server that resumes later than its own work explains was stopped or preempted, and a stopped
+// server serves nobody.
 static uint64_t exact_begin(const struct worker *worker)
 {
     uint64_t begin =
@@ -123,8 +123,8 @@ static void answer_text(struct worker *worker, const char *text)
     requests_answer(worker, text, strlen(text));
 }
 
-// "VALUE <key> <flags> <bytes>\r\n", in front of the value that stands there. Returns where it
-// begins.
+// Writes "VALUE <key> <flags> <bytes>\r\n" in front of the value, which is already in place.
+// Returns where it begins.
 static char *write_head(char *value, const struct text_span *key, unsigned flags, long bytes)
 {
     static const char word[] = "VALUE ";
@@ -137,7 +137,7 @@ static char *write_head(char *value, const struct text_span *key, unsigned flags
     return head;
 }
 
-// One service time a command, whatever the number of keys.
+// One service time per command, whatever the number of keys.
 static void answer_get(struct worker *worker, struct text_span keys)
 {
     char *value = worker->output + WORKLOAD_KEY_BYTES_MAX + 64;
@@ -198,7 +198,7 @@ static void answer_request(struct worker *worker, const struct server_request *r
         answer_call(worker, &request->call);
         break;
     case SERVER_VERSION:
-        answer_text(worker, "VERSION 1.0.0 labserver\r\n"); // clients parse three numbers
+        answer_text(worker, "VERSION 1.0.0 labserver\r\n"); // clients expect three numbers
         break;
     case SERVER_UNKNOWN:
         answer_text(worker, "ERROR\r\n");
@@ -226,8 +226,8 @@ static void close_client(struct client *client)
     free(client);
 }
 
-// Notes when the kernel received what a message brought: as long before now as its stamp is older
-// than now by the stamp's own clock.
+// Determines when the kernel received a message: as long before now as its stamp is older than now
+// by the stamp's own clock.
 static void note_arrival(struct worker *worker, struct msghdr *message)
 {
     struct timespec now, stamp;
@@ -341,11 +341,11 @@ static int open_worker(struct worker *worker, unsigned index, struct error *err)
     gsl_rng_set(worker->random, (hash64(settings->seed + index) & 0xfffffffe) + 1);
     setsockopt(worker->listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     setsockopt(worker->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    // Connections inherit it. Set this early, because the kernel begins to stamp only when a worker
-    // thread of its own has come to run.
+    // Connections inherit it. Set early, because the kernel begins to stamp only after one of its
+    // worker threads has run.
     if (settings->exact)
         setsockopt(worker->listener, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
-    // Each worker has its own queue of connections: the kernel deals them out.
+    // Each worker has its own queue of connections; the kernel distributes them.
     if (settings->threads > 1)
         setsockopt(worker->listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
@@ -464,7 +464,7 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
     return status;
 }
 
-// Makes everything that the workers need, and begins them but for the first.
+// Creates everything that the workers need, and starts all but the first.
 static int workers_start(struct settings *settings, struct error *err)
 {
     settings->store = item_store_alloc();
@@ -496,7 +496,7 @@ int main(int argc, char **argv)
     if (status == 0)
         status = workers_start(&settings, &err);
     if (status < 0)
-        exit(error_report(&err)); // not return: workers that have begun use the settings
+        exit(error_report(&err)); // never returns: running workers use the settings
     if (status == 1) {
         print_usage(stdout);
         return 0;

@@ -78,8 +78,8 @@ static enum reply_kind kind_of_status(uint64_t opcode, uint64_t status)
     }
 }
 
-// Judges a whole header and says how long the body is. False: there is no telling where the next
-// reply begins.
+// Checks a whole header and says how long the body is. False: it is unknown where the next reply
+// begins.
 static bool judge_header(struct reply_parser *parser)
 {
     const char *header = parser->line;

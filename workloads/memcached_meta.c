@@ -35,7 +35,7 @@ static size_t meta_encode(const struct request *request, char *out, size_t out_b
     return (size_t)(at - out);
 }
 
-// The flags behind a code: " O17 ...". Returns kind, or what the opaque token makes of it.
+// The flags after a code: " O17 ...". Returns kind, unless the opaque token shows another request.
 static enum reply_kind check_flags(const struct reply_parser *parser, const char *at,
                                    const char *end, enum reply_kind kind)
 {
@@ -56,7 +56,7 @@ static enum reply_kind check_flags(const struct reply_parser *parser, const char
     return kind;
 }
 
-// "VA <bytes> <flags>*". False: how much follows is not known.
+// "VA <bytes> <flags>*". False: the length of what follows is unknown.
 static bool judge_value(struct reply_parser *parser, const struct reply_line *line)
 {
     const char *at = line->bytes + 3, *end = line->bytes + line->count;
@@ -74,7 +74,7 @@ static bool judge_value(struct reply_parser *parser, const struct reply_line *li
     return true;
 }
 
-// Judges a whole line; returns true when it ends a reply.
+// Handles a whole line; returns true when it ends a reply.
 static bool judge_line(struct reply_parser *parser, const struct reply_line *line)
 {
     static const struct {

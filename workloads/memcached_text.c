@@ -6,7 +6,7 @@
 #include "workloads/encode.h"
 #include "workloads/reply_parser.h"
 
-// memcached refuses items above 1 GiB at any setting (-I); a length beyond that is no length.
+// memcached never accepts items above 1 GiB (-I): a larger length is malformed.
 static const uint64_t value_bytes_limit = 1u << 30;
 
 enum { HEADER_BYTES_MAX = 64 }; // of "set  0 0 <length>\r\n\r\n", without the key
@@ -53,7 +53,7 @@ static enum reply_kind parse_value_line(const struct reply_line *line, uint64_t 
     return at == end ? REPLY_VALUE : REPLY_MALFORMED;
 }
 
-// Judges a whole line. Returns true when it ends a reply, of *kind.
+// Handles a whole line. Returns true when it ends a reply, with its kind in *kind.
 static bool judge_line(struct reply_parser *parser, const struct reply_line *line,
                        enum reply_kind *kind)
 {
@@ -71,7 +71,7 @@ static bool judge_line(struct reply_parser *parser, const struct reply_line *lin
     if (line_equals(line, "END"))
         *kind = parser->values ? REPLY_VALUE : REPLY_MISS;
     else if (parser->values)
-        *kind = REPLY_MALFORMED; // after a value only END or another value may come
+        *kind = REPLY_MALFORMED; // after a value only END or another value is allowed
     else if (line_equals(line, "STORED"))
         *kind = REPLY_STORED;
     else if (line_equals(line, "NOT_STORED"))
@@ -125,7 +125,7 @@ bool memcached_answers(unsigned operation, enum reply_kind kind)
     case REPLY_NOT_STORED:
         return operation == WORKLOAD_SET;
     default:
-        return true; // an error can answer anything
+        return true; // an error can answer any operation
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The memcached text protocol, client side (memcached's doc/protocol.txt): get and set. What its
-// three protocols share stands here too.
+// The memcached text protocol, client side (memcached's doc/protocol.txt): get and set. Also what
+// memcached's three protocols share.
 #ifndef WORKLOADS_MEMCACHED_TEXT_H
 #define WORKLOADS_MEMCACHED_TEXT_H
 

@@ -6,7 +6,7 @@
 
 #include "workloads/reply_parser.h"
 
-// No server cuts its replies finer than this, but for the last piece.
+// No server splits replies into smaller pieces than this, except for the last one.
 enum { PIECE_BYTES_LEAST = 256 };
 
 void udp_frame_write(char out[UDP_FRAME_BYTES], uint16_t id)

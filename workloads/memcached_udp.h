@@ -2,9 +2,9 @@
 //
 // memcached over UDP (doc/protocol.txt, "UDP protocol"): every datagram begins with a frame of
 // eight bytes: request id, number of the datagram within its message, how many there are, 0;
-// big-endian, 16 bits each. A request is one datagram. A reply may be several, in any order, some
-// of them twice or not at all. What is in them is text, binary or meta as over TCP. No I/O, no
-// memory taken after udp_assembly_init.
+// big-endian, 16 bits each. A request is one datagram. A reply may be several, in any order, and
+// some may come twice or not at all. Their content is text, binary or meta as over TCP. No I/O, and
+// no allocation after udp_assembly_init.
 #ifndef WORKLOADS_MEMCACHED_UDP_H
 #define WORKLOADS_MEMCACHED_UDP_H
 
@@ -23,15 +23,15 @@ struct udp_frame {
 // Writes the frame of a request.
 void udp_frame_write(char out[UDP_FRAME_BYTES], uint16_t id);
 
-// False: the datagram is no part of a reply.
+// False: the datagram is not part of a reply.
 bool udp_frame_read(const char *datagram, size_t bytes, struct udp_frame *frame);
 
 struct udp_piece {
-    const char *bytes; // NULL: it has not come
+    const char *bytes; // NULL: not received yet
     size_t count;
 };
 
-// A reply of several datagrams, on its way to being whole.
+// A reply of several datagrams, being assembled.
 struct udp_assembly {
     struct udp_piece *pieces; // in the order of their sequence numbers
     char *text;               // their bytes, in the order they came in
@@ -42,8 +42,9 @@ struct udp_assembly {
 enum udp_outcome {
     UDP_UNDER_WAY,
     UDP_WHOLE,
-    UDP_AGAIN,     // this datagram has come before
-    UDP_IMPOSSIBLE // more than any reply can hold, or not of one reply: it will never be whole
+    UDP_AGAIN, // this datagram was received before
+    // the datagrams cannot belong to one reply, or are too many: it will never be complete
+    UDP_IMPOSSIBLE
 };
 
 // Room for replies of up to text_size bytes. -1: out of memory.
@@ -53,13 +54,13 @@ void udp_assembly_fini(struct udp_assembly *assembly);
 // Begins another reply, of that many datagrams.
 void udp_assembly_begin(struct udp_assembly *assembly, uint16_t count);
 
-// Takes a datagram of it, frame included.
+// Adds a datagram, frame included.
 enum udp_outcome udp_assembly_add(struct udp_assembly *assembly, const struct udp_frame *frame,
                                   const char *datagram, size_t bytes);
 
-// The one reply that the pieces hold together, to the number'th request of its connection. The
-// parser's state need not be kept between replies. Never fails: what is not exactly one reply is
-// REPLY_MALFORMED. begin and end of the reply count within the pieces.
+// Parses the complete reply to the number'th request of its connection. The parser's state need not
+// be kept between replies. Never fails: anything but exactly one reply is REPLY_MALFORMED. begin
+// and end of the reply count within the assembled bytes.
 void udp_reply_parse(const struct protocol *protocol, struct reply_parser *parser, uint64_t number,
                      const struct udp_piece *pieces, size_t count, struct reply *reply);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The preset workloads lie inside the program: it finds them wherever it is installed.
+// The preset workloads are part of the program, so they are found wherever it is installed.
 #include <string.h>
 
 #include "workloads/workload.h"

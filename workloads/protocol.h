@@ -20,11 +20,11 @@ enum reply_kind {
     REPLY_MISS,         // a get that did not
     REPLY_STORED,       // a set that was done
     REPLY_NOT_STORED,   // a set that was refused without an error
-    REPLY_SERVER_ERROR, // the server's fault, by its own words (memcached: SERVER_ERROR)
-    REPLY_CLIENT_ERROR, // the request's fault, by the server's words (CLIENT_ERROR, ERROR)
-    REPLY_MALFORMED,    // not what the protocol allows; the parser went on where it could
+    REPLY_SERVER_ERROR, // the server's error, by its own words (memcached: SERVER_ERROR)
+    REPLY_CLIENT_ERROR, // the request's error, by the server's words (CLIENT_ERROR, ERROR)
+    REPLY_MALFORMED,    // not allowed by the protocol; the parser resynchronised if it could
     REPLY_OVERSIZED,    // a line or a value longer than any the protocol allows
-    REPLY_OUT_OF_ORDER, // a reply that names another request than the one whose turn it is
+    REPLY_OUT_OF_ORDER, // a reply that names another request than the next one in order
     REPLY_KINDS,
 };
 extern const char *const reply_kind_names[REPLY_KINDS]; // "value", "miss", ..., for JSON
@@ -35,7 +35,7 @@ struct reply {
     uint64_t value_bytes; // of a REPLY_VALUE
 };
 
-// The state between two feeds. Zeroed: the stream's beginning.
+// The parser's state between two calls. Zeroed: the stream's beginning.
 struct reply_parser {
     uint64_t offset;      // bytes of the stream consumed so far
     uint64_t reply_begin; // where the reply under way began
@@ -49,7 +49,7 @@ struct reply_parser {
     uint8_t kind;         // enum reply_kind of the reply under way, as far as known
     bool in_reply;        // a byte of the reply under way has been seen
     bool skipping;        // the line under way is too long: ignore it to its end
-    bool data_damaged;    // the value's line end was not there
+    bool data_damaged;    // the value was not followed by its line end
     bool chunked, sized;  // of an HTTP reply: how its body is delimited
     bool closing;         // the server closes the connection after the reply under way, or the last
     char line[512];       // the longest line is a key of 250 bytes and three numbers
@@ -69,9 +69,9 @@ struct request {
 
 struct protocol_operation {
     const char *name;
-    double weight;      // in the mix of a workload that gives none
+    double weight;      // its weight in workloads without a mix
     bool carries_value; // the request carries the key's value
-    bool states_size;   // it says how long the reply is to be: as the key's value
+    bool states_size;   // it states the length of the reply, which is the key's value size
 };
 
 // How many a protocol can have, and where these two stand in one that has both.
@@ -80,7 +80,7 @@ enum { PROTOCOL_OPERATIONS_MAX = 10, WORKLOAD_GET = 0, WORKLOAD_SET = 1 };
 // What workloads ask for at most; what a protocol allows itself may be less.
 enum { WORKLOAD_KEY_BYTES_MAX = 250, WORKLOAD_VALUE_BYTES_MAX = 1 << 20 };
 
-// Who prepares the data that the requests ask for.
+// The client that prepares the data that the requests ask for.
 enum protocol_dataset { DATASET_NONE, DATASET_MEMCACHED, DATASET_REDIS };
 
 struct protocol {
@@ -91,14 +91,14 @@ struct protocol {
     const struct protocol_operation *operations;
     unsigned operation_count;
     enum protocol_dataset dataset;
-    bool over_udp;     // it has a way to (workloads/memcached_udp.h)
+    bool over_udp;     // it can be used over UDP (workloads/memcached_udp.h)
     bool says_service; // a request says how long the server is to work on it
     // The most bytes a request can take with keys and values of at most that length.
     size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
     // Writes the request and returns its length; 0 when out_bytes do not suffice.
     size_t (*encode)(const struct request *request, char *out, size_t out_bytes);
-    // Takes bytes of the stream, as many as hold at most replies_max replies, and returns how many
-    // it took. Never fails: what it does not understand becomes a reply of that kind.
+    // Parses bytes of the stream, up to the end of at most replies_max replies, and returns how
+    // many it took. Never fails: what it does not understand becomes a reply of that kind.
     size_t (*parse)(struct reply_parser *parser, const char *bytes, size_t count,
                     struct reply *replies, size_t replies_max, size_t *reply_count);
     // Whether that kind of reply can answer that operation.

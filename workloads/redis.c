@@ -103,14 +103,14 @@ static size_t request_bytes_max_resp3(size_t key_bytes, size_t value_bytes)
 
 // --- replies -------------------------------------------------------------------------------------
 
-// How far the reply under way is. Its kind is that of its outermost element.
+// The state of the reply under way. Its kind is that of its outermost element.
 enum state {
     STATE_BEGIN,  // nothing of it seen
     STATE_WITHIN, // its kind is known
-    STATE_ASIDE,  // within an attribute or a push, which come in front of a reply and are none
+    STATE_ASIDE,  // within an attribute or a push, which precede a reply and are not part of it
 };
 
-// Redis names the error by its first word; these are not the request's fault.
+// Redis names the error by its first word; these are the server's, not the request's.
 static enum reply_kind kind_of_error(const struct reply_line *line)
 {
     static const char *const server_side[] = {
@@ -133,7 +133,7 @@ static void set_kind(struct reply_parser *parser, enum reply_kind kind)
     parser->state = STATE_WITHIN;
 }
 
-// "<type><length>". Returns false for what is not a number; -1 comes out as absent.
+// "<type><length>". Returns false if it is not a number; -1 is returned as absent.
 static bool parse_length(const struct reply_line *line, uint64_t limit, uint64_t *length,
                          bool *absent)
 {
@@ -176,7 +176,7 @@ static enum reply_kind judge_aggregate(struct reply_parser *parser, const struct
     if (type == '>' || type == '|') {
         if (absent)
             return REPLY_MALFORMED;
-        // In front of a reply; an attribute may also stand before an element within one.
+        // Precedes a reply; an attribute may also precede an element within one.
         if (parser->state == STATE_BEGIN)
             parser->state = STATE_ASIDE;
         else
@@ -197,7 +197,7 @@ static bool is_number_line(const struct reply_line *line)
     return line_digits(&at, end, UINT64_MAX - 1, &value) && at == end;
 }
 
-// Judges one element's line. Returns REPLY_VALUE when it is well formed, else what is wrong.
+// Handles one element's line. Returns REPLY_VALUE when it is well formed, else what is wrong.
 static enum reply_kind judge_line(struct reply_parser *parser, const struct reply_line *line)
 {
     if (line->count == 0)
@@ -249,7 +249,8 @@ static bool count_element(struct reply_parser *parser, bool greeting)
     }
     if (greeting && parser->number == 0 && parser->values == 0) {
         parser->values = 1;
-        // A server that does not know HELLO 3 goes on in RESP2: the request's own reply tells.
+        // A server that does not know HELLO 3 stays with RESP2; the request's own reply shows which
+        // it is.
         parser->state = STATE_BEGIN;
         parser->value_bytes = 0;
         parser->elements = 1;
@@ -319,7 +320,7 @@ static bool redis_answers(unsigned operation, enum reply_kind kind)
     case REPLY_STORED:
         return !reads[operation];
     default:
-        return kind != REPLY_NOT_STORED; // an error can answer anything
+        return kind != REPLY_NOT_STORED; // an error can answer any operation
     }
 }
 

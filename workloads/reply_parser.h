@@ -14,7 +14,7 @@ struct reply_line {
     bool too_long; // bytes hold nothing
 };
 
-// Notes where a reply begins. To be called whenever there is a byte to take.
+// Notes where a reply begins. Call it whenever there is a byte to parse.
 static inline void reply_begin(struct reply_parser *parser)
 {
     if (parser->in_reply)
@@ -23,8 +23,8 @@ static inline void reply_begin(struct reply_parser *parser)
     parser->reply_begin = parser->offset;
 }
 
-// Takes bytes up to the end of the line under way and returns how many. The line stays in the
-// caller's bytes where it can.
+// Takes bytes up to the end of the current line and returns how many. The line is not copied if the
+// caller's bytes hold all of it.
 size_t reply_take_line(struct reply_parser *parser, const char *bytes, size_t count,
                        struct reply_line *line);
 
@@ -47,8 +47,8 @@ void reply_finish(struct reply_parser *parser, enum reply_kind kind, struct repl
 bool line_starts_with(const struct reply_line *line, const char *word);
 bool line_equals(const struct reply_line *line, const char *word);
 
-// Reads decimal digits at *at. Returns false when there is none. What is larger than limit comes
-// out as limit + 1, its digits all read; limit < UINT64_MAX.
+// Parses decimal digits at *at. Returns false when there are none. A number above limit is returned
+// as limit + 1, with all its digits consumed; limit < UINT64_MAX.
 bool line_digits(const char **at, const char *end, uint64_t limit, uint64_t *out);
 
 // --- big-endian numbers, at any alignment --------------------------------------------------------

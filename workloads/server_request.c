@@ -40,8 +40,8 @@ static bool read_number(const struct text_span *word, uint64_t most, uint64_t *n
     return word->count > 0;
 }
 
-// "<key> <flags> <exptime> <bytes> [noreply]", and the value behind the line: `used` bytes with its
-// end. False: they are not all there.
+// "<key> <flags> <exptime> <bytes> [noreply]", and after the line the value: `used` bytes with its
+// end. False: not all of it has arrived.
 static bool read_set(struct text_span line, const char *data, size_t count,
                      struct server_request *request, size_t *used)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A server's half of the protocols that labserver speaks: requests of the memcached text protocol
-// (protocol.txt of its sources; get, gets, set, version, quit) and of the laboratory's own
-// (workloads/lab.h), out of bytes that come in any pieces. No I/O, and nothing is copied.
+// The server side of the protocols that labserver speaks: parses requests of the memcached text
+// protocol (protocol.txt of its sources; get, gets, set, version, quit) and of the laboratory's own
+// (workloads/lab.h) from bytes split anywhere. No I/O, and nothing is copied.
 #ifndef WORKLOADS_SERVER_REQUEST_H
 #define WORKLOADS_SERVER_REQUEST_H
 
@@ -13,19 +13,19 @@
 
 enum {
     SERVER_LINE_BYTES = 32 << 10, // a get of a hundred long keys
-    // With so many bytes at hand the first request is whole, or is none.
+    // With this many bytes the first request is complete, or invalid.
     SERVER_REQUEST_BYTES_MAX = SERVER_LINE_BYTES + WORKLOAD_VALUE_BYTES_MAX + 2,
 };
 
 enum server_request_kind {
     SERVER_GET,
     SERVER_SET,
-    SERVER_BAD_DATA, // a set whose value does not end where it was to
+    SERVER_BAD_DATA, // a set whose value does not end where it should
     SERVER_VERSION,
     SERVER_QUIT,
     SERVER_CALL, // of the laboratory protocol
     SERVER_UNKNOWN,
-    // Where the next request begins is anyone's guess.
+    // It is unknown where the next request begins.
     SERVER_BAD_SET,
     SERVER_LONG_LINE,
     SERVER_BAD_CALL,
@@ -46,11 +46,11 @@ struct server_request {
     struct lab_request call;
 };
 
-// Reads the first request. Returns how many bytes it takes; 0: it is not whole yet.
+// Parses the first request. Returns how many bytes it takes; 0: it is not complete yet.
 size_t server_request_read(bool lab, const char *bytes, size_t count,
                            struct server_request *request);
 
-// Takes the next key of a get off the others. False: there is none.
+// Removes the next key from a get's keys. False: there is none left.
 bool server_request_next_key(struct text_span *keys, struct text_span *key);
 
 #endif

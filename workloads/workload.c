@@ -117,13 +117,13 @@ char *workload_format_arrivals(const struct workload *workload, char *out, size_
 
 // --- keys and values -----------------------------------------------------------------------------
 
-// Which of an index's hashes is meant; the low bits keep them apart.
+// Which of an index's hashes is wanted; the low bits keep them apart.
 enum hash_use { HASH_KEY_SIZE, HASH_VALUE_SIZE, HASH_VALUE, HASH_SERVICE, HASH_USES };
 
 static size_t size_at(const struct distribution *size, double p, double low, double high)
 {
     double bytes = floor(distribution_quantile(size, p) + 0.5);
-    return (size_t)(bytes >= low ? bytes > high ? high : bytes : low); // also what is no number
+    return (size_t)(bytes >= low ? bytes > high ? high : bytes : low); // also for NaN
 }
 
 static size_t key_size_at(const struct workload *workload, double p)
@@ -143,7 +143,7 @@ size_t workload_key(const struct workload *workload, uint64_t index, char *out)
     return bytes;
 }
 
-// The small values first; what is left of p decides among the others.
+// The small values first; the rest of p decides among the others.
 static size_t value_size_at(const struct workload *workload, double p)
 {
     double left = 1;
@@ -193,8 +193,8 @@ void workload_request(const struct workload *workload, unsigned operation, uint6
                            0x1p62);
 }
 
-// The largest fraction that decides a size. Found by looking at them all while that takes no more
-// than some 20 ms: heavy tails would else make every buffer as large as anything allowed.
+// The largest hash fraction, which decides the largest size. All are computed as long as that takes
+// at most some 20 ms: with heavy tails every buffer would otherwise be as large as the limit.
 static double largest_fraction(const struct workload *workload, enum hash_use use)
 {
     enum { LOOK_AT_MOST = 1 << 23 };

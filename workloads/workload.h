@@ -13,9 +13,9 @@
 //     pattern: ramp:0.5,1.5                     # the rate over time (workloads/rate_pattern.h)
 //     service: exponential:10us                 # lab only: how long the server is to work
 //
-// What is left out takes the value shown by workload_defaults. What a key and its value look like
-// follows from the key's index alone, so loading the dataset, asking for it and verifying it agree
-// without anything stored.
+// Absent keys take the value shown by workload_defaults. A key and its value are functions of the
+// key's index alone, so storing the dataset, asking for it and verifying it agree without anything
+// stored.
 #ifndef WORKLOADS_WORKLOAD_H
 #define WORKLOADS_WORKLOAD_H
 
@@ -34,7 +34,7 @@ struct fields;
 
 enum { WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX }; // that a mix can have
 
-enum { WORKLOAD_SMALL_VALUES = 64 }; // sizes from 0 that may have a probability of their own
+enum { WORKLOAD_SMALL_VALUES = 64 }; // sizes from 0 to this may have a probability of their own
 
 // Owns the tables of its distributions: workload_free.
 struct workload {
@@ -43,14 +43,14 @@ struct workload {
     uint64_t key_count;                   // 1 or more
     struct distribution key_size_bytes;   // results are clamped to what the protocol allows
     struct popularity popularity;         // rank 0, the most popular, is key 0
-    struct distribution value_size_bytes; // the same, of those that are none of the small ones
-    double small_values[WORKLOAD_SMALL_VALUES]; // the probability of a value of so many bytes
+    struct distribution value_size_bytes; // the same, for values that are not small
+    double small_values[WORKLOAD_SMALL_VALUES]; // the probability of a value of that many bytes
     unsigned small_value_count;
     struct distribution arrivals; // gaps between requests; only their shape counts
     struct rate_pattern pattern;  // of the rate over a run
     bool service_given;           // false: the server knows how long it works
     struct distribution service_ns;
-    char *recording; // a file whose times are sent again instead of arrivals; NULL: none
+    char *recording; // a file whose times are replayed instead of arrivals; NULL: none
 };
 
 // The keys, into a struct workload: a whole file, or a mapping of another. Before anything is bound
@@ -60,8 +60,8 @@ extern const struct fields workload_fields;
 
 void workload_defaults(struct workload *workload);
 
-// Takes arrivals as people write them: replay:FILE, or what arrivals_parse takes; and writes them
-// back. ERROR_INPUT names what is wrong.
+// Sets arrivals as people write them: replay:FILE, or what arrivals_parse takes; and formats them
+// again. ERROR_INPUT names what is wrong.
 int workload_set_arrivals(struct workload *workload, const char *text, struct error *err);
 char *workload_format_arrivals(const struct workload *workload, char *out, size_t out_bytes);
 
@@ -85,7 +85,7 @@ const char *workload_preset_names(void);
 int workload_load_preset(const char *name, struct workload *workload, struct error *err);
 
 // Changes the protocol: operations keep their weights by name; a mix that was the old protocol's
-// own becomes the new one's. ERROR_INPUT when the new one lacks an operation that is asked for.
+// default becomes the new one's. ERROR_INPUT when the new one lacks an operation of the mix.
 int workload_set_protocol(struct workload *workload, const struct protocol *protocol,
                           struct error *err);
 
@@ -103,14 +103,13 @@ size_t workload_value_bytes(const struct workload *workload, uint64_t index);
 // Writes that value. Bytes are arbitrary (also CR, LF and NUL) and follow from the index.
 void workload_value(const struct workload *workload, uint64_t index, char *out);
 
-// What a request of a schedule asks for: the place'th of the schedule, the number'th of its
-// connection. key has room for WORKLOAD_KEY_BYTES_MAX, value for workload_value_bytes_max; the
-// request points into them.
+// Builds the place'th request of a schedule, which is the number'th of its connection. key has room
+// for WORKLOAD_KEY_BYTES_MAX, value for workload_value_bytes_max; the request points into them.
 void workload_request(const struct workload *workload, unsigned operation, uint64_t index,
                       uint64_t place, uint64_t number, char *key, char *value,
                       struct request *request);
 
-// How many digits the indices of its keys have: a key has no fewer bytes.
+// How many digits the indices of its keys have: the least length of a key.
 size_t workload_key_digits(const struct workload *workload);
 
 // The longest key and value that occur (or, with very many keys, that can).

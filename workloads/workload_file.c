@@ -83,7 +83,7 @@ static const struct field keys_rows[] = {
 };
 static const struct fields keys_fields = FIELDS(keys_rows, struct workload, .check = check_keys);
 
-// A size given anew is that of all values, whatever small ones a preset had.
+// A new size applies to all values, including the small ones that a preset listed separately.
 static int read_values(const struct binding *binding, const struct node *node, void *object)
 {
     double sum = 0;
@@ -117,7 +117,7 @@ _Static_assert(WORKLOAD_SMALL_VALUES == 64, "the row of `small` says how many th
 
 // --- the whole -----------------------------------------------------------------------------------
 
-// What the others are laid over: the defaults or the preset, with the protocol's operations.
+// What the keys override: the defaults or the preset, with the protocol's operations.
 static int begin_workload(const struct binding *binding, const struct node *node, void *object)
 {
     struct workload *workload = object;
@@ -212,7 +212,7 @@ const struct fields workload_fields =
 
 // --- files ---------------------------------------------------------------------------------------
 
-// Takes the document.
+// Frees the document.
 static int read_document(struct document *document, struct workload *workload, struct error *err)
 {
     const struct binding binding = {.document = document, .root = &workload_fields, .err = err};

@@ -3,7 +3,7 @@
 
 enum { TABLES = WORKLOAD_FILES_MAX - 1 };
 
-// Where a table may stand.
+// All places where a table may be.
 static void find_tables(struct workload *workload, struct distribution *found[TABLES])
 {
     struct distribution *const all[TABLES] = {&workload->key_size_bytes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The files that a workload reads: a recorded schedule and the tables of empirical distributions.
-// Whoever is to draw its requests elsewhere needs them there, too.
+// Another host that is to draw its requests needs copies of them.
 #ifndef WORKLOADS_WORKLOAD_FILES_H
 #define WORKLOADS_WORKLOAD_FILES_H
 
@@ -13,7 +13,7 @@ enum { WORKLOAD_FILES_MAX = 5 };
 // stays the workload's.
 size_t workload_files(const struct workload *workload, const char *paths[WORKLOAD_FILES_MAX]);
 
-// As workload_to_yaml, with other paths for these files, in that order.
+// As workload_to_yaml, with these paths in place of the workload's, in that order.
 char *workload_to_yaml_with(const struct workload *workload, const char *const *paths);
 
 #endif
