@@ -63,7 +63,7 @@ refused '--protocol: protocol http has no set' --workload var --protocol http
 refused 'write lognormal:MEDIAN,SIGMA' --arrivals lognormal:1
 refused 'cannot be scaled to a rate' --arrivals pareto:1,1
 printf 'protocol: redis\nmix: {get: 1, call: 2}\n' >"$dir/bad.yaml"
-refused "$dir/bad.yaml:2:15: mix.call: protocol redis has no call" --workload "$dir/bad.yaml"
+refused "$dir/bad.yaml:2:15: mix: protocol redis has no call" --workload "$dir/bad.yaml"
 
 # --- memcached, three ways -----------------------------------------------------------------------
 if have memcached; then
