@@ -226,7 +226,7 @@ static int start_process(struct member *member, struct error *err)
                                         .pipe_input = true,
                                         .pipe_output = true};
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot tell which program this is");
+        return error_set_errno(err, ERROR_FAILED, "cannot find this program's own path");
     if (spec->has_cores)
         units_format_cores(&spec->cores, cores, sizeof cores);
     return process_start(&member->process,
@@ -318,7 +318,7 @@ static void take_signal(struct fleet *fleet)
         return;
     for (size_t i = 0; fleet->outcome->interrupted && i < fleet->count; i++)
         if (is_live(&fleet->members[i]))
-            member_lose(fleet, &fleet->members[i], "was told to end at once");
+            member_lose(fleet, &fleet->members[i], "was asked to end immediately");
     fleet->outcome->interrupted = true;
     stop_all(fleet);
 }

@@ -46,7 +46,7 @@ static int find_interface(const struct sockaddr *server, socklen_t server_bytes,
         close(probe);
     if (!routed || getifaddrs(&all) < 0)
         return error_set_errno(err, ERROR_FAILED,
-                               "cannot tell which interface leads to the server");
+                               "cannot find the interface that leads to the server");
     interface[0] = '\0';
     if (same_address((const struct sockaddr *)&local, server))
         snprintf(interface, IF_NAMESIZE, "lo");
@@ -57,7 +57,7 @@ static int find_interface(const struct sockaddr *server, socklen_t server_bytes,
     freeifaddrs(all);
     return interface[0]
                ? 0
-               : error_set(err, ERROR_FAILED, "cannot tell which interface leads to the server");
+               : error_set(err, ERROR_FAILED, "cannot find the interface that leads to the server");
 }
 
 static int interface_refuse(const char *interface, const char *why, struct error *err)

@@ -125,7 +125,7 @@ static int choose_cores(struct engine *engine, struct error *err)
         return error_set(err, ERROR_INPUT, "%u threads need as many connections, not %u", wanted,
                          engine->shared.settings->connections);
     if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot tell which cores there are");
+        return error_set_errno(err, ERROR_FAILED, "cannot find out which cores there are");
     for (unsigned core = 0; core < CPU_SETSIZE && found < wanted; core++) {
         if (!CPU_ISSET(core, &allowed))
             continue;
@@ -350,7 +350,7 @@ static int engine_drive(struct engine *engine, struct error *err)
     if (status == 0) {
         start = choose_start(engine);
         if (!start)
-            status = error_set(err, ERROR_FAILED, "told not to begin");
+            status = error_set(err, ERROR_FAILED, "the controller asked not to begin");
     }
     if (start)
         begin_announce(engine, start);

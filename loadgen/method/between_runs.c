@@ -16,7 +16,7 @@ void between_runs_judge(const struct repetition *repetitions, size_t count, doub
                         struct between_runs *result)
 {
     double sum = 0, squares = 0, within = 0;
-    // An interval of this confidence is so many standard errors wide.
+    // An interval of this confidence is this many standard errors wide.
     double widths = 2 * gsl_cdf_ugaussian_Pinv((1 + confidence) / 2);
     *result = (struct between_runs){
         .low = NAN, .high = NAN, .spread = NAN, .within = NAN, .between = NAN, .p = NAN};
@@ -25,7 +25,7 @@ void between_runs_judge(const struct repetition *repetitions, size_t count, doub
         if (!repetition_counts(one))
             continue;
         double error = (one->interval.high - one->interval.low) / widths;
-        result->low = fmin(result->low, one->value); // of a NaN and a number: the number
+        result->low = fmin(result->low, one->value); // of a NaN and a number it returns the number
         result->high = fmax(result->high, one->value);
         result->count++;
         sum += one->value;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Do repetitions of a run agree better than a restart of the server would let them? (Treadmill,
-// Zhang et al., ISCA 2016, §III-D "hysteresis": each start of a server settles on a level of its
-// own, which no longer run averages out.) The target percentile's spread between repetitions is
-// held against what its confidence intervals within them explain: with v_i the percentiles, s_i
+// Do repetitions of a load agree as well as their confidence intervals promise? (Treadmill, Zhang
+// et al., ISCA 2016, §III-D "hysteresis": each start of a server settles on a level of its own,
+// which a longer load does not average out.) The target percentile's spread between repetitions is
+// compared with what its confidence intervals within them explain: with v_i the percentiles, s_i
 // the standard errors that the intervals imply and n repetitions, sum((v_i - mean)^2) / mean(s_i^2)
-// is chi-squared with n - 1 degrees of freedom if chance within runs is all there is (the
+// is chi-squared with n - 1 degrees of freedom if chance within repetitions is the only cause (the
 // homogeneity test of Cochran, Biometrics 10(1), 1954, with equal weights, because a percentile and
 // the width of its interval are not independent).
 #ifndef LOADGEN_METHOD_BETWEEN_RUNS_H
@@ -31,7 +31,7 @@ struct between_runs {
     double between;   // standard deviation between runs beyond that; 0: none is seen
     bool judged;      // false: fewer than two repetitions count
     double statistic; // chi-squared
-    double p;         // of so much spread if the intervals explain all of it
+    double p;         // probability of that much spread if the intervals explain all of it
     bool exceeds;     // p < 1 - confidence
 };
 
@@ -39,7 +39,8 @@ struct between_runs {
 void between_runs_judge(const struct repetition *repetitions, size_t count, double confidence,
                         struct between_runs *result);
 
-// "between" of docs/load-json.md, and for people. The caller owns the JSON; NULL: out of memory.
+// The member "between" of docs/load-json.md, and the text for people. The caller owns the JSON;
+// NULL: out of memory.
 json_t *between_runs_json(const struct between_runs *found, const char *percentile);
 void between_runs_print(const struct between_runs *found, const struct repetition *repetitions,
                         size_t count, const char *percentile, FILE *out);

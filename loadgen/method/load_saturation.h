@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Who could not do more? A server is saturated when requests pile up on it (in flight grows, every
-// connection is full, replies never come) while this client has time to spare; the client is when
-// it has no CPU left, or requests pile up before they are sent although connections have room.
-// Either makes the latency of the run say nothing about a server at that rate.
+// Was the server or the client saturated? A server is saturated when requests pile up on it (in
+// flight grows, every connection is full, replies never come) while this client has time to spare;
+// the client is when it has no CPU left, or requests pile up before they are sent although
+// connections have room. In either case the latency says nothing about a server at that rate.
 #ifndef LOADGEN_METHOD_LOAD_SATURATION_H
 #define LOADGEN_METHOD_LOAD_SATURATION_H
 
@@ -28,7 +28,8 @@ struct load_saturation {
 void load_saturation_judge(const struct engine_result *run, const struct load_summary *summary,
                            struct load_saturation *found);
 
-// As "saturated" of docs/load-json.md; the caller owns it. And back: what is missing is none, or 0.
+// The member "saturated" of docs/load-json.md; the caller owns it. The second function reads it
+// back: what is missing becomes none, or 0.
 json_t *load_saturation_json(const struct load_saturation *found);
 void load_saturation_read(const json_t *json, struct load_saturation *found);
 

@@ -11,7 +11,7 @@ const char *const summary_quantile_names[SUMMARY_QUANTILES] = {"p50",   "p90",  
 
 const double summary_confidence = 0.95;
 const double summary_rate_tolerance = 0.01;
-// A stall this short at the very end is a latency, not a rate: it must not fail a short run.
+// A stall this short at the very end affects latency, not rate: it must not fail a short load.
 static const double rate_allowance_s = 0.05;
 static const double share_tolerance = 0.01; // of requests that waited for a connection, or failed
 static const double busy_spin_fraction = 0.02; // a client that idles less has no CPU to spare
@@ -65,7 +65,7 @@ static void count_statuses(const struct engine_result *result, struct load_summa
     }
 }
 
-// What is taken of every request: memory is gone through once, since samples are large.
+// The values taken from every request, in one pass over memory, since samples are large.
 struct columns {
     double *latency, *uncorrected, *network, *lateness;
     size_t latencies, sends, stamped;
@@ -157,7 +157,7 @@ static double seconds_into(const struct engine_result *result, uint64_t tsc)
 }
 
 // Connections that the server closes when they have nothing left to answer (HTTP's
-// keepalive_requests) are as they should be, if only they can be opened again.
+// keepalive_requests) are no fault, as long as they can be opened again.
 static void judge_connections(const struct engine_result *result, struct load_summary *summary)
 {
     const struct connection_counts *counts = &result->counts;

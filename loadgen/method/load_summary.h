@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a load run came to: counts, percentiles with their confidence intervals, and whether they
-// can be trusted. Latency counts from the intended time to the reply (corrected), beside it from
+// The figures of a load: counts, percentiles with their confidence intervals, and whether they can
+// be trusted. Latency counts from the intended time to the reply (corrected), and separately from
 // the send call (uncorrected: what a closed-loop tool would have reported). A request without a
 // reply is +infinity in both; one never sent only in the first.
 #ifndef LOADGEN_METHOD_LOAD_SUMMARY_H
@@ -21,7 +21,8 @@ enum { SUMMARY_QUANTILES = 6, SUMMARY_REASONS = 12 };
 extern const double summary_quantiles[SUMMARY_QUANTILES];           // 0.5 ... 0.9999, 1
 extern const char *const summary_quantile_names[SUMMARY_QUANTILES]; // "p50" ... "p99.99", "max"
 extern const double summary_confidence;                             // of the intervals
-extern const double summary_rate_tolerance; // how much less than offered may be achieved
+// by how much the achieved rate may be less than offered
+extern const double summary_rate_tolerance;
 
 struct load_percentiles {
     size_t count;                                         // of the values behind them
@@ -51,11 +52,11 @@ struct load_summary {
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err);
 
-// One more reason not to trust it, a sentence: the verdict becomes "n/a".
+// Adds a reason not to trust it, a sentence: the verdict becomes "n/a".
 void load_summary_add_reason(struct load_summary *summary, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// The settings that stand beside the figures.
+// The settings that are reported with the figures.
 struct load_facts {
     const char *server;
     const char *protocol;

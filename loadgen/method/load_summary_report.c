@@ -34,7 +34,7 @@ static void set_count(json_t *object, const char *key, uint64_t count)
     json_object_set_new(object, key, json_integer((json_int_t)count));
 }
 
-// Only what happened: an empty object is a clean run.
+// Only the counts that are not 0: an empty object is a clean load.
 static json_t *errors_json(const struct load_summary *summary, const struct engine_result *result)
 {
     const struct connection_counts *counts = &result->counts;
@@ -61,7 +61,7 @@ static json_t *errors_json(const struct load_summary *summary, const struct engi
     return object;
 }
 
-// Requests by why their connection ended; only what happened.
+// Lost requests by why their connection ended; only counts that are not 0.
 static json_t *lost_json(const struct connection_counts *counts)
 {
     json_t *object = json_object();

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 static const double vague =
-    3; // an interval's high over its low: beyond, dependence leaves too little
-static const double stolen_least = 0.002; // of the machine's time: then it is named beside a change
+    // an interval's upper end over its lower: beyond this, dependence leaves too little information
+    3;
+// of the machine's time: above this it is mentioned with a change
+static const double stolen_least = 0.002;
 
 __attribute__((format(printf, 2, 3))) static void add_reason(struct method *method,
                                                              const char *format, ...)
@@ -133,7 +135,7 @@ static void explain_interval(struct method *method, const char *percentile)
                    settings->budget_s);
 }
 
-// Of the first step that failed; when the load itself failed, its summary has said why.
+// The reasons of the first step that failed; if the load itself failed, its summary has them.
 static void method_explain(struct method *method)
 {
     char percentile[32];
@@ -151,8 +153,8 @@ static void method_explain(struct method *method)
         explain_stationarity(method, percentile);
         return;
     }
-    // Dependent samples make an interval look narrower than it is: one too wide all the same is a
-    // reason of its own.
+    // Dependent samples make an interval look narrower than it is. One that is too wide
+    // nevertheless is a reason of its own.
     if (findings[METHOD_INTERVAL] == METHOD_FAILED)
         explain_interval(method, percentile);
     if (findings[METHOD_INDEPENDENCE] == METHOD_FAILED)
@@ -180,7 +182,7 @@ static int judge_interval(const double *values, size_t count, size_t warm_up, st
     method->needed_s = NAN;
     if (status < 0)
         return status;
-    if (settings->width_us == 0) { // nobody asked for a width: it is only reported
+    if (settings->width_us == 0) { // no width was asked for: it is only reported
         method->findings[METHOD_INTERVAL] = finding_of(!isnan(found->width), true);
         return 0;
     }
@@ -214,8 +216,9 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
         finding_of(method->stationarity.judged, method->stationarity.stationary);
     if (status == 0)
         status = judge_interval(rest, count, warm_up, method, err);
-    // Neighbours that no thinning parts, because the level wanders slowly, make the interval wider
-    // (method_interval.h), which then says all that is known; until that is next to nothing.
+    // If no thinning makes neighbours independent, because the level wanders slowly, the interval
+    // is widened (method_interval.h) and then includes that uncertainty, unless it becomes too wide
+    // to say anything.
     const struct quantile_interval *interval = &method->interval.interval;
     bool accounted = interval->known && interval->high <= vague * interval->low;
     method->findings[METHOD_INDEPENDENCE] =
@@ -223,7 +226,7 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
     return status;
 }
 
-// Under a rate that changes: nothing is claimed of all of it together but the percentile itself.
+// When the rate changes, nothing is claimed of the whole but the percentile itself.
 static int judge_pattern(const struct engine_result *run, const double *values,
                          struct method *method, struct error *err)
 {
@@ -266,7 +269,7 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     free(values);
     if (status < 0)
         return status;
-    // Within the percentile's interval a stall of the client's is chance like any other.
+    // Within the percentile's interval a client's stall is chance like any other.
     const struct quantile_interval *interval = &method->interval.interval;
     if (interval->known && method->client.target_without_us >= interval->low)
         method->client.biased = method->client.out_of_cpu;

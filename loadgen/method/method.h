@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Can a run be trusted? (Lancet §4.3, design §7.) The steps, each of which presumes those before
-// it: the load was as asked for, the client and the arrivals were right, the latency held still,
-// the samples are independent, the percentile's interval is narrow enough. Every statistic is
-// computed and reported whatever the verdict; the reasons are those of the first step that failed,
-// because a step's failure brings down the later ones too.
+// Can a load's result be trusted? (Lancet §4.3, design §7.) The steps, each of which assumes those
+// before it: the load was as asked for, the client and the arrivals were right, the latency was
+// stationary, the samples are independent, the percentile's interval is narrow enough. Every
+// statistic is computed and reported whatever the verdict; the reasons are those of the first step
+// that failed, because a step's failure makes later ones fail too.
 #ifndef LOADGEN_METHOD_METHOD_H
 #define LOADGEN_METHOD_METHOD_H
 
@@ -33,7 +33,7 @@ enum method_check {
 };
 
 enum method_finding {
-    METHOD_UNKNOWN, // too few samples to tell
+    METHOD_UNKNOWN, // too few samples to decide
     METHOD_PASSED,
     METHOD_FAILED,
 };
@@ -46,13 +46,14 @@ struct method_settings {
     double rate;                  // as asked for, before the pattern
     struct rate_pattern pattern;  // how it changes ...
     double duration_s;            // ... over so long; not looked at when it is constant
-    bool recorded;   // gaps as the intended times have them; the rate may change with the recording
-    size_t turn;     // how many connections take turns
-    double budget_s; // how long the load may last; 0: it lasted as long as was asked
-    // The samples are pooled from several clients: how each of them sent is not asked of the pool,
-    // and stays unknown.
+    bool recorded;                // gaps as recorded; the rate may change with the recording
+    size_t turn;                  // how many connections take turns
+    double budget_s;              // how long the load may last; 0: it lasted exactly as asked
+    // The samples are pooled from several clients: how well each of them sent is not judged for the
+    // pool, and stays unknown.
     bool pooled;
-    double stolen; // the share of the machine's time that its hypervisor took meanwhile; 0: unknown
+    // share of the machine's time that its hypervisor took during the load; 0: unknown
+    double stolen;
 };
 
 enum { METHOD_REASONS = 3 };
@@ -65,11 +66,13 @@ struct method {
     struct arrivals arrivals;
     struct client_bias client;
     struct stationarity stationarity;
-    struct levels levels; // instead, of a pattern of steps
+    struct levels levels; // used instead of stationarity, for a pattern of steps
     double warm_up_s;
     struct independence independence;
     struct percentile_interval interval; // of the samples after the warm-up
-    double needed_s; // of load, for an interval of width_us; +infinity: never; NaN: none asked
+    // seconds of load that an interval of width_us would take; +infinity: no number is enough; NaN:
+    // none asked
+    double needed_s;
 };
 
 // Runs all of it on a run's samples (in the order of their intended times). load_ok: what
@@ -77,7 +80,7 @@ struct method {
 int method_judge(const struct engine_result *run, const struct method_settings *settings,
                  bool load_ok, double idle, struct method *method, struct error *err);
 
-// True when every check passed, none is unknown.
+// True when every check passed and none is unknown.
 bool method_is_satisfied(const struct method *method);
 
 // "p99", "p99.9". Returns out.

@@ -10,20 +10,21 @@
 
 enum {
     GAPS_LEAST = 200,
-    QUEUED_LEAST = 20,    // sends behind another, to know what a send costs
+    QUEUED_LEAST = 20,    // sends right behind another that are needed to know what a send costs
     TABLE = 2000,         // quantiles that stand for a process
     MOST_TESTED = 100000, // gaps, spread evenly over the run; the distance is then known to 0.002
 };
 
-static const double stamps_needed = 0.99;  // of the sends, for the gaps to come from stamps
-static const double distance_slack = 0.01; // on top of what the cost of a send makes unavoidable
-static const double distance_tolerance = 0.05; // on top of both: then the arrivals are wrong
+static const double stamps_needed = 0.99; // of the sends, for the gaps to come from stamps
+// in addition to what the cost of a send makes unavoidable
+static const double distance_slack = 0.01;
+static const double distance_tolerance = 0.05; // in addition to both: then the arrivals are wrong
 static const double leave = 0.1;           // of the mean gap, where the process is no exponential
-static const double pause_gaps = 50;       // mean gaps: an intended gap beyond is a pause
+static const double pause_gaps = 50;       // mean gaps: an intended gap above this is a pause
 static const double bias_tolerance = 0.25; // of the target percentile
 static const double bias_least_us = 5;
 static const double idle_least = 0.02; // a client that idles less has no CPU to spare
-static const double cost_cap = 4;      // median send costs: beyond, the send was interrupted
+static const double cost_cap = 4;      // median send costs: above this, the send was interrupted
 
 static bool is_stamped(const struct sample *sample)
 {
@@ -31,7 +32,7 @@ static bool is_stamped(const struct sample *sample)
            (sample->tx_source == STAMP_SOFTWARE || sample->tx_source == STAMP_HARDWARE);
 }
 
-// Where the times of the sends come from, when all come from one place.
+// The clock of the sends' times, if all have the same one.
 static enum stamp_source choose_source(const struct engine_result *run)
 {
     size_t sent = 0, stamped = 0, hardware = 0;
@@ -47,21 +48,22 @@ static enum stamp_source choose_source(const struct engine_result *run)
 }
 
 struct send_times {
-    double *us; // when each request left; those that did not, or bear no stamp, are left out
+    double *us; // when each request was sent; requests not sent, or without a stamp, are left out
     size_t count;
     double first_us;   // from the run's start to the first of them
-    double *queued_us; // gaps of sends that queued behind another
+    double *queued_us; // gaps of sends that queued behind another one
     size_t queued;
 };
 
-// Times count from the first send; pauses between rounds are taken out. A send queues behind those
-// of its own sender alone.
+// Times count from the first send; pauses between rounds are taken out. A send queues only behind
+// sends of its own sender.
 static void take_times(const struct engine_result *run, enum stamp_source source,
                        const struct arrivals_asked *asked, struct send_times *times)
 {
     const double per_us = run->tsc_hz / 1e6, mean_us = 1e6 / asked->rate;
     const bool constant = asked->process && asked->pattern->kind == PATTERN_CONSTANT;
-    const struct sample *before = NULL, *own[SAMPLE_SENDERS] = {0}; // the last, of all and of each
+    // the latest send, overall and of each sender
+    const struct sample *before = NULL, *own[SAMPLE_SENDERS] = {0};
     uint64_t origin = 0;
     double paused_us = 0, last_us = 0, own_us[SAMPLE_SENDERS] = {0};
     for (size_t i = 0; i < run->sample_count; i++) {
@@ -90,8 +92,8 @@ static void take_times(const struct engine_result *run, enum stamp_source source
     }
 }
 
-// Into the time in which requests come at a constant rate. Returns the greatest factor of the rate,
-// by which a send seems to cost more there.
+// Converts times to operational time, in which requests come at a constant rate. Returns the
+// greatest factor of the rate: where it applies, a send seems to cost that much more.
 static double into_operational_time(const struct arrivals_asked *asked, struct send_times *times)
 {
     const struct rate_pattern *pattern = asked->pattern;
@@ -125,8 +127,8 @@ static size_t count_up_to(const double *values, size_t count, double limit, bool
     return array_bound(0, count, at, values[at] < limit || (!strictly && values[at] == limit));
 }
 
-// The Kolmogorov-Smirnov distance of ascending gaps to a process, of which `table` holds ascending
-// values, when each may be off by `off_us`.
+// The Kolmogorov-Smirnov distance of ascending gaps to a process, given as a table of ascending
+// values, when each gap may be off by `off_us`.
 static double lenient_distance(const double *gaps, size_t count, const double *table, size_t size,
                                double off_us)
 {
@@ -149,7 +151,8 @@ static double distance_to(const struct distribution *process, const double *gaps
     return lenient_distance(gaps, count, table, TABLE, off_us);
 }
 
-// To the gaps that the intended times of what was sent have. work: room for all of them.
+// The same distance to the intended gaps of the requests that were sent. work: room for all of
+// them.
 static double distance_to_intended(const struct engine_result *run, const double *gaps,
                                    size_t count, double off_us, double *work)
 {
@@ -168,10 +171,9 @@ static double distance_to_intended(const struct engine_result *run, const double
     return found ? lenient_distance(gaps, count, work, found, off_us) : NAN;
 }
 
-// The least distance to a Poisson process that its senders allow. One sender cannot send two
-// requests closer than a send costs. Of several, a request is held up by what its own sender has to
-// do: the distance is no more than the share of those that come so close behind one of the same
-// sender.
+// The smallest distance to a Poisson process that the senders allow. One sender cannot send two
+// requests closer than a send costs. With several, a request is only delayed by its own sender: the
+// distance is at most the share of requests that follow one of the same sender that closely.
 static double least_distance(const struct engine_result *run, double mean_us, double cost_us)
 {
     const double per_us = run->tsc_hz / 1e6;
@@ -189,7 +191,7 @@ static double least_distance(const struct engine_result *run, double mean_us, do
     return senders > 1 ? (double)close / (double)sent : exponential_function(cost_us, &mean_us);
 }
 
-// Keeps every so manieth of the gaps, in ascending order. Returns how many.
+// Keeps every n-th of the gaps, in ascending order. Returns how many.
 static size_t keep_tested(double *gaps, size_t count)
 {
     const size_t every = (count + MOST_TESTED - 1) / MOST_TESTED;
@@ -200,7 +202,7 @@ static size_t keep_tested(double *gaps, size_t count)
     return kept;
 }
 
-// By hand: GSL's recurrence in long double divides for each value, of which there are millions.
+// Written out here, because GSL's recurrence in long double divides for each of millions of values.
 static double standard_deviation(const double *values, size_t count, double mean)
 {
     double squares = 0;
@@ -209,7 +211,7 @@ static double standard_deviation(const double *values, size_t count, double mean
     return sqrt(squares / (double)(count - 1));
 }
 
-// gaps: as they came; used up. between_us: their sum. work: room for as many.
+// gaps: in the order of time; overwritten. between_us: their sum. work: room for as many.
 static void judge_gaps(const struct engine_result *run, const struct distribution *process,
                        double *gaps, size_t count, double between_us, double mean_us, double cost,
                        double *work, struct arrivals *result)
@@ -233,7 +235,7 @@ static void judge_gaps(const struct engine_result *run, const struct distributio
     result->judged = true;
 }
 
-// What it costs to send right behind another.
+// The cost of sending right behind another request.
 static void judge_queued(const struct engine_result *run, struct send_times *times,
                          struct arrivals *result)
 {
@@ -283,7 +285,7 @@ static void take_lateness(const struct engine_result *run, double median_us, dou
 {
     const double per_us = run->tsc_hz / 1e6;
     const uint64_t most = (uint64_t)(cost_cap * median_us * per_us);
-    // Of each sender: when it, ideally, is done; and the send call that comes before.
+    // For each sender: when an ideal one would be done; and its previous send call.
     uint64_t free_at[SAMPLE_SENDERS] = {0}, call[SAMPLE_SENDERS] = {0};
     for (size_t i = 0; i < run->sample_count; i++) {
         const struct sample *sample = &run->samples[i];
@@ -295,15 +297,15 @@ static void take_lateness(const struct engine_result *run, double median_us, dou
         uint64_t cost = sample->sent_tsc - sample->send_tsc;
         if (sample->send_tsc > ideal)
             late[i] = (double)(sample->send_tsc - ideal) / per_us;
-        // Requests of one call cost it once.
+        // Requests of one send call share its cost.
         free_at[own] = sample->send_tsc == call[own] ? ideal : ideal + (cost < most ? cost : most);
         call[own] = sample->send_tsc;
     }
 }
 
-// How long a reply lay in the kernel, since its RX stamp, before it was read. Stamps and readings
-// are of two clocks, of which only differences over one request compare: it is less than the truth
-// by what the send call did behind its TX stamp. NaN: no such stamps.
+// How long a reply waited in the kernel, from its RX stamp until it was read. Stamps and readings
+// are of two clocks, so only differences within one request can be compared: the result is too
+// small by what the send call did after its TX stamp. NaN: there are no such stamps.
 static double reading_us(const struct sample *sample, double per_us)
 {
     if (!sample_is_answered(sample) || !sample->rx_ns || !is_stamped(sample) ||
@@ -320,8 +322,8 @@ static void take_p50_p99(const double *values, size_t count, double *work, doubl
     quantile_select(values, count, ranks, 2, work, found);
 }
 
-// Adds to late[i] by how much longer request i's reply lay unread than the median one, whose time
-// is the way through the stack.
+// Adds to late[i] how much longer request i's reply waited than the median one, whose time is the
+// way through the network stack.
 static void add_reading(const struct engine_result *run, double *work, double *late,
                         struct client_bias *result)
 {
@@ -342,12 +344,12 @@ static void add_reading(const struct engine_result *run, double *work, double *l
         late[i] += fmax(reading_us(&run->samples[i], per_us) - typical, 0); // of NaN: 0
 }
 
-// The percentile of the latencies less what is late[i] of each.
+// The percentile of the latencies minus late[i] each.
 static double target_without(const double *latencies, const double *late, size_t count, double q,
                              double *work)
 {
     for (size_t i = 0; i < count; i++)
-        work[i] = latencies[i] - late[i]; // of those never answered: infinite
+        work[i] = latencies[i] - late[i]; // infinite if never answered
     return quantile_of(work, count, q, work);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Did the requests leave as the schedule meant them to? The gaps between sends, from the kernel's
-// TX stamps where they came and else from this program's own time, against the arrival process; and
-// how late this client itself made them.
+// Did the requests leave as scheduled? Compares the gaps between sends (from the kernel's TX stamps
+// if there are any, else from this program's own time) with the arrival process; and determines how
+// late this client was.
 //
 // A send costs a few microseconds, so two requests cannot leave closer than that: a share
 // F(cost) of the gaps is stretched, and the distance to the process cannot be smaller. That
@@ -25,7 +25,7 @@ struct arrivals {
     enum stamp_source source; // of the gaps: STAMP_SOFTWARE (or hardware), or STAMP_USER
     size_t back_to_back;      // sends that queued behind another
     double back_to_back_min_us, back_to_back_us; // the least of those gaps, and their median
-    size_t gaps, gaps_tested;   // of very many, only so many are held against the process
+    size_t gaps, gaps_tested;   // of too many gaps only this many are compared with the process
     double mean_us;             // of the gaps
     double variation;           // their coefficient of variation
     struct exponential_fit fit; // of exponential arrivals; else its count is 0
@@ -37,7 +37,7 @@ struct arrivals {
     double tolerance; // the greatest distance that is still called right
 };
 
-// What the sends were to be: gaps of the shape of `process`, scaled to `rate` per second, and moved
+// What the sends should be: gaps of the shape of `process`, scaled to `rate` per second, and moved
 // in time so that they follow `pattern` over duration_s.
 struct arrivals_asked {
     const struct distribution *process;
@@ -64,9 +64,9 @@ struct client_bias {
     bool out_of_cpu;
 };
 
-// How late the client sent beyond what its queue of sends explains: an ideal client would send each
-// request when it is due, or when the sends before it are done; and how late it read the replies,
-// by the kernel's RX stamps where they came. latencies: of each request from its intended time, in
+// How late the client sent beyond what its queue of sends explains (an ideal client sends each
+// request when it is due, or when the sends before it are done), and how late it read the replies,
+// by the kernel's RX stamps if there are any. latencies: of each request from its intended time, in
 // us; infinite when never answered. ERROR_FAILED: out of memory.
 int client_bias_judge(const struct engine_result *run, const double *latencies, double q,
                       double idle, struct client_bias *result, struct error *err);

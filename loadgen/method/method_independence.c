@@ -9,13 +9,13 @@
 
 enum {
     LEAST_VALUES = 50,
-    MOST_VALUES = 100000, // ranked; of a longer series, so many from its middle
+    MOST_VALUES = 100000, // values that are ranked; of a longer series, this many from its middle
 };
 
 // Of each lag: with three lags one independent series in a hundred fails by chance.
 static const double significance = 0.01 / INDEPENDENCE_LAGS;
-// Correlations smaller than that widen an interval by less than a tenth, whatever their
-// significance: of 100,000 values 0.01 is significant.
+// Correlations smaller than that widen an interval by less than a tenth, however significant they
+// are: with 100,000 values 0.01 is significant.
 static const double negligible = 0.05;
 
 bool rank_values(const double *values, size_t count, int32_t *ranks)
@@ -47,7 +47,7 @@ struct rank_correlation rank_correlate(const int32_t *x, const int32_t *y, size_
         squares_y += from_y * from_y;
     }
     if (squares_x == 0 || squares_y == 0)
-        return result; // nothing varies
+        return result; // all values are alike
     result.rho = (double)products / sqrt((double)squares_x * (double)squares_y);
     result.rho = fmin(fmax(result.rho, -1), 1);
     double freedom = (double)count - 2;
@@ -56,7 +56,7 @@ struct rank_correlation rank_correlate(const int32_t *x, const int32_t *y, size_
     return result;
 }
 
-// The doubled ranks among the `count` values alone, of which those given also count `others`.
+// The doubled ranks among the given `count` values only, from ranks that also count `others`.
 static void rank_without(const double *values, const int32_t *ranks, size_t count,
                          const double *others, size_t other_count, int32_t *own)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Are samples independent of those before them? Spearman's rank autocorrelation at the first few
-// lags, with its significance (Lancet §4.3). Requests queued back to back are not: a sample is then
-// taken of them, thinner and thinner, until what is left is independent, because the interval of
-// a percentile is only as wide as it says for independent samples.
+// lags, with its significance (Lancet §4.3). Requests queued behind one another are not: then only
+// every n-th sample is kept, with growing n, until the rest is independent, because the interval of
+// a percentile is only right for independent samples.
 #ifndef LOADGEN_METHOD_METHOD_INDEPENDENCE_H
 #define LOADGEN_METHOD_METHOD_INDEPENDENCE_H
 
@@ -24,7 +24,7 @@ struct rank_correlation {
 // values that all differ. count: at most a million. False: out of memory.
 bool rank_values(const double *values, size_t count, int32_t *ranks);
 
-// Spearman's correlation of what x[i] and y[i] are the ranks of. Exact: sums of whole numbers.
+// Spearman's correlation of the values whose ranks are x[i] and y[i]. Exact: sums of whole numbers.
 struct rank_correlation rank_correlate(const int32_t *x, const int32_t *y, size_t count);
 
 // Of values[i] with values[i + lag]. ranks: of all `count` values; from them follow those among the
@@ -34,18 +34,19 @@ struct rank_correlation rank_autocorrelate(const double *values, const int32_t *
                                            size_t lag, int32_t *work);
 
 struct independence {
-    bool judged;                                          // false: too few samples
-    bool independent;                                     // with the thinning below
-    size_t thinning;                                      // every so manieth sample is kept; 1: all
+    bool judged;      // false: too few samples
+    bool independent; // with the thinning below
+    // every thinning-th sample is kept; 1: all
+    size_t thinning;
     size_t kept;                                          // how many that leaves
     struct rank_correlation unthinned[INDEPENDENCE_LAGS]; // lag 1, 2, 3
     struct rank_correlation thinned[INDEPENDENCE_LAGS];
 };
 
-// Finds the least thinning that leaves the `count` values (in time order; infinite ones are ranked
-// last) independent, and at least `least` of them. Where none does, the greatest that leaves
-// `least` is reported. `turn`: how many connections take turns; thinnings in step with them would
-// see only some of them and are passed over. ERROR_FAILED: out of memory.
+// Finds the smallest thinning that leaves the `count` values (in time order; infinite ones are
+// ranked last) independent, and at least `least` of them. If there is none, the greatest that
+// leaves `least` is reported. `turn`: how many connections take turns; thinnings in step with them
+// would only see some of the connections and are skipped. ERROR_FAILED: out of memory.
 int independence_judge(const double *values, size_t count, size_t least, size_t turn,
                        struct independence *result, struct error *err);
 

@@ -91,11 +91,10 @@ static double cluster_ratio(const double *values, size_t count, double threshold
     return binomial > 0 ? gsl_stats_variance(counts, 1, BLOCKS) / binomial : NAN;
 }
 
-// By how much the percentile may be off, as the logarithm of a factor, from the scatter of the
-// blocks' own percentiles, which may depend on one another in turn (batch quantiles: Wood and
-// Schmeiser, "Overlapping batch quantiles", Winter Simulation Conference 1995; logarithms, because
-// latency is skewed). NaN: blocks too short to have such a percentile, or one infinite or not
-// positive.
+// How far the percentile may be off, as the logarithm of a factor, from the scatter of the
+// percentiles of blocks, which may depend on one another (batch quantiles: Wood and Schmeiser,
+// "Overlapping batch quantiles", Winter Simulation Conference 1995; logarithms, because latency is
+// skewed). NaN: blocks are too short to have such a percentile, or one is infinite or not positive.
 static double scatter_of_blocks(const double *values, size_t count, double q, double confidence,
                                 double *work)
 {
@@ -115,8 +114,8 @@ static double scatter_of_blocks(const double *values, size_t count, double q, do
     return gsl_cdf_tdist_Qinv((1 - confidence) / 2, blocks) * deviation / sqrt(blocks);
 }
 
-// The interval of values that are worth only so many independent ones: that of as many, which stand
-// evenly among the values in ascending order.
+// The interval of values that are worth only `worth` independent ones: that of as many, spread
+// evenly among the ascending values.
 static struct quantile_interval thinned_interval(const double *values, size_t count, double worth,
                                                  double q, double confidence, double *work)
 {
@@ -165,10 +164,10 @@ static void judge_value(const double *values, size_t count, double q, double con
     result->width = width_of(&result->interval);
 }
 
-// The width over that which as many values of an exponential distribution with this percentile
-// have, from the quantile's asymptotic variance q (1 - q) / (n f^2): queues behind one long request
-// make runs of samples that Hill's estimate, which takes them one by one, mistakes for a light
-// tail.
+// The width divided by the width for as many values of an exponential distribution with this
+// percentile, from the quantile's asymptotic variance q (1 - q) / (n f^2). It catches queues behind
+// one long request: their samples come in series, which Hill's estimate, taking each by itself,
+// mistakes for a light tail.
 static double width_excess(double value, double width, size_t count, double q, double confidence)
 {
     double deviations = 2 * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2);

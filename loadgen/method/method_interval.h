@@ -12,10 +12,11 @@
 #include "base/quantile.h"
 
 struct percentile_interval {
-    size_t count;                      // of samples
-    double worth;                      // as many independent samples would be worth as much
+    size_t count; // of samples
+    // number of independent samples that would give the same certainty
+    double worth;
     double value;                      // the percentile; may be +infinity
-    struct quantile_interval interval; // base/quantile.h; wider by what clusters make of it
+    struct quantile_interval interval; // base/quantile.h, widened by the clustering
     double width;                      // NaN: not bounded on both sides; may be +infinity
     double tail_index;                 // Hill's estimate over the tail beyond; NaN: unknown
     double shrinking;                  // d log width / d log samples: -0.5 in theory; NaN: unknown
@@ -25,16 +26,16 @@ struct percentile_interval {
     bool heavy;        // infinite variance, a width that does not shrink, or far in excess
 };
 
-// Of `count` values in time order. The interval comes from all of them: independent samples' order
-// statistics, moved apart by how much the samples come in clusters. How the width shrinks and its
-// excess, which are to tell of the tail and not of clusters, come from every `thinning`-th value,
-// which is independent of the others. ERROR_FAILED: out of memory.
+// For `count` values in time order. The interval comes from all of them: that of independent
+// samples, widened by how much the samples come in clusters. How the width shrinks and its excess,
+// which shall describe the tail and not the clusters, come from every `thinning`-th value, which
+// are independent. ERROR_FAILED: out of memory.
 int percentile_interval_take(const double *values, size_t count, size_t thinning, double q,
                              double confidence, struct percentile_interval *result,
                              struct error *err);
 
-// How many samples an interval of that width would take, going by how wide it is now;
-// at least what it takes to bound the percentile at all. +infinity: no number is enough.
+// How many samples an interval of that width would take, judging by its present width; at least
+// what it takes to bound the percentile at all. +infinity: no number is enough.
 double percentile_interval_needed(const struct percentile_interval *now, double q,
                                   double confidence, double width);
 

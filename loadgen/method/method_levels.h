@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Runs whose rate changes by plan (workloads/rate_pattern.h). A step's levels are judged one by
-// one: latency has to hold still within each, not across them. Where the rate never holds still
-// (ramp, diurnal) there is nothing that could be stationary, and no percentile of a load, only of a
-// mix of loads: that is said, and is no fault of the run.
+// Loads whose rate changes by plan (workloads/rate_pattern.h). A step's levels are judged one by
+// one: latency must be stationary within each, not across them. Where the rate changes all the time
+// (ramp, diurnal) nothing can be stationary, and a percentile describes a mix of loads: this is
+// reported, and is no fault of the load.
 #ifndef LOADGEN_METHOD_METHOD_LEVELS_H
 #define LOADGEN_METHOD_METHOD_LEVELS_H
 
@@ -31,7 +31,7 @@ int levels_judge(const struct engine_result *run, const double *values,
                  const struct rate_pattern *pattern, double duration_s, double q,
                  struct levels *levels, struct error *err);
 
-// The first level that does not hold still, or NULL.
+// The first level that is not stationary, or NULL.
 const struct level *levels_unsteady(const struct levels *levels);
 
 #endif

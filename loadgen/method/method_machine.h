@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How much of the machine's time its hypervisor gave to others meanwhile (steal, /proc/stat): a
-// latency that wanders beside that may be the machine's, not the server's.
+// The share of the machine's time that its hypervisor gave to others during the load (steal,
+// /proc/stat): a latency that changes along with it may be the machine's doing, not the server's.
 #ifndef LOADGEN_METHOD_METHOD_MACHINE_H
 #define LOADGEN_METHOD_METHOD_MACHINE_H
 

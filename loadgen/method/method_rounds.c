@@ -14,7 +14,7 @@
 enum {
     FIRST_SAMPLES = 10000, // of the first round (Lancet §4.3) ...
     STABILISING_ROUNDS = 3,
-    ROUNDS_SURE = 4, // after so many, a hopeless interval ends the load
+    ROUNDS_SURE = 4, // after this many rounds, a hopeless interval ends the load
 };
 
 static const double round_least_s = 1, round_most_s = 10;
@@ -107,7 +107,7 @@ static int run_round(const struct rounds_settings *settings, unsigned number, ui
 {
     struct engine_settings engine = settings->engine;
     struct schedule schedule;
-    // The first round is the one that a plain run with this seed would begin with.
+    // The first round has the seed of a plain load, so that it is the same.
     uint64_t seed = number ? hash64(settings->seed + number) : settings->seed;
     if (settings->source.take)
         return settings->source.take(settings->source.context, duration_ns, seed, number == 0,
@@ -118,7 +118,7 @@ static int run_round(const struct rounds_settings *settings, unsigned number, ui
         return status;
     engine.duration_ns = duration_ns;
     if (number)
-        engine.announce = NULL; // only the load's beginning is announced
+        engine.announce = NULL; // only the beginning of the load is announced
     status = engine_run(&engine, &schedule, round, err);
     schedule_free(&schedule);
     return status;
@@ -148,15 +148,15 @@ static bool is_stable(const struct method *method)
            method->findings[METHOD_ARRIVALS] != METHOD_FAILED;
 }
 
-// How long the next round is to be, when `spent_s` of the budget are gone. 0: it is spent, or no
-// budget would be enough.
+// How long the next round shall be, when `spent_s` of the budget are used. 0: the budget is used
+// up, or would not be enough.
 static double next_round_s(const struct rounds_settings *settings, const struct rounds *rounds,
                            double spent_s)
 {
     const struct method *method = &rounds->method;
     double left = settings->method.budget_s - spent_s;
     double measured = (double)rounds->duration_ns / 1e9;
-    // What is left is too short to change anything.
+    // Too little is left to change anything.
     if (left < round_least_s / 2)
         return 0;
     if (rounds->measured >= ROUNDS_SURE && is_stable(method) &&
@@ -209,7 +209,7 @@ static int take_round(const struct rounds_settings *settings, struct rounds *rou
     uint64_t duration_ns = (uint64_t)(round_s * 1e9);
     int status =
         run_round(settings, rounds->stabilising + rounds->measured, duration_ns, &round, err);
-    if (status < 0 && rounds->measured) { // what was measured is not thrown away for that
+    if (status < 0 && rounds->measured) { // what was measured is kept nevertheless
         load_summary_add_reason(&rounds->summary, "the next round could not begin: %s", err->text);
         rounds->stop = "load";
         return 0;
@@ -223,7 +223,7 @@ static int take_round(const struct rounds_settings *settings, struct rounds *rou
     return status < 0 ? status : judge_pool(settings, rounds, err);
 }
 
-// Every end but a satisfied method has its reason, also when there was too little to judge.
+// Every end but a satisfied method has a reason, even when there was too little to judge.
 static void explain_end(const struct rounds_settings *settings, struct rounds *rounds)
 {
     if (rounds->summary.reason_count == 0 && !method_is_satisfied(&rounds->method))

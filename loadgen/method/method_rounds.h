@@ -18,23 +18,23 @@
 
 struct rounds;
 
-// Others than this process's engine that load and know how they did (agents).
+// Another way to load than this process's engine (agents), with its own verdict.
 struct rounds_source {
     // Loads once, for so long, with that seed; first: nothing was loaded before.
     int (*take)(void *context, uint64_t duration_ns, uint64_t seed, bool first,
                 struct engine_result *round, struct error *err);
-    // Judges the pool, to which what was taken last now belongs: its summary, with all reasons, and
-    // the method.
+    // Judges the pool, which includes the latest round: its summary, with all reasons, and the
+    // method.
     int (*judge)(void *context, struct rounds *rounds, struct error *err);
     void *context;
 };
 
 struct rounds_settings {
     struct engine_settings engine; // its duration is each round's own
-    struct rounds_source source;   // instead of the engine; zeroed: none
+    struct rounds_source source;   // used instead of the engine; zeroed: none
     struct method_settings method; // its budget_s is all rounds' load together
     uint64_t seed;
-    struct live_view *view; // told what is waited for; NULL: nobody looks
+    struct live_view *view; // shown what is waited for; NULL: no live view
 };
 
 struct rounds {
@@ -52,8 +52,8 @@ struct rounds {
 // Runs them. Fails only when a round could not begin, or out of memory. The caller frees.
 int rounds_run(const struct rounds_settings *settings, struct rounds *rounds, struct error *err);
 
-// Puts a run of that duration behind those in the pool (zeroed: none). Takes the memory of the
-// first; what is left of `round` stays the caller's. ERROR_FAILED: out of memory.
+// Appends a round of that duration to the pool (zeroed: empty). Takes over the first round's
+// memory; otherwise `round` stays the caller's. ERROR_FAILED: out of memory.
 int rounds_add(struct rounds *rounds, struct engine_result *round, uint64_t duration_ns,
                struct error *err);
 void rounds_free(struct rounds *rounds);

@@ -15,16 +15,16 @@
 enum {
     WINDOWS_MOST = 200,
     WINDOWS_LEAST = 30,
-    BATCHES = 20,        // coarser, for the errors of what is compared
-    WINDOW_SAMPLES = 20, // the least that a median is taken of
+    BATCHES = 20,        // coarser windows, for the errors of what is compared
+    WINDOW_SAMPLES = 20, // the smallest number of values to take a median of
 };
 
-// One number decides what matters to the median, wherever it is looked at: docs/method.md has what
-// it finds and what it lets pass. Tails vary more.
+// One tolerance for the median, wherever it is compared: docs/method.md says what it finds and what
+// it lets pass. Tails vary more.
 static const double median_tolerance = 0.40;
 static const double target_tolerance = 0.50;
 static const double least_change_us = 5;        // whatever the ratio
-static const double change_significance = 1e-3; // three looks at a run share its false alarms
+static const double change_significance = 1e-3; // three tests of one load share its false alarms
 static const double warm_up_tolerance = 0.10;   // a start this close to the rest is no warm-up
 
 // --- augmented Dickey-Fuller ---------------------------------------------------------------------
@@ -56,8 +56,8 @@ struct regression {
     double akaike;
 };
 
-// With `lags` lagged differences, of the differences from `first` on (so that regressions with
-// different lags can be compared over the same ones). Returns false when it says nothing.
+// With `lags` lagged differences, using the differences from `first` on (so that regressions with
+// different lags can be compared over the same data). Returns false when it says nothing.
 static bool differences_regress(const double *series, size_t count, size_t lags, size_t first,
                                 struct regression *result)
 {
@@ -113,7 +113,7 @@ void dickey_fuller_test(const double *series, size_t count, struct dickey_fuller
             result->known = true;
         }
     }
-    // Once more with every difference that this many lags leave.
+    // Repeats the regression with every difference that this number of lags leaves.
     result->known =
         result->known && differences_regress(series, count, result->lags, result->lags, &best);
     if (!result->known)
@@ -129,7 +129,8 @@ void dickey_fuller_test(const double *series, size_t count, struct dickey_fuller
 
 size_t warm_up_length(const double *series, size_t count)
 {
-    // From the end: the mean and the squares of the last n values, by Welford's recurrence.
+    // From the end: the mean and the squared deviations of the last n values, by Welford's
+    // recurrence.
     double mean = 0, squares = 0, least = INFINITY;
     size_t length = 0;
     for (size_t n = 1; n <= count; n++) {
@@ -158,7 +159,7 @@ int window_medians(const double *values, size_t count, size_t windows, double *m
     return 0;
 }
 
-// How many windows so many samples make; 0: too few.
+// How many windows this many samples make; 0: too few.
 static size_t count_windows(size_t count)
 {
     size_t windows = count / WINDOW_SAMPLES;
@@ -184,10 +185,10 @@ int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, st
     if (status < 0 || !all_finite(medians, windows))
         return status;
     size_t length = warm_up_length(medians, windows);
-    // A run that is still changing after a quarter of it does not warm up, it does not hold still.
+    // A load still changing after a quarter of it is not warming up, it is not stationary.
     if (length > windows / 4)
         return 0;
-    // The rule always finds some best length; a start like the rest is not worth cutting.
+    // The rule always finds some best length; a beginning like the rest is not worth cutting.
     double rest = quantile_of(medians + length, windows - length, 0.5, medians + length);
     double start = length ? quantile_of(medians, length, 0.5, medians) : rest;
     if (fabs(start - rest) > fmax(warm_up_tolerance * rest, least_change_us))
@@ -216,8 +217,8 @@ static double spread_of_quarters(double *work, const double *values, size_t coun
     return least > 0 ? greatest / least - 1 : NAN;
 }
 
-// The two-sided p-value of a difference between means, or a slope, with that standard error for
-// `count` independent residuals of which there are only `effective`.
+// The two-sided p-value of a difference between means, or of a slope, with that standard error for
+// `count` residuals that are worth only `effective` independent ones.
 static double p_of(double difference, double error, double count, double effective)
 {
     double freedom = fmax(effective - 2, 1);
@@ -252,8 +253,8 @@ static void find_trend(const double *medians, size_t windows, struct trend *tren
                      change_matters(fmax(trend->begin, 0), fmax(trend->end, 0), median_tolerance);
 }
 
-// Of both halves, how often a batch's samples lie beyond the whole run's quantile: one stall makes
-// one batch stand out, a slower server all of a half's.
+// For both halves, how often the samples of a batch lie beyond the whole load's quantile: a single
+// stall affects one batch, a slower server all batches of a half.
 static struct half_quantile compare_halves(const double *values, size_t count, double q,
                                            double tolerance, double *work)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Does the latency hold still over the run? (Lancet §4.3.) The samples, in time order, become a
-// series of window medians. On it: how long the warm-up lasted; the augmented Dickey-Fuller test,
-// which asks whether the series wanders off (a unit root) rather than returning to a mean; and
-// the size of the change, because the test's not rejecting a unit root is no evidence of one, and a
-// drift too small to matter is not one. A change counts when it is both larger than a tolerance and
-// beyond chance, measured against the scatter of parts of the run, which holds whatever dependence
-// the samples have. docs/method.md says how often that errs.
+// Is the latency stationary over the load? (Lancet §4.3.) The samples, in time order, become a
+// series of window medians. From it come: how long the warm-up lasted; the augmented Dickey-Fuller
+// test, which asks whether the series wanders off (a unit root) rather than returning to a mean;
+// and the size of the change, because failing to reject a unit root is no evidence of one, and a
+// drift may be too small to matter. A change counts when it is both larger than a tolerance and
+// beyond chance, measured against the scatter of parts of the load, which is valid whatever
+// dependence the samples have. docs/method.md says how often that errs.
 #ifndef LOADGEN_METHOD_METHOD_STATIONARITY_H
 #define LOADGEN_METHOD_METHOD_STATIONARITY_H
 

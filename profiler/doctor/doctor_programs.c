@@ -41,7 +41,7 @@ static void check_program(struct doctor_items *items, const struct wanted_progra
     const struct process_place place = {.pipe_output = true};
     if (process_run(argv, &place, 3000, out, sizeof out, &err) < 0) {
         doctor_found(item, DOCTOR_LIMITED, "%s", path);
-        doctor_missing(item, DOCTOR_LIMITED, "try it by hand", "it does not tell its version");
+        doctor_missing(item, DOCTOR_LIMITED, "try it by hand", "it does not print its version");
         return;
     }
     out[strcspn(out, "\n")] = '\0';
