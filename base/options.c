@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-void options_print_help(const struct command_usage *usage)
+static void print_help(const struct command_usage *usage)
 {
     printf("usage: taillight %s %s\n\n%s\n", usage->name, usage->arguments, usage->summary);
     if (usage->details)
@@ -92,7 +92,7 @@ int options_parse(const struct command_usage *usage, int argc, char **argv, void
         const char *name = word + (is_long ? 2 : 1);
         size_t name_bytes = strcspn(name, "=");
         if (is_long && strcmp(name, "help") == 0) {
-            options_print_help(usage);
+            print_help(usage);
             *help = true;
             return 0;
         }

@@ -83,6 +83,4 @@ struct command_usage {
 int options_parse(const struct command_usage *usage, int argc, char **argv, void *values,
                   int *positional, bool *help, struct error *err);
 
-void options_print_help(const struct command_usage *usage);
-
 #endif

@@ -55,7 +55,7 @@ const struct option_spec load_plan_options[] = {
                 "throughput, latency or symmetric; name=, rate=, connections=, threads=, cores=, "
                 "netns=, link="),
     OPTION_COUNT("repetitions", 0, "N", struct load_options, repetitions,
-                 "load so many times, and say how far apart the results are (1)"),
+                 "repeat the load this many times, and report how far apart the results are (1)"),
     OPTION_STRING("restart", 0, "COMMAND", struct load_options, restart,
                   "restarts the server between repetitions; its dataset is stored again"),
     OPTION_STRING("stamps", 0, "KIND", struct load_options, stamps,

@@ -93,8 +93,9 @@ say(struct curve_point *point, enum curve_finding finding, const char *format, .
     va_end(args);
 }
 
-void search_judge(const struct load_outcome *outcome, const struct slo *slo,
-                  struct curve_point *point)
+// What one load says about the SLO; fills in the point's members for a search.
+static void search_judge(const struct load_outcome *outcome, const struct slo *slo,
+                         struct curve_point *point)
 {
     const struct method *method = &outcome->method;
     const struct half_quantile *halves = &method->stationarity.target;

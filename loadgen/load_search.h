@@ -52,10 +52,6 @@ enum search_end search_next(const struct search *search, double *next, double *l
 // Adds the result of a trial.
 void search_note(struct search *search, double rate, enum curve_finding finding);
 
-// What one load says about the SLO; fills in the point's members for a search.
-void search_judge(const struct load_outcome *outcome, const struct slo *slo,
-                  struct curve_point *point);
-
 // Does the search; prints a table or the document, and writes what --out asks for. ERROR_GATE: not
 // even the lowest rate meets the SLO; ERROR_INCONCLUSIVE: no trustworthy answer.
 int load_search(struct load_plan *plan, struct error *err);

@@ -29,20 +29,6 @@ struct item_store *item_store_alloc(void)
     return store;
 }
 
-void item_store_free(struct item_store *store)
-{
-    for (size_t i = 0; store && i < BUCKETS; i++) {
-        while (store->buckets[i]) {
-            struct item *item = store->buckets[i];
-            store->buckets[i] = item->next;
-            free(item);
-        }
-    }
-    if (store)
-        pthread_mutex_destroy(&store->lock);
-    free(store);
-}
-
 // The pointer to that key's item, or where it would be inserted.
 static struct item **item_find(struct item_store *store, const char *key, size_t key_bytes)
 {

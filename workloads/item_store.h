@@ -10,9 +10,8 @@
 
 struct item_store;
 
-// NULL: out of memory.
+// NULL: out of memory. It lives as long as the server: there is no call to free it.
 struct item_store *item_store_alloc(void);
-void item_store_free(struct item_store *store);
 
 // Stores a copy. False: out of memory, and the key keeps its old value.
 bool item_store_set(struct item_store *store, const char *key, size_t key_bytes, const char *value,

@@ -19,6 +19,10 @@ enum {
     READS_AT_ONCE = 16, // then the other connections have their turn
 };
 
+// send_error: the errno of a send call that failed before this, or 0. If a send failed, a stream
+// that ends then was not closed in order.
+static bool replies_receive(struct client_connection *connection, int send_error);
+
 void connection_ready(struct client_connection *connection)
 {
     connection->context->progress = true;
@@ -27,7 +31,10 @@ void connection_ready(struct client_connection *connection)
     // Readiness is edge-triggered. libevent reports a stamp on the error queue (EPOLLERR) much like
     // new data or new room, so each edge checks everything that may have changed. With level
     // triggering the event would repeat for as long as a stamp waits on the error queue.
-    connection_receive(connection);
+    if (connection->context->datagrams)
+        datagram_receive(connection);
+    else
+        replies_receive(connection, 0);
     if (connection->blocked)
         connection_flush(connection);
 }
@@ -151,10 +158,6 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
                          (uint32_t)(connection->sent - first), after);
 }
 
-// send_error: the errno of a send call that failed before this, or 0. If a send failed, a stream
-// that ends then was not closed in order.
-static bool replies_receive(struct client_connection *connection, int send_error);
-
 // A server that closes answers later bytes with a reset (RFC 9112, 9.6). The send call then fails
 // while replies, and the server's notice that it closes, are still waiting to be read.
 static void end_by_send(struct client_connection *connection, int send_error)
@@ -271,10 +274,4 @@ static bool replies_receive(struct client_connection *connection, int send_error
         }
     }
     return any;
-}
-
-bool connection_receive(struct client_connection *connection)
-{
-    return connection->context->datagrams ? datagram_receive(connection)
-                                          : replies_receive(connection, 0);
 }

@@ -40,8 +40,4 @@ void connection_put(struct client_connection *connection, uint32_t sample,
 // Hands the buffered bytes to the kernel, in one send call.
 void connection_flush(struct client_connection *connection);
 
-// Reads what has arrived. Returns true when there was anything. An end or error of the stream, or a
-// reply that breaks the protocol, ends the connection: its requests in flight are lost.
-bool connection_receive(struct client_connection *connection);
-
 #endif

@@ -28,7 +28,7 @@ void datagram_reader_free(struct datagram_reader *reader);
 // Encodes a request into the output buffer; returns how many bytes of the buffer that took.
 size_t datagram_put(struct client_connection *connection, const struct request *request);
 
-// As connection_flush and connection_receive, over UDP.
+// As connection_flush; and reads what has arrived: true when there was anything.
 void datagram_flush(struct client_connection *connection);
 bool datagram_receive(struct client_connection *connection);
 

@@ -146,8 +146,9 @@ size_t warm_up_length(const double *series, size_t count)
     return length;
 }
 
-int window_medians(const double *values, size_t count, size_t windows, double *medians,
-                   struct error *err)
+// Medians of `windows` equal windows, in time order. Room for `windows` in medians.
+static int window_medians(const double *values, size_t count, size_t windows, double *medians,
+                          struct error *err)
 {
     size_t size = count / windows;
     double *work = malloc((size + 1) * sizeof *work);

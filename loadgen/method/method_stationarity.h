@@ -46,11 +46,6 @@ double dickey_fuller_p(double statistic);
 // simulation output", Simulation 69(6), 1997). At most half of them.
 size_t warm_up_length(const double *series, size_t count);
 
-// Medians of `windows` equal windows, in time order. Room for `windows` in medians. ERROR_FAILED:
-// out of memory.
-int window_medians(const double *values, size_t count, size_t windows, double *medians,
-                   struct error *err);
-
 struct half_quantile {
     double first, second; // of the first and of the second half
     double p;             // of so large a difference by chance
