@@ -64,17 +64,6 @@ static bool judge_header(struct reply_parser *parser)
     return true;
 }
 
-// Skips bytes to the next that may begin a reply.
-static size_t lab_resynchronise(struct reply_parser *parser, const char *bytes, size_t count)
-{
-    const char *magic = memchr(bytes, reply_magic[0], count);
-    size_t taken = magic ? (size_t)(magic - bytes) : count;
-    parser->offset += taken;
-    if (magic)
-        parser->state = STATE_HEADER;
-    return taken;
-}
-
 static size_t lab_parse(struct reply_parser *parser, const char *bytes, size_t count,
                         struct reply *replies, size_t replies_max, size_t *reply_count)
 {
@@ -84,7 +73,7 @@ static size_t lab_parse(struct reply_parser *parser, const char *bytes, size_t c
         reply_begin(parser);
         bool known = true;
         if (parser->state == STATE_RESYNC) {
-            used += lab_resynchronise(parser, bytes + used, count - used);
+            used += reply_skip_to(parser, bytes + used, count - used, reply_magic[0], STATE_HEADER);
             continue;
         }
         if (parser->state == STATE_PAYLOAD) {

@@ -102,17 +102,6 @@ static bool judge_header(struct reply_parser *parser)
     return true;
 }
 
-// Skips bytes to the next one that may begin a reply.
-static size_t binary_resynchronise(struct reply_parser *parser, const char *bytes, size_t count)
-{
-    const char *magic = memchr(bytes, MAGIC_REPLY, count);
-    size_t taken = magic ? (size_t)(magic - bytes) : count;
-    parser->offset += taken;
-    if (magic)
-        parser->state = STATE_HEADER;
-    return taken;
-}
-
 static size_t binary_parse(struct reply_parser *parser, const char *bytes, size_t count,
                            struct reply *replies, size_t replies_max, size_t *reply_count)
 {
@@ -122,7 +111,7 @@ static size_t binary_parse(struct reply_parser *parser, const char *bytes, size_
         reply_begin(parser);
         bool known = true;
         if (parser->state == STATE_RESYNC) {
-            used += binary_resynchronise(parser, bytes + used, count - used);
+            used += reply_skip_to(parser, bytes + used, count - used, MAGIC_REPLY, STATE_HEADER);
             continue;
         }
         if (parser->state == STATE_BODY) {

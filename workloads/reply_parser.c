@@ -100,3 +100,14 @@ bool line_digits(const char **at, const char *end, uint64_t limit, uint64_t *out
     *out = value;
     return *at > begin;
 }
+
+size_t reply_skip_to(struct reply_parser *parser, const char *bytes, size_t count, int first,
+                     uint8_t state)
+{
+    const char *found = memchr(bytes, first, count);
+    size_t taken = found ? (size_t)(found - bytes) : count;
+    parser->offset += taken;
+    if (found)
+        parser->state = state;
+    return taken;
+}

@@ -39,6 +39,11 @@ size_t reply_take_raw(struct reply_parser *parser, const char *bytes, size_t cou
 size_t reply_take_header(struct reply_parser *parser, const char *bytes, size_t count,
                          size_t wanted);
 
+// Skips bytes up to the next that may begin a reply (`first`), and then enters that state. Returns
+// how many it skipped.
+size_t reply_skip_to(struct reply_parser *parser, const char *bytes, size_t count, int first,
+                     uint8_t state);
+
 // The reply under way ends here.
 void reply_finish(struct reply_parser *parser, enum reply_kind kind, struct reply *reply);
 

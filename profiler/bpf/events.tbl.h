@@ -45,7 +45,7 @@ EVENT(TRANSMIT, 12, "transmit", "id: socket; a: stream offset after the last byt
       "bytes are handed to the device. A retransmission repeats its offset; stacked devices (VLAN, bond) report a buffer once each")
 EVENT(ARRIVAL, 13, "arrival", "id: socket; a: stream offset after the segment",
       "M(n) where the link is virtual (veth, loopback): a segment as its sender put it onto this host's backlog. There skb->tstamp is set only when IP delivers it")
-// What stands in where the kernel delivered no HANDOFF (see SWITCH_UNSEEN).
+// Substitutes for a HANDOFF that the kernel did not deliver (see SWITCH_UNSEEN).
 EVENT(TAKEN, 14, "taken", "id: socket; a: stream offset it has read up to; b: when the socket's last segment was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)",
       "the application took bytes after a time unseen")
 // Why a thread does not run.
