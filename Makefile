@@ -41,7 +41,7 @@ benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c) tests/tree/tables.c))
 fuzzers  := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'fuzz_*.c'))
 
-.PHONY: all deps deps-check demo check check-long bench fuzz install help clean format tables
+.PHONY: all deps deps-check demo check check-long bench fuzz lint install help clean format tables
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/taillight $(if $(preload),$(BUILD)/libtaillight-shim.so) \
@@ -56,10 +56,15 @@ help:
 	@echo '            path, TAILLIGHT_NO_SKIP=1 forbids skips'
 	@echo 'check-long  the tests that take longer'
 	@echo 'bench       the benchmarks, all or BENCH=name; tables, and $(BUILD)/bench/<name>.json'
-	@echo 'fuzz        each fuzz target for FUZZ_SECONDS (30)'
+	@echo 'fuzz        each fuzz target for FUZZ_SECONDS (30); FUZZ=word those with it in their path'
+	@echo 'lint        clang-tidy, clang-format, cppcheck and shellcheck; LINT=path only what is there'
 	@echo 'tables      writes the tables of events, causes and protocols into the documentation'
-	@echo 'install     into PREFIX ($(PREFIX))'
-	@echo 'V=1 shows commands; SAN=address,undefined or SAN=thread builds with sanitizers'
+	@echo 'format      clang-format over the tree'
+	@echo 'compile_commands.json  how each file is compiled, for editors and clang tools'
+	@echo 'install     into PREFIX ($(PREFIX)), below DESTDIR when that is set'
+	@echo 'clean       remove what was built'
+	@echo 'V=1 shows commands; SAN=address,undefined or SAN=thread builds with sanitizers into a folder'
+	@echo 'of its own; CI=1 makes warnings errors; CC, CLANG are the compilers, BUILD the folder'
 
 # --- the program -----------------------------------------------------------------------------
 
@@ -140,6 +145,7 @@ debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev li
 debian_check := libcmocka-dev openssh-server libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 python3-jsonschema python3-yaml linux-perf xz-utils jq protobuf-compiler \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
 debian_bench := redis-tools libmemcached-tools wrk # the peers
+debian_lint := clang-tidy clang-format cppcheck shellcheck jq
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 define install_debian
@@ -179,12 +185,13 @@ bench: deps-check
 # Fuzzers need the whole library instrumented, so it is built again by clang in a folder of its own.
 # Words that an input is made of stand in fuzz_*.dict beside the fuzzer.
 FUZZ_SECONDS ?= 30
+fuzzed := $(foreach fuzzer,$(fuzzers),$(if $(findstring $(FUZZ),$(fuzzer)),$(fuzzer)))
 fuzz:
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzzers-run
 
 .PHONY: fuzzers-run
-fuzzers-run: $(fuzzers)
-	$(Q)for fuzzer in $(fuzzers); do echo "  FUZZ  $$fuzzer"; mkdir -p $$fuzzer.corpus; \
+fuzzers-run: $(fuzzed)
+	$(Q)for fuzzer in $(fuzzed); do echo "  FUZZ  $$fuzzer"; mkdir -p $$fuzzer.corpus; \
 	    words=$${fuzzer#$(BUILD)/}.dict; [ -f $$words ] && words=-dict=$$words || words=; \
 	    $$fuzzer $$words -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
 	        -artifact_prefix=$$fuzzer- $$fuzzer.corpus || exit 1; done
@@ -208,6 +215,37 @@ install: all
 # Writes the program's tables into the documentation; tests/tree/test_tables.sh compares them.
 tables: $(BUILD)/tests/tree/tables
 	$(Q)BUILD=$(BUILD) tests/tree/test_tables.sh --write
+
+# --- what reads the sources --------------------------------------------------------------------
+
+# Which findings count, and why others do not: .clang-tidy, .clang-format, .cppcheck, .shellcheckrc.
+# All four are asked before it fails. (To make itself, LINT is the name of a program.)
+LINT   := $(if $(filter default,$(origin LINT)),.,$(LINT))
+linted = git ls-files -- $(LINT) | grep -E $(1) | xargs -r
+# Macros of libraries' headers, which cppcheck does not read, that begin a loop.
+loops  := json_array_foreach(a,i,v) json_object_foreach(o,k,v) json_object_foreach_safe(o,n,k,v) \
+          bpf_object__for_each_program(p,o) bpf_object__for_each_map(m,o)
+
+lint: deps-check
+	$(call install_debian,$(debian_lint))
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) compile_commands.json $(skeletons) \
+	    $(BUILD)/tests/faults/inject.skel.h $(BUILD)/analysis/report/page_files.inc
+	$(Q)failed=; \
+	$(call linted,'\.[ch]$$') clang-format --dry-run -Werror || failed="$$failed clang-format"; \
+	$(call linted,'\.sh$$|^\.ci/run$$') shellcheck -S warning || failed="$$failed shellcheck"; \
+	$(call linted,'\.c$$') cppcheck -j$(JOBS) -q --enable=warning --error-exitcode=1 --std=c17 -I. \
+	    --suppressions-list=.cppcheck --max-configs=1 -D_GNU_SOURCE $(foreach l,$(loops),'-D$(l)=for(;;)') \
+	    || failed="$$failed cppcheck"; \
+	$(call c_files,$(LINT)) | xargs -r -P$(JOBS) -n4 clang-tidy -p . --quiet 2>/dev/null || failed="$$failed clang-tidy"; \
+	[ -z "$$failed" ] || { echo "  LINT  findings of$$failed"; exit 1; }
+
+# Not among them: what another compiler compiles (BPF, and a module of the guest's kernel).
+c_files = git ls-files -- $(1) | grep '\.c$$' | grep -v -e '\.bpf\.c$$' -e '^tests/guest/'
+
+compile_commands.json: Makefile $(sort $(dir $(sources) $(preload) $(programs)))
+	$(Q)$(call c_files,.) | \
+	    jq -nR --arg flags "$(subst ",\",$(CPPFLAGS) $(CFLAGS))" --arg directory '$(CURDIR)' \
+	    '[inputs | {$$directory, file: ., command: "$(CC) \($$flags) -c \(.)"}]' >$@
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -105,7 +105,7 @@ said_is_done() { # DRY COMMANDS.LOG
             -e 's/taillight-([0-9a-f]{16}-[[:alnum:]]{6}|HASH)/taillight-HASH/g' \
             -e 's/10\.246\.0\.[0-9]+|ADDRESS/ADDRESS/g' -e 's/--helper-cores [0-9,-]+|--helper-cores CORES/--helper-cores CORES/' "$file" |
             grep -Ev '^#|: (stopped|start a keeper.*|copy this program there.*|ssh .*: Linux .*|keeper is process.*|everything undone|undo everything|warning.*)$' |
-            sort >"$work/$([ "$file" = "$1" ] && echo said || echo done)"
+            sort >"$work/$([ "$file" = "$1" ] && echo said || echo "done")"
     done
     diff "$work/said" "$work/done" || fail "what is said (<) is not what is done (>)"
 }

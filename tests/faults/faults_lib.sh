@@ -22,7 +22,7 @@ classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults
 
 # Writes the experiment: fault_experiment CLASS DURATION LOG
 fault_experiment() {
-    local by fault server second= neighbours=
+    local by fault server second='' neighbours=''
     by=$(column "$1" 2)
     fault=$(column "$1" 3)
     server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""

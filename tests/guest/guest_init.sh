@@ -18,7 +18,7 @@ mount -t bpf none /sys/fs/bpf
 ulimit -n 65536
 ip link set lo up
 modprobe -a virtio_pci virtio_blk
-cd /guest
+cd /guest || exit 1
 setsid bash ./command </dev/null >/dev/ttyS1 2>&1
 echo $? >/out/.status
 stty -F /dev/ttyS1 >/dev/null 2>&1 # waits for what is still to be sent

@@ -69,7 +69,7 @@ for program in "${programs[@]}"; do add_program "$program"; done
 for program in taillight labserver libtaillight-shim.so; do
     [ -e "$BUILD/$program" ] || continue
     add_program "$(cd "$BUILD" && pwd)/$program"
-    rm -rf "$root/${BUILD#/}"
+    rm -rf "${root:?}/${BUILD#/}"
     strip -g -o "$root/guest/$program" "$BUILD/$program"
 done
 for file in "${files[@]}"; do cp -r "$file" "$root/guest/"; done
