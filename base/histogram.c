@@ -88,8 +88,9 @@ static struct moments take_moments(const struct histogram *histogram)
 // The quantile of the n-th row: five rows, evenly spaced, for each halving of the distance to 1.
 static double level_of(unsigned row)
 {
-    double halvings = row / ROWS_A_HALVING;
-    return 1 - exp2(-halvings) + row % ROWS_A_HALVING / (ROWS_A_HALVING * exp2(halvings + 1));
+    unsigned halvings = row / ROWS_A_HALVING;
+    return 1 - exp2(-(double)halvings) +
+           row % ROWS_A_HALVING / (ROWS_A_HALVING * exp2(halvings + 1));
 }
 
 static void write_row(FILE *out, double value, double level, uint64_t seen)

@@ -259,7 +259,6 @@ int run_command(int argc, char **argv)
     }
     if (experiment_set_load(argv[1], &set, &err) < 0)
         return error_report(&err);
-    code = 0;
     if (choose_categories(&set, values.categories, &err) < 0)
         code = error_report(&err);
     else if (values.check)

@@ -132,7 +132,8 @@ static void last_words(const char *log, int number, char *out, size_t out_bytes)
     size_t length = 0;
     for (const char *at = log; *at;) {
         size_t bytes = strcspn(at, "\n");
-        if (bytes && strncmp(at, "processed ", 10) != 0 && strncmp(at, "verification time", 17)) {
+        if (bytes && strncmp(at, "processed ", 10) != 0 &&
+            strncmp(at, "verification time", 17) != 0) {
             line = at;
             length = bytes;
         }

@@ -71,12 +71,13 @@ static int number_processes(const struct member_array *threads, const struct mem
 {
     const struct member_array *const sources[] = {threads, ports};
     for (int s = 0; s < 2; s++)
-        for (size_t i = 0; i < sources[s]->count; i++)
+        for (size_t i = 0; i < sources[s]->count; i++) {
+            const struct member next = {sources[s]->items[i].process, (uint32_t)processes->count};
             if (processes->count < NO_APPLICATION &&
-                find_process(processes, sources[s]->items[i].process) == NO_APPLICATION &&
-                array_push(processes, (struct member){sources[s]->items[i].process,
-                                                      (uint32_t)processes->count}) < 0)
+                find_process(processes, next.process) == NO_APPLICATION &&
+                array_push(processes, next) < 0)
                 return -1;
+        }
     for (size_t i = 1; i < ports->count; i++) {
         if (ports->items[i].member != ports->items[i - 1].member)
             continue;

@@ -114,10 +114,8 @@ static char letter_of(struct pt_strip *strip, uint32_t column, const struct pt_t
         most = others;
         letter = '+';
     }
-    if (idle > most) {
-        most = idle;
+    if (idle > most)
         letter = '.';
-    }
     return strip->lost[column] > (column_begin(strip, 1) - strip->begin) / 2 ? '~' : letter;
 }
 

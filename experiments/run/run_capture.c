@@ -36,7 +36,7 @@ static int wait_ready(struct run *run, struct process *capture, const char *what
                      far ? run_server_host(run)->plan->name : "", json_string_value(text));
         result = 0;
     } else if (result > 0 && !capture->pid) {
-        result = supervisor_end_error(err, what, status, log_path);
+        supervisor_end_error(err, what, status, log_path);
         if (run->experiment->capture_optional)
             err->kind = ERROR_INCONCLUSIVE;
         result = -(int)err->kind;
