@@ -178,4 +178,3 @@ int code_images_build(const struct perf_maps *maps, const struct code_image_opti
         code_images_free(out);
     return result;
 }
-

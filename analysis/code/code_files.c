@@ -42,8 +42,8 @@ struct search {
 int code_finder_init(struct code_finder *finder, struct code_images *images,
                      const struct code_image_options *options, struct error *err)
 {
-    *finder = (struct code_finder){
-        .images = images, .options = options, .questions = name_pool_alloc()};
+    *finder =
+        (struct code_finder){.images = images, .options = options, .questions = name_pool_alloc()};
     return finder->questions ? 0 : error_set(err, ERROR_FAILED, "out of memory");
 }
 

@@ -22,9 +22,9 @@ struct symbol_table {
     struct symbol_array symbols; // by address, one per address
 };
 
-// Each (and symbols_elf.h) adds to the table and leaves it unsorted; symbol_table_sort ends the filling.
-// kallsyms: functions only ("t", "T", "w", "W"), "[module]" kept out of the name. A kallsyms whose
-// addresses are all zero (read without privileges) is ERROR_INPUT.
+// Each (and symbols_elf.h) adds to the table and leaves it unsorted; symbol_table_sort ends the
+// filling. kallsyms: functions only ("t", "T", "w", "W"), "[module]" kept out of the name. A
+// kallsyms whose addresses are all zero (read without privileges) is ERROR_INPUT.
 int symbol_table_add_kallsyms(struct symbol_table *table, struct name_pool *pool, const char *path,
                               struct error *err);
 // perf-<pid>.map: "hex address, hex size, name" a line. Malformed lines are skipped and counted.

@@ -280,4 +280,3 @@ void perf_finish_streams(struct perf_reader *reader)
             }
     }
 }
-

@@ -234,11 +234,11 @@ static size_t first_later(const struct perf_event *events, size_t from, size_t t
     return array_bound(from, to, at, events[at].time < time || (!or_at && events[at].time == time));
 }
 
-// Merges the ascending stretches [from, middle) and [middle, to) in place. Events are out of order only
-// a little, so only the stretch where the stretches overlap is moved, by way of a copy of its shorter
-// part.
+// Merges the ascending stretches [from, middle) and [middle, to) in place. Events are out of order
+// only a little, so only the stretch where the stretches overlap is moved, by way of a copy of its
+// shorter part.
 static int merge_stretches(struct perf_event *events, size_t from, size_t middle, size_t to,
-                 struct perf_event_array *spare)
+                           struct perf_event_array *spare)
 {
     from = first_later(events, from, middle, events[middle].time, false);
     if (from == middle)
@@ -264,8 +264,9 @@ static int merge_stretches(struct perf_event *events, size_t from, size_t middle
     return 0;
 }
 
-// In place: a recording is almost sorted already, and may be large. perf writes the buffers of the CPUs one after the
-// other, round by round, so the events are stretches that ascend, which are merged pairwise.
+// In place: a recording is almost sorted already, and may be large. perf writes the buffers of the
+// CPUs one after the other, round by round, so the events are stretches that ascend, which are
+// merged pairwise.
 int perf_sort_events(struct perf_event_array *events)
 {
     struct ascending_stretches ARRAY_OF(size_t) stretches = {0}; // where each begins
@@ -279,7 +280,8 @@ int perf_sort_events(struct perf_event_array *events)
         for (size_t i = 0; i < stretches.count && result == 0; i += 2) {
             size_t to = i + 2 < stretches.count ? stretches.items[i + 2] : events->count;
             if (i + 1 < stretches.count)
-                result = merge_stretches(events->items, stretches.items[i], stretches.items[i + 1], to, &spare);
+                result = merge_stretches(events->items, stretches.items[i], stretches.items[i + 1],
+                                         to, &spare);
             stretches.items[kept++] = stretches.items[i];
         }
         stretches.count = kept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Sideband records: each is checked once, when it is read, so that the typed readers here cannot fail.
+// Sideband records: each is checked once, when it is read, so that the typed readers here cannot
+// fail.
 #ifndef ANALYSIS_PERF_PERF_DATA_EVENTS_H
 #define ANALYSIS_PERF_PERF_DATA_EVENTS_H
 

@@ -344,4 +344,3 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
         perf_complain(reader, "feature %" PRIu64 " of %" PRIu64 " bytes ends within a value",
                       feature, count);
 }
-

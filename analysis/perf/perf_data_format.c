@@ -55,4 +55,3 @@ const char *perf_record_name(uint32_t type)
 {
     return type < PERF_RECORD_TYPES ? record_names[type] : NULL;
 }
-

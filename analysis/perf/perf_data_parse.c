@@ -145,8 +145,8 @@ static void release_behind(struct perf_reader *reader)
     reader->released = reader->offset;
 }
 
-static size_t walk_records(struct perf_reader *reader, const uint8_t *bytes, uint64_t count, uint64_t base,
-                           bool *stopped)
+static size_t walk_records(struct perf_reader *reader, const uint8_t *bytes, uint64_t count,
+                           uint64_t base, bool *stopped)
 {
     uint64_t at = 0;
     while (count - at >= sizeof(struct perf_record_header) && !reader->out_of_memory) {

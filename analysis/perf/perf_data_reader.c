@@ -131,4 +131,3 @@ struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id)
         return &reader->data->attrs.items[reader->ids.items[low].attr];
     return NULL;
 }
-

@@ -28,12 +28,13 @@ struct perf_id_entry_array ARRAY_OF(struct perf_id_entry);
 struct perf_reader {
     struct perf_data *data;
     struct perf_limits limits;
-    uint32_t input;                 // being read
-    uint64_t offset;                // of the record at hand in that input
-    uint64_t released;              // what lies before it in that input was given back
-    uint64_t switches;              // kept apart, of all CPUs
-    bool compressed;                // the record at hand was, so it must be copied to be kept
-    struct perf_inflater *inflater; // perf_data_compressed.c; of the input being read, NULL until needed
+    uint32_t input;    // being read
+    uint64_t offset;   // of the record at hand in that input
+    uint64_t released; // what lies before it in that input was given back
+    uint64_t switches; // kept apart, of all CPUs
+    bool compressed;   // the record at hand was, so it must be copied to be kept
+    struct perf_inflater
+        *inflater; // perf_data_compressed.c; of the input being read, NULL until needed
     struct perf_id_entry_array ids; // ascending id, once attrs_indexed
     bool attrs_indexed;
     unsigned times_indexed;

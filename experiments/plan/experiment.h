@@ -166,8 +166,8 @@ struct experiment {
     char configuration[CONFIGURATION_LABEL_BYTES];
 };
 
-// Gives the load another seed, and its agents those that follow from it. ERROR_INPUT when the agents
-// do not fit together.
+// Gives the load another seed, and its agents those that follow from it. ERROR_INPUT when the
+// agents do not fit together.
 int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err);
 
 #endif

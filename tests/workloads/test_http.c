@@ -4,7 +4,6 @@
 #include "tests/workloads/codec_test.h"
 #include <stdio.h>
 
-
 static const struct protocol *const protocol = &http_protocol;
 
 static void requests_are_encoded(void **state)

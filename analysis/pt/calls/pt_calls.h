@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Call stacks from the flow of control, and from them spans (pt_span.h). Reads one stream's pieces in order and knows nothing of
-// libipt. What happened before the stream began is found out as it returns: a return into unknown
-// code shows a caller that was there all along.
+// Call stacks from the flow of control, and from them spans (pt_span.h). Reads one stream's pieces
+// in order and knows nothing of libipt. What happened before the stream began is found out as it
+// returns: a return into unknown code shows a caller that was there all along.
 //
 // Every stack belongs to a task. When another task is switched in, the open calls of the one
 // before are cut there (their spans end, and begin again when the task comes back), so that a

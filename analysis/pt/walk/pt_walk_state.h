@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // One walk over a piece of a stream: the state that lives between two blocks, and how it turns
-// into flows; and what libipt's events (interrupts, lost packets, tracing switched on and off) do to
-// it. The blocks come from pt_walk.c, its only user.
+// into flows; and what libipt's events (interrupts, lost packets, tracing switched on and off) do
+// to it. The blocks come from pt_walk.c, its only user.
 #ifndef ANALYSIS_PT_WALK_PT_WALK_STATE_H
 #define ANALYSIS_PT_WALK_PT_WALK_STATE_H
 

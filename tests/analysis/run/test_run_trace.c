@@ -580,7 +580,8 @@ static void a_run_is_written_for_perfetto(void **state)
     // One of each kind, as far as the spans go.
     for (size_t c = 0; c < found.evidence.server.cores.count; c++)
         for (size_t i = 0; i < found.evidence.server.cores.items[c].spans.count; i++)
-            found.evidence.server.cores.items[c].spans.items[i].kind = (enum span_kind)(i % SPAN_KINDS);
+            found.evidence.server.cores.items[c].spans.items[i].kind =
+                (enum span_kind)(i % SPAN_KINDS);
     snprintf(path, sizeof path, "%s/run.pftrace", run->path);
     assert_int_equal(run_perfetto_write(&found, path, &err), 0);
     struct read_trace read = read_perfetto(path);
