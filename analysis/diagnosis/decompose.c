@@ -108,7 +108,7 @@ static void find_function(const struct span *const *open, unsigned depth, int64_
 // are known.
 static int64_t gap_component(struct walk *walk)
 {
-    const struct thread_run *before = walk->before;
+    const struct thread_stretch *before = walk->before;
     const struct core_timeline *core =
         before ? host_timeline_core(walk->decomposer->in->server, before->core) : NULL;
     walk->gap_function = NULL;
@@ -176,7 +176,7 @@ static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int6
 
 // A thread that sleeps waits for no core, whatever the core does meanwhile. Returns where that
 // ends, no earlier than `begin_ns`.
-static int64_t walk_pause(struct walk *walk, const struct thread_run *before, int64_t begin_ns,
+static int64_t walk_pause(struct walk *walk, const struct thread_stretch *before, int64_t begin_ns,
                           int64_t resumed_ns)
 {
     uint32_t pause;
@@ -190,7 +190,7 @@ static int64_t walk_pause(struct walk *walk, const struct thread_run *before, in
 
 // Where the scheduler moves a thread that is ready to run, it waits for the core it was moved to.
 // Returns where the last such wait begins: that for the core it runs on next.
-static int64_t walk_moves(struct walk *walk, const struct thread_run *before, int64_t begin_ns,
+static int64_t walk_moves(struct walk *walk, const struct thread_stretch *before, int64_t begin_ns,
                           int64_t resumed_ns)
 {
     size_t count;
@@ -223,9 +223,10 @@ static int64_t woken_after(const struct waking *wakings, size_t count, int64_t s
     return low < count ? wakings[low].time_ns : INT64_MAX;
 }
 
-static size_t first_run_ending_after(const struct thread_run *runs, size_t count, int64_t time_ns)
+static size_t first_stretch_ending_after(const struct thread_stretch *stretches, size_t count,
+                                         int64_t time_ns)
 {
-    return array_bound(0, count, at, runs[at].end_ns <= time_ns);
+    return array_bound(0, count, at, stretches[at].end_ns <= time_ns);
 }
 
 // While a thread does not run, it waits for the core that it runs on next.
@@ -242,21 +243,23 @@ static void walk_application_cores(struct decomposer *decomposer, const struct l
         walk_add(&walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
         return;
     }
-    size_t run_count, waking_count;
-    const struct thread_run *runs = host_timeline_runs(server, thread, &run_count);
+    size_t stretch_count, waking_count;
+    const struct thread_stretch *stretches =
+        host_timeline_stretches(server, thread, &stretch_count);
     const struct waking *wakings = host_timeline_wakings(server, thread, &waking_count);
-    size_t run = first_run_ending_after(runs, run_count, begin_ns);
-    for (; begin_ns < end_ns; run++) {
-        bool known = run < run_count;
-        int64_t until = known && runs[run].end_ns < end_ns ? runs[run].end_ns : end_ns;
-        uint16_t core = known ? runs[run].core : life->stamp_core[STAMP_APPLICATION];
-        int64_t stopped = run > 0 ? runs[run - 1].end_ns : INT64_MIN;
-        walk.before = run > 0 ? &runs[run - 1] : NULL;
+    size_t i = first_stretch_ending_after(stretches, stretch_count, begin_ns);
+    for (; begin_ns < end_ns; i++) {
+        bool known = i < stretch_count;
+        int64_t until = known && stretches[i].end_ns < end_ns ? stretches[i].end_ns : end_ns;
+        uint16_t core = known ? stretches[i].core : life->stamp_core[STAMP_APPLICATION];
+        int64_t stopped = i > 0 ? stretches[i - 1].end_ns : INT64_MIN;
+        walk.before = i > 0 ? &stretches[i - 1] : NULL;
         walk.runnable_since_ns = woken_after(wakings, waking_count, stopped);
-        if (run > 0) {
-            int64_t resumed = known && runs[run].begin_ns < until ? runs[run].begin_ns : until;
-            begin_ns = walk_pause(&walk, &runs[run - 1], begin_ns, resumed);
-            begin_ns = walk_moves(&walk, &runs[run - 1], begin_ns, resumed);
+        if (i > 0) {
+            int64_t resumed =
+                known && stretches[i].begin_ns < until ? stretches[i].begin_ns : until;
+            begin_ns = walk_pause(&walk, &stretches[i - 1], begin_ns, resumed);
+            begin_ns = walk_moves(&walk, &stretches[i - 1], begin_ns, resumed);
         }
         walk_core(&walk, core, begin_ns, until);
         begin_ns = until;

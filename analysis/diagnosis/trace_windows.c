@@ -44,14 +44,15 @@ static void add_range(struct chooser *chooser, uint16_t core, struct time_range 
 static void add_thread(struct chooser *chooser, uint32_t thread, struct time_range range)
 {
     size_t count;
-    const struct thread_run *runs = host_timeline_runs(chooser->in->server, thread, &count);
-    // the first run that ends later than the range begins
-    size_t low = array_bound(0, count, at, runs[at].end_ns <= range.begin_ns);
+    const struct thread_stretch *stretches =
+        host_timeline_stretches(chooser->in->server, thread, &count);
+    // the first stretch that ends later than the range begins
+    size_t low = array_bound(0, count, at, stretches[at].end_ns <= range.begin_ns);
     uint16_t core = NO_CORE;
     for (; low < count; low++) {
-        if (runs[low].core != core)
-            add_range(chooser, core = runs[low].core, range);
-        if (runs[low].end_ns >= range.end_ns)
+        if (stretches[low].core != core)
+            add_range(chooser, core = stretches[low].core, range);
+        if (stretches[low].end_ns >= range.end_ns)
             break;
     }
 }

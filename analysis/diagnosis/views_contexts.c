@@ -89,9 +89,10 @@ static void add_core(struct context_sums *sums, int side, enum core_role role, u
     core_timeline_pieces(core, begin_ns, end_ns, add_piece, sums);
 }
 
-static size_t first_run_after(const struct thread_run *runs, size_t count, int64_t time_ns)
+static size_t first_stretch_after(const struct thread_stretch *stretches, size_t count,
+                                  int64_t time_ns)
 {
-    return array_bound(0, count, at, runs[at].end_ns <= time_ns);
+    return array_bound(0, count, at, stretches[at].end_ns <= time_ns);
 }
 
 int context_sums_add(struct context_sums *sums, uint64_t lifetime, int side)
@@ -102,13 +103,14 @@ int context_sums_add(struct context_sums *sums, uint64_t lifetime, int side)
                                                       : life->stamp_ns[STAMP_REPLY];
     add_core(sums, side, ROLE_R, life->stamp_core[STAMP_HANDOFF], life->stamp_ns[STAMP_NIC], at);
     size_t count;
-    const struct thread_run *runs = host_timeline_runs(sums->in->server, life->thread, &count);
-    size_t run = first_run_after(runs, count, at);
-    for (; at < end; run++) {
-        bool known = run < count;
-        int64_t until = known && runs[run].end_ns < end ? runs[run].end_ns : end;
-        add_core(sums, side, ROLE_A, known ? runs[run].core : life->stamp_core[STAMP_APPLICATION],
-                 at, until);
+    const struct thread_stretch *stretches =
+        host_timeline_stretches(sums->in->server, life->thread, &count);
+    size_t i = first_stretch_after(stretches, count, at);
+    for (; at < end; i++) {
+        bool known = i < count;
+        int64_t until = known && stretches[i].end_ns < end ? stretches[i].end_ns : end;
+        add_core(sums, side, ROLE_A,
+                 known ? stretches[i].core : life->stamp_core[STAMP_APPLICATION], at, until);
         at = until;
     }
     return sums->out_of_memory ? -1 : 0;

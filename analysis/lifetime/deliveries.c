@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A wait call collects what is ready before its return is stamped: what is delivered in between is
-// ready at the next one.
+// A wait call collects the ready sockets a little before its return is stamped: what is delivered
+// in between counts for the next wait call.
 enum { LATE_NS = 2000 };
 
 enum { NO_DELIVERY = 0xffffffff };
@@ -14,14 +14,14 @@ enum { NO_DELIVERY = 0xffffffff };
 // What one return of a wait call made ready, and the deliveries that may be behind it.
 struct batch {
     int64_t exit_ns;
-    size_t wait, end; // the calls in between are the thread's until its next wait call
-    size_t low, high; // its deliveries are among these
-    uint32_t ready;   // sockets; so many deliveries, where each has one
-    bool slept;       // the thread did, until the first of its deliveries
-    bool first_told;  // that one is
-    size_t first;     // then: which
-    bool grouped;     // it is one of some that are told to be of some batches
-    bool told;        // all are
+    size_t wait, end;   // the calls in between are the thread's until its next wait call
+    size_t low, high;   // its deliveries are among these
+    uint32_t ready;     // sockets; so many deliveries, where each has one
+    bool slept;         // the thread slept until the first of its deliveries
+    bool first_settled; // its first delivery is known
+    size_t first;       // and is this one
+    bool grouped;       // its delivery is one of a group's, which nobody else can have
+    bool settled;       // all its deliveries are known
 };
 struct batches ARRAY_OF(struct batch);
 
@@ -30,8 +30,8 @@ struct matcher {
     const struct thread_sleeps *sleeps;
     const struct application_calls *calls;
     struct batches batches;
-    size_t *free_from;     // of a delivery: itself, or a later one up to the next that is not told
-    uint32_t *delivery_of; // each call
+    size_t *free_from;     // by delivery: the first from it on that belongs to no batch yet
+    uint32_t *delivery_of; // by call
 };
 
 static bool is_receive(const struct application_call *call)
@@ -43,7 +43,8 @@ static bool is_receive(const struct application_call *call)
 
 // The receive calls that follow a return of the thread's wait call, up to the next; false where
 // they are not one for each ready socket.
-static bool one_for_each(const struct application_calls *calls, size_t wait, size_t *end)
+static bool has_call_for_each_socket(const struct application_calls *calls, size_t wait,
+                                     size_t *end)
 {
     const struct application_call *waited = &calls->items[wait];
     uint32_t position = 0;
@@ -66,7 +67,8 @@ static size_t first_after(const struct delivery_array *all, int64_t time_ns)
     return array_bound(0, all->count, at, all->items[at].delivered_ns <= time_ns);
 }
 
-// The last time that the thread went to sleep in this call; INT64_MIN: it did not, or nobody knows.
+// When the thread went to sleep in this call, the last time; INT64_MIN: it did not, or is not
+// known.
 static int64_t slept_at(const struct thread_sleeps *sleeps, const struct application_call *wait)
 {
     // the first after the call
@@ -79,16 +81,16 @@ static int64_t slept_at(const struct thread_sleeps *sleeps, const struct applica
                                                                                    : INT64_MIN;
 }
 
-// A thread's returns as they follow one another.
+// What the search remembers of a thread's previous return.
 struct thread_waits {
     uint32_t thread;
-    bool began;            // a return came before
-    int64_t before_ns;     // that one
+    bool began;            // there was one
+    int64_t before_ns;     // when it returned
     size_t holes_seen;     // deliveries
     int64_t lost_until_ns; // of those
 };
 
-// Where the last hole of the trace ends that begins before that delivery.
+// When the last hole in the trace that began before this delivery ended.
 static int64_t lost_until(struct thread_waits *waits, const struct delivery_array *all, size_t end)
 {
     for (; waits->holes_seen < end; waits->holes_seen++) {
@@ -114,7 +116,7 @@ static int add_batch(struct matcher *matcher, struct thread_waits *waits, size_t
     batch.slept = slept_ns != INT64_MIN;
     if (batch.slept && (!waits->began || slept_ns - LATE_NS > from_ns))
         from_ns = slept_ns - LATE_NS; // nothing was ready then
-    bool known = one_for_each(matcher->calls, wait, end) && batch.ready > 0;
+    bool known = has_call_for_each_socket(matcher->calls, wait, end) && batch.ready > 0;
     known &= waits->began || batch.slept;
     batch.end = *end;
     known &= lost_until(waits, all, batch.high) <= from_ns;
@@ -147,7 +149,7 @@ static int add_batches(struct matcher *matcher)
 
 // --- matching ------------------------------------------------------------------------------------
 
-// The first delivery from this one on that is not told to be of a batch.
+// The first delivery from this one on that belongs to no batch yet.
 static size_t next_free(struct matcher *matcher, size_t delivery)
 {
     size_t *from = matcher->free_from;
@@ -173,7 +175,7 @@ static size_t count_free(struct matcher *matcher, size_t *from, size_t to, bool 
     return count;
 }
 
-// Takes the first of those.
+// Takes the first of the deliveries that are left for the batch.
 static size_t take(struct matcher *matcher, size_t from, size_t to, bool only_wakes)
 {
     count_free(matcher, &from, to, only_wakes, 0);
@@ -181,24 +183,24 @@ static size_t take(struct matcher *matcher, size_t from, size_t to, bool only_wa
     return from;
 }
 
-// What woke the thread is told where nothing else could have.
-static bool tell_first(struct matcher *matcher, struct batch *batch)
+// Settles which delivery woke the thread, where only one can have.
+static bool settle_first(struct matcher *matcher, struct batch *batch)
 {
     size_t at = batch->low;
-    if (!batch->slept || batch->first_told || batch->grouped ||
+    if (!batch->slept || batch->first_settled || batch->grouped ||
         count_free(matcher, &at, batch->high, true, 1) != 1)
         return false;
     batch->first = take(matcher, at, batch->high, true);
-    return batch->first_told = true;
+    return batch->first_settled = true;
 }
 
-// A batch's deliveries are told where there are no others left that they could be. That a thread
-// did not sleep is no evidence: the trace may not show it.
-static bool tell(struct matcher *matcher, struct batch *batch)
+// Settles a batch's deliveries where exactly as many are left as it needs. That a thread did not
+// sleep is no evidence: the trace may not show it.
+static bool settle_batch(struct matcher *matcher, struct batch *batch)
 {
     size_t low = batch->slept ? batch->first + 1 : batch->low, at = low;
     size_t wanted = batch->ready - batch->slept;
-    if (batch->told || batch->slept != batch->first_told ||
+    if (batch->settled || batch->slept != batch->first_settled ||
         count_free(matcher, &at, batch->high, false, wanted) != wanted)
         return false;
     bool first = batch->slept;
@@ -209,19 +211,19 @@ static bool tell(struct matcher *matcher, struct batch *batch)
         matcher->delivery_of[i] = (uint32_t)delivery;
         first = false;
     }
-    return batch->told = true;
+    return batch->settled = true;
 }
 
-// Returns that came close to one another: where they slept, and no more deliveries woke anyone than
-// there are of them, these were theirs, one each, if not which was whose. So they are nobody
-// else's. Tries the fewest that end with this one.
-static bool tell_group(struct matcher *matcher, size_t last)
+// For returns close to one another whose threads all slept: where exactly as many deliveries woke a
+// thread, each return had one of them, though it is not known which. No other return can have had
+// these. Tries the smallest such group that ends with this return.
+static bool settle_group(struct matcher *matcher, size_t last)
 {
     enum { MOST_MEMBERS = 8 };
     struct batch *all = matcher->batches.items;
     size_t members = 0, low = SIZE_MAX;
     for (size_t i = last + 1; i-- > 0 && members < MOST_MEMBERS;) {
-        if (!all[i].slept || all[i].first_told || all[i].grouped)
+        if (!all[i].slept || all[i].first_settled || all[i].grouped)
             continue;
         members++;
         low = all[i].low < low ? all[i].low : low;
@@ -229,7 +231,7 @@ static bool tell_group(struct matcher *matcher, size_t last)
         if (count_free(matcher, &at, all[last].high, true, members) != members)
             continue;
         for (size_t k = i; k <= last; k++)
-            all[k].grouped |= all[k].slept && !all[k].first_told;
+            all[k].grouped |= all[k].slept && !all[k].first_settled;
         for (size_t k = 0; k < members; k++)
             take(matcher, at, all[last].high, true);
         return true;
@@ -237,40 +239,40 @@ static bool tell_group(struct matcher *matcher, size_t last)
     return false;
 }
 
-// What is told of one batch leaves fewer for the others: those behind it and those before.
-static size_t tell_forwards(struct matcher *matcher)
+// What is settled for one batch leaves fewer deliveries for the others, later and earlier ones.
+static size_t settle_forwards(struct matcher *matcher)
 {
-    size_t told = 0;
+    size_t settled = 0;
     for (size_t i = 0; i < matcher->batches.count; i++) {
         struct batch *batch = &matcher->batches.items[i];
-        told += tell_first(matcher, batch);
-        told += tell(matcher, batch);
-        if (batch->slept && !batch->first_told && !batch->grouped)
-            told += tell_group(matcher, i);
+        settled += settle_first(matcher, batch);
+        settled += settle_batch(matcher, batch);
+        if (batch->slept && !batch->first_settled && !batch->grouped)
+            settled += settle_group(matcher, i);
     }
-    return told;
+    return settled;
 }
 
-static size_t tell_backwards(struct matcher *matcher)
+static size_t settle_backwards(struct matcher *matcher)
 {
-    size_t told = 0;
+    size_t settled = 0;
     for (size_t i = matcher->batches.count; i-- > 0;) {
-        told += tell_first(matcher, &matcher->batches.items[i]);
-        told += tell(matcher, &matcher->batches.items[i]);
+        settled += settle_first(matcher, &matcher->batches.items[i]);
+        settled += settle_batch(matcher, &matcher->batches.items[i]);
     }
-    return told;
+    return settled;
 }
 
-static void tell_all(struct matcher *matcher)
+static void settle_all(struct matcher *matcher)
 {
-    enum { MOST_PASSES = 16 }; // a few do; more than that would only tell more
+    enum { MOST_PASSES = 16 }; // a few passes suffice; what further ones could settle stays unknown
     for (int pass = 0; pass < MOST_PASSES; pass++)
-        if (tell_forwards(matcher) + tell_backwards(matcher) == 0)
+        if (settle_forwards(matcher) + settle_backwards(matcher) == 0)
             break;
 }
 
-// A receive call may also have returned what was delivered after the wait call had returned. Where
-// there is such a delivery, and no telling whose it was, the call is not told either.
+// A receive call may also have returned bytes delivered after the wait call had returned. Where
+// there is such a delivery and nothing shows whose it was, the call's delivery stays unknown.
 static void forget_late(struct matcher *matcher)
 {
     const struct delivery_array *all = matcher->deliveries;
@@ -317,7 +319,7 @@ int deliveries_match(const struct delivery_array *deliveries, const struct threa
         result = add_batches(&matcher);
     }
     if (result == 0) {
-        tell_all(&matcher);
+        settle_all(&matcher);
         forget_late(&matcher);
         result = collect(&matcher, out, unknown);
     }

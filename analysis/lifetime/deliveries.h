@@ -5,10 +5,10 @@
 // sock_def_readable, and no arguments. The kernel puts a socket onto the list of what epoll_wait
 // returns when something is delivered to it, so that the ready sockets of one return stand in the
 // order of their deliveries. Where no more were delivered since the thread's last return than are
-// ready now, and one receive call for each follows, they belong together one by one; what is told
-// of one return leaves fewer for those of other threads. A trace that shows when a thread began to
-// sleep in its wait call, and which deliveries woke one, tells more: of what was delivered
-// meanwhile, only one that woke a thread can have been the first for it. Else nobody knows.
+// ready now, and one receive call for each follows, they belong together one by one; each return
+// settled so leaves fewer deliveries for other threads' returns. A trace that also shows when a
+// thread began to sleep in its wait call, and which deliveries woke a thread, settles more: the
+// first delivery for a sleeper is one that woke a thread. In all other cases it stays unknown.
 #ifndef ANALYSIS_LIFETIME_DELIVERIES_H
 #define ANALYSIS_LIFETIME_DELIVERIES_H
 
@@ -24,7 +24,7 @@ struct delivery {
     uint16_t core;
     bool arrival_known; // arrived_ns is: else the bytes had waited for the socket's owner
     bool wakes;         // a thread that slept
-    bool lost; // no delivery: nothing is known of that core from delivered_ns to arrived_ns
+    bool lost; // not a delivery but a hole: the core is unknown from delivered_ns to arrived_ns
 };
 struct delivery_array ARRAY_OF(struct delivery);
 
@@ -41,9 +41,9 @@ struct delivered_call {
 };
 struct delivered_calls ARRAY_OF(struct delivered_call);
 
-// Deliveries ascend by delivered_ns, sleeps by thread and time; no sleeps: not known when, nor what
-// woke. *unknown: receive calls whose delivery is not known. -1: no memory. The caller frees *out,
-// which ascends by call, with array_free.
+// Deliveries ascend by delivered_ns, sleeps by thread and time; none: the trace shows no sleeping
+// and no waking. *unknown: receive calls whose delivery is not known. -1: no memory. The caller
+// frees *out, which ascends by call, with array_free.
 int deliveries_match(const struct delivery_array *deliveries, const struct thread_sleeps *sleeps,
                      const struct application_calls *calls, struct delivered_calls *out,
                      uint64_t *unknown);

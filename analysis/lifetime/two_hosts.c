@@ -7,7 +7,7 @@
 #include "analysis/lifetime/clock_relation.h"
 #include "base/quantile.h"
 
-const double round_trip_quantiles[ROUND_TRIPS] = {0.5, 0.9, 0.99, 1};
+static const double round_trip_quantiles[ROUND_TRIPS] = {0.5, 0.9, 0.99, 1};
 const char *const round_trip_quantile_names[ROUND_TRIPS] = {"p50", "p90", "p99", "max"};
 
 // Of the exchanges, this many need a bound that is narrow enough, or none gets its two ways.

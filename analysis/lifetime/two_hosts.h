@@ -15,7 +15,6 @@
 #include "base/error.h"
 
 enum { ROUND_TRIPS = 4 };
-extern const double round_trip_quantiles[ROUND_TRIPS];           // 0.5 0.9 0.99 1
 extern const char *const round_trip_quantile_names[ROUND_TRIPS]; // "p50" ... "max"
 
 struct two_hosts {

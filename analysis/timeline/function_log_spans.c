@@ -17,7 +17,7 @@ struct builder {
     bool watched, running;
     uint32_t thread;
     int64_t watched_ns, stint_ns,
-        last_ns; // since when; since when the thread runs; the last record
+        last_ns; // of the log's known part; of the thread's time on the core; of the last record
 };
 
 static uint32_t name_of(const struct builder *builder, uint64_t address)
@@ -39,7 +39,7 @@ static int emit(struct builder *builder, uint64_t address, int64_t begin_ns, int
                                     .kind = SPAN_FUNCTION});
 }
 
-// The thread runs no more, as far as is known: what it has open is cut there.
+// The thread left the core, as far as is known: its open calls are cut there.
 static int end_stint(struct builder *builder, int64_t at_ns)
 {
     while (builder->open.count) {
@@ -66,8 +66,8 @@ static void begin_watch(struct builder *builder, int64_t at_ns)
     builder->watched_ns = builder->stint_ns = builder->last_ns = at_ns;
 }
 
-// The call that is open under this address ends, and with it those inside it whose ends are
-// missing. An exit of none that is open ends a call from before the thread came.
+// Ends the open call of this address, and the calls inside it whose ends are missing. If no such
+// call is open, it began before the thread came to this core.
 static int take_exit(struct builder *builder, uint64_t address, int64_t at_ns)
 {
     size_t depth = builder->open.count;

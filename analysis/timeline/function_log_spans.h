@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // From the function log (profiler/function_log.h) to function spans of a core. A thread's calls are
-// paired for as long as it runs on the core without another in between: what it began before, or
-// ends after, is a piece of a call (SPAN_ID_CUT), that reaches to the records of the other thread.
-// Where exactly threads changed, the contexts of the events backend know.
+// paired while it stays on the core without another thread in between. A call that began before or
+// ends after becomes a part of a call (SPAN_ID_CUT) that reaches to the other thread's records.
+// When exactly threads changed is known from the contexts of the events backend.
 #ifndef ANALYSIS_TIMELINE_FUNCTION_LOG_SPANS_H
 #define ANALYSIS_TIMELINE_FUNCTION_LOG_SPANS_H
 
@@ -23,7 +23,7 @@ struct function_log_spans {
     struct time_range_array traced; // when all calls are known
     uint64_t unpaired;              // exits of calls that were not open: lost records
     uint64_t lost;                  // places where records are missing
-    uint64_t damaged;               // records that are none, or run back in time
+    uint64_t damaged;               // impossible records, or records that go back in time
 };
 
 // Takes one core's records of the log; any bytes are taken. Addresses without a name bear

@@ -23,8 +23,8 @@ static struct span *innermost(struct merging *merging)
     return &merging->out.items[merging->open.items[merging->open.count - 1]];
 }
 
-// The half behind the cut comes back when its time has come; those cut at the same place in the
-// order in which they were cut: outer ones first.
+// Brings back the second halves whose time has come; of those cut at the same place the outer ones
+// first.
 static void postpone(struct merging *merging, struct span half, int64_t cut_ns)
 {
     half.begin_ns = cut_ns;

@@ -20,7 +20,7 @@ int name_table_init(struct name_table *table, struct name_array *names);
 void name_table_fini(struct name_table *table);
 
 // The number of a name of at most `bytes` bytes (it ends earlier at a NUL), added when it is new.
-// Bytes that are no printable ASCII become '?', so that names can go anywhere. -1: no memory,
+// Bytes that are not printable ASCII become '?', so that names are safe to print. -1: no memory,
 // or no number up to SPAN_NAMES is left.
 int name_table_intern(struct name_table *table, const char *text, size_t bytes, uint32_t *number);
 

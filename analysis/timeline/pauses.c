@@ -46,26 +46,27 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "blocked in system call %u", pause);
 }
 
-bool pause_after(const struct host_timeline *host, const struct thread_run *run, uint32_t *pause)
+bool pause_after(const struct host_timeline *host, const struct thread_stretch *stretch,
+                 uint32_t *pause)
 {
     size_t count;
-    const struct thread_moment *pauses = thread_moments_of(&host->pauses, run->thread, &count);
-    size_t after = pauses ? thread_moments_before(pauses, count, run->end_ns + 1) : 0;
-    if (after == 0 || pauses[after - 1].time_ns < run->begin_ns)
+    const struct thread_moment *pauses = thread_moments_of(&host->pauses, stretch->thread, &count);
+    size_t after = pauses ? thread_moments_before(pauses, count, stretch->end_ns + 1) : 0;
+    if (after == 0 || pauses[after - 1].time_ns < stretch->begin_ns)
         return false;
     *pause = pauses[after - 1].value;
     return true;
 }
 
-// Whether a fault's successor follows on it within a time: the length of both is known.
+// Whether a fault is followed by the next within this time, and the length of both is known.
 static bool followed(const struct thread_moment *faults, size_t count, size_t at, int64_t within_ns)
 {
     return at + 1 < count && faults[at].value &&
            faults[at + 1].time_ns - faults[at].time_ns - faults[at].value < within_ns;
 }
 
-// Whether a fault and its successor have a storm on either side: the program gets hardly further
-// than to the next page.
+// Whether faults come one after another around this one: the program hardly gets further than to
+// the next page.
 static bool amid_storm(const struct thread_moment *faults, size_t count, size_t at)
 {
     enum { AROUND = 4 };
@@ -74,7 +75,7 @@ static bool amid_storm(const struct thread_moment *faults, size_t count, size_t 
            faults[at + 1 + AROUND].time_ns - faults[at + 1].time_ns < PAGE_FAULT_PAUSE_NS;
 }
 
-// When a fault is over, of those of one thread.
+// When a fault of a thread's list is over.
 static int64_t fault_end(const struct thread_moment *faults, size_t count, size_t at)
 {
     const struct thread_moment *fault = &faults[at];

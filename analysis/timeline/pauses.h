@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What holds a thread up by itself, whatever else its core does: that it sleeps in a system call or
-// was stopped, and the page faults it takes.
+// What holds up a thread whatever else its core does: sleeping in a system call, being stopped, and
+// page faults.
 #ifndef ANALYSIS_TIMELINE_PAUSES_H
 #define ANALYSIS_TIMELINE_PAUSES_H
 
@@ -15,16 +15,17 @@
 // "blocked in fsync", "blocked in system call 321".
 void pause_name(uint32_t pause, char *out, size_t out_bytes);
 
-// What the thread went to sleep in at the end of one of its runs. False: it did not, or nobody
-// knows.
-bool pause_after(const struct host_timeline *host, const struct thread_run *run, uint32_t *pause);
+// What the thread went to sleep in at the end of a stretch on a core. False: it did not, or that is
+// not known.
+bool pause_after(const struct host_timeline *host, const struct thread_stretch *stretch,
+                 uint32_t *pause);
 
-// How much of a thread's running time [begin_ns, end_ns) went to page faults. The kernel tells when
-// one begins, and of most when it has its page: what is left (lists of pages, the return to the
-// program) is taken to last PAGE_FAULT_RETURN_NS, or up to the thread's next fault where that comes
-// within PAGE_FAULT_STORM_NS, amid many of them PAGE_FAULT_PAUSE_NS (interrupts, a host that finds
-// memory for its guest). One of which the kernel tells no more than the beginning is taken to
-// last until the thread's next, for PAGE_FAULT_MOST_NS at most. host may be NULL.
+// How much of a thread's running time [begin_ns, end_ns) went to page faults. The capture has the
+// begin of each and, for most, when it had its page: the rest (lists of pages, the return to the
+// program) is assumed to last PAGE_FAULT_RETURN_NS, or up to the thread's next fault where that
+// comes within PAGE_FAULT_STORM_NS, amid many of them PAGE_FAULT_PAUSE_NS (interrupts, a host that
+// finds memory for its guest). A fault of which only the begin is known is assumed to last until
+// the thread's next, for PAGE_FAULT_MOST_NS at most. host may be NULL.
 enum {
     PAGE_FAULT_RETURN_NS = 1000,
     PAGE_FAULT_STORM_NS = 6000,

@@ -26,14 +26,14 @@ enum {
 #include "analysis/timeline/span_kinds.tbl.h"
 _Static_assert(SPAN_KINDS <= 1 << 3, "a span has three bits for its kind");
 
-// The word of a kind: "task", "softirq", "host", ...
+// A kind's word: "task", "softirq", "host", ...
 const char *span_kind_word(enum span_kind kind);
 
 // The id of a SPAN_FUNCTION.
 enum {
     SPAN_ID_KERNEL = 1, // the kernel's code
-    SPAN_ID_CUT = 2,    // only a part: it began before or goes on behind (the thread was switched
-                        // out, or nobody looked before)
+    SPAN_ID_CUT = 2,    // only a part: it began earlier or ends later (the thread was switched
+                        // out, or it was not traced then)
 };
 
 enum { SPAN_NAMES = (1 << 21) - 1 }; // the greatest number of a name (names.h)
@@ -69,19 +69,20 @@ struct core_timeline {
     struct index_array enclosing; // of every SPAN_BLOCK-th span the one it lies in, or NO_SPAN;
                                   // only a shortcut for searching: may be left empty
     struct time_array handoffs;   // when data was handed to any socket on this core, ascending
-    struct index_array handoff_sockets;      // which, by the kernel's id; may be left empty
-    struct index_array handoff_applications; // whose (applications.h); empty: everything is one's
+    struct index_array handoff_sockets; // to which socket, by the kernel's id; may be left empty
+    struct index_array
+        handoff_applications; // for which application (applications.h); empty: there is only one
     struct time_range_array traced; // when its function calls are known, ascending and disjoint:
-                                    // elsewhere there are no SPAN_FUNCTIONs whatever ran
+                                    // outside these there are no SPAN_FUNCTIONs, whatever ran
 };
 
-// A thread was made runnable, or ran on a core for a while.
+// A thread was made runnable (waking), or ran on a core for a while (stretch).
 struct waking {
     int64_t time_ns;
     uint32_t thread;
     uint16_t core; // where it was to run
 };
-struct thread_run {
+struct thread_stretch {
     int64_t begin_ns;
     int64_t end_ns;
     uint32_t thread;
@@ -100,21 +101,21 @@ struct thread_moment_array ARRAY_OF(struct thread_moment);
 #define PAUSE_NO_CALL (UINT32_MAX - 1) // outside of any, as in a page fault
 
 struct waking_array ARRAY_OF(struct waking);
-struct thread_run_array ARRAY_OF(struct thread_run);
+struct thread_stretch_array ARRAY_OF(struct thread_stretch);
 
 struct timeline_array ARRAY_OF(struct core_timeline);
 
 // All cores of one host.
 struct host_timeline {
-    struct timeline_array cores;       // ascending core numbers
-    struct name_array names;           // owned; "memcached", "NET_RX", "virtio1-input.0", ...
-    struct waking_array wakings;       // by thread, then by time
-    struct thread_run_array runs;      // by thread, then by time
-    struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
-    struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
+    struct timeline_array cores;           // ascending core numbers
+    struct name_array names;               // owned; "memcached", "NET_RX", "virtio1-input.0", ...
+    struct waking_array wakings;           // by thread, then by time
+    struct thread_stretch_array stretches; // by thread, then by time
+    struct thread_moment_array pauses;     // it went to sleep, but not for lack of work: see above
+    struct thread_moment_array moves;      // the scheduler moved it; value: the core it went to
     struct thread_moment_array faults; // page faults; value: how long until it had its page, ns (0:
-                                       // nobody told); all three by thread, then by time
-    uint64_t damaged;                  // records that are no event at all
+                                       // not known); all three by thread, then by time
+    uint64_t damaged;                  // records that are not events
     uint64_t unpaired;                 // exits without entry, or entries without exit: lost records
     uint64_t lost_intervals;           // SPAN_UNKNOWN spans
 };
@@ -123,9 +124,9 @@ struct host_timeline {
 const struct core_timeline *host_timeline_core(const struct host_timeline *host, uint16_t core);
 void host_timeline_free(struct host_timeline *host);
 
-// The runs and the wakings of one thread, in order of time; NULL and 0 when there are none.
-const struct thread_run *host_timeline_runs(const struct host_timeline *host, uint32_t thread,
-                                            size_t *count);
+// The stretches and the wakings of one thread, in order of time; NULL and 0 when there are none.
+const struct thread_stretch *host_timeline_stretches(const struct host_timeline *host,
+                                                     uint32_t thread, size_t *count);
 const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,
                                            size_t *count);
 
@@ -142,7 +143,7 @@ bool core_timeline_traced(const struct core_timeline *timeline, int64_t begin_ns
 // How many hand-offs on that core lie before `time_ns`.
 size_t core_timeline_handoffs_before(const struct core_timeline *timeline, int64_t time_ns);
 
-// Which span that at `index` lies in, NO_SPAN: none. Follows from the order and the depths.
+// The span that the one at `index` lies in, or NO_SPAN; found from the order and the depths.
 uint32_t core_timeline_parent(const struct core_timeline *timeline, uint32_t index);
 
 // Fills `enclosing`. Without it, searching is slow where one task runs for long. -1: no memory.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a reading of some clock becomes host time, behind a function and its context, so that what
-// joins records need not know where the map came from.
+// Converts a clock's readings to host time, through a function and its context, so that the join
+// does not depend on where the conversion comes from.
 #ifndef ANALYSIS_TIMELINE_TIME_SOURCE_H
 #define ANALYSIS_TIMELINE_TIME_SOURCE_H
 

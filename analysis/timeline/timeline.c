@@ -34,7 +34,7 @@ struct builder {
     bool started;     // a switch was seen on this core
     int64_t last_ns;  // of the core's latest event
     size_t fault;     // its latest page fault: index into out->faults
-    char unseen[40];  // up to whom nobody was seen: "unseen up to memcached"
+    char unseen[40];  // named after the thread seen next: "unseen up to memcached"
 };
 
 static const char *table_name(const char *const *names, size_t count, uint32_t id, const char *kind,
@@ -148,7 +148,7 @@ static int take_exit(struct builder *builder, enum span_kind kind, const struct 
                           spans[builder->open[level - 1]].id == event->id))
         level--;
     if (level == 0) {
-        // Its entry is lost, or lies before the capture: then there is nothing to count.
+        // Its entry is lost (counted), or lies before the capture (not counted).
         if (builder->core->spans.count == 1 && !builder->started)
             return 0;
         builder->out->unpaired++;
@@ -160,8 +160,8 @@ static int take_exit(struct builder *builder, enum span_kind kind, const struct 
     return 0;
 }
 
-// The host says how long it had the core since the latest event, not when: at the end of that time,
-// since a core that idled first was not missed.
+// The host says for how long it took the core since the last event, but not when. Taken as the end
+// of that time, because a core that is idle first does not notice.
 static int take_stolen(struct builder *builder, const struct event *event, int64_t time_ns)
 {
     static const char name_text[] = "virtual CPU taken away";
@@ -179,7 +179,7 @@ static int take_stolen(struct builder *builder, const struct event *event, int64
                                             .depth = (uint8_t)(builder->depth + 1)});
 }
 
-// The thread that came last is not the one that leaves now: who ran in between was not delivered.
+// The thread that leaves now is not the last one seen to come: a switch in between was lost.
 static int mark_unseen(struct builder *builder)
 {
     struct span *span = &builder->core->spans.items[builder->current];
@@ -199,8 +199,8 @@ static int take_switch(struct builder *builder, const struct event *event, int64
     struct span *spans = builder->core->spans.items;
     const struct span *current = &spans[builder->current];
     bool nested = builder->depth > 0;
-    // Nobody switches inside an interrupt, nor from a thread to itself: something was lost since
-    // the last record.
+    // A switch inside an interrupt, or from a thread to itself, is impossible: records were lost
+    // since the last one.
     bool lost = nested || (builder->started && current->id == event->id &&
                            (current->kind == SPAN_IDLE) == (event->id == 0));
     if (lost && !nested)
@@ -250,7 +250,7 @@ static int take_moment(struct thread_moment_array *moments, const struct event *
         moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
 }
 
-// Gives the core's latest page fault, if it is that thread's, its length.
+// Sets the length of the core's latest page fault, if it is this thread's.
 static void end_fault(struct builder *builder, uint32_t thread, int64_t time_ns)
 {
     if (builder->fault >= builder->out->faults.count)
@@ -366,9 +366,9 @@ static int compare_wakings(const void *left, const void *right)
     return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
 }
 
-static int compare_runs(const void *left, const void *right)
+static int compare_stretches(const void *left, const void *right)
 {
-    const struct thread_run *a = left, *b = right;
+    const struct thread_stretch *a = left, *b = right;
     return order_of(a->thread, b->thread) ?: order_of(a->begin_ns, b->begin_ns);
 }
 
@@ -391,27 +391,27 @@ static int index_threads(struct host_timeline *out)
         for (size_t i = 0; i < spans->count; i++) {
             const struct span *span = &spans->items[i];
             if (span->kind == SPAN_TASK &&
-                array_push(&out->runs, (struct thread_run){.begin_ns = span->begin_ns,
-                                                           .end_ns = span->end_ns,
-                                                           .thread = span->id,
-                                                           .core = core->core}) < 0)
+                array_push(&out->stretches, (struct thread_stretch){.begin_ns = span->begin_ns,
+                                                                    .end_ns = span->end_ns,
+                                                                    .thread = span->id,
+                                                                    .core = core->core}) < 0)
                 return -1;
         }
     }
-    array_sort(&out->runs, compare_runs);
+    array_sort(&out->stretches, compare_stretches);
     array_sort(&out->wakings, compare_wakings);
     sort_moments(&out->pauses);
     sort_moments(&out->moves);
     sort_moments(&out->faults);
     // A thread cannot run on two cores at once: one of its switches was lost.
-    for (size_t i = 1; i < out->runs.count; i++)
-        if (out->runs.items[i].thread == out->runs.items[i - 1].thread &&
-            out->runs.items[i].begin_ns < out->runs.items[i - 1].end_ns)
+    for (size_t i = 1; i < out->stretches.count; i++)
+        if (out->stretches.items[i].thread == out->stretches.items[i - 1].thread &&
+            out->stretches.items[i].begin_ns < out->stretches.items[i - 1].end_ns)
             out->unpaired++;
     return 0;
 }
 
-// Whose the threads are, which is told on the core that each ran on first.
+// Names the processes of threads; each is recorded on the core where the thread ran first.
 static int take_processes(struct builder *builder, const struct event *events, size_t count)
 {
     struct thread_moment_array *processes = &builder->processes;

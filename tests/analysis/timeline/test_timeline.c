@@ -97,12 +97,12 @@ static void interrupts_nest_in_tasks(void **state)
     assert_span(&f, 5, SPAN_TASK, 1300, 1400, 0, "memcached");
     assert_int_equal(span_at(&f, 5)->name, span_at(&f, 7)->name); // one name, one number
     assert_well_formed(&f.host);
-    size_t runs;
-    const struct thread_run *run = host_timeline_runs(&f.host, 5, &runs);
-    assert_int_equal(runs, 2);
-    assert_int_equal(run[0].begin_ns, 1300);
-    assert_int_equal(run[0].end_ns, 1400);
-    assert_null(host_timeline_runs(&f.host, 6, &runs));
+    size_t count;
+    const struct thread_stretch *stretches = host_timeline_stretches(&f.host, 5, &count);
+    assert_int_equal(count, 2);
+    assert_int_equal(stretches[0].begin_ns, 1300);
+    assert_int_equal(stretches[0].end_ns, 1400);
+    assert_null(host_timeline_stretches(&f.host, 6, &count));
     assert_null(host_timeline_core(&f.host, 0));
     assert_non_null(host_timeline_core(&f.host, 2));
     release(&f);
