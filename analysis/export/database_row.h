@@ -37,7 +37,7 @@ static inline struct row_value row_integer(int64_t value)
     return (struct row_value){.kind = ROW_INTEGER, .integer = value};
 }
 
-// Infinite and unknown numbers are NULL; so they are of row_whole, a number of whole nanoseconds.
+// Infinite and unknown numbers become NULL. row_whole takes a number of whole nanoseconds.
 static inline struct row_value row_real(double value)
 {
     return isfinite(value) ? (struct row_value){.kind = ROW_REAL, .real = value} : row_null();
@@ -48,7 +48,7 @@ static inline struct row_value row_whole(double value)
     return isfinite(value) ? row_integer((int64_t)value) : row_null();
 }
 
-// NULL is NULL. The text stays the caller's, until the row ends.
+// NULL becomes NULL. The caller keeps the text alive until the row ends.
 static inline struct row_value row_text(const char *text)
 {
     return text ? (struct row_value){.kind = ROW_TEXT, .text = text} : row_null();
@@ -57,7 +57,7 @@ static inline struct row_value row_text(const char *text)
 static inline void row_put(struct row *row, struct row_value value)
 {
     sqlite3_stmt *statement = row->statement;
-    int at = row->next++, result = SQLITE_OK; // what is not bound is NULL
+    int at = row->next++, result = SQLITE_OK; // a parameter that is not bound is NULL
     if (value.kind == ROW_INTEGER)
         result = sqlite3_bind_int64(statement, at, value.integer);
     else if (value.kind == ROW_REAL)

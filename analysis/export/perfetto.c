@@ -67,8 +67,8 @@ void perfetto_abandon(struct perfetto *perfetto)
     free(perfetto);
 }
 
-// Says that the times of all packets are one clock, which is also the trace's own: it is never
-// converted. The axis is a track of its own, whose name says it.
+// Declares one clock for the times of all packets, the trace's own, so that nothing is converted.
+// What the times are is written as the name of a track.
 static int write_head(struct perfetto *perfetto, const char *axis, uint64_t begin_ns,
                       struct error *err)
 {
@@ -222,7 +222,7 @@ uint64_t perfetto_category(struct perfetto_sequence *sequence, const char *name)
     return intern(sequence, INTERNED_CATEGORY, ++sequence->categories, name);
 }
 
-// The first event of a sequence begins its incremental state: names, and which clock times are of.
+// The first packet of a sequence begins its incremental state: the names and the clock in use.
 static size_t open_event(struct perfetto_sequence *sequence, uint64_t time_ns, size_t *event)
 {
     struct protobuf *out = &sequence->packets;

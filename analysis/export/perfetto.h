@@ -17,11 +17,11 @@
 #include "analysis/export/protobuf.h"
 #include "base/error.h"
 
-// A file on its way. Nothing is at `path` until perfetto_close: it is written beside it.
+// A file being written, beside `path`; perfetto_close moves it there.
 struct perfetto;
 
-// axis: what the times are, for people ("host time (CLOCK_MONOTONIC_RAW)"); begin_ns: about where
-// they begin.
+// axis: what the times are, for people ("host time (CLOCK_MONOTONIC_RAW)"); begin_ns: roughly the
+// first of them.
 struct perfetto *perfetto_create(const char *path, const char *axis, uint64_t begin_ns,
                                  struct error *err);
 // Gives the file its name. Frees, also on failure.
@@ -40,8 +40,8 @@ struct perfetto_sequence {
 void perfetto_sequence_init(struct perfetto_sequence *sequence, uint32_t number);
 void perfetto_sequence_free(struct perfetto_sequence *sequence);
 
-// Appends what the sequence holds to the file; several threads may. Fails for want of memory
-// earlier, or when the disk is full.
+// Appends the sequence's packets to the file; threads may do so at the same time. Fails when an
+// earlier call ran out of memory, or when the disk is full.
 int perfetto_flush(struct perfetto *perfetto, struct perfetto_sequence *sequence,
                    struct error *err);
 

@@ -60,7 +60,7 @@ void protobuf_text(struct protobuf *out, uint32_t field, const char *text)
     protobuf_bytes(out, field, text, strlen(text));
 }
 
-// The length goes where one byte is kept for it; a longer one moves the message.
+// Writes the length into the byte that was reserved; if it needs more, the message moves.
 size_t protobuf_open(struct protobuf *out, uint32_t field)
 {
     put_number(out, (uint64_t)field << 3 | WIRE_BYTES);

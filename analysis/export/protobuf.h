@@ -21,7 +21,7 @@ void protobuf_fixed64(struct protobuf *out, uint32_t field, uint64_t value);
 void protobuf_text(struct protobuf *out, uint32_t field, const char *text);
 void protobuf_bytes(struct protobuf *out, uint32_t field, const void *bytes, size_t count);
 
-// What is written between the two is a message inside the field. They nest.
+// What is written between begin and end is a message inside the field. Messages nest.
 size_t protobuf_open(struct protobuf *out, uint32_t field);
 void protobuf_close(struct protobuf *out, size_t opened);
 

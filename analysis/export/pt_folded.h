@@ -28,7 +28,7 @@ struct pt_folded {
 // Takes spans, as a pt_nested_sink does.
 int pt_folded_take(struct pt_folded *folded, const struct pt_nested_span *spans, size_t count,
                    struct error *err);
-// Adds the stacks of another.
+// Adds another's stacks to these.
 int pt_folded_add(struct pt_folded *folded, const struct pt_folded *other, struct error *err);
 // Writes the lines. Semicolons and line ends in names become commas and spaces.
 int pt_folded_write(const struct pt_folded *folded, const struct pt_trace *trace, const char *path,

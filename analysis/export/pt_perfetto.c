@@ -15,7 +15,7 @@ struct open_slice {
     bool interrupt; // an interrupt, or inside one
 };
 
-// What belongs to one stream, and so to one thread at a time.
+// The state of one stream, used by one thread at a time.
 struct stream_export {
     struct perfetto_sequence sequence;
     struct pt_map names;
@@ -27,7 +27,7 @@ struct pt_perfetto {
     const struct pt_trace *trace;
     struct perfetto *file;
     struct stream_export *streams;
-    pthread_mutex_t labels; // names are asked for by one thread at a time
+    pthread_mutex_t labels; // names are looked up by one thread at a time
 };
 
 // --- tracks ------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // A decoded trace for ui.perfetto.dev (analysis/export/perfetto.h). Every span becomes one slice:
-// - on the track of its core: runs of tasks, interrupts with all that is in them, gaps, idling, and
-//   what ran where no task is known;
+// - on the track of its core: tasks, interrupts with all that is in them, gaps, idling, and what
+//   ran where no task is known;
 // - on the track of its thread: functions, syscalls, and what was not traced.
-// The runs of one thread are joined by flows, so that its way over the cores can be followed.
+// Flows join the times a thread spent on a core, so that it can be followed from core to core.
 #ifndef ANALYSIS_EXPORT_PT_PERFETTO_H
 #define ANALYSIS_EXPORT_PT_PERFETTO_H
 
@@ -23,7 +23,7 @@ static inline uint64_t pt_perfetto_thread_track(uint32_t task)
     return (uint64_t)2 << 40 | task;
 }
 
-struct pt_perfetto; // a file on its way
+struct pt_perfetto; // a file being written
 
 // Tracks are written right away. The trace must outlive it.
 struct pt_perfetto *pt_perfetto_create(const struct pt_trace *trace, const char *path,

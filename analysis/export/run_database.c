@@ -103,7 +103,7 @@ static void put_stages(struct row *row, const struct run_analysis *run, const st
     if (!isfinite(life->latency_ns))
         return;
     row_put(row, row_integer((int64_t)life->request));
-    for (int stage = STAMP_SEND; stage < STAGES; stage++) // for want of a stamp: part of the next
+    for (int stage = STAMP_SEND; stage < STAGES; stage++) // without a stamp it is part of the next
         row_put(row, life->merged >> stage & 1 ? row_null() : row_whole(life->stage_ns[stage]));
     row_end(row);
 }
@@ -171,7 +171,7 @@ static struct row_value request_of(const struct run_analysis *run, uint64_t life
     return row_integer((int64_t)run->lifetimes.all.items[lifetime].request);
 }
 
-// The diagnoses of parts of the lifetimes follow those of whole ones.
+// The diagnoses of whole lifetimes come first, then those of their parts.
 static const struct diagnosis *numbered_diagnosis(const struct run_analysis *run, size_t number)
 {
     size_t whole = run->findings.diagnoses.count;
@@ -216,7 +216,7 @@ static void put_messages(struct row *diagnosed, struct row *attributed,
     for (size_t i = 0; i < diagnosis->messages.count && !diagnosed->failed; i++) {
         const struct diagnosed_message *message = &diagnosis->messages.items[i];
         if (diagnosis->not_available)
-            break; // picked, but not compared with anything
+            break; // its messages were chosen, but not compared with anything
         ROW_ADD(diagnosed, row_integer((int64_t)number), request_of(run, message->lifetime),
                 row_real(message->deviation_ns), row_real(message->explained_ns));
     }

@@ -18,7 +18,7 @@ struct run_export {
     int result;
 };
 
-// After each slice: what is full goes to the file.
+// Called after each slice: writes the sequence to the file when it is large enough.
 static void flush_full(struct run_export *export)
 {
     if (export->result == 0 && export->sequence.packets.count > FULL_BYTES)
@@ -212,7 +212,7 @@ static void sift_up(struct rows *rows)
     }
 }
 
-// A row that is free at `begin`, a new one if need be; taken until `end`.
+// Takes a row that is free from `begin` to `end`, a new one if none is.
 static uint32_t take_row(struct run_export *export, struct rows *rows, int64_t begin, int64_t end)
 {
     if (rows->count && rows->items[0].end <= begin) {
@@ -241,7 +241,7 @@ static void write_stages(struct run_export *export, const struct lifetime *life,
 {
     uint64_t flow = run_perfetto_flow(life->request);
     int64_t at = life->stamp_ns[STAMP_INTENDED];
-    int first = 0, last = 0; // behind the send; of all
+    int first = 0, last = 0; // the first after the send; the last of all
     for (int stage = STAMP_CLIENT_TX; stage < STAGES; stage++) {
         first = first == 0 && life->stage_ns[stage] > 0 ? stage : first;
         last = life->stage_ns[stage] > 0 ? stage : last;

@@ -14,7 +14,7 @@
 #include "analysis/run/run_analysis.h"
 #include "base/error.h"
 
-// Tracks, for those who look for them.
+// Numbers of tracks, for tests.
 static inline uint64_t run_perfetto_core_track(uint16_t core)
 {
     return (uint64_t)1 << 40 | core;

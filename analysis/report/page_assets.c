@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The assembler reads the files, so building needs no other tool. Which they are is page_files.inc,
-// which the Makefile writes from what lies in this folder. Paths are from the top of the tree,
-// where make runs.
+// The assembler includes the files, so building needs no other tool. page_files.inc lists them; the
+// Makefile writes it from what this folder holds. Paths are relative to the top of the tree, where
+// make runs.
 #include "analysis/report/page_assets.h"
 
 #define ASSET(symbol, file)                                                                        \

@@ -2,7 +2,7 @@
 //
 // The latency distribution of all requests in about 2,000 points: dense enough everywhere for a
 // line on a screen, and down to the last request in the tail. Every point is a latency that was
-// measured; what was thinned is only the points between them.
+// measured; only points in between are left out.
 #include "analysis/report/page_json.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static double *sorted_latencies(const struct run_analysis *run, bool corrected, 
     for (size_t i = 0; values && i < run->lifetimes.all.count; i++) {
         const struct lifetime *life = &run->lifetimes.all.items[i];
         double ns = corrected ? life->latency_ns : life->uncorrected_latency_ns;
-        if (!isnan(ns)) // unsent requests have no uncorrected latency: that is its error
+        if (!isnan(ns)) // unsent requests have none: that is what uncorrected latency gets wrong
             values[(*count)++] = ns;
     }
     if (values)

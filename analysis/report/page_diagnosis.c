@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One diagnosis as the page gets it: its causes with their box plots, and its messages in columns,
-// slowest first. Large slices are cut, and the cut is stated: `total` messages were diagnosed,
+// The page's data of one diagnosis: its causes with their box plots, and its messages in columns,
+// slowest first. Large slices are cut, and the page says so: `total` messages were diagnosed,
 // `shown` have their latency and causes here, `detailed` also their stages and places.
 #include "analysis/report/page_json.h"
 #include "analysis/run/result_fields.h"

@@ -32,8 +32,8 @@ static int64_t run_of_latest_change(const struct history_series *series)
     return series->points.items[series->changes.items[series->changes.count - 1].first].run;
 }
 
-// By their latest change, the latest first, the one after `previous` (NULL: the first); NULL: no
-// more.
+// Goes through the series that changed, latest change first: the one after `previous` (NULL: the
+// first), or NULL at the end.
 static const struct history_series *next_changed(const struct history_series_array *all,
                                                  const struct history_series *previous)
 {

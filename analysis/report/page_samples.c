@@ -7,7 +7,7 @@
 
 enum {
     NODES_MOST = 4000,         // of the flame graph
-    LEAST_PER_TEN_THOUSAND = 5 // of the samples; below that nobody sees it
+    LEAST_PER_TEN_THOUSAND = 5 // of the samples; narrower ones could not be seen
 };
 
 static json_t *hints_build(struct page_builder *builder)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What happened on the cores a message lived on, from its first to its last stamp: nested spans
+// What happened on the cores that handled a message, from its first to its last stamp: nested spans
 // clipped to its life, and the other messages of the same thread meanwhile. For the slowest
 // messages of each diagnosis, the worst of each cause, and a few ordinary ones to compare with.
 // Where spans are too many for a page the shortest are left out, and counted.
@@ -20,7 +20,7 @@ enum {
 struct chosen_array ARRAY_OF(size_t);
 struct interval_array ARRAY_OF(struct interval);
 
-// A span's part within the message's life.
+// The part of a span that lies within the message's life.
 struct interval {
     const struct span *span;
     int64_t begin_ns, end_ns;
@@ -357,7 +357,7 @@ static void choose_references(struct page_builder *builder, struct chosen_array 
     free(ranked);
 }
 
-// No reply came later after its intended time than this.
+// The longest time from a request's intended time to its reply.
 static int64_t longest_life(const struct lifetime_array *lives)
 {
     int64_t longest = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Queues, core contexts and head-of-line blocking of one diagnosis as the page gets them: what
-// summary.json has, and of each message with details what was ahead of it and who blocked it.
+// The page's data on queues, core contexts and head-of-line blocking of one diagnosis: the same as
+// in summary.json, and for each detailed message what was ahead of it and which requests blocked
+// it.
 #include <stdio.h>
 
 #include "analysis/export/run_summary.h"

@@ -19,7 +19,7 @@ enum {
 };
 static const int panel_left[2] = {60, 540};
 
-// Told apart also by those who do not see all colours (Okabe and Ito), and by their dashes.
+// Colours that colour-blind readers can tell apart (Okabe and Ito); dashes differ as well.
 static const char *const colours[CDF_SERIES_MAX] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                     "#e69f00", "#56b4e9", "#000000", "#888888"};
 static const char *const dashes[CDF_SERIES_MAX] = {"none", "6 3", "2 3", "8 3 2 3",

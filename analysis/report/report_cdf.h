@@ -17,7 +17,7 @@ struct cdf_series {
     size_t count;
 };
 
-// Writes it; a stream that fails is the caller's to notice. Nothing that is finite: no curves.
+// Writes it; the caller checks the stream for errors. Without finite latencies there are no curves.
 void report_cdf_svg(const struct cdf_series *series, size_t count, FILE *out);
 
 #endif

@@ -3,9 +3,9 @@
 // report.html: one file with the page, its data and nothing to fetch, readable offline from
 // file://. Without scripts it still shows the verdict and the terminal summary.
 //
-// The plots are drawn by the page's own scripts. Of the five, a plotting library (uPlot) would
-// have drawn one, the latency curve; balloons, boxes, stage bars and nested timelines are ours in
-// any case, so the page depends on nothing, and building it needs no npm.
+// The page's own scripts draw the plots: a plotting library (uPlot) could only draw the latency
+// curve, not the balloons, boxes, stage bars and nested timelines. So the page depends on nothing
+// and building it needs no npm.
 #ifndef ANALYSIS_REPORT_REPORT_HTML_H
 #define ANALYSIS_REPORT_REPORT_HTML_H
 

@@ -16,7 +16,7 @@ bool report_is_load(const char *directory);
 // Reads it. ERROR_INPUT: it is not what `taillight load` writes. The caller owns the document.
 json_t *report_load_read(const char *directory, struct error *err);
 
-// What it comes to, in a sentence.
+// The result in a sentence.
 void report_load_verdict(const json_t *document, char *out, size_t out_bytes);
 
 int report_load_write(const json_t *document, const char *path, struct error *err);

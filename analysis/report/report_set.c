@@ -32,7 +32,7 @@ bool report_is_set(const char *directory)
     return document_path(directory, path) != NULL;
 }
 
-// What the page goes through must be there; the rest may be missing.
+// The list that the page shows must be there; the rest may be missing.
 static bool is_whole(const json_t *document)
 {
     const json_t *list = json_object_get(document, "list"), *one;

@@ -12,13 +12,13 @@
 
 #include "base/error.h"
 
-// Whether it is such a folder.
+// Whether the folder is one of those.
 bool report_is_set(const char *directory);
 
 // Reads its document. ERROR_INPUT: it is not what `taillight run` writes. The caller owns it.
 json_t *report_set_read(const char *directory, struct error *err);
 
-// What it comes to, in a sentence.
+// The result in a sentence.
 void report_set_verdict(const json_t *document, char *out, size_t out_bytes);
 
 // Writes the page; path NULL: report.html in the folder.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the terminal summary is put together from: numbers as people read them, fields, bars and
-// broken lines, in the style that suits the stream.
+// The building blocks of the terminal summary: readable numbers, fields, bars and wrapped lines, in
+// a style that suits the stream.
 #ifndef ANALYSIS_REPORT_SUMMARY_PIECES_H
 #define ANALYSIS_REPORT_SUMMARY_PIECES_H
 

@@ -9,8 +9,8 @@
 
 #include "analysis/run/run_analysis.h"
 
-// Writes them, nothing where there is nothing to say. full: also what was tuned as asked. ascii: no
-// character beyond.
+// Writes them, or nothing where nothing was set up. full: also the settings that were applied as
+// asked. ascii: uses ASCII only.
 void summary_setup_write(const struct run_analysis *run, bool full, bool ascii, FILE *out);
 
 #endif

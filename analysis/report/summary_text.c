@@ -52,7 +52,7 @@ static void write_hosts(const struct summary *s, const struct two_hosts *hosts)
             summary_duration(hosts->bound_p50_ns, a), summary_duration(hosts->bound_p99_ns, b),
             hosts->rate * 1e6);
     if (hosts->both_ways)
-        fprintf(s->out, ": too wide to tell the two ways apart");
+        fprintf(s->out, ": too wide to separate the two ways");
     else if (hosts->unknown)
         fprintf(s->out, "; unknown for %s requests", text_count(hosts->unknown, c));
     fputc('\n', s->out);
@@ -261,7 +261,7 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
     write_coverage(s, diagnosis);
 }
 
-// In which functions the samples were that fell into what the causes are made of.
+// The functions that were sampled while a cause was at work.
 static void write_samples(const struct summary *s)
 {
     const struct run_samples *samples = &s->run->evidence.samples;
@@ -270,7 +270,7 @@ static void write_samples(const struct summary *s)
         summary_heading(s, "Hints: where samples were in the slow requests (in ordinary ones)");
     for (size_t i = 0; i < samples->hints.count + 1; i++) {
         if (!s->style->full && i >= TOP_HINTS && i < samples->hints.count)
-            continue; // what follows the last is said of all
+            continue; // the line after the last hint is about all of them
         run_samples_line(samples, i, line, sizeof line);
         text_clean(line, !s->style->unicode, clean, sizeof clean);
         if (clean[0]) {
@@ -345,7 +345,7 @@ static void write_windows(const struct summary *s)
         fprintf(s->out, "  ... and %zu more in the report\n", all->count - TOP_WINDOWS - 1);
 }
 
-// What the load generator and the capture said against themselves.
+// Warnings of the load generator and the capture about themselves.
 static void write_warnings(const struct summary *s)
 {
     json_t *const lists[] = {json_object_get(s->run->evidence.load, "reasons"),

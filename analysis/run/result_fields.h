@@ -22,7 +22,7 @@ enum result_form {
 };
 
 struct result_field {
-    const char *summary, *column, *page; // its names in the three; NULL: not there
+    const char *summary, *column, *page; // its name in each; NULL: not in that one
     enum result_form form;
     size_t offset; // in the record
 };

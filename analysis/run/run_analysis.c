@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Differences below this are not told apart even with perfect clocks: a record is taken somewhat
-// after what it stands for, and no two take the same time to take (NSight's figure was 322 ns).
+// Smaller differences mean nothing even with perfect clocks: a record is taken some time after what
+// it records, and that time varies (NSight measured 322 ns).
 #define SMALLEST_GRANULARITY_NS 500.0
 
 const double latency_quantiles[LATENCY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};

@@ -46,7 +46,7 @@ static int collect_threads(struct run_analysis *run)
 }
 
 // Which server each message, thread and hand-off belongs to.
-static int tell_applications(struct run_analysis *run, const struct run_input *input)
+static int assign_applications(struct run_analysis *run, const struct run_input *input)
 {
     struct applications *applications = &run->lifetimes.applications;
     if (applications_build(applications, input->calls.records, input->calls.count,
@@ -63,7 +63,8 @@ static int tell_applications(struct run_analysis *run, const struct run_input *i
                                       input->sockets.count);
 }
 
-// Where nobody logged events the processor's trace tells some of them. Its sockets are the shim's.
+// Without an events log, takes those events that the processor's trace shows. Their sockets are the
+// shim's connections.
 static int take_events_of_trace(struct run_analysis *run, struct run_input *input,
                                 struct event_array *events, struct progress *progress,
                                 struct error *err)
@@ -74,7 +75,7 @@ static int take_events_of_trace(struct run_analysis *run, struct run_input *inpu
     if (result < 0 || events->count == 0)
         return result;
     input->has_events = true;
-    input->events.records = events->items; // mapped from nowhere
+    input->events.records = events->items; // not mapped: nothing to unmap
     input->events.count = events->count;
     input->sockets.records = input->shim_connections.records;
     input->sockets.count = input->shim_connections.count;
@@ -121,9 +122,9 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .client_clock = input->apart ? &input->client_clock : NULL,
     };
     result = join_lifetimes(&join, &run->lifetimes.all, &run->lifetimes.join, err);
-    // Of the difference of two stamps.
+    // Two stamps differ by twice a clock's error at most.
     run->evidence.clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
-    if (result == 0 && tell_applications(run, input) < 0)
+    if (result == 0 && assign_applications(run, input) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for the servers' names");
     if (result == 0 &&
         service_order_build(&run->lifetimes.order, run->lifetimes.all.items,
@@ -158,7 +159,7 @@ static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
     return in;
 }
 
-// The slice in host time.
+// Turns the slice into host time, and checks that its request exists.
 static int place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
                        struct error *err)
 {
@@ -250,7 +251,7 @@ static int slices_of_experiment(const struct run_analysis *run, struct diagnosis
     return result;
 }
 
-// Functions where there is a trace, then what made the slices' messages slow.
+// Adds functions to the timeline where they were traced, then diagnoses each slice.
 static int explain(struct run_analysis *run, const struct run_input *input,
                    const struct diagnosis_slice *asked, size_t asked_count,
                    struct progress *progress, struct error *err)

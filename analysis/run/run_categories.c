@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-// Puts a file before those there are.
+// Adds a file, which takes precedence over those added before.
 static int read_source(struct run_categories *categories, const char *path, struct error *err)
 {
     size_t before = categories->table.rules.count;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the causes of a run are sorted by: the program's categories, before them those the run was
-// made with (RUN/categories.csv, left there by the experiment), and before these a file asked for.
-// Which they were is kept, for the report and run.db.
+// The categories that a run's causes are sorted into. First match: in a file the user names, then
+// in RUN/categories.csv, which the experiment left there, then in the program's own. Which files
+// were used is kept for the report and run.db.
 #ifndef ANALYSIS_RUN_CATEGORIES_H
 #define ANALYSIS_RUN_CATEGORIES_H
 
@@ -13,7 +13,7 @@
 
 struct category_source {
     char file[4200];
-    size_t rules; // of the table's first ones, after those of the sources before
+    size_t rules; // how many; the table has the sources' rules one after another
 };
 
 struct run_categories {
@@ -22,8 +22,8 @@ struct run_categories {
     size_t source_count;               // 0: the program's own alone
 };
 
-// asked: a file, NULL for none. A bad file is ERROR_INPUT with its line. The caller frees, also
-// after a failure.
+// asked: a file that the user names, or NULL. A bad file is ERROR_INPUT with its line. The caller
+// frees, also after a failure.
 int run_categories_read(struct run_categories *categories, const char *run_dir, const char *asked,
                         struct error *err);
 void run_categories_free(struct run_categories *categories);

@@ -17,7 +17,7 @@ static int compare_names(const void *left, const void *right)
     return order_of(a->address, b->address);
 }
 
-// Lines that are none are passed over: their addresses bear no name.
+// Skips lines that are no symbols; functions at their addresses have no name.
 static int read_names(FILE *file, struct name_table *table, struct function_names *out)
 {
     char line[400], name[256];

@@ -14,13 +14,13 @@
 #include "base/error.h"
 
 struct run_functions {
-    bool present;       // there is one, and it was read
-    char problem[400];  // why there is none although there should be; "" otherwise
+    bool present;       // a log was there and could be read
+    char problem[400];  // why a log that should be there could not be read; else ""
     uint64_t records;   // of the log
     uint64_t functions; // spans in the timeline
-    uint64_t unpaired;  // ends without beginnings and the reverse
+    uint64_t unpaired;  // ends without begins, or begins without ends
     uint64_t lost;      // places where records are missing
-    uint64_t damaged;   // records that are none
+    uint64_t damaged;   // records with impossible contents
     double traced_ns;   // time with known functions, over all cores
 };
 

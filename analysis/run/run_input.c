@@ -98,7 +98,7 @@ static int64_t convert_by_map(const void *context, enum host_clock clock, uint64
     return clock_map_to_host(context, clock, value);
 }
 
-// The clocks of one side, and the boot they are of.
+// Opens the clocks of one side. boot_id: the boot that they belong to.
 static int open_clock(const char *run_dir, const char *name, const char *mend, char boot_id[40],
                       struct clock_map **map, struct time_source *source, struct error *err)
 {
@@ -120,7 +120,7 @@ static int open_clock(const char *run_dir, const char *name, const char *mend, c
     return result;
 }
 
-// A log must be of the boot that the clock log beside it is of: the clocks begin anew with each.
+// A log must come from the same boot as the clock log beside it: clocks restart with every boot.
 static int check_boot(const char *run_dir, const char *name, const struct log_reader *log,
                       const char boot_id[40], struct error *err)
 {

@@ -21,16 +21,16 @@ struct run_input {
     struct log_reader calls, shim_connections;
     struct clock_map *clock_map;
     struct time_source clock; // of the server's host
-    bool apart; // the client's logs are of another boot, and it has a clock of its own
+    bool apart;               // the client's logs are of another boot, with a clock of their own
     struct clock_map *client_clock_map;
     struct time_source client_clock;
     json_t *experiment, *load, *capture, *facts; // NULL where the file is not there
 };
 
-// Opens what is there. The client's logs and the clock log must be; the events and the calls may be
-// missing, but not half of either. Where the client's logs are of another boot than the server's
-// client/clock.tlog must be there, too. Anything damaged is ERROR_INPUT that names the file. The
-// caller closes either way.
+// Opens what is there. The client's logs and the server's clock log are required; events and calls
+// may be missing, but only with both their files. If client and server logs are of different boots,
+// client/clock.tlog is required, too. A damaged file is ERROR_INPUT that names it. The caller
+// closes also after a failure.
 int run_input_open(struct run_input *input, const char *run_dir, struct error *err);
 void run_input_close(struct run_input *input);
 
@@ -40,11 +40,12 @@ enum { RUN_RECORDING_PATH = 4300, RUN_RECORDING_PROBLEM = 400 };
 
 struct run_recording {
     char path[RUN_RECORDING_PATH];
-    char symfs[RUN_RECORDING_PATH]; // the recorded machine's files, where another one analyses; ""
+    char
+        symfs[RUN_RECORDING_PATH]; // copies of the recorded machine's files; "": it is this machine
 };
 
-// Finds the recording that capture.json (or NULL) names under the backend's name. False: there is
-// none; when there should be one, why not is in problem, which is else left as it is.
+// Finds the recording that capture.json names for this backend. False: there is none; if capture
+// (may be NULL) says there should be, problem says why, else it is unchanged.
 bool run_input_find_recording(struct run_recording *recording, const char *run_dir,
                               const json_t *capture, const char *backend,
                               char problem[RUN_RECORDING_PROBLEM]);

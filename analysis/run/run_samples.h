@@ -12,8 +12,8 @@
 #include "analysis/samples/sample_profile.h"
 
 struct run_samples {
-    bool present;       // there are some, and they were read
-    char problem[400];  // why there are none although there should be; "" otherwise
+    bool present;       // there were samples and they could be read
+    char problem[400];  // why samples that should be there could not be read; else ""
     unsigned frequency; // samples a second of each core that were asked for; 0: not known
     struct sample_profile profile;
     struct sample_hints hints; // for the first diagnosis

@@ -38,7 +38,7 @@ static void compute_rates(struct run_analysis *run)
         if (lifetime_has(life, STAMP_REPLY_READ) && life->stamp_ns[STAMP_REPLY_READ] > last_reply)
             last_reply = life->stamp_ns[STAMP_REPLY_READ];
     }
-    if (run->lifetimes.begin_ns > run->lifetimes.end_ns) // not one stamp that can be
+    if (run->lifetimes.begin_ns > run->lifetimes.end_ns) // no usable stamp at all
         run->lifetimes.begin_ns = run->lifetimes.end_ns = 0;
     double scheduled_s = (double)(run->lifetimes.end_ns - run->lifetimes.begin_ns) / 1e9;
     run->lifetimes.offered_rate =
@@ -90,8 +90,8 @@ static int by_latency(const void *left, const void *right)
     return order_of(a->request, b->request);
 }
 
-// A tenth of what lies beyond the quantile, on either side, but five messages at least: a handful
-// would say more about chance than about the quantile. The slowest message stands for itself.
+// How many messages on either side of the quantile to average: a tenth of those beyond it, but at
+// least five, because fewer would show chance rather than the quantile. The maximum is one message.
 static void band_around(double quantile, size_t count, size_t *low, size_t *high)
 {
     double rank = quantile * (double)count;
@@ -121,7 +121,7 @@ static int compute_stages(struct run_analysis *run)
     if (!lives)
         return -1;
     size_t count = select_lifetimes(run, true, lives);
-    if (count == 0) // something was not captured at all: the stages that are known, merged
+    if (count == 0) // a source was not captured at all: use the stages that are known, merged
         count = select_lifetimes(run, false, lives);
     qsort(lives, count, sizeof *lives, by_latency);
     for (int q = 0; q < LATENCY_QUANTILES; q++) {

@@ -64,7 +64,7 @@ static int set_windows(struct core_functions *to, struct pt_trace_stream *stream
 
 // --- spans -------------------------------------------------------------------------------------
 
-// Tasks and idling are the events' to say; the trace adds the functions.
+// The events log gives tasks and idle time; the trace only adds functions.
 static int take_spans(void *context, const struct pt_nested_span *spans, size_t count,
                       struct error *err)
 {
@@ -84,8 +84,8 @@ static int take_spans(void *context, const struct pt_nested_span *spans, size_t 
     return result < 0 ? error_set(err, ERROR_FAILED, "no memory for the trace's functions") : 0;
 }
 
-// Where nothing was lost. A piece of trace that was walked to its end tells also that nothing else
-// happened up to the PSB behind it.
+// The ranges in which nothing was lost. A part of the trace that was decoded to its end also shows
+// that nothing else happened up to the PSB behind it.
 static uint64_t known_until(const struct pt_stream_result *result,
                             const struct pt_trace_stream *stream, uint64_t tsc)
 {

@@ -16,8 +16,8 @@
 #include "base/error.h"
 
 struct run_trace {
-    bool present;          // there is one, and it was read
-    char problem[400];     // why there is none although there should be; "" otherwise
+    bool present;          // a trace was there and could be read
+    char problem[400];     // why a trace that should be there could not be read; else ""
     uint64_t streams;      // of cores
     uint64_t bytes;        // of trace
     uint64_t decoded;      // of these
@@ -27,7 +27,7 @@ struct run_trace {
     double traced_ns;      // time with known functions, over all cores
     double granularity_ns; // nine of ten boundaries of functions are known at least this well
     // Without an events log (run_trace_events.h): receive calls whose delivery to the socket the
-    // trace tells, and those for which it does not.
+    // trace shows, and those where it does not.
     uint64_t handoffs, handoffs_unknown;
 };
 

@@ -11,10 +11,10 @@
 #include "analysis/pt/pt_result.h"
 #include "base/array.h"
 
-// What a function is to a message.
+// What part a function has in the delivery of a message.
 enum path { PATH_NEW, PATH_OTHER, PATH_ARRIVES, PATH_DELIVERS, PATH_WAKES, PATH_SLEEPS };
 
-// Names are asked by one thread at a time.
+// Looks up names; one thread at a time.
 struct naming {
     const struct pt_trace *trace;
     pthread_mutex_t lock;
@@ -48,7 +48,7 @@ static enum path path_of(const char *name)
     } known[] = {{"tcp_v4_rcv", PATH_ARRIVES},
                  {"tcp_v6_rcv", PATH_ARRIVES},
                  {"sock_def_readable", PATH_DELIVERS},
-                 // What a socket's or an epoll's queue of sleepers calls; of each kernel some.
+                 // What the wait queues of sockets and epoll call; which, depends on the kernel.
                  {"default_wake_function", PATH_WAKES},
                  {"autoremove_wake_function", PATH_WAKES},
                  {"ep_autoremove_wake_function", PATH_WAKES},
@@ -110,8 +110,8 @@ static int take_span(void *context, const struct pt_span *span, struct error *er
 
 // --- times -------------------------------------------------------------------------------------
 
-// The CLOCK_MONOTONIC time that is converted to this host time: events carry that. The two advance
-// alike but for a slew, so a few steps are enough.
+// The CLOCK_MONOTONIC reading, as events carry it, that converts to this host time. Both clocks
+// advance alike but for a slew, so a few steps of approximation are enough.
 static uint64_t monotonic_of(const struct time_source *clock, int64_t host_ns)
 {
     uint64_t value = (uint64_t)host_ns;
@@ -162,7 +162,7 @@ static int by_thread_and_time(const void *left, const void *right)
     return order_of(a->time_ns, b->time_ns);
 }
 
-// None where no delivery woke anyone: this kernel calls what wakes by another name.
+// Empty where no delivery woke a thread: then this kernel's wake function has an unknown name.
 static int gather_sleeps(const struct pt_trace *trace, const struct core_deliveries *cores,
                          const struct time_source *clock, const struct delivery_array *deliveries,
                          struct thread_sleeps *out)

@@ -2,7 +2,7 @@
 //
 // Events of a run that was traced by the processor alone, without an events log: which task ran
 // when is in the recording, M(n) and M(h) of a receive call's bytes are the traced calls of
-// tcp_v4_rcv (or its kind) and sock_def_readable that brought them, where that can be known
+// tcp_v4_rcv or tcp_v6_rcv and sock_def_readable that brought them, where that can be known
 // (analysis/lifetime/deliveries.h; design §4).
 #ifndef ANALYSIS_RUN_TRACE_EVENTS_H
 #define ANALYSIS_RUN_TRACE_EVENTS_H

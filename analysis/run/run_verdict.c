@@ -7,7 +7,7 @@
 #include "base/units.h"
 
 enum { NAMED_CAUSES = 3 };
-#define WORTH_NAMING 0.02 // of the deviation; a first cause is named whatever its share
+#define WORTH_NAMING 0.02 // share of the deviation; the first cause is named in any case
 
 static void verdict_append_slice(char *out, const struct diagnosis *diagnosis)
 {
@@ -33,7 +33,7 @@ static void verdict_append_slice(char *out, const struct diagnosis *diagnosis)
 
 static double median_deviation(const struct diagnosis *diagnosis)
 {
-    // Messages are ordered by latency, thus nearly by deviation: the middle one will do for words.
+    // Messages are ordered by latency, which is nearly the order of deviation: close enough here.
     return diagnosis->messages.items[diagnosis->messages.count / 2].deviation_ns;
 }
 
@@ -93,7 +93,7 @@ static void verdict_append_window(char *out, const struct run_analysis *run,
     text_append(out, VERDICT_BYTES, ". ");
 }
 
-// What those that were answered and yet not joined lack, and why that may be.
+// What the answered requests that could not be joined lack, and a possible reason.
 static void verdict_append_not_joined(char *out, const struct run_analysis *run)
 {
     char count[32], of[32];
@@ -151,7 +151,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     if (of_trace)
         text_append(
             out, VERDICT_BYTES,
-            "; M(n) and M(h) are from the processor's trace, which does not tell them for %s of %s "
+            "; M(n) and M(h) are from the processor's trace, which does not show them for %s of %s "
             "receive calls",
             text_count(trace->handoffs_unknown, count),
             text_count(trace->handoffs + trace->handoffs_unknown, other));
@@ -165,7 +165,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
         text_append(
             out, VERDICT_BYTES,
             " Client and server are different machines and their clocks are related within %s "
-            "only: what the network took is told both ways together.",
+            "only: the network's time is given for both ways together.",
             units_format_ns(run->lifetimes.join.hosts.bound_p99_ns, worst, sizeof worst));
 }
 

@@ -6,7 +6,7 @@
 
 #include "analysis/run/run_analysis.h"
 
-// Writes run->findings.verdict; everything else is there.
+// Writes run->findings.verdict from all other parts of the analysis, which must be complete.
 void run_verdict(struct run_analysis *run);
 
 #endif
