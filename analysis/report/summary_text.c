@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/report/summary_setup.h"
-#include "analysis/report/summary_views.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -17,7 +15,10 @@ enum {
     TOP_HINTS = 3,
     TOP_WINDOWS = 6,
     CAUSES_OF_WINDOW = 3,
-    BAR_CELLS = 10
+    BAR_CELLS = 10,
+    TUNED_SHOWN = 6,
+    BLOCKERS_NAMED = 1,
+    LINE_WIDTH = 98, // of lists and of the set-up
 };
 
 #define SMALL_STAGE 0.03 // of the latency at every percentile shown: named together
@@ -399,6 +400,173 @@ static void write_losses(const struct summary *s)
     fputs(summary_plain(s), s->out);
 }
 
+// --- queues and head-of-line blocking ------------------------------------------------------------
+
+static void write_side(const struct diagnosis_views *views, int side, FILE *out)
+{
+    fprintf(out, "  %-18s", side == VIEW_SLICE ? "of these messages" : "of ordinary ones");
+    for (int kind = 0; kind < QUEUE_KINDS; kind++)
+        fprintf(out, "%12.2f", views->queue[kind].ahead[side].mean);
+    fputc('\n', out);
+}
+
+// A list of a line, or of more where the terminal is narrow.
+struct summary_list {
+    const char *title; // begins the first line
+    FILE *out;
+    int column; // 0: nothing was written yet
+};
+
+static void list_item(struct summary_list *list, const char *text)
+{
+    int length = (int)strlen(text), indent = (int)strlen(list->title);
+    bool first = list->column == 0;
+    if (first)
+        list->column = fprintf(list->out, "%s", list->title);
+    else if (list->column + length + 2 > LINE_WIDTH)
+        list->column = fprintf(list->out, ",\n%*s", indent, "") - 2;
+    else
+        list->column += fprintf(list->out, ", ");
+    list->column += fprintf(list->out, "%s", text);
+}
+
+static void list_end(struct summary_list *list)
+{
+    if (list->column)
+        fputc('\n', list->out);
+}
+
+static void write_scopes(const struct diagnosis_views *views, FILE *out)
+{
+    char median[32], count[32], text[120];
+    struct summary_list list = {"  held up (median, messages) by ", out, 0};
+    for (int scope = 0; scope < BLOCKING_SCOPES; scope++) {
+        const struct blocking_summary *one = &views->blocking[scope];
+        if (one->messages == 0 || one->total_ns <= 0)
+            continue;
+        snprintf(text, sizeof text, "%s %s (%s)", blocking_scope_name((enum blocking_scope)scope),
+                 units_format_ns(one->median_ns, median, sizeof median),
+                 text_count(one->messages, count));
+        list_item(&list, text);
+    }
+    list_end(&list);
+}
+
+static void write_worst(const struct run_analysis *run, const struct diagnosis_views *views,
+                        FILE *out)
+{
+    char total[32], count[32], text[120];
+    struct summary_list list = {"  longest by request ", out, 0};
+    for (size_t i = 0; i < views->worst.count && i < BLOCKERS_NAMED; i++) {
+        const struct named_blocker *one = &views->worst.items[i];
+        snprintf(text, sizeof text, "%llu, %s over %s messages",
+                 (unsigned long long)run->lifetimes.all.items[one->lifetime].request,
+                 units_format_ns(one->total_ns, total, sizeof total),
+                 text_count(one->messages, count));
+        list_item(&list, text);
+    }
+    list_end(&list);
+}
+
+// How many messages were ahead, by kind, and who blocked most: at most six lines.
+static void write_views(const struct run_analysis *run, const struct diagnosis *diagnosis,
+                        FILE *out)
+{
+    const struct diagnosis_views *views = &diagnosis->views;
+    if (!views->available)
+        return;
+    fprintf(out, "  %-18s", "ahead, on average");
+    for (int kind = 0; kind < QUEUE_KINDS; kind++)
+        fprintf(out, "%12s", queue_kind_name((enum queue_kind)kind));
+    fputc('\n', out);
+    write_side(views, VIEW_SLICE, out);
+    write_side(views, VIEW_REFERENCE, out);
+    write_scopes(views, out);
+    write_worst(run, views, out);
+}
+
+// --- tuning and neighbours -----------------------------------------------------------------------
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "?";
+}
+
+static void write_line(const char *line, bool ascii, FILE *out)
+{
+    char clean[LINE_WIDTH + 1];
+    fprintf(out, "%s\n", text_clean(line, ascii, clean, sizeof clean));
+}
+
+static void write_tuned(const json_t *one, bool ascii, FILE *out)
+{
+    char line[1600];
+    bool applied = json_is_true(json_object_get(one, "applied"));
+    const char *path = text_of(one, "path");
+    // What is not applied first: it is what a reader must know.
+    if (applied)
+        snprintf(line, sizeof line, "  set      %s on %s: %.200s, was %.200s (%.600s)",
+                 text_of(one, "setting"), text_of(one, "host"), text_of(one, "value"),
+                 text_of(one, "old"), path);
+    else
+        snprintf(line, sizeof line, "  not set  %s on %s: %.200s: %.400s (%.600s)",
+                 text_of(one, "setting"), text_of(one, "host"), text_of(one, "value"),
+                 text_of(one, "reason"), path);
+    write_line(line, ascii, out);
+}
+
+// Those that were not applied come first.
+static void write_tuning(const json_t *tuned, bool full, bool ascii, FILE *out)
+{
+    size_t count = json_array_size(tuned), shown = 0, applied_count = 0;
+    for (size_t i = 0; i < count; i++)
+        applied_count += json_is_true(json_object_get(json_array_get(tuned, i), "applied"));
+    if (count == 0)
+        return;
+    if (!full && applied_count == count) {
+        fprintf(out, "Tuning: %zu setting%s, all applied and undone afterwards\n", count,
+                count > 1 ? "s" : "");
+        return;
+    }
+    fprintf(out, "Tuning, undone afterwards\n");
+    for (int applied = 0; applied < 2; applied++)
+        for (size_t i = 0; i < count && shown < TUNED_SHOWN; i++) {
+            const json_t *one = json_array_get(tuned, i);
+            if (json_is_true(json_object_get(one, "applied")) != (applied == 1))
+                continue;
+            write_tuned(one, ascii, out);
+            shown++;
+        }
+    if (shown < count)
+        fprintf(out, "  ... and %zu more in the report\n", count - shown);
+}
+
+static void write_neighbour(const json_t *one, bool ascii, FILE *out)
+{
+    char line[600], p50[32] = "?", p99[32] = "?";
+    const json_t *median = json_object_get(one, "p50_us"), *tail = json_object_get(one, "p99_us");
+    if (json_is_number(median))
+        units_format_ns(json_number_value(median) * 1e3, p50, sizeof p50);
+    if (json_is_number(tail))
+        units_format_ns(json_number_value(tail) * 1e3, p99, sizeof p99);
+    snprintf(line, sizeof line, "Neighbour %s: %.0f/s asked for, %.0f/s answered, p50 %s, p99 %s",
+             text_of(one, "name"), json_number_value(json_object_get(one, "rate")),
+             json_number_value(json_object_get(one, "achieved_rate")), p50, p99);
+    write_line(line, ascii, out);
+}
+
+// full: also the settings that were applied as asked.
+static void write_setup(const struct run_analysis *run, bool full, bool ascii, FILE *out)
+{
+    const json_t *loads = json_object_get(run->evidence.experiment, "neighbour_loads");
+    write_tuning(json_object_get(run->evidence.experiment, "tuned"), full, ascii, out);
+    for (size_t i = 0; i < json_array_size(loads); i++)
+        write_neighbour(json_array_get(loads, i), ascii, out);
+}
+
+// --- the whole -----------------------------------------------------------------------------------
+
 void summary_text_write(const struct run_analysis *run, const struct summary_style *style,
                         FILE *out)
 {
@@ -410,12 +578,12 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     if (run->findings.diagnoses.count)
         write_diagnosis(&s, &run->findings.diagnoses.items[0]);
     if (run->findings.diagnoses.count && style->full)
-        summary_views_write(run, &run->findings.diagnoses.items[0], out);
+        write_views(run, &run->findings.diagnoses.items[0], out);
     write_samples(&s);
     write_parts(&s);
     if (style->full || !run->findings.verdict_available) // the verdict has them in words
         write_windows(&s);
     write_losses(&s);
-    summary_setup_write(run, style->full, !style->unicode, out);
+    write_setup(run, style->full, !style->unicode, out);
     write_warnings(&s);
 }
