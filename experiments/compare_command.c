@@ -46,7 +46,7 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-// The gates of a file, or those that the candidate's experiment has.
+// Reads the gates of a file, or, without one, those of the candidate's experiment.
 static int read_gates(const char *file, const char *candidate, struct gate_array *out,
                       struct error *err)
 {
@@ -105,15 +105,15 @@ static int judge_and_write(const struct comparison *comparison, const struct gat
         result = (chosen->json ? write_json : write_text)(comparison, chosen, &judged, err);
     if (result == 0)
         result = gate_results_exit_code(&judged.results);
-    // Of two runs the gates alone decide, where there are any.
+    // Where there are gates, they alone decide the result of comparing two single runs.
     bool decided = judged.results.count && comparison_is_single(comparison);
     gate_report_free(&judged);
     return result == 0 && !decided && !comparison_any_known(comparison) ? ERROR_INCONCLUSIVE
                                                                         : result;
 }
 
-static int compare(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
-                   struct error *err)
+static int compare_folders(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
+                           struct error *err)
 {
     struct gate_array gates = {0};
     struct diagnosis_slice_array slices = {0};
@@ -158,7 +158,7 @@ int compare_command(int argc, char **argv)
                            "taillight compare --help",
                            positional);
     else if (result == 0 && !help)
-        result = compare(argv + 1, &chosen, &err);
+        result = compare_folders(argv + 1, &chosen, &err);
     slice_options_free(&chosen.slices);
     return result < 0 ? error_report(&err) : result;
 }

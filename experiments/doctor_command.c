@@ -75,16 +75,16 @@ static int fill_plan(const struct command_options *o, const char *address,
                                                     : 0;
 }
 
-// Runs the doctor there and prints what it prints. Its exit code is ours.
-static int examine(const struct far_host *far, const struct command_options *o, int *code,
-                   struct error *err)
+// Runs `taillight doctor` on that host, which prints on our stdout; *code: its exit code.
+static int examine_host(const struct far_host *far, const struct command_options *o, int *code,
+                        struct error *err)
 {
     char program[FAR_PATH_BYTES];
     const char *argv[8] = {far_host_path(far, "taillight", program), "doctor"};
     size_t n = 2;
     struct process process;
     int status = 0;
-    const struct process_place here = {.netns = NULL}; // its output is ours
+    const struct process_place here = {.netns = NULL}; // it prints on our stdout
     if (o->print.all)
         argv[n++] = "--all";
     if (o->print.json)
@@ -118,7 +118,7 @@ static int examine_far(const struct command_options *o, const char *address, int
     if (result == 0)
         result = far_host_start(&far, &keeper, &plan, log, err);
     if (result == 0) {
-        result = examine(&far, o, code, err);
+        result = examine_host(&far, o, code, err);
         int ended = keeper_end(&keeper, &undone);
         far_host_end(&far);
         if (ended < 0 && result == 0) {
@@ -134,9 +134,9 @@ static int examine_far(const struct command_options *o, const char *address, int
     return result;
 }
 
-// --- what runs left ------------------------------------------------------------------------------
+// --- what earlier runs left behind ---------------------------------------------------------------
 
-static int restore(const struct command_options *o, struct error *err)
+static int restore_journals(const struct command_options *o, struct error *err)
 {
     struct keeper_restored r;
     int result = keeper_journals_restore(&r, err);
@@ -173,7 +173,7 @@ int doctor_command(int argc, char **argv)
         result = error_set(&err, ERROR_INPUT, "doctor examines one host, not %d", positional);
     if (result == 0 && !help)
         result = positional == 1  ? examine_far(&chosen, argv[1], &code, &err)
-                 : chosen.restore ? restore(&chosen, &err)
+                 : chosen.restore ? restore_journals(&chosen, &err)
                                   : doctor_print(&chosen.print, capture_backends_examine, &err);
     array_free(&chosen.ssh_options);
     return result < 0 ? error_report(&err) : code;

@@ -43,7 +43,7 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-static int add_one(struct history *history, const char *run, const struct history_options *chosen,
+static int add_run(struct history *history, const char *run, const struct history_options *chosen,
                    struct error *err)
 {
     struct comparison comparison;
@@ -73,8 +73,8 @@ static int print_json(const struct history_series_array *all, struct error *err)
     return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the history");
 }
 
-static int show(struct history *history, bool plot, const struct history_options *chosen,
-                struct error *err)
+static int print_series(struct history *history, bool plot, const struct history_options *chosen,
+                        struct error *err)
 {
     struct history_series_array all;
     bool all_of_them = chosen->json || chosen->html || !plot;
@@ -99,8 +99,8 @@ static int show(struct history *history, bool plot, const struct history_options
     return result;
 }
 
-static int run(char *const *words, int count, const struct history_options *chosen,
-               struct error *err)
+static int run_subcommand(char *const *words, int count, const struct history_options *chosen,
+                          struct error *err)
 {
     const char *what = count ? words[0] : "list";
     bool add = strcmp(what, "add") == 0, plot = strcmp(what, "plot") == 0;
@@ -117,9 +117,9 @@ static int run(char *const *words, int count, const struct history_options *chos
                              : "only add takes the folders of runs");
     int result = history_open(chosen->db, add, &history, err);
     for (int i = 1; i < count && result == 0; i++)
-        result = add_one(history, words[i], chosen, err);
+        result = add_run(history, words[i], chosen, err);
     if (result == 0 && (!add || chosen->json))
-        result = show(history, plot, chosen, err);
+        result = print_series(history, plot, chosen, err);
     history_close(history);
     return result;
 }
@@ -132,6 +132,6 @@ int history_command(int argc, char **argv)
     bool help;
     int result = options_parse(&usage, argc, argv, &chosen, &positional, &help, &err);
     if (result == 0 && !help)
-        result = run(argv + 1, positional, &chosen, &err);
+        result = run_subcommand(argv + 1, positional, &chosen, &err);
     return result < 0 ? error_report(&err) : result;
 }

@@ -56,14 +56,14 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-static int check(const struct experiment_set *set, bool json)
+static int print_plans(const struct experiment_set *set, bool json)
 {
     json_t *document = json_array();
     for (size_t i = 0; i < set->count && json; i++)
         json_array_append_new(document, experiment_to_json(&set->items[i]));
     for (size_t i = 0; i < set->count && !json; i++)
         experiment_print_plan(&set->items[i], stdout);
-    // One experiment is itself; a matrix is a list.
+    // A single experiment is printed as an object, a matrix as a list.
     const json_t *shown =
         set->count == 1 && !set->items[0].configuration[0] ? json_array_get(document, 0) : document;
     int written = json ? json_dumpf(shown, stdout, JSON_INDENT(2)) : 0;
@@ -142,8 +142,8 @@ static int exit_code(const struct gate_report *gates, bool available)
     return code == 0 && !available ? ERROR_INCONCLUSIVE : code;
 }
 
-static int run(struct experiment_set *set, const struct run_options *o, bool *available,
-               struct gate_report *gates, struct error *err)
+static int run_set(struct experiment_set *set, const struct run_options *o, bool *available,
+                   struct gate_report *gates, struct error *err)
 {
     struct progress progress;
     progress_init(&progress, o->quiet);
@@ -186,7 +186,8 @@ static int choose_study_categories(struct study *study, const char *asked, struc
     return result;
 }
 
-// Returns an exit code, an error, or that the file is an experiment.
+// Runs a file that is a study. Returns an exit code, a negative error, or NO_STUDY: the file is an
+// experiment.
 static int run_study(const char *path, const struct run_options *o, struct gate_report *gates,
                      struct error *err)
 {
@@ -262,10 +263,10 @@ int run_command(int argc, char **argv)
     if (choose_categories(&set, values.categories, &err) < 0)
         code = error_report(&err);
     else if (values.check)
-        code = check(&set, values.json);
+        code = print_plans(&set, values.json);
     else if (values.dry_run)
         code = dry_run_set(&set, values.out, &err) < 0 ? error_report(&err) : 0;
-    else if (run(&set, &values, &available, &gates, &err) < 0)
+    else if (run_set(&set, &values, &available, &gates, &err) < 0)
         code = error_report(&err);
     else
         code = exit_code(&gates, available);

@@ -47,8 +47,8 @@ static int intel_pt_check(const struct capture_options *whole, bool chosen, stru
     return 0;
 }
 
-// The event to record and the program to do it with; refuses where the processor's trace is asked
-// for and cannot be had.
+// Chooses the event to record and the perf to record it with; an error where Intel PT is asked for
+// and cannot be had.
 static int choose_event(struct trace *trace, const struct capture_options *whole,
                         struct processor_trace *found, struct error *err)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What `taillight capture` can watch a machine with, beside the shim and the clocks, which it
-// always does: a file each (backend_events.c, ...) and a row each in CAPTURE_BACKENDS. Nobody else
-// asks which backend is meant.
+// The backends of `taillight capture`: what it can record besides socket calls (the shim) and
+// clocks, which it always records. Each is a file (backend_events.c, ...) and a row in
+// CAPTURE_BACKENDS. Nobody else asks which backend is meant.
 #ifndef EXPERIMENTS_CAPTURE_CAPTURE_BACKEND_H
 #define EXPERIMENTS_CAPTURE_CAPTURE_BACKEND_H
 
@@ -18,32 +18,32 @@
 #define CAPTURE_BACKENDS(ROW) ROW(events) ROW(functions) ROW(samples) ROW(intel_pt)
 
 struct capture_backend {
-    const char *name;  // for --backend; also the member of capture.json that tells of it
+    const char *name;  // for --backend, and of its member of capture.json
     const char *help;  // what it is, in a line
-    const char *lack;  // what is said, with the reason, when it cannot be had: "no kernel events"
+    const char *lack;  // how a warning begins when it cannot be had: "no kernel events"
     const char *files; // what it writes
     bool is_auto;      // `auto` has it where it can be had
-    bool is_always;    // so has every choice but `none`
+    bool is_always;    // every choice but `none` has it
 
     // The operations. None may be missing (tests/experiments/test_kinds.c).
 
     // Adds what `taillight doctor` says of it: whether it can be had here, and how if not.
     void (*examine)(struct doctor_items *items);
-    // What is wrong with the options that are its own.
+    // Checks the options that are its own.
     int (*check)(const struct capture_options *options, bool chosen, struct error *err);
-    // Begins to record. *state, freed by `free`, stays NULL where it is not there and that is not
-    // worth a warning; never when it is needed.
+    // Begins to record. *state is for the other operations, until `free`. Where this machine cannot
+    // and that is not worth a warning, returns 0 and *state stays NULL; never when it is needed.
     int (*start)(struct capture *capture, bool needed, void **state, struct error *err);
-    // Takes what has come, and looks whether it still records.
+    // Reads what has been recorded, and checks that recording goes on.
     int (*poll)(void *state, struct error *err);
-    // Ends what costs the server time for as long as it lasts.
+    // Ends the part of recording that costs the server time.
     int (*disable)(void *state, struct error *err);
-    // Ends the recording and writes it. *document, the caller's, is what capture.json says of it;
-    // what was lost goes into `dropped`.
+    // Ends the recording and writes it. *document, which the caller owns, is its member of
+    // capture.json; counts of lost records are added to `dropped`.
     int (*stop)(struct capture *capture, void *state, json_t *dropped, json_t **document,
                 struct error *err);
     void (*free)(void *state);
-    // Writes what is in its buffers; *number: of snapshots so far. Returns 1, or 0: it takes none.
+    // Writes its buffers to disk; *number: snapshots so far. Returns 1, or 0: it takes none.
     int (*take_snapshot)(struct capture *capture, void *state, int *number, struct error *err);
 };
 
@@ -66,7 +66,7 @@ void capture_backends_examine(struct doctor_items *items);
 
 // What --backend takes: "auto", the backends' names, "none"; NULL behind the last.
 const char *capture_choice_name(unsigned index);
-// Whether anything is recorded beside sockets and clocks: whether a verdict can be expected.
+// Whether more is recorded than sockets and clocks, so that a verdict can be expected.
 bool capture_choice_records(unsigned index);
 
 #endif

@@ -53,7 +53,7 @@ static int start_backend(struct capture *capture, size_t i, struct error *err)
     return 0;
 }
 
-static int arm(struct capture *capture, struct error *err)
+static int arm_capture(struct capture *capture, struct error *err)
 {
     const struct capture_options *o = &capture->options;
     if (mkdir(o->out, 0755) < 0 && errno != EEXIST)
@@ -81,7 +81,7 @@ static int arm(struct capture *capture, struct error *err)
 
 // --- while it runs -------------------------------------------------------------------------------
 
-// Prints one line; takes it over.
+// Prints a document as one line, and frees it.
 static int print_line(json_t *line, struct error *err)
 {
     int written = line ? json_dumpf(line, stdout, JSON_COMPACT) : -1;
@@ -113,7 +113,7 @@ static int take_snapshot(struct capture *capture, struct error *err)
     return result > 0 ? print_line(json_pack("{s:i}", "snapshot", number), err) : result;
 }
 
-// Takes a part of standard input: at each line "snapshot", a snapshot.
+// Reads bytes of standard input: each line "snapshot" takes a snapshot.
 static int take_input(struct capture *capture, const char *bytes, size_t count, struct error *err)
 {
     int result = 0;
@@ -131,7 +131,8 @@ static int take_input(struct capture *capture, const char *bytes, size_t count, 
     return result;
 }
 
-// Sleeps, or does what is asked for. 1: it is time to stop; 0: not yet.
+// Waits for a command on stdin or a signal, for POLL_MS at most. Returns 1 when it is time to stop,
+// else 0.
 static int wait_for_end(struct capture *capture, struct error *err)
 {
     char bytes[256];
@@ -151,7 +152,7 @@ static int wait_for_end(struct capture *capture, struct error *err)
     return got == 0 || (errno != EINTR && errno != EAGAIN);
 }
 
-static int watch(struct capture *capture, struct error *err)
+static int watch_until_end(struct capture *capture, struct error *err)
 {
     int result = 0;
     while (result == 0) {
@@ -172,20 +173,20 @@ int capture_command(int argc, char **argv)
     struct error err = {0};
     struct capture capture = {.signals = -1};
     bool help = false;
-    if (capture_take_options(&capture, argc, argv, &help, &err) < 0)
+    if (capture_read_options(&capture, argc, argv, &help, &err) < 0)
         return error_report(&err);
     if (help)
         return 0;
     progress_init(&capture.progress, capture.options.quiet);
     capture.warnings = json_array();
     progress_phase(&capture.progress, "arming the capture");
-    int result = arm(&capture, &err);
+    int result = arm_capture(&capture, &err);
     if (result == 0) {
         progress_phase(&capture.progress, "capturing; Ctrl-D or Ctrl-C ends it");
         result = print_ready(&capture, &err);
     }
     if (result == 0)
-        result = watch(&capture, &err);
+        result = watch_until_end(&capture, &err);
     if (result == 0) {
         progress_phase(&capture.progress, "writing what was captured");
         result = capture_write(&capture, &err);

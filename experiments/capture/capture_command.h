@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// `taillight capture`: the server side of a measurement on this host. It puts together the kernel
-// events (profiler), the application's socket calls (shim) and the clock log, all started and
-// stopped together, and writes their logs and capture.json into one folder.
+// `taillight capture`: the server's side of a measurement on this host. It starts and stops the
+// kernel events (profiler), the application's socket calls (shim) and the clock log together, and
+// writes their logs and capture.json into one folder.
 #ifndef EXPERIMENTS_CAPTURE_CAPTURE_COMMAND_H
 #define EXPERIMENTS_CAPTURE_CAPTURE_COMMAND_H
 

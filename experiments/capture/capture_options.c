@@ -62,7 +62,7 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-// What --backend means for those that can be chosen.
+// Sets which backends are wanted and needed, as --backend says.
 static int choose_backends(struct capture *capture, struct error *err)
 {
     struct capture_options *o = &capture->options;
@@ -122,7 +122,7 @@ static int check_options(struct capture *capture, int positional, char **argv, s
     return 0;
 }
 
-int capture_take_options(struct capture *capture, int argc, char **argv, bool *help,
+int capture_read_options(struct capture *capture, int argc, char **argv, bool *help,
                          struct error *err)
 {
     int positional = 0;

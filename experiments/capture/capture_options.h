@@ -8,7 +8,7 @@
 
 // Reads the command line into capture->options and what follows from it. *help: it asks for help
 // only, which was printed.
-int capture_take_options(struct capture *capture, int argc, char **argv, bool *help,
+int capture_read_options(struct capture *capture, int argc, char **argv, bool *help,
                          struct error *err);
 
 #endif

@@ -29,7 +29,7 @@ static int write_backends(struct capture *capture, struct error *err)
 {
     int result = 0;
     json_t *dropped = json_object_get(capture->document, "dropped");
-    // What costs the server time for as long as it lasts ends first.
+    // First ends what costs the server time as long as it goes on.
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
         if (capture->states[i])
             result = capture_backends[i]->disable(capture->states[i], err);

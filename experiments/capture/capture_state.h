@@ -42,9 +42,9 @@ struct capture_options {
 struct capture {
     struct capture_options options;
     struct progress progress;
-    void *states[CAPTURE_STATES];        // of the backends, in their order; NULL: does not record
+    void *states[CAPTURE_STATES];        // by backend; NULL: it does not record
     bool needed[CAPTURE_STATES];         // it was chosen: without it there is no capture
-    bool wanted[CAPTURE_STATES];         // needed, or taken where it can be had
+    bool wanted[CAPTURE_STATES];         // needed, or wanted where it can be had
     struct message_collector *collector; // NULL: none
     struct clock_recorder clock;
     json_t *warnings, *document;

@@ -12,13 +12,13 @@
 
 struct command_log {
     FILE *file; // NULL: nothing is written
-    bool dry;   // what is written is not done: "<place>: <what>", without a time
+    bool dry;   // a dry run: what is written is not done, and lines have no time
 };
 
 int command_log_open(struct command_log *log, const char *path, struct error *err);
 
-// "<UTC time> <place>: <what>". The line is flushed at once. A disk that is full is met, and
-// reported, where the run's data is written, not here.
+// "<UTC time> <place>: <what>". The line is flushed at once. Errors are left out here: a full disk
+// is reported where the run's data is written.
 void command_log_write(struct command_log *log, const char *place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

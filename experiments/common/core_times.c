@@ -16,7 +16,7 @@ void core_times_parse(const char *text, const cpu_set_t *cores, long ticks_per_s
         unsigned core;
         unsigned long long idle, waiting;
         line += *line == '\n';
-        // The line "cpu " is of all cores together.
+        // The line "cpu " is the sum of all cores.
         if (strncmp(line, "cpu", 3) != 0 || line[3] == ' ' ||
             sscanf(line, "cpu%u %*u %*u %*u %llu %llu", &core, &idle, &waiting) != 3 ||
             core >= CPU_SETSIZE || !CPU_ISSET(core, cores))

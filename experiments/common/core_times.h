@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// How long some cores of this machine were busy between two moments, whoever kept them so: the
+// How long some cores of this machine were busy between two moments, whatever kept them busy: the
 // server, its kernel, what watches it (/proc/stat, proc_stat(5)). Idle time is what the kernel
-// counts, in ticks of 10 ms: over seconds it is exact enough, over less it is not.
+// counts, in ticks of 10 ms: exact enough over seconds, not over less.
 #ifndef EXPERIMENTS_COMMON_CORE_TIMES_H
 #define EXPERIMENTS_COMMON_CORE_TIMES_H
 

@@ -12,7 +12,7 @@ int program_path_self(char *path, size_t path_bytes, struct error *err)
 {
     ssize_t bytes = readlink("/proc/self/exe", path, path_bytes - 1);
     if (bytes < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot tell where this program is");
+        return error_set_errno(err, ERROR_FAILED, "cannot find out where this program is");
     path[bytes] = '\0';
     return 0;
 }

@@ -50,7 +50,7 @@ void supervisor_close(struct supervisor *supervisor)
 {
     if (supervisor->signals < 0)
         return;
-    take_signals(supervisor); // what came during the teardown has been obeyed
+    take_signals(supervisor); // signals during the teardown have had their effect
     close(supervisor->signals);
     supervisor->signals = -1;
     sigprocmask(SIG_SETMASK, &supervisor->mask_before, NULL);
@@ -88,7 +88,7 @@ int supervisor_end_error(struct error *err, const char *what, int status, const 
     char how[100], last[400];
     supervisor_describe_end(status, how, sizeof how);
     command_log_last_line(log_path, last, sizeof last);
-    // One of our own commands has said it all.
+    // The last line of one of our own commands says it all.
     if (WIFEXITED(status) && strncmp(last, "taillight: ", 11) == 0)
         return error_set(err, ERROR_FAILED, "%s: %s", what, last + 11);
     return error_set(err, ERROR_FAILED, "%s %s; the last line of %s: %s", what, how, log_path,
@@ -110,7 +110,7 @@ static int check_watched(struct supervisor *supervisor, struct error *err)
     return 0;
 }
 
-// Appends what there is. Returns 1 at the end of the stream, 0 while it lasts.
+// Appends what can be read. Returns 1 at the end of the stream, 0 before.
 static int take_output(struct process *process, struct text_buffer *output, struct error *err)
 {
     char waste[4096];
@@ -135,7 +135,7 @@ static bool has_line(const struct text_buffer *output)
     return output && output->count && memchr(output->items, '\n', output->count);
 }
 
-// Whether what is awaited is there: 1, or 0, or negative.
+// Returns 1 when the awaited line or end has come, 0 when not yet, negative on errors.
 static int check_awaited(struct process *awaited, const struct text_buffer *output, bool until_line,
                          bool drained, int *status, struct error *err)
 {

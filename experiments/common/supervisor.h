@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The run's one place to wait. While it waits for one process, it also sees the others die, the
-// user interrupt, and time pass; it wakes for nothing else, since it shares a core with the load.
+// The one place where a run waits. While it waits for a process, it also notices when others die,
+// when the user interrupts, and when time is up. It wakes for nothing else, since it shares a core
+// with the load.
 #ifndef EXPERIMENTS_COMMON_SUPERVISOR_H
 #define EXPERIMENTS_COMMON_SUPERVISOR_H
 
@@ -20,7 +21,7 @@ struct text_buffer ARRAY_OF(char);
 struct watched {
     struct process *process;
     const char *what;     // "the server `cache`"
-    const char *log_path; // its last words
+    const char *log_path; // its last line says why it ended
 };
 
 enum { MOST_WATCHED = 160 }; // 64 neighbours, 64 links, and the run's own
@@ -56,8 +57,8 @@ uint64_t supervisor_now_ns(void);
 // How a process ended, in words: "was killed by signal 9 (Killed)", "ended with exit code 1".
 char *supervisor_describe_end(int status, char *out, size_t out_bytes);
 
-// Fills *err: "<what> <how it ended>; the last line of <log>: <last words>", or, when those are the
-// complaint of a taillight command, "<what>: <complaint>". Returns -ERROR_FAILED.
+// Fills *err: "<what> <how it ended>; the last line of <log>: <that line>", or, when that line is
+// the complaint of a taillight command, "<what>: <complaint>". Returns -ERROR_FAILED.
 int supervisor_end_error(struct error *err, const char *what, int status, const char *log_path);
 
 #endif

@@ -78,7 +78,7 @@ int experiment_extend(struct document **document, const char *path, document_ope
 
 // --- matrix --------------------------------------------------------------------------------------
 
-// What a value is called in a label: its scalars in a row.
+// Writes a value as it appears in a label: its scalars, one after the other.
 static void describe(const struct node *node, char *out, size_t out_bytes)
 {
     size_t used = strlen(out);
@@ -109,14 +109,14 @@ static int check_axis(const struct document *document, const struct node *matrix
     for (size_t i = 0; node_kind(node) == NODE_MAPPING && i < node_count(node); i++)
         if (node_kind(node_entry(node, i)) != NODE_MAPPING)
             return document_error(document, node_entry(node, i), err,
-                                  "matrix: a variant is a piece of an experiment, such as "
+                                  "matrix: a variant is a part of an experiment, such as "
                                   "`{load: {rate: 10k}}`");
     return 0;
 }
 
 // Lays the axis' choice over the configuration.
-static int apply(struct configuration *one, const struct node *matrix, size_t axis, size_t choice,
-                 struct error *err)
+static int apply_choice(struct configuration *one, const struct node *matrix, size_t axis,
+                        size_t choice, struct error *err)
 {
     const struct node *key = node_entry_key(matrix, axis), *node = node_entry(matrix, axis);
     const struct node *value = node_entry(node, choice);
@@ -156,7 +156,8 @@ static int make_one(const struct document *document, const struct node *matrix, 
     for (size_t i = 0; i < node_count(matrix) && result == 0; i++) {
         size_t count = node_count(node_entry(matrix, i));
         choices /= count;
-        result = apply(&out->items[out->count - 1], matrix, i, number / choices % count, err);
+        result =
+            apply_choice(&out->items[out->count - 1], matrix, i, number / choices % count, err);
     }
     return result;
 }

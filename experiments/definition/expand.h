@@ -2,7 +2,7 @@
 //
 // The two keys of an experiment file that make documents of documents. `extends: FILE` lays a file
 // over another. `matrix:` makes one file many configurations, the cartesian product of its axes. An
-// axis is a key with values, `load.rate: [10k, 20k]`, or a name with variants, each a piece of an
+// axis is a key with values, `load.rate: [10k, 20k]`, or a name with variants, each a part of an
 // experiment laid over the rest: `watched: {no: {capture: {backend: none}}, yes: {}}`.
 #ifndef EXPERIMENTS_DEFINITION_EXPAND_H
 #define EXPERIMENTS_DEFINITION_EXPAND_H
@@ -25,9 +25,9 @@ typedef int (*document_opener)(const char *path, struct document **out, struct e
 // The path of `wanted`, which the file `from` names: relative to that one. False: too long.
 bool experiment_path_join(const char *from, const char *wanted, char path[EXPERIMENT_PATH_BYTES]);
 
-// Replaces a document by what it comes to with all it extends. `path` is its own; others are
-// relative to the file that names them. Circles, and more than 8 files, are ERROR_INPUT. On failure
-// *document is as it was or merged in part, and the caller's to free.
+// Replaces a document by the result of laying it over all that it extends. `path` is its own;
+// others are relative to the file that names them. Circles, and more than 8 files, are ERROR_INPUT.
+// On failure *document is as it was or merged in part, and the caller's to free.
 int experiment_extend(struct document **document, const char *path, document_opener open,
                       struct error *err);
 

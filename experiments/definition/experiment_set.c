@@ -28,8 +28,8 @@ static int resolve_all(struct configuration_array *all, const char *path, bool d
 }
 
 // Takes the document.
-static int load(struct document *document, const char *path, document_opener open,
-                struct experiment_set *set, struct error *err)
+static int load_set(struct document *document, const char *path, document_opener open,
+                    struct experiment_set *set, struct error *err)
 {
     struct configuration_array all = {0};
     bool derived =
@@ -51,7 +51,7 @@ int experiment_set_load(const char *path, struct experiment_set *set, struct err
     struct document *document;
     *set = (struct experiment_set){0};
     int result = document_open(path, &document, err);
-    return result < 0 ? result : load(document, path, document_open, set, err);
+    return result < 0 ? result : load_set(document, path, document_open, set, err);
 }
 
 int experiment_set_parse(const char *name, const char *text, size_t bytes, document_opener open,
@@ -60,7 +60,7 @@ int experiment_set_parse(const char *name, const char *text, size_t bytes, docum
     struct document *document;
     *set = (struct experiment_set){0};
     int result = document_parse(name, text, bytes, &document, err);
-    return result < 0 ? result : load(document, name, open ? open : refuse_opening, set, err);
+    return result < 0 ? result : load_set(document, name, open ? open : refuse_opening, set, err);
 }
 
 void experiment_set_free(struct experiment_set *set)

@@ -9,9 +9,9 @@
 
 struct experiment_set ARRAY_OF(struct experiment);
 
-// Reads a file and what it extends, and checks every configuration. Everything wrong is
-// ERROR_INPUT with file, line, column and the mend. On success the caller frees; on failure nothing
-// is left to free.
+// Reads a file and what it extends, and checks every configuration. Everything wrong is ERROR_INPUT
+// with file, line, column and how to correct it. On success the caller frees; on failure nothing is
+// left to free.
 int experiment_set_load(const char *path, struct experiment_set *set, struct error *err);
 
 // The same for text in memory; `name` stands for the path, `open` reads what it extends (NULL:

@@ -40,7 +40,7 @@ static int read_cause(const struct binding *binding, const struct node *node, st
     return 0;
 }
 
-// "5%", more than 0.
+// Reads a share such as "5%", which must be more than 0.
 static int read_share(const struct binding *binding, const struct node *node, struct gate *gate)
 {
     double percent;

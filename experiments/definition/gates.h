@@ -19,8 +19,8 @@
 
 extern const struct fields gate_fields; // struct gate
 
-// Appends the gates of a list's node; NULL has none. What is wrong is ERROR_INPUT with file,
-// line, column and the mend. The caller frees the array either way.
+// Appends the gates of a list's node; NULL has none. What is wrong is ERROR_INPUT with file, line,
+// column and how to correct it. The caller frees the array either way.
 int gates_read(const struct document *document, const struct node *node, struct gate_array *out,
                struct error *err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys of a host. Which of them a kind takes is up to its row of host_kinds.
+// The keys of a host. Which of them a kind takes is in its row of HOST_KINDS.
 #include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
 
@@ -26,7 +26,7 @@ static int begin_host(const struct binding *binding, const struct node *node, vo
                : 0;
 }
 
-// What the kind itself finds wrong, where it stands.
+// Has the kind check its own keys, and reports an error where the wrong one is.
 static int check_kind(const struct binding *binding, const struct node *node,
                       const struct experiment_host *host)
 {

@@ -6,14 +6,14 @@
 #include "experiments/definition/resolve.h"
 #include "experiments/definition/study.h"
 
-// What the tables leave to others: pieces of experiments.
+// Adds the keys whose values are parts of experiments, which the tables do not describe.
 static void describe_pieces(json_t *properties)
 {
     json_t *variants = json_pack("{s:s,s:{s:s}}", "type", "object", "additionalProperties", "$ref",
-                                 "#/$defs/piece");
+                                 "#/$defs/part");
     json_t *values = json_pack("{s:s,s:i}", "type", "array", "minItems", 1);
     json_object_update_new(json_object_get(properties, "with"),
-                           json_pack("{s:s}", "$ref", "#/$defs/piece"));
+                           json_pack("{s:s}", "$ref", "#/$defs/part"));
     json_object_update_new(json_object_get(properties, "matrix"),
                            json_pack("{s:s,s:{s:[o,o]}}", "type", "object", "additionalProperties",
                                      "anyOf", values, variants));
@@ -21,10 +21,10 @@ static void describe_pieces(json_t *properties)
 
 json_t *experiment_json_schema(void)
 {
-    json_t *piece = fields_schema(&experiment_fields), *study = fields_schema(&study_fields);
-    json_t *properties = json_object_get(piece, "properties"), *value;
+    json_t *part = fields_schema(&experiment_fields), *study = fields_schema(&study_fields);
+    json_t *properties = json_object_get(part, "properties"), *value;
     const char *key;
-    // Of the keys that only a study has, an experiment's table knows no more than that.
+    // An experiment's table has no more than the names of a study's keys.
     json_object_foreach(json_object_get(study, "properties"), key, value)
     {
         const char *const own[] = {"steps", "with", "rounds", "compare"};
@@ -36,8 +36,8 @@ json_t *experiment_json_schema(void)
     describe_pieces(properties);
     return json_pack("{s:s,s:s,s:s,s:[{s:[s]},{s:[s]}],s:{s:o}}", "$schema",
                      "https://json-schema.org/draft/2020-12/schema", "title",
-                     "An experiment of Taillight", "$ref", "#/$defs/piece", "anyOf", "required",
-                     "name", "required", "extends", "$defs", "piece", piece);
+                     "An experiment of Taillight", "$ref", "#/$defs/part", "anyOf", "required",
+                     "name", "required", "extends", "$defs", "part", part);
 }
 
 void experiment_print_keys(FILE *out)

@@ -8,7 +8,7 @@
 
 // --- how long it lasts ---------------------------------------------------------------------------
 
-// What cannot go with a load that lasts as long as it must; and how long it may, at most.
+// Refuses what does not go with a method, and reads the budget that limits it.
 static int begin_method(const struct binding *binding, const struct node *node, void *object)
 {
     const struct reading *reading = binding->context;
@@ -84,7 +84,7 @@ static const struct field agent_rows[] = {
 };
 static const struct fields agent_fields = FIELDS(agent_rows, struct experiment_agent);
 
-// Where they run, and what they do together.
+// Reads where agents run, and checks that they fit together.
 static int read_agents(const struct binding *binding, const struct node *list)
 {
     const struct reading *reading = binding->context;
@@ -112,7 +112,7 @@ static int read_agents(const struct binding *binding, const struct node *list)
         if ((result = read_cores(binding, node, host, &agent->spec.cores)) < 0)
             return result;
     }
-    // What does not fit together is told at the list.
+    // That they do not fit together is reported at their list.
     if (experiment_set_seed(experiment, experiment->load.seed, &inner) < 0)
         return document_error(binding->document, list, binding->err, "agents: %s", inner.text);
     return 0;
@@ -120,7 +120,7 @@ static int read_agents(const struct binding *binding, const struct node *list)
 
 // --- the load ------------------------------------------------------------------------------------
 
-// Arrivals are the workload's, unless the load says otherwise.
+// The arrivals are the workload's, unless the load has its own.
 static int read_arrivals(const struct binding *binding, const struct node *node,
                          struct experiment_load *load)
 {

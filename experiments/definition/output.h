@@ -12,7 +12,7 @@
 // The resolved experiment (docs/formats.md). The caller owns it; NULL: no memory.
 json_t *experiment_to_json(const struct experiment *experiment);
 
-// What a run would do, in words, one line a step.
+// Prints what a run would do, in words, a line for each step.
 void experiment_print_plan(const struct experiment *experiment, FILE *out);
 
 #endif

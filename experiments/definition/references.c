@@ -29,7 +29,7 @@ int read_cores(const struct binding *binding, const struct node *mapping,
             return document_error(binding->document, node, binding->err, "cores: %s", inner.text);
         CPU_AND(&missing, &some, &reading->machine);
         CPU_XOR(&missing, &missing, &some);
-        // What another machine has shows when it is asked (experiments/remote/far_host.h).
+        // Another machine's cores are checked once it is reached (experiments/remote/far_host.h).
         if (CPU_COUNT(&missing) && !host->kind->is_elsewhere)
             return document_error(binding->document, node, binding->err,
                                   "cores: this machine has no core %s for us, only %s; name cores "
@@ -41,7 +41,7 @@ int read_cores(const struct binding *binding, const struct node *mapping,
     return 0;
 }
 
-// The index of a name, -1: there is none, with a hint.
+// Finds the index of a name; -1, with a suggestion in `hint`, where there is none.
 static int find_name(const char *name, const void *items, size_t size, size_t count, char *hint,
                      size_t hint_bytes)
 {

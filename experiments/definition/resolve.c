@@ -12,9 +12,9 @@
 #include "experiments/definition/tables.h"
 #include "experiments/servers/server_kind.h"
 
-// --- what to look at -----------------------------------------------------------------------------
+// --- what is explained ---------------------------------------------------------------------------
 
-// "0s-5s".
+// Reads a window such as "0s-5s".
 static int read_window(const struct binding *binding, const struct node *node,
                        struct experiment *experiment)
 {
@@ -37,7 +37,7 @@ static int read_window(const struct binding *binding, const struct node *node,
     return array_push(&experiment->windows, window) < 0 ? field_out_of_memory(binding) : 0;
 }
 
-// Which file is meant: relative to the experiment's own.
+// The path of the categories' file, which is relative to the experiment's own.
 static int read_categories(const struct binding *binding, const struct node *node,
                            struct experiment *experiment)
 {
@@ -131,12 +131,12 @@ static const struct field repetitions_rows[] = {
 static const struct fields repetitions_fields =
     FIELDS(repetitions_rows, struct experiment, .check = check_repetitions);
 
-// A server that is known speaks what the workload does.
+// Checks that the loaded server's kind speaks the workload's protocol.
 static int check_protocol(const struct binding *binding, const struct node *root,
                           struct experiment *experiment)
 {
     struct experiment_server_array *servers = &experiment->servers;
-    for (size_t i = 0; i < servers->count; i++) // those that are not loaded speak their own
+    for (size_t i = 0; i < servers->count; i++) // servers that are not loaded keep their kind's
         servers->items[i].protocol = servers->items[i].kind->protocol;
     struct experiment_server *server = &servers->items[experiment->load.to];
     const char *protocol = experiment->workload.protocol->name;
@@ -182,7 +182,7 @@ static const struct field experiment_rows[] = {
              "and lists of this file replace the other's"},
     {"matrix", FIELD_ANYTHING,
      .help = "many configurations in one file, every combination of its axes: a key with the "
-             "values it takes, load.rate: [10k, 20k], or a name with variants, each a piece of an "
+             "values it takes, load.rate: [10k, 20k], or a name with variants, each a part of an "
              "experiment laid over the rest: watched: {no: {capture: {backend: none}}, yes: {}}"},
     {"steps", FIELD_ANYTHING, .help = "makes the file a study, below"},
     {"with", FIELD_ANYTHING, .help = "of a study"},
@@ -230,7 +230,7 @@ int experiment_resolve(struct document *document, const char *path, const char *
     workload_defaults(&experiment->workload);
     int result =
         sched_getaffinity(0, sizeof reading.machine, &reading.machine) < 0
-            ? error_set_errno(err, ERROR_FAILED, "cannot tell which cores there are")
+            ? error_set_errno(err, ERROR_FAILED, "cannot find out which cores there are")
             : fields_read(&binding, &experiment_fields, document_root(document), experiment);
     if (result < 0)
         experiment_free(experiment);

@@ -16,15 +16,14 @@ extern const struct fields experiment_fields;
 
 // Binds and checks a document, which must have neither `extends` nor `matrix` any more
 // (experiments/definition/experiment_set.h reads files). Everything wrong with it is ERROR_INPUT
-// with file, line, column and the mend. Takes the document, also on failure. On success the caller
-// frees; on failure nothing is left to free.
+// with file, line, column and how to correct it. Takes the document, also on failure. On success
+// the caller frees; on failure nothing is left to free.
 int experiment_resolve(struct document *document, const char *path, const char *configuration,
                        struct experiment *experiment, struct error *err);
 void experiment_free(struct experiment *experiment);
 
-// Sees to it that the file of categories can be read: the one that was asked for, which takes the
-// place of the experiment's, or (asked NULL) the experiment's own, if it has one. ERROR_INPUT names
-// the file and, where it can, the line.
+// Chooses the file of categories and checks that it can be read: `asked`, or, when that is NULL,
+// the experiment's own, if it has one. ERROR_INPUT names the file and, where it can, the line.
 int experiment_choose_categories(struct experiment *experiment, const char *asked,
                                  struct error *err);
 

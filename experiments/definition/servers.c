@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys of a server. Which of them a kind takes is up to its row of server_kinds.
+// The keys of a server. Which of them a kind takes is in its row of SERVER_KINDS.
 #include <string.h>
 
 #include "experiments/definition/tables.h"

@@ -10,14 +10,14 @@
 #include "experiments/definition/resolve.h"
 #include "experiments/definition/tables.h"
 
-enum { DEEPEST = 2, STEPS_NAMED = 64 }; // studies in one another; steps a comparison can be of
+enum { DEEPEST = 2, STEPS_NAMED = 64 }; // levels; steps to choose from
 
-static int load(const char *path, document_opener open, int depth, struct study *study,
-                struct error *err);
+static int load_study(const char *path, document_opener open, int depth, struct study *study,
+                      struct error *err);
 
 // --- steps ---------------------------------------------------------------------------------------
 
-// The study's piece, laid over a step's document, which it replaces.
+// Lays the study's `with` over a step's document, and replaces the document by the result.
 static int lay_over(const struct study *study, struct document **document, struct error *err)
 {
     const struct node *with = node_child(document_root(study->document), "with");
@@ -26,7 +26,7 @@ static int lay_over(const struct study *study, struct document **document, struc
         return 0;
     if (node_kind(with) != NODE_MAPPING)
         return document_error(study->document, with, err,
-                              "with: a piece of an experiment, such as `{load: {duration: 60s}}`");
+                              "with: a part of an experiment, such as `{load: {duration: 60s}}`");
     int result = document_merge(document_root(*document), with, NULL, &merged, err);
     if (result < 0)
         return result;
@@ -35,7 +35,7 @@ static int lay_over(const struct study *study, struct document **document, struc
     return 0;
 }
 
-// The one experiment a step's document comes to. Takes the document.
+// Resolves the one experiment that a step's document describes. Takes the document.
 static int resolve_experiment(const struct study *study, const struct node *value,
                               struct document *document, const char *path, struct study_step *step,
                               struct error *err)
@@ -93,7 +93,7 @@ static int resolve_step(const struct study *study, const struct node *value, doc
     step->study = calloc(1, sizeof *step->study);
     if (!step->study)
         return error_set(err, ERROR_FAILED, "%s: out of memory", path);
-    result = load(path, open, depth + 1, step->study, err);
+    result = load_study(path, open, depth + 1, step->study, err);
     if (result < 0) {
         free(step->study);
         step->study = NULL;
@@ -133,7 +133,7 @@ static int resolve_steps(struct study *study, document_opener open, int depth, s
 
 // --- comparisons ---------------------------------------------------------------------------------
 
-// The step that is a run which `base` or `candidate` names.
+// Finds the step that `base` or `candidate` names, which must not be a study.
 static int resolve_side(const struct binding *binding, const struct study *study,
                         const struct node *node, const char *key, size_t *index)
 {
@@ -166,8 +166,8 @@ static int copy_gates(const struct gate_array *gates, bool increases_only, struc
     return 0;
 }
 
-// Its own, else the study's, else the candidate's; of these, those that need no base are judged
-// with its step.
+// Chooses the gates of a comparison: its own, else the study's, else those on an increase of the
+// candidate's experiment, whose other gates are judged with its step.
 static int choose_gates(const struct study *study, struct study_comparison *one, struct error *err)
 {
     if (one->gates.count)
@@ -234,7 +234,7 @@ static const struct field study_rows[] = {
     {"steps", FIELD_MAP,
      .help = "experiment files by name, relative to this one, each run in its turn in a folder of "
              "its name; one may be a study itself"},
-    {"with", FIELD_ANYTHING, .help = "a piece of an experiment, laid over every step"},
+    {"with", FIELD_ANYTHING, .help = "a part of an experiment, laid over every step"},
     {"rounds", FIELD_COUNT, "1", .low = "1", .high = "1000", INTO(struct study, rounds),
      .help = "all steps so many times, in turn; the seeds differ from round to round and not from "
              "step to step"},
@@ -262,7 +262,7 @@ static int refuse_other_keys(const struct study *study, struct error *err)
     return 0;
 }
 
-static int resolve(struct study *study, document_opener open, int depth, struct error *err)
+static int resolve_study(struct study *study, document_opener open, int depth, struct error *err)
 {
     const struct binding binding = {.document = study->document, .root = &study_fields, .err = err};
     const struct node *root = document_root(study->document), *steps = node_child(root, "steps");
@@ -277,8 +277,8 @@ static int resolve(struct study *study, document_opener open, int depth, struct 
     return result < 0 ? result : resolve_comparisons(study, err);
 }
 
-static int load(const char *path, document_opener open, int depth, struct study *study,
-                struct error *err)
+static int load_study(const char *path, document_opener open, int depth, struct study *study,
+                      struct error *err)
 {
     *study = (struct study){.document = NULL};
     fields_set_defaults(&study_fields, study);
@@ -288,7 +288,7 @@ static int load(const char *path, document_opener open, int depth, struct study 
         result = experiment_extend(&study->document, path, open, err);
     bool is_study = result == 0 && node_key(document_root(study->document), "steps") != NULL;
     if (is_study)
-        result = resolve(study, open, depth, err);
+        result = resolve_study(study, open, depth, err);
     if (result == 0 && is_study)
         return 1;
     study_free(study);
@@ -297,7 +297,7 @@ static int load(const char *path, document_opener open, int depth, struct study 
 
 int study_load(const char *path, document_opener open, struct study *study, struct error *err)
 {
-    return load(path, open, 1, study, err);
+    return load_study(path, open, 1, study, err);
 }
 
 void study_free(struct study *study)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A study: a file whose `steps` are other experiment files, run one after the other, as often as
-// `rounds` says, each with the piece of an experiment `with` laid over it, and then compared. A
-// step may be a study itself. The iterations of NSight §7 are one.
+// `rounds` says, each with the part of an experiment under `with` laid over it, and then compared.
+// A step may be a study itself. The iterations of NSight §7 are one.
 #ifndef EXPERIMENTS_DEFINITION_STUDY_H
 #define EXPERIMENTS_DEFINITION_STUDY_H
 
@@ -21,12 +21,12 @@ struct study_step {
     struct study *study; // NULL: the experiment
 };
 
-// Two steps that are runs, one against the other.
+// The comparison of two steps that are no studies.
 struct study_comparison {
     char name[EXPERIMENT_PART_NAME_BYTES];
     size_t base, candidate;
     struct word_array slices; // none: the usual ones
-    // Its own, else the study's, else those of an increase that the candidate's experiment has.
+    // Its own, else the study's, else those on an increase that the candidate's experiment has.
     struct gate_array gates;
 };
 
@@ -51,11 +51,11 @@ extern const struct fields study_fields;
 int study_load(const char *path, document_opener open, struct study *study, struct error *err);
 void study_free(struct study *study);
 
-// What it comes to: name, rounds, steps (name, and the resolved experiment or the study),
+// The resolved study: name, rounds, steps (name, and the resolved experiment or the study),
 // comparisons. The caller owns it; NULL: no memory.
 json_t *study_to_json(const struct study *study);
 
-// What a run would do, in words.
+// Prints what a run would do, in words.
 void study_print_plan(const struct study *study, FILE *out);
 
 #endif

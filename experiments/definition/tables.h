@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// The tables that an experiment's is made of, and what their checks have in common. For the files
-// of this folder only.
+// The tables of fields that an experiment's table is made of, and what their checks share. Only for
+// the files of this folder.
 #ifndef EXPERIMENTS_DEFINITION_TABLES_H
 #define EXPERIMENTS_DEFINITION_TABLES_H
 
 #include "base/fields.h"
 #include "experiments/plan/experiment.h"
 
-// What is said of values beyond their range.
+// The messages for values outside of their range.
 #define NICE_OUTSIDE "is not a priority, -20 (first) to 19 (last)"
 #define RATE_OUTSIDE "is not between 0 and 100M requests per second"
 
@@ -24,7 +24,7 @@ extern const struct fields neighbour_fields;   // struct experiment_neighbour
 extern const struct fields load_fields;        // struct experiment_load
 extern const struct fields tuning_step_fields; // bound by read_tuning
 
-// The root's, when all of it is bound. All return 0 or a negative error kind.
+// Checks of the root that need all the rest read. All return 0 or a negative error kind.
 int check_hosts_meet(const struct binding *binding, const struct node *root);
 int read_load_ends(const struct binding *binding, const struct node *root);
 int read_tuning(const struct binding *binding, const struct node *tuning);

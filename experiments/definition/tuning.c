@@ -9,7 +9,7 @@
 #include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
 
-// All that steps of any kind take; each is about one of them.
+// The values of a step of any kind; each step sets one thing.
 struct step {
     const char *nic;
     uint64_t queues;
@@ -70,7 +70,7 @@ static int read_sysctls(const struct binding *binding, const struct node *names,
 
 // --- network cards -------------------------------------------------------------------------------
 
-// The card a step is about. Those of a netns host are the cables of the run's making.
+// Reads which card a step is about. On a netns host the cards are the cables that the run makes.
 static int read_nic(const struct binding *binding, const struct node *node, const char *name,
                     struct experiment_setting *setting)
 {
@@ -193,7 +193,7 @@ static int read_cstates(const struct binding *binding, const struct step *step,
     return add_setting(binding, setting);
 }
 
-// What runs on a host runs on its cores, so the set must have these.
+// The set must have the host's cores, because everything on the host runs on those.
 static int read_cpuset(const struct binding *binding, const struct node *node,
                        const struct step *step, struct experiment_setting *setting)
 {

@@ -61,7 +61,7 @@ int host_run(const struct host *host, const char *const *argv, struct command_lo
 
 // --- starting and ending -------------------------------------------------------------------------
 
-// as: the kind that all are made of; NULL: each of its own.
+// as: the kind of which all hosts are made; NULL: each of its own.
 static int start_hosts(struct host_array *hosts, const struct experiment *experiment,
                        const struct host_kind *as, const struct run_folder *folder,
                        struct command_log *log, struct error *err)

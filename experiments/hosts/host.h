@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Where things run. A host gives every process its place (network namespace, cores) and every
-// server its address. How is its kind's (experiments/hosts/host_kind.h).
+// server its address. How it does that depends on its kind (experiments/hosts/host_kind.h).
 #ifndef EXPERIMENTS_HOSTS_HOST_H
 #define EXPERIMENTS_HOSTS_HOST_H
 
@@ -18,21 +18,21 @@ struct host_kind;
 
 struct host {
     const struct experiment_host *plan;
-    const struct host_kind *kind; // what it became: its plan's, or the fallback of that
+    const struct host_kind *kind; // its plan's kind, or the fallback of that
     struct keeper keeper;
     char address[16];      // IPv4, as every host of the run reaches it
     char netns[32];        // path of its namespace; empty: the machine's
     char agent_place[440]; // as `taillight load --agent` takes it, "netns=PATH"; empty: where it is
-    struct keeper outside; // of one in a namespace that changes what is the whole machine's
+    struct keeper outside; // of a host in a namespace: for settings of the whole machine
     char cgroup[KEEPER_TEXT_BYTES]; // folder of its control group; empty: none
     cpu_set_t cgroup_cores;
     bool is_root; // processes there are root's
     // Of one that is elsewhere:
     char what[64];           // "host server"
     char directory[256];     // there, for what is the run's
-    char log_path[4300];     // here: what the way there and our programs there complain of
+    char log_path[4300];     // here: stderr of the link and of our programs there
     cpu_set_t helpers;       // where our own work runs: off the host's cores, if there are others
-    int64_t clock_offset_ns; // its CLOCK_MONOTONIC less ours; 0: it is ours
+    int64_t clock_offset_ns; // how far its CLOCK_MONOTONIC is ahead of ours; 0: it is ours
     void *state;             // its kind's own
 };
 struct host_array ARRAY_OF(struct host);
@@ -45,10 +45,10 @@ int hosts_start(struct host_array *hosts, const struct experiment *experiment,
                 const struct run_folder *folder, struct command_log *log, struct error *degraded,
                 struct error *err);
 
-// Undoes everything on all hosts. The first thing that could not be undone is the error.
+// Undoes everything on all hosts. The error is the first thing that could not be undone.
 int hosts_end(struct host_array *hosts, struct command_log *log, struct error *err);
 
-// Starts a process there. Of a host behind ssh, what fails only there shows when the process ends.
+// Starts a process there. On a host behind ssh, what fails over there shows when the process ends.
 int host_start_process(const struct host *host, const char *const *argv,
                        const struct process_place *place, struct process *process,
                        struct error *err);
@@ -58,7 +58,7 @@ int host_start_process(const struct host *host, const char *const *argv,
 int host_program(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
                  struct error *err);
 
-// Copies the files of a folder to a host that is elsewhere, or back, as a process to be waited for.
+// Copies the files of a folder to a host on another machine, or back, as a process to wait for.
 int host_start_copy(const struct host *host, bool to_here, const char *there, const char *here,
                     struct process *process, struct error *err);
 
@@ -66,8 +66,8 @@ int host_start_copy(const struct host *host, bool to_here, const char *there, co
 // Where the host has a control group and its cores are among that one's, the process is in it.
 struct process_place host_place(const struct host *host, const cpu_set_t *cores);
 
-// The keeper to ask for what is the whole machine's and not a network namespace's; NULL: it cannot
-// be had.
+// The keeper for settings that belong to the whole machine and not to a network namespace; NULL: it
+// could not be started.
 struct keeper *host_machine_keeper(struct host *host, struct error *err);
 
 // Runs a short command there, to its end.

@@ -27,7 +27,7 @@ struct host_kind {
     // The keys of an experiment's host that only some kinds take, and this one is among them; NULL
     // at the end.
     const char *const *keys;
-    bool is_elsewhere;     // another machine: its cores, programs, files and clock are not ours
+    bool is_elsewhere;     // another machine: it has its own cores, programs, files and clock
     bool is_joined;        // such hosts have a network of their own, which no other kind is on
     bool is_alone;         // its address means something only on the machine itself
     const char *own_cards; // pattern of the cards that the run makes for it; NULL: none
@@ -71,7 +71,7 @@ HOST_KINDS(HOST_KIND_DECLARE)
 
 extern const struct host_kind *const host_kinds[]; // NULL at the end
 
-// What host_local.c does serves other kinds on this machine, too.
+// Operations of host_local.c that other kinds on this machine share.
 int host_needs_no_check(const struct experiment_host *plan, const char **key, size_t *entry,
                         struct error *err);
 int host_start_here(struct host *host, bool isolated, struct error *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A host that is this machine as it is, on 127.0.0.1: a keeper is all it takes. And what every host
-// on this machine does alike.
+// A host that is this machine as it is, on 127.0.0.1, and needs only a keeper. Also the operations
+// that all hosts on this machine share.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

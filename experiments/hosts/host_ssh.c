@@ -47,8 +47,8 @@ static int ssh_check(const struct experiment_host *plan, const char **key, size_
     return check_options(plan, entry, err);
 }
 
-// What of struct host comes from there.
-static void fill_in(struct host *host, const struct far_host *far, const char *address)
+// Fills in what the other machine reports.
+static void copy_far_facts(struct host *host, const struct far_host *far, const char *address)
 {
     snprintf(host->address, sizeof host->address, "%s", address);
     snprintf(host->directory, sizeof host->directory, "%s", far->directory);
@@ -76,7 +76,7 @@ static int ssh_start(struct host *host, size_t number, const struct run_folder *
         return error_set(err, ERROR_FAILED, "out of memory");
     if (log->dry) {
         far_host_pretend(far, host->plan);
-        fill_in(host, far, "ADDRESS");
+        copy_far_facts(host, far, "ADDRESS");
         command_log_write(log, host->plan->name,
                           "copy this program there, into %s, and start a keeper, through: %s",
                           host->directory,
@@ -91,7 +91,7 @@ static int ssh_start(struct host *host, size_t number, const struct run_folder *
         host->state = NULL;
         return result;
     }
-    fill_in(host, far, far->address);
+    copy_far_facts(host, far, far->address);
     command_log_write(log, host->plan->name, "ssh %s: Linux %s, address %s, directory %s",
                       host->plan->address, far->kernel, host->address, host->directory);
     return 0;

@@ -11,12 +11,12 @@
 
 struct application {
     struct host *host;
-    struct keeper *keeper; // who is asked
+    struct keeper *keeper; // the one that makes the change
     const struct experiment_setting *setting;
     const char *root;
     struct command_log *log;
     json_t *report;
-    unsigned targets, applied; // found so far; and set
+    unsigned targets, applied; // settings that were found, and those that could be set
 };
 
 const char *tuning_kind_name(enum tuning_kind kind)
@@ -26,8 +26,8 @@ const char *tuning_kind_name(enum tuning_kind kind)
     return names[kind];
 }
 
-static int append(struct application *a, const char *path, const char *old, const char *reason,
-                  struct error *err)
+static int append_report(struct application *a, const char *path, const char *old,
+                         const char *reason, struct error *err)
 {
     json_t *one =
         json_pack("{s:s,s:s,s:s,s:s,s:o,s:b,s:o}", "host", a->host->plan->name, "setting",
@@ -39,7 +39,7 @@ static int append(struct application *a, const char *path, const char *old, cons
                : 0;
 }
 
-// Why a cpuset cannot be, where the errno alone would not tell.
+// Reasons for refusing a cpuset that the errno alone does not explain.
 static const char no_cpuset[] = "there is no cgroup v2 with a cpuset controller";
 static const char cores_taken[] =
     "the cores cannot be had alone: another partition has them, or nobody else would have any";
@@ -51,7 +51,7 @@ static const char *reason_of(enum keeper_knob knob, int number)
     return knob == KEEPER_CPUSET && number == EBUSY ? cores_taken : strerror(number);
 }
 
-// A machine that has no such setting, or does not let us change it.
+// Whether an errno says that the machine has no such setting, or does not let us change it.
 static bool is_lacking(enum keeper_knob knob, int number)
 {
     static const int lacking[] = {ENOENT, EACCES, EPERM, EROFS, EOPNOTSUPP,
@@ -62,7 +62,8 @@ static bool is_lacking(enum keeper_knob knob, int number)
     return knob == KEEPER_CPUSET && number == EBUSY;
 }
 
-static int apply(struct application *a, enum keeper_knob knob, const char *name, struct error *err)
+static int apply_knob(struct application *a, enum keeper_knob knob, const char *name,
+                      struct error *err)
 {
     char old[KEEPER_TEXT_BYTES];
     const char *value = a->setting->value;
@@ -73,25 +74,25 @@ static int apply(struct application *a, enum keeper_knob knob, const char *name,
     a->applied += number == 0;
     if (number == 0) {
         command_log_write(a->log, a->host->plan->name, "set %s to %s (was %s)", name, value, old);
-        return append(a, name, old, NULL, err);
+        return append_report(a, name, old, NULL, err);
     }
     command_log_write(a->log, a->host->plan->name, "cannot set %s to %s: %s", name, value,
                       reason_of(knob, number));
     if (is_lacking(knob, number))
-        return append(a, name, NULL, reason_of(knob, number), err);
+        return append_report(a, name, NULL, reason_of(knob, number), err);
     return error_set(err, ERROR_FAILED, "tuning host %s, %s: cannot set %s to \"%s\": %s",
                      a->host->plan->name, tuning_kind_name(a->setting->kind), name, value,
                      strerror(number));
 }
 
-// --- where settings are --------------------------------------------------------------------------
+// --- how each kind of setting is applied ---------------------------------------------------------
 
 static int apply_file(struct application *a, enum keeper_knob knob, const char *path,
                       const char *name, struct error *err)
 {
     char whole[2 * KEEPER_TEXT_BYTES];
     snprintf(whole, sizeof whole, "%s%s%.400s", a->root, path, name);
-    return apply(a, knob, whole, err);
+    return apply_knob(a, knob, whole, err);
 }
 
 // A sysctl's name is its path below /proc/sys; as with sysctl(8), dots separate unless the name
@@ -128,13 +129,13 @@ static int each_path(struct application *a, const char *inside,
 
 static int use_file(struct application *a, const char *path, struct error *err)
 {
-    return apply(a, KEEPER_FILE, path, err);
+    return apply_knob(a, KEEPER_FILE, path, err);
 }
 
 static int use_card(struct application *a, const char *path, struct error *err)
 {
-    return apply(a, a->setting->kind == TUNING_RSS ? KEEPER_RSS : KEEPER_COALESCING,
-                 strrchr(path, '/') + 1, err);
+    return apply_knob(a, a->setting->kind == TUNING_RSS ? KEEPER_RSS : KEEPER_COALESCING,
+                      strrchr(path, '/') + 1, err);
 }
 
 static int apply_irq(struct application *a, const char *number, struct error *err)
@@ -174,7 +175,7 @@ static int apply_governor(struct application *a, struct error *err)
     return result;
 }
 
-// Where the machine has its control groups: alone, or beside those of version 1.
+// cgroup v2 is mounted here: by itself, or beside version 1.
 static int apply_cpuset(struct application *a, struct error *err)
 {
     static const char *const places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
@@ -191,8 +192,8 @@ static int apply_cpuset(struct application *a, struct error *err)
     }
     a->targets++;
     if (result <= 0)
-        return result < 0 ? result : append(a, "/sys/fs/cgroup", NULL, no_cpuset, err);
-    result = apply(a, KEEPER_CPUSET, name, err);
+        return result < 0 ? result : append_report(a, "/sys/fs/cgroup", NULL, no_cpuset, err);
+    result = apply_knob(a, KEEPER_CPUSET, name, err);
     if (result < 0 || a->applied == 0)
         return result;
     snprintf(a->host->cgroup, sizeof a->host->cgroup, "%.511s", name);
@@ -236,8 +237,8 @@ int tuning_apply(struct host_array *hosts, const struct experiment *experiment, 
                                 .report = report};
         result = apply_setting(&a, err);
         if (result == 0 && a.targets == 0)
-            result = append(&a, setting->nic ? setting->nic : "", NULL,
-                            "this host has no such card, or the card no such setting", err);
+            result = append_report(&a, setting->nic ? setting->nic : "", NULL,
+                                   "this host has no such card, or the card no such setting", err);
     }
     return result;
 }

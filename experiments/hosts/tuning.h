@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What an experiment tunes, applied through the hosts' keepers, which note every old value first
-// and put it back however the run ends. A host that lacks a setting, or may not change it, is told,
-// not failed: which settings held is part of the result.
+// Applies what an experiment tunes, through the hosts' keepers, which note every old value first
+// and put it back however the run ends. That a host lacks a setting, or may not change it, is
+// reported and not an error: which settings held is part of the result.
 #ifndef EXPERIMENTS_HOSTS_TUNING_H
 #define EXPERIMENTS_HOSTS_TUNING_H
 

@@ -20,7 +20,8 @@ enum { ANSWER_TIMEOUT_MS = 10000, END_TIMEOUT_MS = 2000, CLOCK_ROUND_TRIPS = 16 
 
 // --- the run's side ------------------------------------------------------------------------------
 
-// The link's own last words say more than that it is gone.
+// The error for a keeper that is gone. Of one behind a link, the last line of the link's log says
+// why.
 static int gone_error(struct keeper *keeper, struct error *err)
 {
     char last[400] = "";
@@ -46,9 +47,9 @@ static bool is_interrupted(void)
            sigismember(&pending, SIGHUP) == 1;
 }
 
-// An answer comes whole from a socket, in pieces from a stream.
-static int receive(struct keeper *keeper, struct keeper_answer *answer, int timeout_ms,
-                   struct error *err)
+// Reads one answer: a socket delivers it whole, a stream perhaps in several reads.
+static int receive_answer(struct keeper *keeper, struct keeper_answer *answer, int timeout_ms,
+                          struct error *err)
 {
     enum { LOOK_UP_MS = 200 };
     int fd = keeper->link_log ? keeper->link.output : keeper->channel;
@@ -73,7 +74,7 @@ static int receive(struct keeper *keeper, struct keeper_answer *answer, int time
     return 0;
 }
 
-// A request is smaller than what a pipe takes at once (PIPE_BUF).
+// Pipes take up to PIPE_BUF bytes in one write.
 _Static_assert(sizeof(struct keeper_request) <= 4096, "a request is written whole");
 
 int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
@@ -84,12 +85,13 @@ int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
         return 0;
     ssize_t sent = keeper->link_log ? write(keeper->link.input, request, sizeof *request)
                                     : send(keeper->channel, request, sizeof *request, MSG_NOSIGNAL);
-    return sent == sizeof *request ? receive(keeper, answer, ANSWER_TIMEOUT_MS, err)
+    return sent == sizeof *request ? receive_answer(keeper, answer, ANSWER_TIMEOUT_MS, err)
                                    : gone_error(keeper, err);
 }
 
-// Waits for its end; it must come by itself once the channel is closed.
-static void reap(struct keeper *keeper)
+// Closes the channel, upon which the keeper ends by itself, and waits for that; in the end it is
+// killed.
+static void reap_keeper(struct keeper *keeper)
 {
     if (keeper->link_log)
         process_stop(&keeper->link, END_TIMEOUT_MS);
@@ -125,13 +127,13 @@ int keeper_start(struct keeper *keeper, bool isolated, struct error *err)
     }
     keeper->pid = pid;
     keeper->channel = pair[0];
-    int result = receive(keeper, &answer, ANSWER_TIMEOUT_MS, err);
+    int result = receive_answer(keeper, &answer, ANSWER_TIMEOUT_MS, err);
     if (result == 0 && answer.number)
         result = error_set(err, ERROR_FAILED,
                            "cannot make a network namespace: %s (it takes root, or CAP_SYS_ADMIN)",
                            strerror(answer.number));
     if (result < 0)
-        reap(keeper);
+        reap_keeper(keeper);
     return result;
 }
 
@@ -178,7 +180,7 @@ int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
     struct keeper_request request = {.verb = VERB_FIND, .index = index};
     struct keeper_answer answer;
     int result = copy_text(request.path, pattern, "a pattern", err);
-    if (result == 0 && keeper->dry) { // as many as match are one: the pattern
+    if (result == 0 && keeper->dry) { // a dry run finds one path, the pattern itself
         memcpy(path, request.path, KEEPER_TEXT_BYTES);
         return index == 0;
     }
@@ -239,11 +241,11 @@ int keeper_start_far(struct keeper *keeper, struct process link, const char *lin
 {
     struct keeper_answer answer;
     *keeper = (struct keeper){.channel = -1, .link = link, .link_log = link_log};
-    int result = receive(keeper, &answer, timeout_ms, err);
+    int result = receive_answer(keeper, &answer, timeout_ms, err);
     if (result == 0 && answer.number)
         result = error_set(err, ERROR_FAILED, "%s: %s", answer.text, strerror(answer.number));
     if (result < 0)
-        reap(keeper);
+        reap_keeper(keeper);
     return result;
 }
 
@@ -292,6 +294,6 @@ int keeper_end(struct keeper *keeper, struct error *err)
     if (result == 0 && answer.number)
         result = error_set(err, ERROR_FAILED, "could not undo the change to %s: %s", answer.text,
                            strerror(answer.number));
-    reap(keeper);
+    reap_keeper(keeper);
     return result;
 }

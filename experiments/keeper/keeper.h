@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A keeper is a small process that stands on a host for as long as a run lasts. It holds the host's
-// network namespace, which has no name and so vanishes with its last process; it changes what
-// must be changed there (kernel parameters, directories), noting the old value first; and it
-// undoes everything, last change first, when the run tells it to, or when the run's end of their
-// socket closes: also when the run was killed with SIGKILL.
+// A keeper is a small process on a host that lives as long as a run. It holds the host's network
+// namespace, which has no name and so vanishes with its last process; it changes what must be
+// changed there (kernel parameters, directories), noting the old value first; and it undoes
+// everything, last change first, when the run asks it to, or when the run's end of their socket
+// closes, also because the run was killed with SIGKILL.
 //
 // It ignores every signal it can, so that what ends the run does not end the undoing.
 #ifndef EXPERIMENTS_KEEPER_KEEPER_H
@@ -22,18 +22,18 @@ struct keeper {
     pid_t pid;   // 0: none here
     int channel; // socket to it, -1: none
     bool isolated;
-    bool dry; // there is none: what it is asked is done in words, and nobody listens anywhere
-    struct process link;  // of one on another machine: stands for it; pid 0: none, or gone
-    const char *link_log; // what the link says when it breaks; the caller's, must outlive it
+    bool dry;             // a dry run: every request does nothing and succeeds
+    struct process link;  // to a keeper on another machine; pid 0: there is none, or it is gone
+    const char *link_log; // behind a link: its log (the caller's, outlives the keeper)
 };
 
 // Starts a keeper; isolated: in a new network namespace with its own view of /sys. Without the
 // privileges for that, ERROR_FAILED says so and nothing is left.
 int keeper_start(struct keeper *keeper, bool isolated, struct error *err);
 
-// Takes for a keeper the process at the other end of `link`, which serves requests on its stdin and
-// stdout (experiments/remote/keeper_service.h), once it says that it is ready: within timeout_ms,
-// unless the user interrupts. Takes the link, also on failure.
+// Makes a keeper of the process at the other end of `link`, which serves requests on its stdin and
+// stdout (experiments/remote/keeper_service.h). Waits until it reports that it is ready: timeout_ms
+// at most, or until the user interrupts. Owns the link from now on, also on failure.
 int keeper_start_far(struct keeper *keeper, struct process link, const char *link_log,
                      int timeout_ms, struct error *err);
 
@@ -42,8 +42,8 @@ int keeper_start_far(struct keeper *keeper, struct process link, const char *lin
 int keeper_facts(struct keeper *keeper, const char *nic, char facts[KEEPER_TEXT_BYTES],
                  struct error *err);
 
-// Its CLOCK_MONOTONIC less this machine's, in ns, and how far that may be off: half the shortest of
-// some round trips.
+// How far that machine's CLOCK_MONOTONIC is ahead of this one's, in ns, and the bound of the error:
+// half of the shortest of several round trips.
 int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bound_ns,
                         struct error *err);
 
@@ -53,12 +53,12 @@ int keeper_set(struct keeper *keeper, const char *path, const char *text,
                char old[KEEPER_TEXT_BYTES], struct error *err);
 
 // The path number `index` (from 0) of those that match a shell pattern on that host. Returns 1, or
-// 0 when there are not so many.
+// 0 when fewer match.
 int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
                 char path[KEEPER_TEXT_BYTES], struct error *err);
 
-// Changes one and notes what it was. What that host refuses is *number, an errno (0: it is done),
-// and no error; `old`, when not NULL, gets what it was before.
+// Changes a setting of that kind and notes its old value, which `old`, when not NULL, gets. Where
+// the host refuses, *number is an errno and the function returns 0 all the same; 0: it is changed.
 int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, const char *text,
                 char old[KEEPER_TEXT_BYTES], int *number, struct error *err);
 
@@ -72,8 +72,8 @@ int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error
 // somebody listens there, 0 when nobody does, negative on other errors.
 int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err);
 
-// Passes a request on as it is and waits for the answer (experiments/remote/keeper_service.h). What
-// is wrong with the keeper itself is the error.
+// Sends a request as it is and waits for the answer (experiments/remote/keeper_service.h). Only a
+// failure of the keeper itself is an error.
 int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
                struct keeper_answer *answer, struct error *err);
 

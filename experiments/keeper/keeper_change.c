@@ -88,7 +88,7 @@ int keeper_change_do(const struct keeper_change *change, const char *text)
         return nic_coalescing_set(change->path, text);
     case KEEPER_RSS:
         return spread_flows(change, text);
-    case KEEPER_LATENCY: // binary, for as long as the file is open (kernel: power/qos.c)
+    case KEEPER_LATENCY: // a binary value, in force while the file is open (kernel: power/qos.c)
         us = (int32_t)strtol(text, NULL, 10);
         return write(change->fd, &us, sizeof us) == sizeof us ? 0 : errno;
     case KEEPER_CPUSET:
@@ -99,7 +99,7 @@ int keeper_change_do(const struct keeper_change *change, const char *text)
 
 // --- directories ---------------------------------------------------------------------------------
 
-// Everything in it and below; symbolic links are removed, not followed. Takes the descriptor.
+// Removes everything in a directory and below; symbolic links are removed, not followed. Closes fd.
 static void remove_contents(int fd)
 {
     DIR *directory = fdopendir(fd);
@@ -128,7 +128,7 @@ static int remove_files(const char *path)
     return rmdir(path) < 0 ? errno : 0;
 }
 
-// The processes that write into it may be dying at this very moment and still add a file.
+// Tries again for 3 s: processes that write into it may be dying just now and still add a file.
 static int remove_directory(const char *path)
 {
     int number = 0;
@@ -141,7 +141,7 @@ static int remove_directory(const char *path)
     return number;
 }
 
-// --- the way back --------------------------------------------------------------------------------
+// --- undoing -------------------------------------------------------------------------------------
 
 int keeper_change_undo(const struct keeper_change *change)
 {
@@ -163,7 +163,7 @@ void keeper_change_forget(struct keeper_change *change)
     free(change->rss.queues);
 }
 
-// --- in a journal --------------------------------------------------------------------------------
+// --- as a line of a journal ----------------------------------------------------------------------
 
 json_t *keeper_change_to_json(const struct keeper_change *change)
 {
@@ -199,7 +199,7 @@ int keeper_change_from_json(const json_t *json, struct keeper_change *change, st
     json_int_t knob = json_integer_value(json_object_get(json, "knob"));
     const char *name = directory ? directory : path;
     *change = (struct keeper_change){.is_directory = directory != NULL, .fd = -1};
-    // Only directories of our own making, or inside one, are ever removed.
+    // Only directories that bear a name of ours, or are inside of one, are ever removed.
     bool removed = directory || knob == KEEPER_CPUSET;
     bool ours = name && name[0] == '/' && strstr(name, "/taillight-") && !strstr(name, "..");
     if (!name || strlen(name) >= KEEPER_TEXT_BYTES || (removed && !ours) ||

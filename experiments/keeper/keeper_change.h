@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One thing that a keeper changes on its host, with what was there before: enough to undo it, also
-// by somebody else after the keeper's own end (experiments/keeper/keeper_journal.h).
+// One change that a keeper makes on its host, with the old value: enough to undo it, also for
+// another process after the keeper has died (experiments/keeper/keeper_journal.h).
 #ifndef EXPERIMENTS_KEEPER_KEEPER_CHANGE_H
 #define EXPERIMENTS_KEEPER_KEEPER_CHANGE_H
 
@@ -18,12 +18,12 @@ struct keeper_change {
     int fd;             // of KEEPER_LATENCY
     struct nic_rss rss; // of KEEPER_RSS
     char path[KEEPER_TEXT_BYTES];
-    char old[KEEPER_TEXT_BYTES]; // text for people, too
+    char old[KEEPER_TEXT_BYTES]; // as text; of KEEPER_RSS only a description
 };
 
 // All return 0 or an errno.
 
-// Notes what the setting at `path` is now; `text`: what it is to become.
+// Reads what the setting at `path` is now. text: the value that it will get.
 int keeper_change_read(struct keeper_change *change, const char *text);
 int keeper_change_do(const struct keeper_change *change, const char *text);
 
@@ -34,8 +34,9 @@ int keeper_change_undo(const struct keeper_change *change);
 // Frees what it holds.
 void keeper_change_forget(struct keeper_change *change);
 
-// As a journal's line, {"knob", "path", "old"[, "table"]} or {"directory"}. What was read from one
-// is not believed: ERROR_INPUT when it cannot be, among it a directory that is not of our naming.
+// As a journal's line, {"knob", "path", "old"[, "table"]} or {"directory"}. What is read from a
+// journal is not trusted: an impossible change is ERROR_INPUT, as is a directory without a name of
+// ours.
 json_t *keeper_change_to_json(const struct keeper_change *change);
 int keeper_change_from_json(const json_t *json, struct keeper_change *change, struct error *err);
 

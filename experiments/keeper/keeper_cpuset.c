@@ -52,7 +52,7 @@ static int write_file(const char *folder, const char *file, const char *text)
     return number;
 }
 
-// Controllers are words with blanks between, in a line.
+// Controllers stand in one line, with blanks between.
 static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
@@ -77,7 +77,7 @@ int keeper_cpuset_read(const char *group, char *old, size_t old_bytes)
     return number;
 }
 
-static int fill(const char *group, const char *text)
+static int set_cores(const char *group, const char *text)
 {
     char cores[400], state[200];
     snprintf(cores, sizeof cores, "%.399s", text);
@@ -86,12 +86,13 @@ static int fill(const char *group, const char *text)
     int number = write_file(group, "cpuset.cpus", cores);
     if (number == 0 && exclusive)
         number = write_file(group, "cpuset.cpus.partition", "root");
-    // It takes the word in any case, and says here what came of it: "root invalid (...)".
+    // Writing succeeds in any case. Whether the group became a partition shows when the file is
+    // read back: "root invalid (...)".
     if (number == 0 && exclusive)
         number = read_file(group, "cpuset.cpus.partition", state, sizeof state);
     if (number == 0 && exclusive && strcmp(state, "root\n") != 0)
         number = EBUSY;
-    return number == EINVAL ? EBUSY : number; // what kernels before 5.19 refuse so
+    return number == EINVAL ? EBUSY : number; // kernels before 5.19 refuse it with EINVAL
 }
 
 int keeper_cpuset_make(const char *group, const char *text, const char *old)
@@ -103,13 +104,13 @@ int keeper_cpuset_make(const char *group, const char *text, const char *old)
     if (number == 0 && mkdir(group, 0755) < 0)
         number = errno;
     else if (number == 0)
-        number = fill(group, text);
+        number = set_cores(group, text);
     if (number)
         keeper_cpuset_remove(group, old);
     return number;
 }
 
-// Moves the processes that are in it now.
+// Moves the processes that are in the group now.
 static void empty(const char *group, const char *parent)
 {
     char path[PATH_BYTES], line[32];
@@ -134,6 +135,7 @@ int keeper_cpuset_remove(const char *group, const char *old)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
     if (number == 0 && strcmp(old, "on") != 0)
-        write_file(parent, "cgroup.subtree_control", "-cpuset"); // others' groups may use it now
+        write_file(parent, "cgroup.subtree_control",
+                   "-cpuset"); // other groups may be using it by now
     return number;
 }

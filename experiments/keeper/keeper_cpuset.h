@@ -10,16 +10,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Whether the folder that the group is to be made in hands out cores already: "on", "off".
-// EOPNOTSUPP: it has no cpuset controller.
+// Whether the folder in which the group is to be made has the cpuset controller switched on for its
+// groups: "on", "off". EOPNOTSUPP: it has no such controller.
 int keeper_cpuset_read(const char *group, char *old, size_t old_bytes);
 
-// Makes the group. text: its cores, and how: "0-1", "0-1 exclusive". EBUSY: it cannot have them for
-// itself (another partition has them, or nobody else would have any). On failure nothing is left.
+// Makes the group. text: its cores, and how: "0-1", "0-1 exclusive". EBUSY: it cannot have them
+// alone (another partition has them, or no core would be left for anybody else). On failure nothing
+// is left.
 int keeper_cpuset_make(const char *group, const char *text, const char *old);
 
-// Moves what is still in it to where it came from, waiting up to 3 s for what is dying, removes it,
-// and hands out no cores any more where that was so.
+// Moves the processes that are still in it to where they came from, waiting up to 3 s for dying
+// ones, removes it, and switches the controller off again if it was off before.
 int keeper_cpuset_remove(const char *group, const char *old);
 
 #endif

@@ -19,7 +19,7 @@ enum { MOST_JOURNAL_BYTES = 4 << 20 };
 
 // --- where ---------------------------------------------------------------------------------------
 
-// Its directory; make: and those above it, as far as they are ours to make.
+// Finds the directory of the journals. make: makes it, and those above it where this user may.
 static int find_directory(char directory[300], bool make)
 {
     const char *home = getenv("HOME"), *chosen = getenv("TAILLIGHT_STATE_DIR");
@@ -41,7 +41,7 @@ static int find_directory(char directory[300], bool make)
     return !make || mkdir(directory, 0700) == 0 || errno == EEXIST ? 0 : errno;
 }
 
-static void tell_network(char network[40])
+static void read_network(char network[40])
 {
     ssize_t bytes = readlink("/proc/self/ns/net", network, 39);
     network[bytes > 0 ? bytes : 0] = '\0';
@@ -56,22 +56,22 @@ static int write_line(int fd, json_t *line)
     if (!text)
         return ENOMEM;
     size_t bytes = strlen(text);
-    text[bytes] = '\n'; // in place of the end
-    errno = ENOSPC;     // of a short write
+    text[bytes] = '\n'; // replaces the string's end
+    errno = ENOSPC;     // in case of a short write
     int number = write(fd, text, bytes + 1) == (ssize_t)bytes + 1 && fsync(fd) == 0 ? 0 : errno;
     free(text);
     return number;
 }
 
-static int begin(struct keeper_journal *journal)
+static int begin_journal(struct keeper_journal *journal)
 {
     char directory[300], boot_id[40], network[40];
     int number = find_directory(directory, true);
     if (number)
         return number;
-    // Another keeper's end may remove the directory at any moment.
+    // Another keeper that ends may remove the directory at any moment.
     for (int attempt = 0; attempt < 100 && journal->fd < 0; attempt++) {
-        // with the time, since an earlier keeper may have had this number
+        // with the time, since an earlier keeper may have had the same process number
         snprintf(journal->path, sizeof journal->path, "%s/journal-%d-%llx", directory, getpid(),
                  (unsigned long long)clock_now_ns(CLOCK_REALTIME));
         journal->fd = open(journal->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
@@ -81,7 +81,7 @@ static int begin(struct keeper_journal *journal)
     if (journal->fd < 0 || flock(journal->fd, LOCK_EX | LOCK_NB) < 0)
         return errno;
     log_boot_id(boot_id);
-    tell_network(network);
+    read_network(network);
     return write_line(journal->fd, json_pack("{s:s, s:s, s:i}", "boot_id", boot_id, "network",
                                              network, "process", (int)getpid()));
 }
@@ -90,8 +90,9 @@ int keeper_journal_note(struct keeper_journal *journal, const struct keeper_chan
 {
     if (journal->off)
         return 0;
-    int number = journal->fd < 0 ? begin(journal) : 0;
-    // A user without a place for journals changes no settings, either; files are made nevertheless.
+    int number = journal->fd < 0 ? begin_journal(journal) : 0;
+    // Without a place for journals a user cannot change settings; directories are made all the
+    // same.
     if (journal->fd < 0 && change->is_directory)
         return 0;
     return number ? number : write_line(journal->fd, keeper_change_to_json(change));
@@ -103,7 +104,7 @@ void keeper_journal_end(struct keeper_journal *journal, bool undone)
     if (journal->fd < 0)
         return;
     if (undone && unlink(journal->path) == 0 && find_directory(directory, false) == 0)
-        rmdir(directory); // unless other journals lie there
+        rmdir(directory); // fails while other journals lie there
     close(journal->fd);
     journal->fd = -1;
 }
@@ -185,7 +186,7 @@ static int replay(int fd, const char *path, struct keeper_restored *restored, st
         (result = keeper_journal_parse(text, (size_t)bytes, boot_id, network, &changes, err)) < 0)
         error_prefix(err, "%s", path);
     log_boot_id(this_boot);
-    tell_network(this_network);
+    read_network(this_network);
     bool same_boot = strcmp(boot_id, this_boot) == 0;
     if (result == 0 && same_boot && strcmp(network, this_network) != 0)
         restored->elsewhere++;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// What a keeper is about to change, on disk before it is changed: for the case that the keeper
-// itself does not live to undo it (killed, out of memory, a power cut). A journal is a file of JSON
-// lines, the first saying whose it is, the others changes (experiments/keeper/keeper_change.h),
-// each written through to the disk. It is locked while its keeper lives and removed when all is
-// undone.
+// The journal of a keeper: what it is about to change, on disk before it is changed, for the case
+// that the keeper does not live to undo it (killed, out of memory, a power cut). A journal is a
+// file of JSON lines, the first saying whose it is, the others changes
+// (experiments/keeper/keeper_change.h), each written through to the disk. It is locked while its
+// keeper lives and removed when all is undone.
 //
 //   {"boot_id": "...", "network": "net:[4026531840]", "process": 4711}
 //
@@ -29,10 +29,11 @@ struct keeper_journal {
 // Notes a change that is about to be made. Returns 0 or an errno: then it must not be made.
 int keeper_journal_note(struct keeper_journal *journal, const struct keeper_change *change);
 
-// The keeper ends. undone: nothing is left to be undone, and the journal goes; else it stays.
+// Ends the journal with its keeper. undone: all changes are undone, and the journal is removed;
+// else it stays.
 void keeper_journal_end(struct keeper_journal *journal, bool undone);
 
-// What came of the journals that lie on this host.
+// What happened to the journals on this host.
 struct keeper_restored {
     unsigned journals;  // that were replayed and are gone
     unsigned live;      // of keepers that live: left alone

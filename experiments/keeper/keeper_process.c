@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keeper's own side: what it changes, what was there before, and the way back.
+// The keeper's own side: it serves requests, remembers old values, and undoes its changes.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static int find_path(const char *pattern, unsigned index, char path[KEEPER_TEXT_
     return number;
 }
 
-static void undo(const struct changes *changes, struct keeper_answer *answer)
+static void undo_changes(const struct changes *changes, struct keeper_answer *answer)
 {
     answer->number = 0;
     answer->text[0] = '\0';
@@ -48,7 +48,8 @@ static void undo(const struct changes *changes, struct keeper_answer *answer)
         struct keeper_change *change = &changes->items[i];
         int number = keeper_change_undo(change);
         keeper_change_forget(change);
-        // A setting that is gone took its value along: the other end of a cable may go first.
+        // A setting that does not exist any more needs no undoing: a card goes with the other end
+        // of its cable.
         if (number == 0 || number == ENOENT || number == ENODEV || answer->number)
             continue;
         answer->number = number;
@@ -56,7 +57,7 @@ static void undo(const struct changes *changes, struct keeper_answer *answer)
     }
 }
 
-static int probe(const char *address, uint16_t port)
+static int probe_port(const char *address, uint16_t port)
 {
     struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), number = 0;
@@ -78,8 +79,8 @@ static int probe(const char *address, uint16_t port)
     return number;
 }
 
-static void change(struct changes *changes, struct keeper_journal *journal,
-                   const struct keeper_request *request, struct keeper_answer *answer)
+static void make_change(struct changes *changes, struct keeper_journal *journal,
+                        const struct keeper_request *request, struct keeper_answer *answer)
 {
     struct keeper_change made = {
         .is_directory = request->verb != VERB_SET, .knob = request->knob, .fd = -1};
@@ -88,7 +89,8 @@ static void change(struct changes *changes, struct keeper_journal *journal,
         answer->number = keeper_change_read(&made, request->text);
         snprintf(answer->text, sizeof answer->text, "%s", made.old);
     }
-    // Noted first, done second: an end between the two undoes what was not done, harmlessly.
+    // The change is in the journal before it is made. If the keeper dies in between, a change is
+    // undone that was never made, which does no harm.
     if (answer->number == 0)
         answer->number = keeper_journal_note(journal, &made);
     if (answer->number == 0 && array_push(changes, made) < 0)
@@ -107,10 +109,10 @@ static void change(struct changes *changes, struct keeper_journal *journal,
     }
 }
 
-static void serve(int channel, bool isolated)
+static void serve_requests(int channel, bool isolated)
 {
     struct changes changes = {0};
-    // What is done to a network namespace of a run ends with it.
+    // Changes in a run's own network namespace end with it and need no journal.
     struct keeper_journal journal = {.fd = -1, .off = isolated};
     struct keeper_request request;
     for (;;) {
@@ -119,24 +121,24 @@ static void serve(int channel, bool isolated)
         if (got < 0 && errno == EINTR)
             continue;
         if (got != sizeof request || request.verb == VERB_END) {
-            undo(&changes, &answer);
+            undo_changes(&changes, &answer);
             keeper_journal_end(&journal, answer.number == 0);
             send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
             break;
         }
         if (request.verb == VERB_PROBE)
-            answer.number = probe(request.path, request.port);
+            answer.number = probe_port(request.path, request.port);
         else if (request.verb == VERB_FIND)
             answer.number = find_path(request.path, request.index, answer.text);
         else if (request.verb == VERB_SET || request.verb == VERB_MAKE_DIRECTORY ||
                  request.verb == VERB_ADOPT_DIRECTORY)
-            change(&changes, &journal, &request, &answer);
+            make_change(&changes, &journal, &request, &answer);
         send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
     }
     array_free(&changes);
 }
 
-static int isolate(void)
+static int isolate_process(void)
 {
     if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0 ||
         mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
@@ -153,7 +155,7 @@ void keeper_become(int channel, bool isolated)
     for (int number = 1; number < NSIG; number++)
         if (number != SIGCHLD)
             signal(number, SIG_IGN);
-    // Every descriptor of the run's that stayed open here would keep its reader waiting.
+    // A pipe of the run that stayed open here would never end for whoever reads it.
     if (dup2(channel, 3) < 0)
         _exit(1);
     close_range(4, ~0u, 0);
@@ -161,9 +163,9 @@ void keeper_become(int channel, bool isolated)
     for (int fd = 0; null_fd >= 0 && fd < 3; fd++)
         dup2(null_fd, fd);
     if (isolated)
-        answer.number = isolate();
+        answer.number = isolate_process();
     send(3, &answer, sizeof answer, MSG_NOSIGNAL);
     if (answer.number == 0)
-        serve(3, isolated);
+        serve_requests(3, isolated);
     _exit(0);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a run asks of a keeper, and what it is answered: fixed-size structs over a SOCK_SEQPACKET
+// The requests of a run to a keeper, and the answers: fixed-size structs over a SOCK_SEQPACKET
 // socket, or over a stream to a keeper on another machine, where this very program serves them.
-// Others than the keeper's own files use experiments/keeper/keeper.h.
+// Code outside of this folder uses experiments/keeper/keeper.h.
 #ifndef EXPERIMENTS_KEEPER_KEEPER_REQUEST_H
 #define EXPERIMENTS_KEEPER_KEEPER_REQUEST_H
 
@@ -11,7 +11,7 @@
 
 enum { KEEPER_TEXT_BYTES = 512 };
 
-// Settings that are no file's, by kind.
+// How a setting is changed: as a file, or in a way of its own.
 enum keeper_knob {
     KEEPER_FILE,       // a file, as keeper_set
     KEEPER_COALESCING, // of the card `name`: "adaptive_rx=0 rx_usecs=0"

@@ -30,7 +30,8 @@ static uint32_t *value_of(struct ethtool_coalesce *all, const char *name)
     return NULL;
 }
 
-// Goes through "key=value key=value": stores the values, or with `now` writes those there are.
+// For each "key=value" of `wanted`: stores the value in *all, or, when `now` is given, writes the
+// present value there.
 static int each_setting(struct ethtool_coalesce *all, const char *wanted, char *now,
                         size_t now_bytes)
 {

@@ -11,8 +11,8 @@
 // All return 0 or an errno: ENODEV no such card, EOPNOTSUPP its driver has no such setting, EINVAL
 // not a setting of these, or a value the card refuses.
 
-// What coalescing is now, of the same keys as `wanted`, "adaptive_rx=0 rx_usecs=50": as text that
-// nic_coalescing_set takes.
+// Writes the present values of the keys that `wanted` has, "adaptive_rx=0 rx_usecs=50", as text
+// that nic_coalescing_set takes.
 int nic_coalescing_get(const char *nic, const char *wanted, char *now, size_t now_bytes);
 
 // Sets the keys named and leaves the others.
@@ -29,7 +29,7 @@ int nic_rss_set(const char *nic, const struct nic_rss *table);
 // Fills a table so that flows are spread evenly over the first queues.
 void nic_rss_spread(struct nic_rss *table, uint32_t queues);
 
-// How many queues it receives on.
+// The number of queues on which the card receives.
 int nic_queues(const char *nic, uint32_t *queues);
 
 #endif

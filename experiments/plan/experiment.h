@@ -2,8 +2,8 @@
 //
 // What is to be run, as plain data: hosts, servers, neighbours, settings and the load of one
 // experiment, resolved (units in ns and bytes, references turned into indices, defaults filled in).
-// Who reads it from a file is above; hosts/ and servers/ act on their parts of it. Kinds are rows
-// of the tables there (experiments/hosts/host_kind.h, experiments/servers/server_kind.h).
+// definition/ reads it from a file; hosts/, servers/ and run/ act on it. Kinds are rows of tables
+// there (experiments/hosts/host_kind.h, experiments/servers/server_kind.h).
 #ifndef EXPERIMENTS_PLAN_EXPERIMENT_H
 #define EXPERIMENTS_PLAN_EXPERIMENT_H
 
@@ -60,7 +60,7 @@ struct experiment_server {
     cpu_set_t cores;
 };
 
-// What is asked of a neighbour; rate 0: nothing.
+// The load of a neighbour that serves; rate 0: none.
 struct experiment_neighbour_load {
     size_t from; // index of the host
     double rate; // requests per second

@@ -17,7 +17,7 @@ static const struct option_spec options[] = {
     OPTION_FLAG("start", 0, struct role_options, start,
                 "start the program that comes with the first message, and be its link"),
     OPTION_FLAG("keeper", 0, struct role_options, keeper,
-                "change what a run asks for on this host, and undo it at the end"),
+                "make the changes that a run asks for on this host, and undo them at the end"),
     OPTION_END,
 };
 static const struct command_usage usage = {

@@ -19,8 +19,8 @@ enum { SECTOR_BYTES = 512, SUMS_TIMEOUT_MS = 60000, STALL_MS = 10000 };
 
 static const char sums_name[] = "SHA256SUMS";
 
-// dd takes so many blocks and no byte more: what follows is for the agent. The program is tried
-// first, since a shell whose exec fails does not get to clean up.
+// dd reads that many blocks and no byte more, because what follows is for the agent. The program is
+// tried before `exec`: a shell whose exec fails cannot clean up any more.
 const char deployment_bootstrap[] =
     "exec sh -c '"
     "umask 077; read -r b h n && d=$(mktemp -d \"$b/taillight-$h-XXXXXX\") || exit 1; "
@@ -58,7 +58,7 @@ struct collection {
     struct error *err;
 };
 
-// A host's C library fits its kernel and its name services; it is not for us to bring.
+// The C library is not copied: the host's own fits its kernel and its name services.
 static bool is_c_library(const char *name)
 {
     static const char *const patterns[] = {"ld-linux*",      "linux-vdso*",    "libc.so.*",
@@ -175,7 +175,7 @@ struct stream {
     struct error *err;
 };
 
-static int put(struct stream *stream, const char *bytes, size_t count)
+static int write_bytes(struct stream *stream, const char *bytes, size_t count)
 {
     while (count) {
         struct pollfd ready = {.fd = stream->fd, .events = POLLOUT};
@@ -185,7 +185,7 @@ static int put(struct stream *stream, const char *bytes, size_t count)
         if (polled == 0)
             return error_set(stream->err, ERROR_FAILED, "the link took nothing for %d s",
                              STALL_MS / 1000);
-        // What a pipe that is ready takes without waiting.
+        // A pipe that is ready takes that much without blocking.
         ssize_t took = write(stream->fd, bytes, count < 4096 ? count : 4096);
         if (took < 0 && errno != EINTR)
             return error_set_errno(stream->err, ERROR_FAILED, "the link does not take the program");
@@ -204,7 +204,7 @@ static int pad(struct stream *stream, size_t unit)
     int result = 0;
     while (result == 0 && stream->written % unit) {
         size_t left = unit - stream->written % unit;
-        result = put(stream, zeros, left < sizeof zeros ? left : sizeof zeros);
+        result = write_bytes(stream, zeros, left < sizeof zeros ? left : sizeof zeros);
     }
     return result;
 }
@@ -226,21 +226,21 @@ static int put_header(struct stream *stream, const char *name, uint64_t bytes)
     for (size_t i = 0; i < sizeof sector; i++)
         sum += (unsigned char)sector[i];
     snprintf(sector + 148, 8, "%06o", sum & 0777777);
-    return put(stream, sector, sizeof sector);
+    return write_bytes(stream, sector, sizeof sector);
 }
 
 static int put_contents(struct stream *stream, const struct deployed_file *file)
 {
-    char piece[65536];
+    char chunk[65536];
     uint64_t at = 0;
     int result = 0;
     while (result == 0 && at < file->bytes) {
         uint64_t left = file->bytes - at;
-        ssize_t got = pread(file->fd, piece, left < sizeof piece ? left : sizeof piece, (off_t)at);
+        ssize_t got = pread(file->fd, chunk, left < sizeof chunk ? left : sizeof chunk, (off_t)at);
         if (got <= 0)
             result = error_set(stream->err, ERROR_FAILED, "%s has become shorter", file->path);
         else
-            result = put(stream, piece, (size_t)got);
+            result = write_bytes(stream, chunk, (size_t)got);
         at += got > 0 ? (uint64_t)got : 0;
     }
     return result < 0 ? result : pad(stream, SECTOR_BYTES);
@@ -251,7 +251,7 @@ int deployment_write(const struct deployment *deployment, int fd, struct error *
     struct stream stream = {.fd = fd, .err = err};
     int result = put_header(&stream, sums_name, deployment->sums.count);
     if (result == 0)
-        result = put(&stream, deployment->sums.items, deployment->sums.count);
+        result = write_bytes(&stream, deployment->sums.items, deployment->sums.count);
     if (result == 0)
         result = pad(&stream, SECTOR_BYTES);
     for (size_t i = 0; result == 0 && i < deployment->files.count; i++) {
@@ -262,6 +262,6 @@ int deployment_write(const struct deployment *deployment, int fd, struct error *
     }
     static const char end[2 * SECTOR_BYTES];
     if (result == 0)
-        result = put(&stream, end, sizeof end);
+        result = write_bytes(&stream, end, sizeof end);
     return result < 0 ? result : pad(&stream, DEPLOYMENT_BLOCK_BYTES);
 }

@@ -29,8 +29,8 @@ struct far_end {
     int complaints; // read end of its stderr
     int ended_fd;   // pidfd of the program
     ZSTD_CCtx *compressor;
-    char piece[FAR_PIECE_BYTES];
-    char packed[1 + FAR_PIECE_BYTES + FAR_PIECE_BYTES / 128 + 1024];
+    char chunk[FAR_CHUNK_BYTES];
+    char packed[1 + FAR_CHUNK_BYTES + FAR_CHUNK_BYTES / 128 + 1024];
 };
 
 // --- starting ------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ static int take_words(const json_t *list, const char **words, struct error *err)
 }
 
 // Moves this process off the server's cores, when there are others.
-static void keep_off(const char *server_cores)
+static void leave_server_cores(const char *server_cores)
 {
     cpu_set_t here, taken, others;
     struct error ignored;
@@ -64,7 +64,7 @@ static void keep_off(const char *server_cores)
         sched_setaffinity(0, sizeof others, &others);
 }
 
-// Daemons live where a session that is not a login's does not look.
+// Adds the folders of daemons, which sessions without a login do not have on their PATH.
 static void extend_path(void)
 {
     char path[4200];
@@ -101,7 +101,7 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
     if (!argv[0])
         return error_set(err, ERROR_INPUT, "nothing is to be started");
     if (sched_getaffinity(0, sizeof here, &here) == 0)
-        place.cores = &here; // as this process came, before it keeps off
+        place.cores = &here; // the cores of this process before it leaves the server's
     if (*cores && units_parse_cores(cores, &chosen, err) < 0)
         return -ERROR_INPUT;
     if (*cores)
@@ -112,7 +112,7 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
         *strrchr(directory, '/') = '\0';
         place.directory = directory;
     }
-    keep_off(server_cores);
+    leave_server_cores(server_cores);
     extend_path();
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return error_set_errno(err, ERROR_FAILED, "no pipe");
@@ -132,8 +132,9 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
 
 // --- while it runs -------------------------------------------------------------------------------
 
-// A program that does not read any more is not a failure of the link's; one that does not read for
-// as long as the link may be silent ends here, guarded (far_end_run).
+// Writes bytes to the program's stdin. A program that has closed it is no failure of the link. If
+// it does not read for as long as the link may be silent, the alarm ends this process, and its
+// guard (far_end_run) kills the program.
 static int take_input(struct far_end *end, const struct frame *frame)
 {
     size_t done = 0;
@@ -161,7 +162,7 @@ static int start_as_told(struct far_end *end, const json_t *start, struct error 
 static int take_frame(void *context, const struct frame *frame, struct error *err)
 {
     struct far_end *end = context;
-    if (end->process.pid <= 0) // the first one
+    if (end->process.pid <= 0) // the first frame says what to start
         return start_as_told(end, frame->json, err);
     if (frame->kind == FRAME_BYTES)
         return take_input(end, frame);
@@ -179,10 +180,10 @@ static int take_frame(void *context, const struct frame *frame, struct error *er
     return 0;
 }
 
-// Passes on what there is. Returns 1 while there may be more, 0 at the end.
+// Sends what has been printed. Returns 1 while there may be more, 0 at the end.
 static int pass_output(struct far_end *end, int fd, int which, struct error *err)
 {
-    ssize_t got = read(fd, end->piece, sizeof end->piece);
+    ssize_t got = read(fd, end->chunk, sizeof end->chunk);
     if (got < 0 && errno == EINTR)
         return 1;
     if (got <= 0)
@@ -192,9 +193,9 @@ static int pass_output(struct far_end *end, int fd, int which, struct error *err
     size_t packed = bytes < COMPRESS_FROM_BYTES
                         ? SIZE_MAX
                         : ZSTD_compressCCtx(end->compressor, end->packed + 1,
-                                            sizeof end->packed - 1, end->piece, bytes, 1);
+                                            sizeof end->packed - 1, end->chunk, bytes, 1);
     if (ZSTD_isError(packed) || packed >= bytes) {
-        memcpy(end->packed + 1, end->piece, bytes);
+        memcpy(end->packed + 1, end->chunk, bytes);
         packed = bytes;
     } else {
         end->packed[0] = (char)(which | FAR_COMPRESSED);
@@ -220,10 +221,10 @@ static int pass_ready(struct far_end *end, struct pollfd *ready, struct error *e
     return 0;
 }
 
-// Until the program has ended and all it printed is sent. More is read of it only when all before
-// is on its way. What it leaves behind may hold its pipes open: after its end they are read for
-// END_GRACE_MS at most.
-static int relay(struct far_end *end, struct error *err)
+// Relays until the program has ended and everything it printed is sent. More is read from it only
+// when everything before has been sent. Processes that it leaves behind may hold its pipes open:
+// after its end they are read for END_GRACE_MS at most.
+static int relay_program(struct far_end *end, struct error *err)
 {
     struct link *const link = &end->link;
     int64_t until_ms = INT64_MAX;
@@ -265,15 +266,14 @@ int far_end_run(struct error *err)
     json_t *here = json_object(); // a heartbeat: the link is up
     int result = link_send_new(&end->link, here, err);
     if (result == 0)
-        result = relay(end, err);
+        result = relay_program(end, err);
     if (result == 0)
         result =
             process_wait(&end->process, 0, &status, err) > 0
                 ? link_send_new(&end->link,
                                 json_pack("{s:s, s:i}", "type", "ended", "status", status), err)
                 : -ERROR_FAILED;
-    if (end->link.state == LINK_UP ||
-        end->link.state == LINK_FAILED) // there is somebody to read it
+    if (end->link.state == LINK_UP || end->link.state == LINK_FAILED) // somebody may still read it
         link_flush(&end->link, LINK_SILENCE_MS);
     guard_end(&end->guard); // kills what is left of the group
     process_stop(&end->process, 0);

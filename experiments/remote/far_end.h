@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// `taillight agent --start`: the far end of a link. It starts one program, as the near end
-// (experiments/remote/near_end.h) says in its first frame, and is its stdin, stdout and stderr over
-// there. What the program prints goes back zstd-compressed. When the link ends, or nothing has come
-// over it for 5 s, the program and all of its process group are killed; however this process ends,
-// too.
+// `taillight agent --start`: the far end of a link. It starts the program that the near end
+// (experiments/remote/near_end.h) names in its first frame, and relays its stdin, stdout and
+// stderr. What the program prints goes back zstd-compressed. When the link ends, or nothing has
+// come over it for 5 s, the program and all of its process group are killed; also when this process
+// ends in any other way.
 //
 //   near -> far  {"type": "start", "argv": [...], "environment": ["NAME=value", ...],
 //                 "cores": "0-1" or "", "server_cores": "0-1", "nice": -20 to 19, "cgroup": a
@@ -21,7 +21,7 @@
 
 #include "base/error.h"
 
-enum { FAR_STDOUT = 1, FAR_STDERR = 2, FAR_COMPRESSED = 0x80, FAR_PIECE_BYTES = 128 << 10 };
+enum { FAR_STDOUT = 1, FAR_STDERR = 2, FAR_COMPRESSED = 0x80, FAR_CHUNK_BYTES = 128 << 10 };
 
 int far_end_run(struct error *err);
 

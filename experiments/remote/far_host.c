@@ -12,7 +12,7 @@
 #include "experiments/common/supervisor.h"
 
 enum {
-    SET_UP_TIMEOUT_MS = 120000, // copying over a slow link; a link that is down ends sooner
+    SET_UP_TIMEOUT_MS = 120000, // enough to copy over a slow link; one that is down ends sooner
     LINK_WORDS_MOST = 600,
 };
 
@@ -30,7 +30,8 @@ static int make_private_directory(struct far_host *far, const struct experiment_
     int result = keeper_start(&far->here, false, err);
     if (result < 0)
         return result;
-    // Short: ssh adds to the socket's name, and all of it fits into 108 bytes.
+    // The name is short, since ssh appends to it for its socket, whose path must fit into 108
+    // bytes.
     snprintf(directory, FAR_PATH_BYTES, "/tmp/taillight-%d-%llx", getpid(),
              (unsigned long long)supervisor_now_ns() & 0xffffffffffff);
     snprintf(far->link_file, sizeof far->link_file, "%.100s/%.40s.json", directory, plan->name);
@@ -53,7 +54,7 @@ static int start_link(struct far_host *far, struct keeper *keeper, struct error 
                        : result;
 }
 
-// Where our own work runs there; and whether the machine has the cores of the experiment.
+// Checks that the machine has the experiment's cores, and chooses those for our own work.
 static int divide_cores(struct far_host *far, const struct experiment_host *plan, const char *text,
                         struct error *err)
 {
@@ -99,8 +100,8 @@ static int take_facts(struct far_host *far, struct keeper *keeper,
     return result;
 }
 
-static int set_up(struct far_host *far, struct keeper *keeper, const struct experiment_host *plan,
-                  struct error *err)
+static int set_up_host(struct far_host *far, struct keeper *keeper,
+                       const struct experiment_host *plan, struct error *err)
 {
     char private[FAR_PATH_BYTES], control[FAR_PATH_BYTES];
     int result = make_private_directory(far, plan, private, err);
@@ -135,7 +136,7 @@ int far_host_start(struct far_host *far, struct keeper *keeper, const struct exp
     *keeper = (struct keeper){.channel = -1};
     snprintf(far->log_path, sizeof far->log_path, "%s", log_path);
     snprintf(far->what, sizeof far->what, "host %s", plan->name);
-    int result = set_up(far, keeper, plan, err);
+    int result = set_up_host(far, keeper, plan, err);
     if (result < 0) {
         keeper_end(keeper, &ignored);
         far_host_end(far);
@@ -170,9 +171,9 @@ void far_host_end(struct far_host *far)
 
 // --- processes there -----------------------------------------------------------------------------
 
-static int start(const struct far_host *far, const char *direction, const char *folder,
-                 const char *const *argv, const struct process_place *place,
-                 struct process *process, struct error *err)
+static int start_link_process(const struct far_host *far, const char *direction, const char *folder,
+                              const char *const *argv, const struct process_place *place,
+                              struct process *process, struct error *err)
 {
     char self[4096], cores[1024], nice[16];
     const char *words[LINK_WORDS_MOST];
@@ -224,19 +225,19 @@ static int start(const struct far_host *far, const char *direction, const char *
 int far_host_process(const struct far_host *far, const char *const *argv,
                      const struct process_place *place, struct process *process, struct error *err)
 {
-    return start(far, NULL, NULL, argv, place, process, err);
+    return start_link_process(far, NULL, NULL, argv, place, process, err);
 }
 
 int far_host_send(const struct far_host *far, const char *from_here, const char *to_there,
                   const struct process_place *place, struct process *process, struct error *err)
 {
     const char *const argv[] = {"tar", "-xf", "-", "-C", to_there, NULL};
-    return start(far, "--from", from_here, argv, place, process, err);
+    return start_link_process(far, "--from", from_here, argv, place, process, err);
 }
 
 int far_host_fetch(const struct far_host *far, const char *from_there, const char *to_here,
                    const struct process_place *place, struct process *process, struct error *err)
 {
     const char *const argv[] = {"tar", "-cf", "-", "-C", from_there, ".", NULL};
-    return start(far, "--into", to_here, argv, place, process, err);
+    return start_link_process(far, "--into", to_here, argv, place, process, err);
 }

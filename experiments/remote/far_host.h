@@ -16,35 +16,35 @@
 enum { FAR_PATH_BYTES = 400 };
 
 struct far_host {
-    struct keeper here;             // keeps the private directory here
+    struct keeper here;             // removes our private directory on this machine in the end
     char link_file[FAR_PATH_BYTES]; // experiments/remote/link_file.h
     char directory[256];            // there
-    char log_path[4300];            // what ssh and our programs there complain of
+    char log_path[4300];            // stderr of ssh and of our programs there
     char what[64];                  // "host server"
     char address[16], boot_id[40], kernel[72];
     cpu_set_t cores;         // of the machine there
     cpu_set_t helpers;       // where our own work runs: off the host's cores, if there are others
-    int64_t clock_offset_ns; // its CLOCK_MONOTONIC less ours
-    uint64_t clock_bound_ns; // of that
+    int64_t clock_offset_ns; // how far its CLOCK_MONOTONIC is ahead of ours
+    uint64_t clock_bound_ns; // the bound of that offset's error
     bool is_root;
 };
 
 // Connects, copies, starts the keeper there (*keeper; the caller ends it before far_host_end).
-// What goes wrong names the host, with ssh's own words. On failure nothing is left on either side.
+// Errors name the host and quote ssh. On failure nothing is left on either side.
 int far_host_start(struct far_host *far, struct keeper *keeper, const struct experiment_host *plan,
                    const char *log_path, struct error *err);
 void far_host_end(struct far_host *far);
 
-// Fills in what can be said of one without connecting, for commands that are only shown: not
-// where helpers would run.
+// For a dry run: fills in what is known of a host without connecting, which is all but the cores
+// for our own work.
 void far_host_pretend(struct far_host *far, const struct experiment_host *plan);
 
-// The command line of ssh that leads there, but for what it runs. Returns out.
+// The command line of ssh that reaches the host, without the command for it. Returns out.
 char *far_host_describe(const struct experiment_host *plan, char *out, size_t out_bytes);
 
-// Starts a process there: as process_start, with the place's cores, environment and log; a program
-// of ours is given by its path there; a directory to work in can only be the run's there. What
-// fails there (no such program) shows when the process ends, as the last line of its log.
+// Starts a process there: as process_start, with the place's cores, environment and log. Programs
+// of ours are given by their path there; a working directory can only be that of the run there. A
+// failure there (no such program) shows when the process ends, as the last line of its log.
 int far_host_process(const struct far_host *far, const char *const *argv,
                      const struct process_place *place, struct process *process, struct error *err);
 

@@ -56,7 +56,7 @@ static int address_of_ssh(char *address, struct error *err)
                            connection ? connection : "no SSH_CONNECTION");
 }
 
-static int tell_facts(const char *nic, char text[KEEPER_TEXT_BYTES], struct error *err)
+static int write_facts(const char *nic, char text[KEEPER_TEXT_BYTES], struct error *err)
 {
     char address[INET_ADDRSTRLEN], cores[200], boot_id[40], directory[4096];
     struct utsname system;
@@ -106,7 +106,7 @@ static int answer_request(struct keeper *keeper, const struct keeper_request *re
     if (request->verb == VERB_CLOCK) {
         snprintf(answer->text, sizeof answer->text, "%lld", (long long)monotonic_ns());
     } else if (request->verb == VERB_FACTS) {
-        if (tell_facts(request->path, answer->text, err) < 0) {
+        if (write_facts(request->path, answer->text, err) < 0) {
             answer->number = EINVAL;
             snprintf(answer->text, sizeof answer->text, "%.500s", err->text);
         }
@@ -116,14 +116,14 @@ static int answer_request(struct keeper *keeper, const struct keeper_request *re
     return 0;
 }
 
-static int say(const struct keeper_answer *answer, struct error *err)
+static int send_answer(const struct keeper_answer *answer, struct error *err)
 {
     return write(STDOUT_FILENO, answer, sizeof *answer) == sizeof *answer
                ? 0
                : error_set_errno(err, ERROR_FAILED, "cannot answer");
 }
 
-// The directory this program lies in is this run's: made by the bootstrap, and ours.
+// Has this program's own directory, which the bootstrap made for this run, removed in the end.
 static int adopt_own_directory(struct keeper *keeper, struct error *err)
 {
     char directory[4096];
@@ -152,14 +152,14 @@ int keeper_service_run(struct error *err)
         return result;
     result = adopt_own_directory(&keeper, err);
     if (result == 0)
-        result = say(&answer, err);
+        result = send_answer(&answer, err);
     while (result == 0 && read_request(&request)) {
         result = answer_request(&keeper, &request, &answer, err);
         if (result == 0)
-            result = say(&answer, err);
+            result = send_answer(&answer, err);
         if (request.verb == VERB_END)
             break;
     }
-    keeper_end(&keeper, &ignored); // has been asked for already, or undoes now
+    keeper_end(&keeper, &ignored); // undoes everything now, unless VERB_END already did
     return result;
 }

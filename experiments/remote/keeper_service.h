@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// `taillight agent --keeper`: a machine behind ssh answers a keeper's requests
-// (experiments/keeper/keeper_request.h, as they lie in memory: the same program is at both ends) on
-// stdin and stdout. It has a keeper of its own for what is to be undone, first of all the directory
-// that this program was copied into; that one outlives every end of this process.
+// `taillight agent --keeper`: serves the requests to a keeper (experiments/keeper/keeper_request.h,
+// as they lie in memory: the same program is at both ends) on a machine behind ssh, on stdin and
+// stdout. It has a keeper of its own for what is to be undone, first of all the directory that this
+// program was copied into; that keeper survives this process however it ends.
 //
 // What the machine says of itself (keeper_facts):
 //   {"uid": 0, "cores": "0-7",     that a process there may use
@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-// Serves until it is told to end, or the end of stdin.
+// Serves until VERB_END or the end of stdin.
 int keeper_service_run(struct error *err);
 
 #endif

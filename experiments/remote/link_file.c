@@ -14,8 +14,8 @@ static int add_option(json_t *words, const char *option)
            json_array_append_new(words, json_string(option));
 }
 
-// Of options that are given twice, ssh takes the first: ours that must hold, the user's, then ours
-// that are only better than ssh's own defaults.
+// ssh takes the first of options that are given twice. So first those that must hold, then the
+// user's, then ours that are only better than ssh's own defaults.
 static json_t *ssh_words(const struct experiment_host *plan, const char *control)
 {
     static const char *const must[] = {

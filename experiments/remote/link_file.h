@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a host behind ssh is reached, as a file in a private directory of the run: whoever is to
-// start a process there (the run, a fleet of load agents) names this file to `taillight link`.
+// How a host behind ssh is reached, as a file in a private directory of the run. Whatever starts a
+// process there (the run, a fleet of load agents) passes this file to `taillight link`.
 //
 //   {"host": "server",            its name in the experiment
 //    "address": "user@host",      what ssh is given
@@ -40,14 +40,14 @@ void link_file_free(struct link_file *link);
 int link_file_words(const struct link_file *link, bool first, const char *command,
                     const char *words[LINK_WORDS_MAX], struct error *err);
 
-// Whether a text is one that ssh takes for its destination: never an option, never two words.
+// Whether ssh takes a text as its destination, and not as an option or as two words.
 bool link_file_address_is_plain(const char *address);
 
-// Whether a path for that directory may stand in a command as it is.
+// Whether a path for that directory may stand in a shell's command without quotes.
 bool link_file_base_is_plain(const char *base);
 
-// Whether a directory the other end told may stand in a command: absolute, made by the bootstrap
-// below `base`, and of plain characters.
+// Whether a directory that the other end reports may stand in a shell's command: absolute, made by
+// the bootstrap below `base`, and of plain characters.
 bool link_file_directory_is_plain(const char *base, const char *directory);
 
 #endif

@@ -24,10 +24,10 @@
 #include "experiments/remote/link_file.h"
 
 enum {
-    DEPLOY_GRACE_MS = 30000, // from the last byte of the program to its first word
+    DEPLOY_GRACE_MS = 30000, // from the last byte of the program sent to its first frame
     SSH_GRACE_MS = 1000,
     LAST_WORDS_MS = 500,
-    SILENT_BEATS = 3, // so many missed are no accident
+    SILENT_BEATS = 3, // after so many missed heartbeats the link is down
     INPUT_BYTES = 32 << 10,
 };
 
@@ -75,13 +75,13 @@ struct near {
     struct link link;   // to the other end, over ssh
     ZSTD_DCtx *decompressor;
     int signals;
-    bool done;      // the other end has said its last word
+    bool done;      // the other end has reported the program's end
     int status;     // the program's
     char name[600]; // of the link, for errors
     char first_complaint[300], last_complaint[300];
     size_t line_used;
     char line[300];
-    char piece[FAR_PIECE_BYTES];
+    char chunk[FAR_CHUNK_BYTES];
 };
 
 static void name_link(struct near *near)
@@ -96,7 +96,7 @@ static int link_error(const struct near *near, struct error *err, const char *wh
     return error_set(err, ERROR_FAILED, "%s %s", near->name, what);
 }
 
-// --- what ssh says -------------------------------------------------------------------------------
+// --- what ssh complains of -----------------------------------------------------------------------
 
 static void end_line(struct near *near)
 {
@@ -106,7 +106,7 @@ static void end_line(struct near *near)
     near->line_used = 0;
     if (!near->line[0])
         return;
-    // Of a full disk, tar first says only that it wrote less than it wanted.
+    // On a full disk tar first reports a short write only; the line that names the reason counts.
     bool telling =
         strstr(near->line, strerror(ENOSPC)) && !strstr(near->first_complaint, strerror(ENOSPC));
     if (!near->first_complaint[0] || telling)
@@ -114,7 +114,7 @@ static void end_line(struct near *near)
     snprintf(near->last_complaint, sizeof near->last_complaint, "%s", near->line);
 }
 
-// Passes on what ssh and the far end itself complain of, and remembers it.
+// Copies to our stderr what ssh and the far end complain of, and remembers the first and last line.
 static void take_complaints(struct near *near)
 {
     char bytes[2000];
@@ -131,10 +131,10 @@ static void take_complaints(struct near *near)
             near->line[near->line_used++] = bytes[i];
     }
     if (write(STDERR_FILENO, bytes, (size_t)got) < 0)
-        return; // nobody reads it; the words are kept
+        return; // our stderr is gone; the lines are remembered all the same
 }
 
-// What a directory makes a program's copying or start fail with.
+// Whether a complaint is one that an unsuitable directory causes.
 static bool is_of_a_place(const char *complaint)
 {
     static const int numbers[] = {EACCES, EROFS, ENOSPC, ENOENT, EDQUOT};
@@ -144,8 +144,8 @@ static bool is_of_a_place(const char *complaint)
     return false;
 }
 
-// Why the link ended without the program's end: ssh's own last words, else the first complaint of
-// the bootstrap.
+// The error for a link that ended before its program: ssh's last complaint, or, while it was being
+// set up, the first complaint of the bootstrap.
 static int ended_error(struct near *near, struct error *err)
 {
     int status = 0;
@@ -160,7 +160,7 @@ static int ended_error(struct near *near, struct error *err)
     bool by_ssh = ended && WIFEXITED(status) && WEXITSTATUS(status) == 255;
     bool was_up = near->link.heard || !near->options.deploy;
     const char *words = by_ssh || was_up ? near->last_complaint : near->first_complaint;
-    // The shared connection found the silence out first, and ended this one with it.
+    // The shared connection noticed the silence first, and its end ended this one.
     if (was_up && silent_ms >= SILENT_BEATS * LINK_HEARTBEAT_MS) {
         snprintf(why, sizeof why, "is down: nothing has come over it for %lld s",
                  (long long)(silent_ms + 500) / 1000);
@@ -197,7 +197,7 @@ static int start_ssh(struct near *near, struct error *err)
     return result;
 }
 
-static int deploy(struct near *near, struct error *err)
+static int send_deployment(struct near *near, struct error *err)
 {
     struct deployment deployment;
     char line[400];
@@ -213,7 +213,7 @@ static int deploy(struct near *near, struct error *err)
     if (result == 0)
         result = deployment_write(&deployment, near->ssh.input, err);
     deployment_free(&deployment);
-    // A reader that is gone has said why.
+    // If the reader is gone, its complaint says why.
     return result < 0 ? ended_error(near, err) : result;
 }
 
@@ -233,7 +233,7 @@ static json_t *start_message(const struct near *near)
     char cores[1024] = "";
     size_t count = 0;
     const struct link_options *o = &near->options;
-    int nice = o->nice ? atoi(o->nice) : 0; // far_host.c's
+    int nice = o->nice ? atoi(o->nice) : 0; // far_host.c writes a plain number
     while (near->program[count])
         count++;
     if (CPU_COUNT(&o->cores))
@@ -248,7 +248,7 @@ static json_t *start_message(const struct near *near)
     return start;
 }
 
-// The archive's own program, in between.
+// With --into or --from, starts tar between the link and the folder.
 static int start_tar(struct near *near, struct error *err)
 {
     const struct link_options *o = &near->options;
@@ -292,11 +292,11 @@ static int take_bytes(struct near *near, const struct frame *frame, struct error
     size_t count = frame->byte_count - 1;
     if (which & FAR_COMPRESSED) {
         count =
-            ZSTD_decompressDCtx(near->decompressor, near->piece, sizeof near->piece, bytes, count);
+            ZSTD_decompressDCtx(near->decompressor, near->chunk, sizeof near->chunk, bytes, count);
         if (ZSTD_isError(count))
             return error_set(err, ERROR_INPUT, "what came cannot be unpacked: %s",
                              ZSTD_getErrorName(count));
-        bytes = near->piece;
+        bytes = near->chunk;
     }
     bool complaint = (which & ~FAR_COMPRESSED) == FAR_STDERR;
     return write_all(complaint ? STDERR_FILENO : near->out, bytes, count, err);
@@ -324,7 +324,8 @@ static int take_frame(void *context, const struct frame *frame, struct error *er
                                       : take_message(near, frame->json, err);
 }
 
-// From here on the other end is listened to. Until it has first spoken it may be unpacking.
+// Begins to listen to the other end, and sends what to start. Before its first frame the other end
+// may take a while to unpack.
 static int begin_link(struct near *near, struct error *err)
 {
     const struct link_settings settings = {.peer = near->name,
@@ -339,7 +340,7 @@ static int begin_link(struct near *near, struct error *err)
     return link_send_new(&near->link, start, err) < 0 ? ended_error(near, err) : 0;
 }
 
-// 0 while the link is up, and when it ended after the last word.
+// Returns 0 while the link is up, and when it closed after the program's end was reported.
 static int check_link(struct near *near, struct error *err)
 {
     if (near->link.state == LINK_UP || near->done)
@@ -382,8 +383,9 @@ static int take_signal(struct near *near, struct error *err)
         near, json_pack("{s:s, s:i}", "type", "signal", "number", (int)info.ssi_signo), err);
 }
 
-// More is taken in only when all before it is on its way, so that signals need not wait behind it.
-static int relay(struct near *near, struct error *err)
+// Reads more input only when everything before has been sent, so that signals need not wait behind
+// it.
+static int relay_program(struct near *near, struct error *err)
 {
     struct link *const link = &near->link;
     int result = 0;
@@ -418,21 +420,21 @@ static int end_tar(struct near *near, struct error *err)
                : 0;
 }
 
-static int work(struct near *near, struct error *err)
+static int run_program(struct near *near, struct error *err)
 {
     int result = start_tar(near, err);
     if (result == 0)
         result = start_ssh(near, err);
     if (result == 0 && near->options.deploy)
-        result = deploy(near, err);
+        result = send_deployment(near, err);
     if (result == 0)
         result = begin_link(near, err);
     if (result == 0)
-        result = relay(near, err);
+        result = relay_program(near, err);
     return result < 0 ? result : end_tar(near, err);
 }
 
-// Ends as the program did.
+// Ends this process the way the program ended.
 static int end_alike(int status)
 {
     if (!WIFSIGNALED(status))
@@ -484,7 +486,7 @@ int link_command(int argc, char **argv)
         near->program = (const char *const *)(argv + 2);
         result = open_signals(near, &err);
         if (result == 0)
-            result = work(near, &err);
+            result = run_program(near, &err);
     }
     int code = result < 0 ? error_report(&err) : 0, status = near->status;
     link_fini(&near->link);

@@ -30,8 +30,8 @@ int gate_report_add(struct gate_report *report, const struct gate_result_array *
     return 0;
 }
 
-static int judge(const struct experiment *experiment, const struct run_folder *folder,
-                 struct progress *progress, struct gate_result_array *out, struct error *err)
+static int judge_folder(const struct experiment *experiment, const struct run_folder *folder,
+                        struct progress *progress, struct gate_result_array *out, struct error *err)
 {
     struct comparison comparison;
     const struct comparison_request request = {.candidate = folder->path,
@@ -55,7 +55,7 @@ int gate_report_run(struct gate_report *report, const struct experiment *experim
         waiting += experiment->gates.items[i].limit == GATE_MAX_INCREASE;
     int result = 0;
     if (experiment->gates.count > waiting)
-        result = judge(experiment, folder, progress, &mine, err);
+        result = judge_folder(experiment, folder, progress, &mine, err);
     if (result == 0)
         result = gate_report_write_json(&mine, folder, err);
     if (result == 0)

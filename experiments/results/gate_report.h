@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the gates of `taillight run` and `taillight compare` came to, and where it goes: lines on
-// the terminal, JUnit XML, annotations of a build, the exit code.
+// The results of the gates of `taillight run` and `taillight compare`, and where they are written:
+// lines on the terminal, JUnit XML, annotations of a build, the exit code.
 #ifndef EXPERIMENTS_RESULTS_GATE_REPORT_H
 #define EXPERIMENTS_RESULTS_GATE_REPORT_H
 
@@ -13,7 +13,7 @@
 
 struct gate_report {
     struct gate_result_array results;
-    size_t waiting; // gates of an increase, which a run alone cannot judge
+    size_t waiting; // gates on an increase, which need a base to compare with
 };
 
 struct gate_report_options {
@@ -28,24 +28,24 @@ struct gate_report_options {
         OPTION_FLAG("annotations", 0, type, member.annotations,                                    \
                     "print failed gates as ::error and ::warning lines of GitHub Actions")
 
-// Appends results as those of a part of the experiment ("": the whole); what is a part already is
-// one of that: "long/second".
+// Appends results under the name of a part of the experiment ("": the whole). A result that has a
+// part already gets both names: "long/second".
 int gate_report_add(struct gate_report *report, const struct gate_result_array *results,
                     const char *part, struct error *err);
 
-// Writes gates.json (docs/gates.md) into a folder, where there are any.
+// Writes gates.json (docs/gates.md) into a folder; no file when there are no results.
 int gate_report_write_json(const struct gate_result_array *results, const struct run_folder *folder,
                            struct error *err);
 
-// Judges what of the experiment's gates needs no base, from the folder of its run or repetitions;
-// writes gates.json there and appends to the report (NULL: nothing is judged) as
-// results of that part.
+// Judges those gates of the experiment that need no base, on the folder of its run or repetitions;
+// writes gates.json there and appends the results to the report under that part. report NULL:
+// nothing is judged.
 int gate_report_run(struct gate_report *report, const struct experiment *experiment,
                     const struct run_folder *folder, const char *part, struct progress *progress,
                     struct error *err);
 
-// Prints the lines (out NULL: none) and writes what the options ask for. Annotations go to stdout,
-// with json to stderr.
+// Prints a line for each gate to `out` (NULL: none) and writes what the options ask for.
+// Annotations go to stdout, or, with json, to stderr.
 int gate_report_write(const struct gate_report *report, const struct gate_report_options *options,
                       const char *suite, bool json, FILE *out, struct error *err);
 void gate_report_free(struct gate_report *report);

@@ -24,8 +24,9 @@ static int print_json(const struct run_analysis *run, struct error *err)
     return 0;
 }
 
-static int print(const struct run_analysis *run, const struct run_results_settings *settings,
-                 const char *report, struct error *err)
+static int print_results(const struct run_analysis *run,
+                         const struct run_results_settings *settings, const char *report,
+                         struct error *err)
 {
     if (settings->json)
         return print_json(run, err);
@@ -57,7 +58,7 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
     progress_end(settings->progress);
     *available = run.findings.verdict_available;
     if (result == 0 && !settings->silent)
-        result = print(&run, settings, report, err);
+        result = print_results(&run, settings, report, err);
     run_analysis_free(&run);
     return result;
 }

@@ -41,7 +41,7 @@ static int check_neighbour_program(const struct experiment_neighbour *neighbour,
 static int check_programs(const struct experiment *experiment, struct error *err)
 {
     int result = 0;
-    // What a host elsewhere lacks shows when it is to be started there.
+    // What is missing on another machine shows when it is started there.
     for (size_t i = 0; i < experiment->hosts.count && result == 0; i++)
         if (experiment->hosts.items[i].kind->program)
             result = program_needed(experiment->hosts.items[i].kind->program,
@@ -125,12 +125,12 @@ static int start_servers(struct run *run, struct error *err)
     return result;
 }
 
-// --- the whole -----------------------------------------------------------------------------------
+// --- a run from its start to its end -------------------------------------------------------------
 
 static int run_phases(struct run *run, struct error *err)
 {
     int (*const phases[])(struct run *, struct error *) = {run_start_hosts,
-                                                           run_look_around,
+                                                           run_collect_facts,
                                                            run_tune,
                                                            write_experiment,
                                                            run_choose_directories,
@@ -165,11 +165,11 @@ static int tear_down(struct run *run, struct error *err)
     return hosts_end(&run->hosts, &run->log, err);
 }
 
-// What would be done, into the log, in its order.
+// A dry run: writes what would be done into the log, in order.
 static int run_dry(struct run *run, FILE *out, struct error *err)
 {
     struct error ignored;
-    int (*const phases[])(struct run *, struct error *) = {run_start_hosts, run_ask_around,
+    int (*const phases[])(struct run *, struct error *) = {run_start_hosts, run_log_fact_questions,
                                                            run_tune,        run_choose_directories,
                                                            start_servers,   run_start_neighbours,
                                                            run_prepare,     run_start_capture,

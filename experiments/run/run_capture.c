@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What watches while the server is loaded: `taillight capture` on its host, and a clock log on the
-// load's, where the two may have different clocks.
+// The phases that record: `taillight capture` on the server's host, and a clock log on the load's
+// host where that may have another clock.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,8 +49,9 @@ static int wait_ready(struct run *run, struct process *capture, const char *what
     return result;
 }
 
-// Memory for kernel events, per core of the server. Unless the experiment says: enough that the
-// ring is not half full when the load ends, so that nobody drains it meanwhile, within reason.
+// Memory for kernel events, per core of the server. Unless the experiment gives it: enough that the
+// ring is less than half full when the load ends, so that nothing has to drain it meanwhile; within
+// 32 and 256 MiB a core, and 1 GiB in all.
 static uint64_t buffer_bytes(struct run *run)
 {
     enum { EVENTS_PER_REQUEST = 16, EVENT_BYTES = 32 };
@@ -64,12 +65,12 @@ static uint64_t buffer_bytes(struct run *run)
     return wanted > most ? (uint64_t)most : wanted < 32 << 20 ? 32 << 20 : (uint64_t)wanted;
 }
 
-// Where our own work for the server's host runs.
+// The cores for our own work on the server's host.
 static char *helper_cores(struct run *run, char *out, size_t out_bytes)
 {
     const struct host *host = run_server_host(run);
     if (host->kind->is_elsewhere && run->log.dry) {
-        snprintf(out, out_bytes, "CORES"); // its machine tells which it has
+        snprintf(out, out_bytes, "CORES"); // only its machine knows which it has
         return out;
     }
     return units_format_cores(host->kind->is_elsewhere ? &host->helpers
@@ -127,7 +128,7 @@ int run_stop_capture(struct run *run, struct error *err)
         return 0;
     progress_phase(run->progress, "writing what was captured");
     supervisor_unwatch(&run->supervisor, &run->capture);
-    close(run->capture.input); // its sign to stop
+    close(run->capture.input); // the end of its input makes it stop
     run->capture.input = -1;
     int result = supervisor_wait(&run->supervisor, &run->capture, NULL, false,
                                  supervisor_now_ns() + CAPTURE_GRACE_S * SECOND_NS, &status, err);
@@ -148,7 +149,8 @@ static bool any_is_elsewhere(const struct run *run)
     return false;
 }
 
-// What agents on other machines measured comes back on this host's time axis.
+// Agents on other machines convert what they measure to the time of the load's host, so that one
+// log is enough.
 int run_start_clock(struct run *run, struct error *err)
 {
     char program[RUN_PATH_BYTES], log[LOG_PATH_BYTES];

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// The files of a run: what is in its folder from the start, what hosts elsewhere get of it and what
-// they wrote.
+// The files of a run: those that its folder has from the start, those that other machines get, and
+// those that come back from there.
 //
-// The files that a workload names (a recorded schedule, tables of values) are here; requests may be
-// drawn on hosts behind ssh. Then they are copied into the run's folder, named by their contents,
-// and the workload names them relative to it: workload/<sum>-<name>. So the same text holds in the
-// run's folder and in the run's directory on each such host, which gets a copy.
+// The files that a workload names (a recorded schedule, tables of values) are on this machine, but
+// requests may be drawn on hosts behind ssh. Then the files are copied into the run's folder and
+// named after their contents, workload/<sum>-<name>, and the workload names the copies, relative to
+// that folder. Each such host gets copies, too, so that the same text is right both in the run's
+// folder and in the run's directory there.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static int choose_name(const char *path, char name[NAME_BYTES], struct error *er
     int result = process_run(argv, NULL, SUM_TIMEOUT_MS, sums, sizeof sums, err);
     if (result < 0)
         return error_prefix(err, "the workload's file %s", path);
-    const char *sum = sums + (*sums == '\\'); // so it marks a name with a newline
+    const char *sum = sums + (*sums == '\\'); // sha256sum marks an unusual name with a backslash
     const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path;
     bool plain = strlen(own) < 60 && own[strspn(own, "abcdefghijklmnopqrstuvwxyz0123456789"
                                                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-")] == '\0';
@@ -44,11 +45,11 @@ static int choose_name(const char *path, char name[NAME_BYTES], struct error *er
 
 static int copy_bytes(int from, int to)
 {
-    char piece[65536];
+    char chunk[65536];
     ssize_t got;
-    while ((got = read(from, piece, sizeof piece)) > 0)
+    while ((got = read(from, chunk, sizeof chunk)) > 0)
         for (ssize_t done = 0, took; done < got; done += took)
-            if ((took = write(to, piece + done, (size_t)(got - done))) < 0)
+            if ((took = write(to, chunk + done, (size_t)(got - done))) < 0)
                 return -1;
     return got < 0 ? -1 : 0;
 }
@@ -78,7 +79,8 @@ static int rename_in_workload(struct run *run, const char *const *names, struct 
     return result;
 }
 
-// Copies the files that the workload names into the run's folder, and names them there.
+// Copies the files that the workload names into the run's folder, and makes the workload name the
+// copies.
 static int gather_files(struct run *run, struct error *err)
 {
     const char *paths[WORKLOAD_FILES_MAX], *names[WORKLOAD_FILES_MAX];
@@ -100,9 +102,9 @@ static int gather_files(struct run *run, struct error *err)
     return result == 0 ? rename_in_workload(run, names, err) : result;
 }
 
-// --- to hosts elsewhere, and back ----------------------------------------------------------------
+// --- to other machines, and back -----------------------------------------------------------------
 
-// Waits for a copy to end well.
+// Waits for a copy to end; a failure of it, or no end in time, is an error.
 static int finish_copy(struct run *run, struct process *process, const char *what,
                        const struct host *host, struct error *err)
 {
@@ -130,7 +132,7 @@ static int copy_folder(struct run *run, struct host *host, bool fetch, const cha
                        : result;
 }
 
-// Where a process on that host writes what belongs into the run's folder `name`.
+// Chooses where processes on that host write the files that belong into the run's folder `name`.
 static int choose_directory(struct run *run, struct host *host, const char *name,
                             char path[LOG_PATH_BYTES], struct error *err)
 {
@@ -141,7 +143,7 @@ static int choose_directory(struct run *run, struct host *host, const char *name
     return keeper_make_directory(&host->keeper, path, err);
 }
 
-// What the workload names, to every host behind ssh on which requests are drawn.
+// Sends the workload's files to every host behind ssh on which requests are drawn.
 static int send_files(struct run *run, struct error *err)
 {
     char here[LOG_PATH_BYTES], there[LOG_PATH_BYTES];
@@ -181,8 +183,8 @@ int run_choose_directories(struct run *run, struct error *err)
     return result == 0 && run->files_inside ? send_files(run, err) : result;
 }
 
-static int fetch(struct run *run, struct host *host, const char *there, const char *name,
-                 struct error *err)
+static int fetch_folder(struct run *run, struct host *host, const char *there, const char *name,
+                        struct error *err)
 {
     char here[LOG_PATH_BYTES];
     if (!host->kind->is_elsewhere)
@@ -194,16 +196,16 @@ static int fetch(struct run *run, struct host *host, const char *there, const ch
 
 int run_fetch(struct run *run, struct error *err)
 {
-    int result = fetch(run, run_server_host(run), run->server_dir, "server", err);
+    int result = fetch_folder(run, run_server_host(run), run->server_dir, "server", err);
     return result == 0 && !run->load_here
-               ? fetch(run, run_load_host(run), run->client_dir, "client", err)
+               ? fetch_folder(run, run_load_host(run), run->client_dir, "client", err)
                : result;
 }
 
 // --- what is in the folder from the start
 // ---------------------------------------------------------
 
-// What the file comes to, when it is not all there is to the experiment.
+// Writes the document that the experiment was resolved from, where its file is not all of it.
 static int write_derived(const struct run_folder *folder, const struct experiment *experiment,
                          struct error *err)
 {
@@ -223,7 +225,7 @@ static int write_derived(const struct run_folder *folder, const struct experimen
     return result;
 }
 
-// Whoever read the file before has seen that it is no longer than `most`.
+// Copies a file of at most `most` bytes, which its reader has already checked.
 static int copy_input(const struct run_folder *folder, const char *name, const char *from,
                       size_t most, struct error *err)
 {

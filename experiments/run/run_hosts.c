@@ -75,7 +75,7 @@ static json_t *ask_facts(struct run *run, struct host *host, struct error *err)
     return facts;
 }
 
-static int look_at_others(struct run *run, struct error *err)
+static int collect_other_facts(struct run *run, struct error *err)
 {
     for (size_t i = 0; i < run->hosts.count; i++) {
         struct host *host = &run->hosts.items[i];
@@ -94,14 +94,14 @@ static int look_at_others(struct run *run, struct error *err)
     return 0;
 }
 
-// What a dry run can say of that: the question to hosts behind ssh, which has no answer yet.
+// In a dry run: logs the command that would ask a host behind ssh.
 static int ask_host(struct run *run, struct host *host, struct error *err)
 {
     struct process none;
     return host->kind->is_elsewhere ? start_asking(run, host, &none, err) : 0;
 }
 
-int run_ask_around(struct run *run, struct error *err)
+int run_log_fact_questions(struct run *run, struct error *err)
 {
     struct host *first = run_server_host(run);
     int result = ask_host(run, first, err);
@@ -112,7 +112,7 @@ int run_ask_around(struct run *run, struct error *err)
 }
 
 // facts.json: what the server's machine is and can measure.
-int run_look_around(struct run *run, struct error *err)
+int run_collect_facts(struct run *run, struct error *err)
 {
     bool far = run_server_host(run)->kind->is_elsewhere;
     progress_phase(run->progress, "looking at what %s machine can measure",
@@ -124,7 +124,7 @@ int run_look_around(struct run *run, struct error *err)
         return err->kind ? -(int)err->kind : error_set(err, ERROR_FAILED, "out of memory");
     int result = run_folder_write_json(&run->outcome->folder, "facts.json", facts, err);
     json_decref(facts);
-    return result == 0 ? look_at_others(run, err) : result;
+    return result == 0 ? collect_other_facts(run, err) : result;
 }
 
 // --- tuning --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@
 enum {
     PREPARE_TIMEOUT_S = 120,
     BEGIN_TIMEOUT_S = 60,
-    LOAD_GRACE_S = 60, // after schedule and timeout: writing its logs
+    LOAD_GRACE_S = 60, // after the schedule and the timeout, for writing its logs
 };
 
 struct load_words {
@@ -24,7 +24,7 @@ struct load_words {
     char interval[32], confidence[40];
 };
 
-// directory: where the workload is, and the samples go.
+// directory: has the workload, and gets the samples.
 static void fill_load_words(struct run *run, const char *directory, struct load_words *words)
 {
     const struct experiment_load *load = &run->experiment->load;
@@ -45,8 +45,8 @@ static void fill_load_words(struct run *run, const char *directory, struct load_
     snprintf(words->timeout, sizeof words->timeout, "%lluns", (unsigned long long)load->timeout_ns);
 }
 
-// Fills in the words for a load on that host (NULL: here), which writes into `directory`. Returns
-// where it works, so that its workload finds its files; NULL: where we do.
+// Fills in the arguments of a load on that host (NULL: here) that writes into `directory`. Returns
+// its working directory, from which its workload's files are found; NULL: ours.
 static const char *place_load(struct run *run, const struct host *host, const char *directory,
                               struct load_words *words)
 {
@@ -160,7 +160,7 @@ static int load_end_error(struct run *run, int status, struct error *err)
     return supervisor_end_error(err, "the load generator", status, run->load_log);
 }
 
-// The load says when its first request is due: everything else is timed from there.
+// Reads when the load's first request is due. Everything else is timed from there.
 static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *begin_ns,
                       struct error *err)
 {
@@ -194,7 +194,7 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
         uint64_t now_ns = supervisor_now_ns(), next_ns;
         if (now_ns >= deadline_ns)
             return error_set(err, ERROR_FAILED, "the load does not end; see %s", run->load_log);
-        int result = run_tend_neighbours(run, begin_ns, now_ns, &next_ns, err);
+        int result = run_update_neighbours(run, begin_ns, now_ns, &next_ns, err);
         if (result < 0)
             return result;
         run_check_neighbours(run);
@@ -254,7 +254,7 @@ int run_load(struct run *run, struct error *err)
                    load->rate);
     int result = start_load(run, err);
     if (result == 0 && run->log.dry)
-        return run_tend_neighbours(run, 0, load->duration_ns, &begin_ns, err);
+        return run_update_neighbours(run, 0, load->duration_ns, &begin_ns, err);
     if (result == 0)
         result = wait_begin(run, &output, &begin_ns, err);
     if (result == 0 && !run_server_host(run)->kind->is_elsewhere &&
@@ -264,7 +264,7 @@ int run_load(struct run *run, struct error *err)
         result = follow_load(run, begin_ns, &output, &status, err);
     if (result == 0)
         note_server_cpu(run, &cpu);
-    run_send_neighbours_away(run, result == 0);
+    run_stop_neighbours(run, result == 0);
     if (result == 0 && WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE)
         run_warn(run, "load: %s", command_log_last_line(run->load_log, last, sizeof last));
     else if (result == 0 && status != 0)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What runs beside the server. A program comes and goes at its times. One that serves (NGINX) is
-// there before the server is loaded and until everything ends; what comes and goes is its load, a
-// load generator of its own that sleeps between requests, since it may share a core with the one
-// that measures.
+// The neighbours: what runs beside the server. A program is started and stopped at its times. A
+// neighbour that serves (NGINX) is up before the server is loaded and until everything ends; only
+// its load is started and stopped, a load generator of its own that sleeps between requests, since
+// it may share a core with the one that measures.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "experiments/run/run_phases.h"
 #include "experiments/servers/server_kind.h"
 
-enum { LOAD_GRACE_MS = 2000 }; // for a neighbour's load to end by itself, and when told to
+enum { LOAD_GRACE_MS = 2000 }; // for a neighbour's load to end by itself, and again after SIGTERM
 
 int run_make_neighbours(struct run *run, struct error *err)
 {
@@ -67,10 +67,10 @@ static int start_serving(struct run *run, struct neighbour *neighbour, struct er
     return server_start(&neighbour->server, &neighbour->server_plan, &around, err);
 }
 
-// --- what comes ----------------------------------------------------------------------------------
+// --- starting them -------------------------------------------------------------------------------
 
-// Setting up a session of ssh while the server is loaded would come late, and cost the server's
-// core: a shell waits there already, and becomes the program when it is told to.
+// Starts a shell on a host behind ssh that waits for a line on stdin and then becomes the program.
+// To set up a session of ssh only then would be too late, and cost time on the server's core.
 static int start_held(const struct host *host, const char *const *argv, struct process_place place,
                       struct process *process, struct error *err)
 {
@@ -90,19 +90,19 @@ static int start_held(const struct host *host, const char *const *argv, struct p
     return result;
 }
 
-static int let_go(struct neighbour *neighbour, struct error *err)
+static int release_held(struct neighbour *neighbour, struct error *err)
 {
-    // One that is gone has said why; run_check_neighbours tells.
+    // If the shell is gone, run_check_neighbours reports why.
     if (write(neighbour->process.input, "\n", 1) < 0 && errno != EPIPE)
-        return error_set_errno(err, ERROR_FAILED, "cannot be told to begin");
+        return error_set_errno(err, ERROR_FAILED, "cannot be released to begin");
     close(neighbour->process.input);
     neighbour->process.input = -1;
     return 0;
 }
 
-static int start_there(struct run *run, struct neighbour *neighbour, const struct host *host,
-                       const char *const *argv, const struct process_place *place,
-                       struct error *err)
+static int start_or_hold(struct run *run, struct neighbour *neighbour, const struct host *host,
+                         const char *const *argv, const struct process_place *place,
+                         struct error *err)
 {
     char described[1000];
     int result = neighbour->held ? start_held(host, argv, *place, &neighbour->process, err)
@@ -122,7 +122,7 @@ static int start_program(struct run *run, struct neighbour *neighbour, struct er
     place.log_path = neighbour->log_path;
     place.discard_output = true;
     place.nice = plan->nice;
-    return start_there(run, neighbour, host, plan->command.items, &place, err);
+    return start_or_hold(run, neighbour, host, plan->command.items, &place, err);
 }
 
 static int start_load(struct run *run, struct neighbour *neighbour, struct error *err)
@@ -147,10 +147,10 @@ static int start_load(struct run *run, struct neighbour *neighbour, struct error
     place.log_path = neighbour->log_path;
     place.pipe_output = true; // a few kB, which the pipe holds until it has ended
     int result = host_program(from, "taillight", program, err);
-    return result == 0 ? start_there(run, neighbour, from, argv, &place, err) : result;
+    return result == 0 ? start_or_hold(run, neighbour, from, argv, &place, err) : result;
 }
 
-// What comes and goes: the program, or the load that one that serves gets, if any.
+// Starts what has times: a program, or the load of a neighbour that serves, if it has one.
 static int start_visitor(struct run *run, struct neighbour *neighbour, struct error *err)
 {
     if (!neighbour->plan->kind->server)
@@ -175,21 +175,21 @@ int run_start_neighbours(struct run *run, struct error *err)
     return 0;
 }
 
-static int welcome(struct run *run, struct neighbour *neighbour, struct error *err)
+static int start_due(struct run *run, struct neighbour *neighbour, struct error *err)
 {
     neighbour->started = true;
     bool visits = !neighbour->plan->kind->server || neighbour->plan->load.rate > 0;
     if (neighbour->held && (!visits || (neighbour->process.pid <= 0 && !run->log.dry)))
-        return 0; // no load is wanted, or it is gone
+        return 0; // it has no load, or its shell is gone
     if (neighbour->held)
-        command_log_write(&run->log, neighbour->plan->name, "told to begin");
+        command_log_write(&run->log, neighbour->plan->name, "released to begin");
     int result = neighbour->held && run->log.dry ? 0
-                 : neighbour->held               ? let_go(neighbour, err)
+                 : neighbour->held               ? release_held(neighbour, err)
                                                  : start_visitor(run, neighbour, err);
     return result < 0 ? error_prefix(err, "the neighbour `%s`", neighbour->plan->name) : 0;
 }
 
-// --- and goes ------------------------------------------------------------------------------------
+// --- ending them ---------------------------------------------------------------------------------
 
 static void keep_summary(struct run *run, const struct neighbour *neighbour,
                          const struct text_buffer *output)
@@ -217,24 +217,25 @@ static void keep_summary(struct run *run, const struct neighbour *neighbour,
     json_decref(document);
 }
 
-// Its load began a little late, and ends so; what it found is worth the wait.
+// Waits for the end of a neighbour's load, which began a little late and so ends a little late, and
+// keeps its summary.
 static void end_load(struct run *run, struct neighbour *neighbour)
 {
     struct text_buffer output = {0};
     struct error err;
     int status = 0, ended = 0;
-    for (int told = 0; told < 2 && ended == 0; told++) {
+    for (int attempt = 0; attempt < 2 && ended == 0; attempt++) {
         uint64_t deadline_ns = supervisor_now_ns() + LOAD_GRACE_MS * 1000000ull;
         ended = supervisor_wait(&run->supervisor, &neighbour->process, &output, false, deadline_ns,
                                 &status, &err);
         if (ended == 0 && neighbour->process.pid > 0)
-            kill(neighbour->process.pid, SIGTERM); // it ends early, with what there is
+            kill(neighbour->process.pid, SIGTERM); // it ends early, with a summary of what there is
     }
     keep_summary(run, neighbour, &output);
     array_free(&output);
 }
 
-static void send_away(struct run *run, struct neighbour *neighbour, bool keep)
+static void stop_visitor(struct run *run, struct neighbour *neighbour, bool keep)
 {
     if (neighbour->process.pid <= 0)
         return;
@@ -244,34 +245,34 @@ static void send_away(struct run *run, struct neighbour *neighbour, bool keep)
     command_log_write(&run->log, neighbour->plan->name, "stopped");
 }
 
-void run_send_neighbours_away(struct run *run, bool keep)
+void run_stop_neighbours(struct run *run, bool keep)
 {
     for (size_t i = 0; i < run->experiment->neighbours.count; i++)
-        send_away(run, &run->neighbours[i], keep);
+        stop_visitor(run, &run->neighbours[i], keep);
 }
 
 void run_end_neighbours(struct run *run)
 {
     for (size_t i = 0; run->neighbours && i < run->experiment->neighbours.count; i++) {
-        send_away(run, &run->neighbours[i], false);
+        stop_visitor(run, &run->neighbours[i], false);
         server_stop(&run->neighbours[i].server, &run->supervisor);
     }
 }
 
-int run_tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
-                        struct error *err)
+int run_update_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
+                          struct error *err)
 {
     *next_ns = UINT64_MAX;
     for (size_t i = 0; i < run->experiment->neighbours.count; i++) {
         struct neighbour *neighbour = &run->neighbours[i];
-        bool is_load = neighbour->plan->kind->server; // knows its end
+        bool is_load = neighbour->plan->kind->server; // ends by itself
         uint64_t start_ns = begin_ns + neighbour->plan->start_ns;
         uint64_t stop_ns =
             neighbour->plan->stop_ns && !is_load ? begin_ns + neighbour->plan->stop_ns : UINT64_MAX;
-        if (!neighbour->started && now_ns >= start_ns && welcome(run, neighbour, err) < 0)
+        if (!neighbour->started && now_ns >= start_ns && start_due(run, neighbour, err) < 0)
             return -ERROR_FAILED;
         if (neighbour->started && now_ns >= stop_ns)
-            send_away(run, neighbour, false);
+            stop_visitor(run, neighbour, false);
         uint64_t due_ns = !neighbour->started          ? start_ns
                           : neighbour->process.pid > 0 ? stop_ns
                                                        : UINT64_MAX;

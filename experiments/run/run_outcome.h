@@ -10,7 +10,7 @@
 
 struct run_outcome {
     struct run_folder folder;
-    json_t *warnings; // list of strings: what this machine could not do, what went oddly
+    json_t *warnings; // list of strings: what this machine could not do, and what was unusual
 };
 
 #endif

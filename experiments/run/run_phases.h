@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The phases of a run, in the order in which run.c calls them. Each knows struct run and none the
-// others, but that neighbours come and go while run_load lasts. All return 0 or an error.
+// The phases of a run, in the order in which run.c calls them. Each uses struct run and none of the
+// others, except that run_load starts and stops neighbours. All return 0 or an error.
 #ifndef EXPERIMENTS_RUN_RUN_PHASES_H
 #define EXPERIMENTS_RUN_RUN_PHASES_H
 
@@ -19,22 +19,23 @@ int run_write_inputs(const struct run_folder *folder, const struct experiment *e
 
 // --- hosts (run_hosts.c) -------------------------------------------------------------------------
 
-// Makes them; an end of the way to one elsewhere ends the run, until it is not watched any more.
+// Starts the hosts. From now on the end of a link to another machine ends the run, until
+// run_unwatch_links is called.
 int run_start_hosts(struct run *run, struct error *err);
 void run_unwatch_links(struct run *run);
 
 // facts.json: what the server's machine is and can measure; of other machines facts-<host>.json.
-int run_look_around(struct run *run, struct error *err);
-// What a dry run can say of that: the question to other machines, which has no answer yet.
-int run_ask_around(struct run *run, struct error *err);
+int run_collect_facts(struct run *run, struct error *err);
+// The same in a dry run, which only logs the commands that would ask other machines.
+int run_log_fact_questions(struct run *run, struct error *err);
 
 int run_tune(struct run *run, struct error *err);
 
 // --- files (run_files.c) -------------------------------------------------------------------------
 
-// Where capture and load write; hosts elsewhere get what they need there.
+// Chooses where capture and load write, and sends the files that other machines need.
 int run_choose_directories(struct run *run, struct error *err);
-// What they wrote there, into the run's folder.
+// Fetches what was written on other machines into the run's folder.
 int run_fetch(struct run *run, struct error *err);
 
 // --- capture and clock (run_capture.c) -----------------------------------------------------------
@@ -51,25 +52,26 @@ int run_stop_clock(struct run *run, struct error *err);
 // Loads the dataset and verifies it.
 int run_prepare(struct run *run, struct error *err);
 
-// The load from its start to its summary, neighbours coming and going meanwhile.
+// Makes the load, from its start to its summary, and starts and stops neighbours meanwhile.
 int run_load(struct run *run, struct error *err);
 
 // --- neighbours (run_neighbours.c) ---------------------------------------------------------------
 
-// Starts those that are there all along.
+// Starts the neighbours that serve, and what must be ready on other machines.
 int run_start_neighbours(struct run *run, struct error *err);
 
-// Does what is due by now and says when something is due next (UINT64_MAX: nothing).
-int run_tend_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
-                        struct error *err);
+// Starts and stops what is due by now_ns. *next_ns: when something is due next (UINT64_MAX:
+// nothing).
+int run_update_neighbours(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns,
+                          struct error *err);
 
-// A neighbour may well end by itself; that it failed is worth saying.
+// Warns of neighbours whose program has failed; ending by itself is no failure.
 void run_check_neighbours(struct run *run);
 
-// The load has ended: so does what came for it. keep: what their loads found is waited for.
-void run_send_neighbours_away(struct run *run, bool keep);
+// Stops the neighbours' programs and loads. keep: waits for the summaries of the loads.
+void run_stop_neighbours(struct run *run, bool keep);
 
-// Ends everything of theirs. Harmless when nothing runs.
+// Ends all neighbours, also those that serve. Harmless when nothing runs.
 void run_end_neighbours(struct run *run);
 
 #endif

@@ -18,15 +18,15 @@
 
 enum { STOP_GRACE_MS = 2000, LOG_PATH_BYTES = RUN_PATH_BYTES + 128 };
 
-// What runs beside the server for part of the load: a program, or what is asked of a server that is
-// there all along.
+// A neighbour: a program that runs for part of the load, or a server that runs all along and is
+// loaded for part of it.
 struct neighbour {
     const struct experiment_neighbour *plan;
-    struct process process; // the program, or the load of one that serves
+    struct process process; // the program, or the load of a neighbour that serves
     char log_path[LOG_PATH_BYTES];
-    bool held; // behind ssh: all of it is there, and it waits for a line on its stdin
+    bool held; // behind ssh: a shell there waits for a line on its stdin to become the program
     bool started;
-    struct experiment_server server_plan; // of one that serves
+    struct experiment_server server_plan; // of a neighbour that serves
     struct server server;
 };
 
@@ -37,7 +37,7 @@ struct run {
     struct supervisor supervisor;
     struct command_log log;
     struct host_array hosts;
-    json_t *tuned;                                 // what was tuned, and what not: experiment.json
+    json_t *tuned;                                 // for experiment.json: what was tuned, what not
     struct server servers[EXPERIMENT_SERVERS_MAX]; // as the experiment's
     struct process capture;
     char capture_log[LOG_PATH_BYTES];
@@ -48,10 +48,11 @@ struct run {
     char server_dir[LOG_PATH_BYTES], client_dir[LOG_PATH_BYTES], load_dir[LOG_PATH_BYTES];
     bool files_inside; // the workload names its files relative to the run's folder, or directory
                        // there
-    bool load_here;    // agents behind ssh are led from here, whatever the load's host
+    bool
+        load_here; // some agents are behind ssh: their controller is here, whatever the load's host
     struct neighbour *neighbours;
-    json_t *neighbour_loads; // what came of them: experiment.json
-    json_t *server_cpu;      // how busy the server's cores were during the load: experiment.json
+    json_t *neighbour_loads; // for experiment.json: the results of these loads
+    json_t *server_cpu; // for experiment.json: how busy the server's cores were during the load
     char shim[RUN_PATH_BYTES];
     char shim_dir[128]; // empty: no shim
     bool capturing;
@@ -61,12 +62,12 @@ struct run {
 struct host *run_server_host(struct run *run);
 struct host *run_load_host(struct run *run);
 
-// Says it on stderr, in commands.log and in the run's warnings.
+// Writes a warning to stderr, to commands.log and into the run's warnings.
 void run_warn(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Starts a taillight command on a host, away from the server's cores, its stdout in a pipe. input:
-// its stdin, too. argv[0] is host_program's. host NULL: here, in nobody's place. directory: where
-// it works (NULL: where we do).
+// Starts a taillight command on a host, away from the server's cores, with its stdout in a pipe.
+// input: its stdin, too. argv[0] is host_program's. host NULL: here, on no host of the run.
+// directory: its working directory (NULL: ours).
 int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,
                       const char *directory, const char *log_path, struct process *process,
                       struct error *err);

@@ -10,7 +10,7 @@ void command_line_add(struct command_line *line, const char *word)
     line->failed |= array_push(&line->words, word) < 0;
 }
 
-// Takes the copy.
+// Appends a word that the line owns from now on; NULL: there was no memory for it.
 static void add_made(struct command_line *line, char *copy)
 {
     if (!copy || array_push(&line->made, copy) < 0) {

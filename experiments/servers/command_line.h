@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A command line that is put together word by word. What goes wrong meanwhile shows in the end.
+// A command line, built word by word. A failure on the way is reported by command_line_result.
 #ifndef EXPERIMENTS_SERVERS_COMMAND_LINE_H
 #define EXPERIMENTS_SERVERS_COMMAND_LINE_H
 

@@ -7,13 +7,13 @@
 #include "experiments/hosts/host.h"
 #include "experiments/servers/server_kind.h"
 
-// The binary and the meta protocol, too.
+// memcached, memcached-binary and memcached-meta.
 static bool memcached_speaks(const char *protocol)
 {
     return strncmp(protocol, "memcached", strlen("memcached")) == 0;
 }
 
-// Options that keys of ours stand for, or that would take it out of our hands.
+// Refuses options that keys of an experiment set, or that the run must decide.
 static int memcached_check(const struct experiment_server *plan, size_t *option, struct error *err)
 {
     static const struct {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// NGINX, as a server or beside one: a configuration of the run's own, in a folder of the run's, and
-// one page, whatever is asked for. It takes nothing from the machine's installation but the program
-// and writes nowhere else.
+// NGINX, as a server or as a neighbour, with a configuration and a folder of the run's own. It
+// answers every request with the same page. It uses nothing of the machine's installation but the
+// program, and writes nowhere else.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool nginx_speaks(const char *protocol)
     return strcmp(protocol, "http") == 0;
 }
 
-// On PATH, or where only root's PATH leads.
+// On PATH, or in /usr/sbin, which only root has on PATH.
 static const char *nginx_program(void)
 {
     return program_exists("nginx") ? "nginx" : "/usr/sbin/nginx";
@@ -32,7 +32,7 @@ static int nginx_check_program(const struct experiment_server *plan, struct erro
 
 // Relative paths are below the folder it is started with (-p). Connections are kept for as long as
 // the client likes; its temporary files would be made below /var otherwise.
-static char *configuration(const struct experiment_server *plan, const struct host *host)
+static char *nginx_configuration(const struct experiment_server *plan, const struct host *host)
 {
     char *text = NULL;
     size_t bytes;
@@ -62,7 +62,7 @@ static char *configuration(const struct experiment_server *plan, const struct ho
             "        listen %s:%u;\n"
             "        root .;\n",
             (unsigned long long)plan->threads,
-            host->is_root ? "user root;\n" : "", // else its workers may not read it
+            host->is_root ? "user root;\n" : "", // else its workers could not read the run's folder
             host->address, plan->port);
     for (uint64_t i = 0; i < plan->rules; i++)
         fprintf(out, "        rewrite ^/moved-%llu/(.*)$ /page last;\n", (unsigned long long)i);
@@ -100,7 +100,7 @@ static int nginx_configure(const struct experiment_server *plan, const struct ho
         return 1;
     if (mkdir(run_folder_path(folder, name, path), 0755) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
-    char *text = configuration(plan, host);
+    char *text = nginx_configuration(plan, host);
     int result = text ? write_files(plan, folder, name, text, err)
                       : error_set(err, ERROR_FAILED, "out of memory for nginx's configuration");
     free(text);

@@ -13,7 +13,7 @@ static bool redis_speaks(const char *protocol)
     return strncmp(protocol, "redis", strlen("redis")) == 0;
 }
 
-// Options that keys of ours stand for, or that would take it out of our hands.
+// Refuses options that keys of an experiment set, or that the run must decide.
 static int redis_check(const struct experiment_server *plan, size_t *option, struct error *err)
 {
     static const char *const taken[] = {"--port", "--bind", "--maxmemory", "--io-threads",

@@ -17,7 +17,7 @@ static int wait_ready(struct server *server, const struct server_surroundings *a
     const struct host *host = around->host;
     uint64_t deadline_ns = supervisor_now_ns() + READY_TIMEOUT_MS * 1000000ull;
     while (supervisor_now_ns() < deadline_ns) {
-        // Its end, and the user's impatience, come out of the wait.
+        // The wait fails when the server ends or the user interrupts.
         int result = supervisor_wait(around->supervisor, NULL, NULL, false,
                                      supervisor_now_ns() + READY_POLL_MS * 1000000ull, NULL, err);
         if (result == 0)
@@ -43,7 +43,7 @@ static int check_port_free(const struct experiment_server *plan, struct host *ho
                      plan->port, plan->name, host->address, plan->port);
 }
 
-// Sends a folder to a host that is elsewhere; `path` becomes where it is there.
+// Sends a folder to a host on another machine; `path` becomes its path there.
 static int send_folder(struct host *host, const char *name, char path[RUN_PATH_BYTES + 128],
                        struct error *err)
 {
@@ -68,9 +68,10 @@ static int send_folder(struct host *host, const char *name, char path[RUN_PATH_B
                : supervisor_end_error(err, "sending a configuration", status, host->log_path);
 }
 
-// Makes the files of its kind, on its host; `path` becomes where they are there.
-static int configure(const struct experiment_server *plan, const struct server_surroundings *around,
-                     char path[RUN_PATH_BYTES + 128], struct error *err)
+// Makes the files that its kind needs, on its host; `path` becomes their folder's path there.
+static int configure_server(const struct experiment_server *plan,
+                            const struct server_surroundings *around,
+                            char path[RUN_PATH_BYTES + 128], struct error *err)
 {
     char name[EXPERIMENT_PART_NAME_BYTES + 16];
     struct host *host = around->host;
@@ -99,7 +100,7 @@ static int start_process(struct server *server, const struct server_surroundings
         snprintf(directory, sizeof directory, "TAILLIGHT_SHIM_DIR=%s", around->shim_dir);
         place.environment = environment;
     }
-    int result = configure(plan, around, files, err);
+    int result = configure_server(plan, around, files, err);
     if (result < 0)
         return result;
     result = plan->kind->make_command(&line, plan, around->host, files, err);

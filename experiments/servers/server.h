@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A server: started in its place, with the shim in front of its sockets, and waited for until it
-// answers. What its kind makes of it is experiments/servers/server_kind.h's.
+// Starts a server on its host, with the shim in front of its sockets, and waits until it answers.
+// What differs between kinds is in experiments/servers/server_kind.h.
 #ifndef EXPERIMENTS_SERVERS_SERVER_H
 #define EXPERIMENTS_SERVERS_SERVER_H
 
@@ -19,10 +19,10 @@ struct server {
     char log_path[4300];
 };
 
-// Where and among whom it is started; all of it must outlive the server but for the paths.
+// What a server is started with. All but the paths must outlive it.
 struct server_surroundings {
     struct host *host;
-    struct host *from;     // who is to reach it
+    struct host *from;     // the host that must be able to reach it
     const char *shim_path; // there, as the next; NULL: without the shim
     const char *shim_dir;
     const char *log_path;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The kinds of servers: a file each (memcached.c, redis.c, ...) and a row each in SERVER_KINDS.
-// Nobody else asks which kind a server is of; what differs between kinds is a member here. And the
-// kinds of neighbours, of which those that serve are one of these.
+// Nobody else asks which kind a server is of; what differs between kinds is a member here.
+// Neighbours have kinds, too, some of which run one of these servers.
 #ifndef EXPERIMENTS_SERVERS_SERVER_KIND_H
 #define EXPERIMENTS_SERVERS_SERVER_KIND_H
 
@@ -27,7 +27,7 @@ struct server_kind {
     // NULL at the end.
     const char *const *keys;
     const char *instead;  // what to do instead of giving another kind's key; NULL: nothing to say
-    const char *protocol; // the workload's that it speaks first of all; "": it is not known
+    const char *protocol; // of the workload, unless that names another; "": not known
     uint16_t port;        // unless the experiment gives another
     bool thread_a_core;   // `threads` unless the experiment gives them: one a core; else 1
     bool is_cache;        // `memory` limits what it keeps
@@ -42,8 +42,8 @@ struct server_kind {
     int (*check)(const struct experiment_server *plan, size_t *option, struct error *err);
     // Whether this machine has its program; ERROR_FAILED says how to get it.
     int (*check_program)(const struct experiment_server *plan, struct error *err);
-    // Makes the files it is started with in the folder `name` of the run's. Returns 1, or 0: it
-    // needs none and there is no such folder. `to_write` false: only says which.
+    // Makes the files it is started with, in the folder `name` of the run's. Returns 1, or 0 when
+    // it needs none and there is no such folder. to_write false: only returns which.
     int (*configure)(const struct experiment_server *plan, const struct host *host,
                      const struct run_folder *folder, const char *name, bool to_write,
                      struct error *err);

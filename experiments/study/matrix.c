@@ -10,7 +10,7 @@
 
 // --- one configuration ---------------------------------------------------------------------------
 
-// The causes that explain most, first three.
+// The first three of the causes that explain something.
 static json_t *first_causes(const json_t *summary)
 {
     json_t *list = json_array();
@@ -26,8 +26,8 @@ static json_t *first_causes(const json_t *summary)
     return list;
 }
 
-// The server's busy time for each answered request, over one or more of its runs; null where a run
-// does not tell it.
+// How long the server's cores were busy for each answered request, over one or more runs; unknown
+// when one of the runs has not recorded it.
 struct cpu_sum {
     double busy_ns, answered;
     bool unknown;
@@ -112,8 +112,8 @@ static json_t *repeated_row(const struct run_folder *folder, struct error *err)
 
 // --- the document -------------------------------------------------------------------------------
 
-static int finish(const struct run_folder *folder, const char *name, json_t *list,
-                  const struct run_results_settings *results, struct error *err)
+static int write_matrix(const struct run_folder *folder, const char *name, json_t *list,
+                        const struct run_results_settings *results, struct error *err)
 {
     json_t *document = json_pack("{s:s,s:I,s:O}", "name", name, "count",
                                  (json_int_t)json_array_size(list), "list", list);
@@ -162,7 +162,7 @@ static int run_configuration(struct experiment *experiment, size_t number,
     bool skipped = result == -ERROR_INCONCLUSIVE && experiment->capture_optional;
     if (result < 0 && !skipped)
         return error_prefix(err, "%s (%s)", name, experiment->configuration);
-    // One that is not watched has no verdict to lack.
+    // Without a capture there is no verdict to be expected.
     *available &= verdict || skipped || !capture_choice_records(experiment->backend);
     snprintf(inside.path, sizeof inside.path, "%.*s", RUN_PATH_BYTES - 1, path);
     json_t *row = skipped                       ? json_pack("{s:s}", "skipped", err->text)
@@ -188,7 +188,7 @@ int matrix_run(struct experiment_set *set, matrix_run_one run_one,
                                    available, err);
     progress_end(settings->progress);
     if (result == 0)
-        result = finish(&folder, set->items[0].name, list, results, err);
+        result = write_matrix(&folder, set->items[0].name, list, results, err);
     json_decref(list);
     return result;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// An experiment file with a matrix: every configuration a whole run (or its repetitions) in a
-// folder of its own below the experiment's, and one table of what they came to.
+// Runs an experiment file with a matrix: each configuration is a whole run (or its repetitions) in
+// a folder of its own below the experiment's, and one table shows the results of all.
 #ifndef EXPERIMENTS_STUDY_MATRIX_H
 #define EXPERIMENTS_STUDY_MATRIX_H
 
@@ -12,16 +12,16 @@
 #include "experiments/run/run.h"
 #include "experiments/results/run_results.h"
 
-// Runs one experiment as a person would: into the settings' folder, results written and printed.
-// *available: false when it has no verdict.
+// Runs one experiment into the settings' folder, writes its results and prints them. *available:
+// false when it has no verdict.
 typedef int (*matrix_run_one)(struct experiment *experiment, const struct run_settings *settings,
                               const struct run_results_settings *results, bool *available,
                               struct error *err);
 
-// Runs them into configuration-1, configuration-2, ... below the settings' folder, writes
-// matrix.json (docs/formats.md) there, and prints it or the table. One that fails ends them all.
-// *available: false when a configuration that was watched has no verdict. One whose capture is
-// optional and cannot be had is skipped, with the reason.
+// Runs the configurations into configuration-1, configuration-2, ... below the settings' folder,
+// writes matrix.json (docs/formats.md) there, and prints it or the table. The first failure ends
+// them all; but a configuration whose capture is optional and not possible here is skipped, with
+// the reason. *available: false when a configuration that was captured has no verdict.
 int matrix_run(struct experiment_set *set, matrix_run_one run_one,
                const struct run_settings *settings, const struct run_results_settings *results,
                bool *available, struct error *err);

@@ -4,14 +4,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char baseline[] = "=baseline"; // ends its label
+static const char baseline[] = "=baseline"; // the end of its label
 
 static const char *label_of(const json_t *row)
 {
     return json_string_value(json_object_get(row, "configuration"));
 }
 
-// A number of us; what unanswered requests reach never ends.
+// Formats a time in us; "never" for the null that stands for requests without a reply.
 static const char *micros(const json_t *of, const char *key, char out[32])
 {
     const json_t *value = json_object_get(of, key);
@@ -21,7 +21,7 @@ static const char *micros(const json_t *of, const char *key, char out[32])
     return out;
 }
 
-// --- why a row says what it says -----------------------------------------------------------------
+// --- the last column: the first cause ------------------------------------------------------------
 
 static void print_end(const json_t *row, FILE *out)
 {
@@ -36,7 +36,7 @@ static void print_end(const json_t *row, FILE *out)
     fputc('\n', out);
 }
 
-// --- latency, from both instants -----------------------------------------------------------------
+// --- latency, from the intended and from the send time -------------------------------------------
 
 static const char *const intended[] = {"p50", "p99", "p99.9", "max"};
 static const char *const sent[] = {"p50", "p99", "p99.9"};
@@ -69,7 +69,7 @@ static void print_latency_row(const json_t *row, int width, FILE *out)
     print_end(row, out);
 }
 
-// --- what the rows cost beside the baseline ------------------------------------------------------
+// --- what the rows cost compared with the baseline -----------------------------------------------
 
 // Whether two labels differ in the last axis only.
 static bool same_group(const char *left, const char *right)
@@ -87,7 +87,7 @@ static bool is_baseline(const json_t *row)
            strcmp(label + length - (sizeof baseline - 1), baseline) == 0;
 }
 
-// The baseline of the row's group; a NULL row: any at all.
+// The baseline of the row's group; with row NULL the first baseline there is.
 static const json_t *baseline_of(const json_t *list, const json_t *row)
 {
     size_t i;
@@ -98,7 +98,7 @@ static const json_t *baseline_of(const json_t *list, const json_t *row)
     return NULL;
 }
 
-// A value and how many times the baseline's it is.
+// Prints the ratio of a value to the baseline's.
 static void print_ratio(const json_t *value, const json_t *base, FILE *out)
 {
     double one = json_number_value(value), other = json_number_value(base);

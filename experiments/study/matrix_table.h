@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What the configurations of a matrix came to, as a table for people. Where one of them is called
-// `baseline`, as in `watched: {baseline: ..., shim: ...}`, it is about what the others cost beside
-// it: percentiles with their intervals, the server's CPU, and ratios (as Table 2 of NSight). Else
-// latency stands beside what it is when it counts from the send instead of the intended time.
+// The results of a matrix as a table for the terminal. Where a configuration is called `baseline`,
+// as in `watched: {baseline: ..., shim: ...}`, the table shows what the others cost compared with
+// it: percentiles with their intervals, the server's CPU time, and ratios (as Table 2 of NSight).
+// Otherwise it shows latency from the intended time and, beside it, from the send time.
 #ifndef EXPERIMENTS_STUDY_MATRIX_TABLE_H
 #define EXPERIMENTS_STUDY_MATRIX_TABLE_H
 

@@ -23,20 +23,20 @@ struct series {
     struct repetition_array repetitions;
     struct latency_array latencies; // of all requests, us
     json_t *list;                   // one object per repetition
-    char percentile[32];            // that the load's method judged
+    char percentile[32];            // the one that the load's method has judged
     bool available;
 };
 
 // --- one repetition ------------------------------------------------------------------------------
 
-static double number(const json_t *object, const char *key)
+static double number_or_nan(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static int take_load(struct series *series, const char *name, const struct run_folder *folder,
-                     uint64_t seed, struct error *err)
+static int add_repetition(struct series *series, const char *name, const struct run_folder *folder,
+                          uint64_t seed, struct error *err)
 {
     json_t *load = run_folder_read_json(folder, "client/load.json", err);
     if (!load)
@@ -49,9 +49,9 @@ static int take_load(struct series *series, const char *name, const struct run_f
         return error_set(err, ERROR_FAILED, "%s: client/load.json lacks its method", folder->path);
     }
     snprintf(series->percentile, sizeof series->percentile, "%s", percentile);
-    struct repetition one = {
-        .value = number(interval, "value"),
-        .interval = {.low = number(interval, "low"), .high = number(interval, "high")}};
+    struct repetition one = {.value = number_or_nan(interval, "value"),
+                             .interval = {.low = number_or_nan(interval, "low"),
+                                          .high = number_or_nan(interval, "high")}};
     one.interval.known = isfinite(one.interval.low) && isfinite(one.interval.high);
     json_t *summary = run_folder_read_json(folder, "summary.json", err);
     if (!summary) {
@@ -70,7 +70,7 @@ static int take_load(struct series *series, const char *name, const struct run_f
         array_push(&series->repetitions, one) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the repetitions");
     if (result == 0)
-        result = run_latencies_add(folder, number(load, "tsc_hz"), &series->latencies, err);
+        result = run_latencies_add(folder, number_or_nan(load, "tsc_hz"), &series->latencies, err);
     json_decref(load);
     return result;
 }
@@ -94,7 +94,7 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
     if (result == 0)
         result = run_results_write(&outcome.folder, &silent, &available, err);
     if (result == 0)
-        result = take_load(series, name, &outcome.folder, seed, err);
+        result = add_repetition(series, name, &outcome.folder, seed, err);
     run_outcome_free(&outcome);
     series->available &= available;
     return result < 0 ? error_prefix(err, "%s", name) : 0;
@@ -121,7 +121,7 @@ static json_t *pooled_json(struct series *series)
                      "ci_us", intervals);
 }
 
-// The latencies are sorted by now.
+// Needs the latencies sorted.
 static void print_words(const struct series *series, const struct between_runs *found)
 {
     const struct latency_array *all = &series->latencies;
@@ -152,9 +152,9 @@ static json_t *write_document(struct series *series, const struct between_runs *
     return document;
 }
 
-static int print(const struct series *series, const json_t *document,
-                 const struct between_runs *found, const struct run_results_settings *results,
-                 struct error *err)
+static int print_repetitions(const struct series *series, const json_t *document,
+                             const struct between_runs *found,
+                             const struct run_results_settings *results, struct error *err)
 {
     if (results->silent)
         return 0;
@@ -171,10 +171,10 @@ static int print(const struct series *series, const json_t *document,
                : 0;
 }
 
-// What the repetitions came to: their document, their gates, their page.
-static int finish(struct series *series, const struct experiment *experiment,
-                  const struct run_settings *settings, const struct run_results_settings *results,
-                  struct error *err)
+// Writes the results of all repetitions: their document, their gates, their page.
+static int write_repetitions(struct series *series, const struct experiment *experiment,
+                             const struct run_settings *settings,
+                             const struct run_results_settings *results, struct error *err)
 {
     struct between_runs found;
     between_runs_judge(series->repetitions.items, series->repetitions.count, confidence, &found);
@@ -186,7 +186,7 @@ static int finish(struct series *series, const struct experiment *experiment,
     if (result == 0)
         result = report_set_write(series->folder.path, NULL, err);
     if (result == 0)
-        result = print(series, document, &found, results, err);
+        result = print_repetitions(series, document, &found, results, err);
     json_decref(document);
     return result;
 }
@@ -203,7 +203,7 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
         result = run_one(&series, experiment, i ? hash64(seed + i) & 0xffffffff : seed, settings,
                          results, err);
     if (result == 0)
-        result = finish(&series, experiment, settings, results, err);
+        result = write_repetitions(&series, experiment, settings, results, err);
     *available = series.available;
     array_free(&series.repetitions);
     array_free(&series.latencies);

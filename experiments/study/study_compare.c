@@ -19,9 +19,9 @@ static int read_slices(const struct study_comparison *one, struct diagnosis_slic
     return result;
 }
 
-// What of a comparison stands in study.json.
-static json_t *object_of(const struct study *study, const struct study_comparison *one,
-                         const struct comparison *found, const char *page)
+// A comparison as study.json has it.
+static json_t *comparison_object(const struct study *study, const struct study_comparison *one,
+                                 const struct comparison *found, const char *page)
 {
     json_t *slices = json_array();
     for (size_t i = 0; i < found->asked; i++)
@@ -34,8 +34,8 @@ static json_t *object_of(const struct study *study, const struct study_compariso
                      "percentiles", comparison_percentiles_json(found));
 }
 
-static int judge(const struct study_comparison *one, const struct comparison *found,
-                 struct gate_report *gates, struct error *err)
+static int judge_gates(const struct study_comparison *one, const struct comparison *found,
+                       struct gate_report *gates, struct error *err)
 {
     struct gate_result_array judged = {0};
     if (!gates)
@@ -47,10 +47,10 @@ static int judge(const struct study_comparison *one, const struct comparison *fo
     return result;
 }
 
-// Over all rounds of both steps.
-static int compare(struct study_results *results, const struct study_comparison *one,
-                   const struct run_folder *folder, struct gate_report *gates,
-                   struct progress *progress, struct error *err)
+// Compares all rounds of one step with all rounds of the other.
+static int compare_steps(struct study_results *results, const struct study_comparison *one,
+                         const struct run_folder *folder, struct gate_report *gates,
+                         struct progress *progress, struct error *err)
 {
     const struct study *study = results->study;
     char page[80], path[RUN_PATH_BYTES + 128], base[RUN_PATH_BYTES + 128],
@@ -70,9 +70,9 @@ static int compare(struct study_results *results, const struct study_comparison 
     if (result == 0)
         result = report_compare_html(&found, run_folder_path(folder, page, path), err);
     if (result == 0)
-        result = judge(one, &found, gates, err);
-    if (result == 0 &&
-        json_array_append_new(results->comparisons, object_of(study, one, &found, page)) < 0)
+        result = judge_gates(one, &found, gates, err);
+    if (result == 0 && json_array_append_new(results->comparisons,
+                                             comparison_object(study, one, &found, page)) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for a comparison");
     progress_end(progress);
     comparison_free(&found);
@@ -86,6 +86,6 @@ int study_compare_all(struct study_results *results, const struct run_folder *fo
     const struct study *study = results->study;
     int result = 0;
     for (size_t i = 0; i < study->comparisons.count && result == 0; i++)
-        result = compare(results, &study->comparisons.items[i], folder, gates, progress, err);
+        result = compare_steps(results, &study->comparisons.items[i], folder, gates, progress, err);
     return result;
 }

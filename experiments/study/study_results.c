@@ -18,10 +18,10 @@ const double study_quantiles[STUDY_QUANTILES] = {0.25, 0.5, 0.9, 0.99, 0.999, 0.
 const char *const study_quantile_names[STUDY_QUANTILES] = {"p25", "p50",   "p90",
                                                            "p99", "p99.9", "p99.99"};
 
-// --- what a run left -----------------------------------------------------------------------------
+// --- the results of one run ----------------------------------------------------------------------
 
-int study_result_take(struct study_result *result, const struct run_folder *folder,
-                      struct error *err)
+int study_result_add_run(struct study_result *result, const struct run_folder *folder,
+                         struct error *err)
 {
     struct latency_array own = {0};
     struct study_run_result one;
@@ -87,7 +87,7 @@ static struct run_spread spread_of(const struct study_result *result, int q)
                                quantile_sorted(values, count, 1)};
 }
 
-// How a step's runs lie beside those of the first step: all below, all above, or neither.
+// An arrow when all runs of a step are below, or all above, those of the first step; else nothing.
 static const char *beside_first(const struct study_results *results, size_t step, int q)
 {
     const struct study_result *first = &results->steps.items[0], *own = &results->steps.items[step];
@@ -228,7 +228,7 @@ void study_results_print(const struct study_results *results, FILE *out)
 
 static json_t *latency_json(const struct study_result *result)
 {
-    const struct latency_array *pooled = &result->latencies; // sorted by now
+    const struct latency_array *pooled = &result->latencies; // has been sorted
     json_t *latency = json_object();
     for (int q = 0; q < STUDY_QUANTILES; q++) {
         json_t *all = json_array();
@@ -278,7 +278,7 @@ static int write_json(const struct study_results *results, const struct run_fold
 
 // --- files ---------------------------------------------------------------------------------------
 
-static void draw(struct study_results *results, FILE *out)
+static void draw_curves(struct study_results *results, FILE *out)
 {
     struct cdf_series series[CDF_SERIES_MAX];
     size_t count = 0;
@@ -293,7 +293,7 @@ static void draw(struct study_results *results, FILE *out)
 
 static void write_picture(struct study_results *results, FILE *out)
 {
-    draw(results, out);
+    draw_curves(results, out);
 }
 
 static void write_text(struct study_results *results, FILE *out)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What a study came to: for each step the latency percentiles of its runs, their median and how far
-// they are apart; what explains the slow ones; what the comparisons found. As study.json for
-// scripts, results.md for a README and the terminal, cdf.svg and report.html to look at.
+// The results of a study: for each step the latency percentiles of its runs, their median and how
+// much they differ; the causes of its slow requests; the results of the comparisons. They are
+// written as study.json for scripts, results.md for a README and the terminal, cdf.svg and
+// report.html to look at.
 #ifndef EXPERIMENTS_STUDY_STUDY_RESULTS_H
 #define EXPERIMENTS_STUDY_STUDY_RESULTS_H
 
@@ -23,12 +24,12 @@ struct study_run_result {
 };
 struct study_run_result_array ARRAY_OF(struct study_run_result);
 
-// All runs of a step; of a step that is a study, nothing but its name and folder.
+// All runs of a step. A step that is a study itself has only its name and folder here.
 struct study_result {
     const struct study_step *step;
     char folder[80]; // below the study's; of the first round's run
     struct study_run_result_array runs;
-    struct latency_array latencies; // of all, for the curve; sorted by study_results_write
+    struct latency_array latencies; // of all runs, for the curve; sorted by study_results_write
     json_t *load;                   // client/load.json of the first
     json_t *summary;                // summary.json of the first
 };
@@ -37,13 +38,13 @@ struct study_result_array ARRAY_OF(struct study_result);
 struct study_results {
     const struct study *study;
     struct study_result_array steps;
-    json_t *gates;       // of the steps and the comparisons, as gates.json has them
+    json_t *gates;       // those of the steps and of the comparisons, as in gates.json
     json_t *comparisons; // an object each (docs/formats.md: study.json)
 };
 
-// Takes what a run left in its folder.
-int study_result_take(struct study_result *result, const struct run_folder *folder,
-                      struct error *err);
+// Adds the results of a run from its folder.
+int study_result_add_run(struct study_result *result, const struct run_folder *folder,
+                         struct error *err);
 
 // Writes the four files.
 int study_results_write(struct study_results *results, const struct run_folder *folder,

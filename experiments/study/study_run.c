@@ -47,10 +47,11 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
     if (status == 0)
         status = run_results_write(&outcome.folder, &series->silent, &verdict, err);
     if (status == 0)
-        status = study_result_take(result, &outcome.folder, err);
+        status = study_result_add_run(result, &outcome.folder, err);
     run_outcome_free(&outcome);
     struct error ignored;
-    experiment_set_seed(&step->experiment, seed, &ignored); // as it was: it could be set before
+    experiment_set_seed(&step->experiment, seed,
+                        &ignored); // back to the file's; it was valid before
     series->available &= verdict || !capture_choice_records(step->experiment.backend);
     return status < 0 ? error_prefix(err, "%s", name) : 0;
 }
@@ -77,7 +78,8 @@ static int run_nested(struct series *series, size_t number, struct error *err)
     return status < 0 ? error_prefix(err, "%s", step->name) : 0;
 }
 
-// Whether a comparison judges the step against another: then no gate of it waits for a base.
+// Whether a comparison with gates has the step as its candidate. Then gates on an increase need not
+// wait for a base.
 static bool is_compared(const struct study *study, size_t step)
 {
     for (size_t i = 0; i < study->comparisons.count; i++) {
@@ -88,7 +90,7 @@ static bool is_compared(const struct study *study, size_t step)
     return false;
 }
 
-// Over all rounds of a step, as over the repetitions of an experiment.
+// Judges the gates of a step over all its rounds, as those of an experiment over its repetitions.
 static int judge_gates(struct series *series, size_t number, struct error *err)
 {
     const struct study_step *step = &series->study->steps.items[number];
@@ -126,7 +128,7 @@ static int run_all(struct series *series, struct error *err)
 
 // --- the whole -----------------------------------------------------------------------------------
 
-static int prepare(struct series *series, struct error *err)
+static int prepare_steps(struct series *series, struct error *err)
 {
     series->results = (struct study_results){.study = series->study, .comparisons = json_array()};
     for (size_t i = 0; i < series->study->steps.count; i++) {
@@ -137,7 +139,7 @@ static int prepare(struct series *series, struct error *err)
     return run_folder_make(&series->folder, series->settings->folder, series->study->name, err);
 }
 
-static int take_gates(struct series *series, struct error *err)
+static int write_gates(struct series *series, struct error *err)
 {
     const struct gate_report *report = series->silent.gates;
     if (!report)
@@ -146,8 +148,8 @@ static int take_gates(struct series *series, struct error *err)
     return gate_report_write_json(&report->results, &series->folder, err);
 }
 
-static int print(const struct series *series, const struct run_results_settings *results,
-                 struct error *err)
+static int print_results(const struct series *series, const struct run_results_settings *results,
+                         struct error *err)
 {
     if (results->silent)
         return 0;
@@ -173,7 +175,7 @@ int study_run(struct study *study, const struct run_settings *settings,
     struct series series = {
         .study = study, .settings = settings, .silent = *results, .available = true};
     series.silent.silent = true;
-    int status = prepare(&series, err);
+    int status = prepare_steps(&series, err);
     if (status == 0)
         status = run_all(&series, err);
     if (status == 0)
@@ -181,11 +183,11 @@ int study_run(struct study *study, const struct run_settings *settings,
                                    settings->progress, err);
     progress_end(settings->progress);
     if (status == 0)
-        status = take_gates(&series, err);
+        status = write_gates(&series, err);
     if (status == 0)
         status = study_results_write(&series.results, &series.folder, err);
     if (status == 0)
-        status = print(&series, results, err);
+        status = print_results(&series, results, err);
     *available = series.available;
     study_results_free(&series.results);
     return status;

@@ -136,7 +136,7 @@ static void impossible_matrices_are_placed(void **state)
     refuse(BASE "matrix: {load.rtae: [1]}\n",
            "dir/me.yaml:5:10: unknown key `rtae`; did you mean `rate`?");
     refuse(BASE "matrix: {load.rate: [1, fast]}\n", "dir/me.yaml:5:25: rate: \"fast\"");
-    refuse(BASE "matrix: {how: {a: 1}}\n", "dir/me.yaml:5:19: matrix: a variant is a piece");
+    refuse(BASE "matrix: {how: {a: 1}}\n", "dir/me.yaml:5:19: matrix: a variant is a part");
     refuse(BASE "matrix: {how: {a: {lod: {}}}}\n",
            "dir/me.yaml:5:20: unknown key `lod`; did you mean `load`?");
     refuse(BASE "matrix:\n"
