@@ -14,7 +14,7 @@
 //                {"type": "signal", "number": 15}
 //   far -> near  bytes: one of FAR_STDOUT, FAR_STDERR, with FAR_COMPRESSED when the rest is a zstd
 //                frame, and then what the program printed
-//                {"type": "ended", "status": as waitpid(2) tells it}, or
+//                {"type": "ended", "status": as waitpid(2) returns it}, or
 //                {"type": "failed", "text": why it could not be started}   once, last
 #ifndef EXPERIMENTS_REMOTE_FAR_END_H
 #define EXPERIMENTS_REMOTE_FAR_END_H

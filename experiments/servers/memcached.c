@@ -49,7 +49,7 @@ static int memcached_make_command(struct command_line *line, const struct experi
 {
     (void)folder;
     command_line_add(line, "memcached");
-    if (host->is_root) { // it refuses to be root without being told whom to become
+    if (host->is_root) { // it refuses to start as root without -u
         command_line_add(line, "-u");
         command_line_add(line, "root");
     }
