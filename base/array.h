@@ -56,8 +56,10 @@ static inline int array_reserve_raw(void **items, size_t *capacity, size_t wante
 #define array_push(array, ...)                                                                     \
     ({                                                                                             \
         int pushed_ = array_reserve((array), (array)->count + 1);                                  \
-        if (pushed_ == 0)                                                                          \
-            (array)->items[(array)->count++] = (__VA_ARGS__);                                      \
+        if (pushed_ == 0) {                                                                        \
+            (array)->items[(array)->count] = (__VA_ARGS__);                                        \
+            (array)->count++;                                                                      \
+        }                                                                                          \
         pushed_;                                                                                   \
     })
 
