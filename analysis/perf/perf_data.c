@@ -52,7 +52,7 @@ void perf_data_free(struct perf_data *data)
     for (size_t i = 0; i < data->streams.count; i++)
         array_free(&data->streams.items[i].extents);
     for (size_t i = 0; i < data->switches.count; i++)
-        array_free(&data->switches.items[i].runs);
+        array_free(&data->switches.items[i].stints);
     array_free(&data->switches);
     array_free(&data->attrs);
     array_free(&data->events);
@@ -76,7 +76,7 @@ void perf_data_free(struct perf_data *data)
 
 // --- context switches ----------------------------------------------------------------------------
 
-// The first list at or behind (cpu, thread).
+// The first list at or after (cpu, thread).
 static size_t list_place(const struct perf_switches_array *lists, uint32_t cpu, uint32_t thread)
 {
     return array_bound(0, lists->count, at,

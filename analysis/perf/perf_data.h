@@ -37,12 +37,12 @@ struct perf_limits {
     uint64_t copy_bytes; // of records that have to be copied because they were compressed
     uint64_t decompressed_bytes;
     uint64_t samples; // kept as struct perf_sample; 0: they are counted only
-    // Holds only what decoding needs, and none of the files' pages: AUX, EXIT, LOST and
-    // AUXTRACE_ERROR are counted and are no events; context switches are no events either but 16
-    // bytes each (perf_data.switches); the other sideband costs its record and 48 bytes.
+    // Keeps only what decoding needs, and none of the files' pages: AUX, EXIT, LOST and
+    // AUXTRACE_ERROR are only counted; a context switch takes 16 bytes (perf_data.switches) and is
+    // not kept as an event; other sideband records take their own size and 48 bytes.
     bool lean;
-    // The inputs are private read-only mappings of files: what was read is given back to the
-    // kernel. Set by perf_data_open.
+    // The inputs are private read-only mappings of files: pages that were read are given back to
+    // the kernel. Set by perf_data_open.
     bool mapped;
 };
 // 100 million events (4.8 GB), 8 GiB, 1 TiB: what a machine that records can also analyse.
@@ -67,7 +67,7 @@ struct perf_attr {
     uint64_t flags; // the 64 flag bits: disabled, inherit, …
     bool sample_id_all;
     bool exclude_user, exclude_kernel;
-    char name[64]; // "" where the file does not tell
+    char name[64]; // "" where the file does not say
     uint64_t *ids; // owned
     size_t id_count;
 };
@@ -75,13 +75,14 @@ struct perf_attr_array ARRAY_OF(struct perf_attr);
 
 // A sample of the recorded events. Sorted by time.
 struct perf_sample {
-    uint64_t time;        // perf clock, ns; 0: it does not tell
-    uint64_t address;     // where the processor was
-    const uint8_t *chain; // its callers: u64 each, innermost first, with PERF_CONTEXT_* among them
-    uint32_t frames;      // of the chain, 0: none was recorded
-    uint32_t pid, tid;    // PERF_NO_PID where it does not tell
-    uint32_t cpu;         // PERF_NO_CPU where it does not tell
-    uint32_t attr;        // index into perf_data.attrs
+    uint64_t time;    // perf clock, ns; 0: unknown
+    uint64_t address; // where the processor was
+    const uint8_t
+        *chain; // its callers, u64 each, innermost first, with PERF_CONTEXT_* marks between them
+    uint32_t frames;   // of the chain; 0: none was recorded
+    uint32_t pid, tid; // PERF_NO_PID: unknown
+    uint32_t cpu;      // PERF_NO_CPU: unknown
+    uint32_t attr;     // index into perf_data.attrs
 };
 struct perf_sample_array ARRAY_OF(struct perf_sample);
 
@@ -92,7 +93,7 @@ struct perf_event {
     const uint8_t *record; // header and body, validated; see perf_data_events.h
     uint64_t offset;       // place in the file, as in struct perf_complaint
     uint32_t type;         // enum perf_record_type
-    uint32_t pid, tid;     // from the record's sample_id; PERF_NO_PID where it does not tell
+    uint32_t pid, tid;     // from the record's sample_id; PERF_NO_PID: unknown
     uint32_t cpu;          // PERF_NO_CPU where it does not tell
     uint32_t input;
     uint16_t misc;
@@ -101,23 +102,23 @@ struct perf_event {
 _Static_assert(sizeof(struct perf_event) == 48, "there may be millions of them");
 struct perf_event_array ARRAY_OF(struct perf_event);
 
-// From `time` on a CPU ran this task.
-struct perf_run {
+// A task's stay on a CPU, which begins at `time`.
+struct perf_stint {
     uint64_t time; // perf clock, ns
     uint32_t pid, tid;
 };
-struct perf_run_array ARRAY_OF(struct perf_run);
+struct perf_stint_array ARRAY_OF(struct perf_stint);
 
-// The context switches of one CPU (of one thread, where recording was per thread): a lean
-// reading's.
+// The context switches of one CPU, or of one thread where recording was per thread. Filled by a
+// lean reading.
 struct perf_switches {
     uint32_t cpu;     // PERF_NO_CPU: of a thread
     uint32_t thread;  // PERF_NO_PID: of a CPU
     uint64_t records; // SWITCH and SWITCH_CPU_WIDE, in and out
-    bool has_before;  // somebody was switched out; the first one so, and when:
-    struct perf_run before;
-    bool disordered;            // until all is read
-    struct perf_run_array runs; // who was switched in; ascending time
+    bool has_before;  // a task was switched out; `before` is the first one, and when
+    struct perf_stint before;
+    bool disordered;                // only while reading
+    struct perf_stint_array stints; // which tasks were switched in; ascending time
 };
 struct perf_switches_array ARRAY_OF(struct perf_switches);
 
@@ -126,13 +127,14 @@ struct perf_aux_extent {
     const uint8_t *data; // in the mapped file
     uint64_t bytes;
     uint64_t stream_offset; // bytes of the stream before it
-    uint64_t ring_offset;   // where it began in the kernel's AUX ring, counted from the start
-    uint64_t reference;     // TSC when perf read it
-    uint64_t file_offset;   // of data
+    uint64_t ring_offset; // where it began in the kernel's AUX ring, counted from the start of the
+                          // recording
+    uint64_t reference;   // TSC when perf read it
+    uint64_t file_offset; // of data
     uint32_t input;
     uint32_t thread;
     bool continues;   // false: bytes are missing between it and its predecessor: resync
-    uint64_t overlap; // snapshots: how many of its first bytes repeat its predecessor's last
+    uint64_t overlap; // snapshots: how many of its first bytes repeat the end of its predecessor
 };
 struct perf_aux_extent_array ARRAY_OF(struct perf_aux_extent);
 
@@ -155,20 +157,21 @@ struct perf_time_conversion {
     uint64_t cycles, mask; // a counter narrower than 64 bits; mask 0: not
 };
 
-// AUXTRACE_INFO of Intel PT: which bits of the PT event's config mean what, and what CPU it was.
+// AUXTRACE_INFO of Intel PT: the meaning of the bits of the PT event's config, and the CPU's
+// properties.
 struct perf_intel_pt {
     bool present;
     uint32_t pmu_type; // attr.type of the PT event
     uint64_t config;   // of the first PT event
     uint64_t tsc_bit, mtc_bit, cyc_bit, no_return_compression_bit;
     uint64_t mtc_frequency_bits;
-    uint64_t tsc_ctc_numerator, tsc_ctc_denominator; // CPUID leaf 15H; 0: not told
+    uint64_t tsc_ctc_numerator, tsc_ctc_denominator; // CPUID leaf 15H; 0: unknown
     uint64_t max_non_turbo_ratio;                    // base frequency in units of 100 MHz
     uint64_t switch_tracking; // 0 none, 1 tracepoint, 2 SWITCH, 3 SWITCH_CPU_WIDE
     bool snapshot;
     bool per_cpu; // streams are per CPU
     bool event_trace;
-    bool has_tsc, has_mtc, has_cyc, return_compression; // what config says of the bits above
+    bool has_tsc, has_mtc, has_cyc, return_compression; // what config says about the bits above
     unsigned mtc_period;                                // the MTCFreq field: 0 … 15
     struct perf_time_conversion time;
     char filter[256]; // address filters, "" for none
@@ -177,7 +180,7 @@ struct perf_intel_pt {
 struct perf_build_id {
     uint8_t bytes[20];
     uint8_t size; // 0 … 20
-    bool kernel;  // belongs to the kernel or a module
+    bool kernel;  // the range is in the kernel or a module
     uint32_t pid; // PERF_NO_PID for the host's
     const char *path;
 };
@@ -192,7 +195,7 @@ struct perf_bpf_function {
 };
 struct perf_bpf_function_array ARRAY_OF(struct perf_bpf_function);
 
-// How an event id was opened (ID_INDEX).
+// The CPU and thread for which an event id was opened (ID_INDEX).
 struct perf_id_place {
     uint64_t id;
     uint32_t ring, cpu, thread;
@@ -223,33 +226,34 @@ struct perf_data {
     struct perf_intel_pt intel_pt;
     struct perf_time_conversion time; // TIME_CONV, or AUXTRACE_INFO's
 
-    // what the header tells of the host; "" or 0 where it does not
+    // what the header says about the host; "" or 0: nothing
     char hostname[128], os_release[128], arch[64], perf_version[128], cpu_description[128];
     char cpuid[64]; // "GenuineIntel,6,78,3"
     unsigned cpu_family, cpu_model, cpu_stepping;
     char command_line[1024];
     uint32_t cpus_available, cpus_online;
     uint64_t total_memory_kib;
-    struct perf_cpu_place_array cpus; // by CPU number, as far as told
+    struct perf_cpu_place_array cpus; // by CPU number, as far as known
     uint64_t first_sample_time, last_sample_time;
     bool has_clock_data; // the perf clock and the wall clock at one instant
     uint32_t clock_id;
     uint64_t clock_wall_ns, clock_perf_ns;
 
-    // what was in it
-    uint64_t counts[PERF_RECORD_TYPES]; // records by type, compressed ones as what they hold
+    // what the recording contained
+    uint64_t counts[PERF_RECORD_TYPES]; // records by type; of compressed ones, the records inside
     uint64_t unknown_records;           // of types this reader does not know
     uint64_t compressed_bytes, decompressed_bytes;
     uint64_t lost_records;       // sum of LOST
     uint64_t lost_samples;       // sum of LOST_SAMPLES
-    uint64_t aux_truncated;      // AUX records that say trace was lost
+    uint64_t aux_truncated;      // AUX records that report lost trace
     uint64_t aux_bytes;          // over all streams
     uint64_t events_over_limit;  // not kept
     uint64_t samples_over_limit; // the same, when samples are kept
-    uint64_t guest_records;      // about virtual machines' insides: left out
+    uint64_t guest_records;      // events inside virtual machines: left out
     uint64_t samples_with_aux;   // --aux-sample: their trace is left out
-    uint64_t without_time;       // events that should have had a time and had none
-    uint64_t complaint_count;    // of malformed pieces, also beyond those kept
+    uint64_t without_time;       // events that lack the time they should have
+    uint64_t complaint_count;    // number of malformed records, including those whose complaint was
+                                 // not kept
     struct perf_complaint_array complaints;
 
     struct perf_arena_block *arena; // copies of records that were compressed, or are kept lean

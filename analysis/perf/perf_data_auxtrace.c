@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What AUXTRACE_INFO tells of the hardware, the streams that AUXTRACE records add to, and the
-// conversion between the TSC and perf's clock as TIME_CONV tells it.
+// What AUXTRACE_INFO says about the hardware, the streams that are made of AUXTRACE records, and
+// the conversion between the TSC and perf's clock from TIME_CONV.
 #include "analysis/perf/perf_data_auxtrace.h"
 #include "base/array.h"
 
@@ -12,7 +12,7 @@
 
 static struct perf_time_conversion conversion_of(uint64_t shift, uint64_t mult, uint64_t zero)
 {
-    // mult 0 or a shift of 64 and more are no conversion.
+    // A mult of 0 or a shift of 64 and more is not a valid conversion.
     bool valid = shift < 64 && mult != 0;
     return (struct perf_time_conversion){
         .valid = valid, .shift = valid ? (uint16_t)shift : 0, .mult = mult, .zero = zero};
@@ -122,7 +122,7 @@ void perf_read_auxtrace_info(struct perf_reader *reader, const uint8_t *record, 
     reader->data->intel_pt = pt;
 }
 
-// Which of the bits the PT event asked for; done last, when all attributes are known.
+// Which of these bits the PT event sets; done last, when all attributes are known.
 static void finish_intel_pt(struct perf_data *data)
 {
     struct perf_intel_pt *pt = &data->intel_pt;
@@ -178,8 +178,8 @@ static bool all_zero(const uint8_t *bytes, uint64_t count)
     return true;
 }
 
-// Tells whether the extent goes on where the stream's last one ended in the ring. perf pads what it
-// writes with zeros to multiples of 8 bytes: that padding is taken off again.
+// Whether the extent begins where the stream's last one ended in the ring. perf pads extents with
+// zeros to multiples of 8 bytes: that padding is removed.
 static void join_extent(struct perf_reader *reader, struct perf_aux_stream *stream,
                         struct perf_aux_extent *extent)
 {
@@ -255,7 +255,7 @@ static uint64_t overlap_of(const struct perf_aux_extent *before,
     if (extent->bytes - lead < needle_bytes)
         needle_bytes = (size_t)(extent->bytes - lead);
     const uint8_t *from = before->data, *end = before->data + before->bytes;
-    // The tail of `before` may hold less than the whole needle: that is no overlap worth having.
+    // The tail of `before` may hold less than the whole needle: such a short overlap is ignored.
     const uint8_t *found = memmem(from, (size_t)(end - from), needle, needle_bytes);
     if (!found)
         return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The AUX area, which holds the trace: its streams, and what hardware wrote them.
+// The AUX area, which holds the trace: its streams, and the hardware that wrote them.
 #ifndef ANALYSIS_PERF_PERF_DATA_AUXTRACE_H
 #define ANALYSIS_PERF_PERF_DATA_AUXTRACE_H
 
@@ -11,7 +11,7 @@ void perf_read_time_conversion(struct perf_reader *reader, const uint8_t *record
 // `available` bytes follow the record.
 void perf_read_auxtrace(struct perf_reader *reader, const uint8_t *record, size_t size,
                         const uint8_t *data, uint64_t available);
-// Once everything is read: finds what of a snapshot repeats the one before.
+// Once everything is read: finds how much of each snapshot repeats the previous one.
 void perf_finish_streams(struct perf_reader *reader);
 
 #endif

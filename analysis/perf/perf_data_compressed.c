@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// COMPRESSED and COMPRESSED2 records: each holds a piece of one zstd stream per input (perf record
-// -z), whose contents are records again, which may begin in one piece and end in the next.
+// COMPRESSED and COMPRESSED2 records: each holds a part of a zstd stream, one per input (perf
+// record -z). The stream contains ordinary records, which may begin in one part and end in the
+// next.
 #include "analysis/perf/perf_data_compressed.h"
 
 #include <inttypes.h>
@@ -42,13 +43,13 @@ static void give_up(struct perf_inflater *inflater)
     ZSTD_DCtx_reset(inflater->stream, ZSTD_reset_session_only);
 }
 
-// Hands the whole records in the buffer on and keeps the rest.
+// Reads the complete records in the buffer and keeps the rest.
 static void read_inflated(struct perf_reader *reader, struct perf_inflater *inflater, size_t filled,
-                          perf_record_walk *walk)
+                          perf_records_read *read_records)
 {
     bool stopped = false;
     reader->compressed = true;
-    size_t used = walk(reader, inflater->buffer, filled, 0, &stopped);
+    size_t used = read_records(reader, inflater->buffer, filled, 0, &stopped);
     reader->compressed = false;
     if (stopped || reader->out_of_memory) {
         give_up(inflater);
@@ -63,8 +64,8 @@ static bool begins_frame(const uint8_t *bytes, size_t count)
     return count >= 4 && perf_u32(bytes) == ZSTD_MAGICNUMBER;
 }
 
-static void inflate(struct perf_reader *reader, const uint8_t *bytes, size_t count,
-                    perf_record_walk *walk)
+static void inflate_records(struct perf_reader *reader, const uint8_t *bytes, size_t count,
+                            perf_records_read *read_records)
 {
     struct perf_data *data = reader->data;
     struct perf_inflater *inflater = inflater_of(reader);
@@ -77,7 +78,7 @@ static void inflate(struct perf_reader *reader, const uint8_t *bytes, size_t cou
     }
     inflater->broken = false;
     ZSTD_inBuffer in = {bytes, count, 0};
-    // perf pads a record to 8 bytes with zeros, which are no frame.
+    // perf pads a record to 8 bytes with zeros, which belong to no frame.
     while (!inflater->broken) {
         ZSTD_outBuffer out = {inflater->buffer, sizeof inflater->buffer, inflater->held};
         size_t before = in.pos;
@@ -97,8 +98,8 @@ static void inflate(struct perf_reader *reader, const uint8_t *bytes, size_t cou
             return;
         }
         if (produced)
-            read_inflated(reader, inflater, out.pos, walk);
-        // Done when the input is used up and nothing was held back for want of room.
+            read_inflated(reader, inflater, out.pos, read_records);
+        // Done when the input is used up and the output did not fill its buffer.
         if (in.pos == in.size && out.pos < sizeof inflater->buffer)
             return;
         if (in.pos == before && !produced) {
@@ -108,11 +109,12 @@ static void inflate(struct perf_reader *reader, const uint8_t *bytes, size_t cou
     }
 }
 
-// What perf 6.16 writes of one record before another header (perf_data_parse.c, record_bytes).
+// How much of a record perf 6.16 writes before it inserts another header (perf_data_parse.c,
+// record_bytes).
 enum { COMPRESSED2_PIECE_MOST = 65519 };
 
 static void read_compressed2(struct perf_reader *reader, const uint8_t *record, size_t size,
-                             perf_record_walk *walk)
+                             perf_records_read *read_records)
 {
     uint64_t bytes = size < 16 ? 0 : perf_u64(record + 8);
     if (size < 16 || bytes > size - 16) {
@@ -122,7 +124,7 @@ static void read_compressed2(struct perf_reader *reader, const uint8_t *record, 
     size_t at = 16, end = 16 + (size_t)bytes;
     size_t piece = bytes < COMPRESSED2_PIECE_MOST ? (size_t)bytes : COMPRESSED2_PIECE_MOST;
     for (;;) {
-        inflate(reader, record + at, piece, walk);
+        inflate_records(reader, record + at, piece, read_records);
         at += piece;
         if (at == end)
             return;
@@ -139,12 +141,12 @@ static void read_compressed2(struct perf_reader *reader, const uint8_t *record, 
 }
 
 void perf_read_compressed(struct perf_reader *reader, const uint8_t *record, size_t size,
-                          perf_record_walk *walk)
+                          perf_records_read *read_records)
 {
     if (perf_header_at(record).type == PERF_COMPRESSED)
-        inflate(reader, record + 8, size - 8, walk);
+        inflate_records(reader, record + 8, size - 8, read_records);
     else
-        read_compressed2(reader, record, size, walk);
+        read_compressed2(reader, record, size, read_records);
 }
 
 void perf_inflater_end(struct perf_reader *reader)

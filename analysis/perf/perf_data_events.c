@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-// --- sample_id: what stands at a record's end (perf_id_fields) -----------------------------------
+// --- sample_id: the fields at a record's end (perf_id_fields) -----------------------------------
 
 struct sample_id {
     size_t bytes; // how long it is
@@ -18,8 +18,8 @@ struct sample_id {
     bool has_time;
 };
 
-// The attribute a record belongs to. Synthesized records have id 0 and are laid out as the first
-// attribute says. NULL: unknown.
+// The attribute a record belongs to. Synthesized records have id 0 and the layout of the first
+// attribute. NULL: unknown.
 static const struct perf_attr *attr_of(struct perf_reader *reader, uint64_t id)
 {
     return id == 0 ? &reader->data->attrs.items[0] : perf_attr_of_id(reader, id);
@@ -31,7 +31,7 @@ static void take_sample_id(const struct perf_attr *attr, const uint8_t *record, 
     uint64_t type = attr->sample_type;
     out->bytes = (size_t)__builtin_popcountll(type & perf_id_fields) * 8;
     if (out->bytes > size - sizeof(struct perf_record_header))
-        return; // the caller compares with what the record needs
+        return; // the caller checks that the record is long enough
     const uint8_t *at = record + size - out->bytes;
     if (type & PERF_SAMPLE_HAS_TID) {
         out->pid = perf_u32(at);
@@ -107,7 +107,7 @@ static const struct shape shapes[PERF_RECORD_TYPES] = {
     [PERF_AUXTRACE_ERROR] = {40, false, true},
 };
 
-// The message stands behind the time where there is one (fmt, since Linux 5.0).
+// If there is a time (fmt, since Linux 5.0), the message comes after it.
 enum { ERROR_MESSAGE_BYTES = 64, ERROR_MESSAGE_AT = 40, ERROR_MESSAGE_AT_WITH_TIME = 48 };
 
 static size_t error_message_at(const uint8_t *record)
@@ -115,7 +115,8 @@ static size_t error_message_at(const uint8_t *record)
     return perf_u32(record + 28) ? ERROR_MESSAGE_AT_WITH_TIME : ERROR_MESSAGE_AT;
 }
 
-// Complains and returns false when a record is not what its type must be. tail: sample_id's bytes.
+// Complains and returns false when a record does not have the form of its type. tail: bytes of
+// sample_id.
 static bool check_shape(struct perf_reader *reader, const uint8_t *record, size_t size, size_t tail)
 {
     uint32_t type = perf_u32(record);
@@ -151,7 +152,8 @@ static bool check_shape(struct perf_reader *reader, const uint8_t *record, size_
 
 // --- keeping -------------------------------------------------------------------------------------
 
-// What tells of code, of names, and of who ran first.
+// Whether a lean reading keeps the record as an event: those about code, names, and which task ran
+// first.
 static bool lean_keeps(uint32_t type)
 {
     return type != PERF_AUX && type != PERF_EXIT && type != PERF_LOST &&
@@ -216,7 +218,7 @@ void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_
         event.time = perf_u32(record + 28) ? perf_u64(record + 40) : 0;
     else if (!id.has_time)
         reader->data->without_time++;
-    if (event.time == UINT64_MAX) // perf's way to say that it does not know
+    if (event.time == UINT64_MAX) // how perf writes "unknown"
         event.time = 0;
     count_losses(reader->data, &event);
     if (reader->limits.lean && (type == PERF_SWITCH || type == PERF_SWITCH_CPU_WIDE))
@@ -234,9 +236,8 @@ static size_t first_later(const struct perf_event *events, size_t from, size_t t
     return array_bound(from, to, at, events[at].time < time || (!or_at && events[at].time == time));
 }
 
-// Merges the ascending stretches [from, middle) and [middle, to) in place. Events are out of order
-// only a little, so only the stretch where the stretches overlap is moved, by way of a copy of its
-// shorter part.
+// Merges the ascending stretches [from, middle) and [middle, to) in place. Events are only slightly
+// out of order, so only the overlap of the two is moved, using a copy of its shorter part.
 static int merge_stretches(struct perf_event *events, size_t from, size_t middle, size_t to,
                            struct perf_event_array *spare)
 {
@@ -249,12 +250,12 @@ static int merge_stretches(struct perf_event *events, size_t from, size_t middle
     if (array_reserve(spare, shorter) < 0)
         return -1;
     struct perf_event *copy = spare->items;
-    if (left <= right) { // from the front, with the left part out of the way
+    if (left <= right) { // from the front, while the left part is in the copy
         memcpy(copy, events + from, left * sizeof *copy);
         for (size_t i = 0; i < left;)
             events[from++] =
                 middle < to && events[middle].time < copy[i].time ? events[middle++] : copy[i++];
-    } else { // from the back, with the right part out of the way
+    } else { // from the back, while the right part is in the copy
         memcpy(copy, events + middle, right * sizeof *copy);
         for (size_t i = right; i > 0;)
             events[--to] = middle > from && events[middle - 1].time > copy[i - 1].time
@@ -265,7 +266,7 @@ static int merge_stretches(struct perf_event *events, size_t from, size_t middle
 }
 
 // In place: a recording is almost sorted already, and may be large. perf writes the buffers of the
-// CPUs one after the other, round by round, so the events are stretches that ascend, which are
+// CPUs one after the other, round by round, so the events form ascending stretches, which are
 // merged pairwise.
 int perf_sort_events(struct perf_event_array *events)
 {
@@ -291,7 +292,7 @@ int perf_sort_events(struct perf_event_array *events)
     return result;
 }
 
-// --- typed readers: the record was checked ------------------------------------------------------
+// --- typed readers of records that were checked already ------------------------------------------
 
 void perf_event_mmap(const struct perf_event *event, struct perf_mmap *out)
 {

@@ -48,7 +48,8 @@ void perf_event_task(const struct perf_event *event, struct perf_task *out);
 struct perf_switch { // SWITCH, SWITCH_CPU_WIDE
     bool out;        // the task named by the event's pid and tid stops running (else: begins)
     bool preempted;
-    uint32_t other_pid, other_tid; // CPU_WIDE: who comes (out) or went (in); else PERF_NO_PID
+    uint32_t other_pid,
+        other_tid; // CPU_WIDE: the next task (out) or the previous one (in); else PERF_NO_PID
 };
 void perf_event_switch(const struct perf_event *event, struct perf_switch *out);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The features of a perf.data: what the host was, which files were mapped, the names of the events,
-// the code of BPF programs. They stand behind the records of a file, or as records in a pipe.
+// the code of BPF programs. In a file they come after the records; in a pipe they are records.
 #include "analysis/perf/perf_data_features.h"
 
 #include <inttypes.h>
@@ -12,10 +12,10 @@
 struct cursor {
     const uint8_t *at;
     uint64_t left;
-    bool short_of; // something was asked for that is not there
+    bool short_of; // an earlier read reached beyond the end
 };
 
-static const uint8_t *take(struct cursor *cursor, uint64_t bytes)
+static const uint8_t *cursor_take(struct cursor *cursor, uint64_t bytes)
 {
     if (bytes > cursor->left) {
         cursor->short_of = true;
@@ -30,13 +30,13 @@ static const uint8_t *take(struct cursor *cursor, uint64_t bytes)
 
 static uint32_t take_u32(struct cursor *cursor)
 {
-    const uint8_t *at = take(cursor, 4);
+    const uint8_t *at = cursor_take(cursor, 4);
     return at ? perf_u32(at) : 0;
 }
 
 static uint64_t take_u64(struct cursor *cursor)
 {
-    const uint8_t *at = take(cursor, 8);
+    const uint8_t *at = cursor_take(cursor, 8);
     return at ? perf_u64(at) : 0;
 }
 
@@ -44,7 +44,7 @@ static uint64_t take_u64(struct cursor *cursor)
 static void take_string(struct cursor *cursor, char *out, size_t out_bytes)
 {
     uint32_t length = take_u32(cursor);
-    const uint8_t *at = take(cursor, length);
+    const uint8_t *at = cursor_take(cursor, length);
     size_t used = at ? strnlen((const char *)at, length) : 0;
     if (used >= out_bytes)
         used = out_bytes - 1;
@@ -63,7 +63,7 @@ static void read_command_line(struct perf_data *data, struct cursor *cursor)
         int added = snprintf(data->command_line + used, sizeof data->command_line - used, "%s%s",
                              i ? " " : "", word);
         if (added < 0 || (size_t)added >= sizeof data->command_line - used)
-            return; // as much as fits
+            return; // cut to what fits
         used += (size_t)added;
     }
 }
@@ -92,7 +92,7 @@ static void read_topology(struct perf_reader *reader, struct cursor *cursor)
     }
 }
 
-// The attributes once more, with names.
+// The attributes again, with names.
 static void read_event_descriptions(struct perf_reader *reader, struct cursor *cursor)
 {
     struct perf_data *data = reader->data;
@@ -100,11 +100,11 @@ static void read_event_descriptions(struct perf_reader *reader, struct cursor *c
     if (attr_bytes > PERF_ATTR_BYTES_MOST)
         cursor->short_of = true;
     for (uint32_t i = 0; i < count && !cursor->short_of; i++) {
-        take(cursor, attr_bytes);
+        cursor_take(cursor, attr_bytes);
         uint32_t ids = take_u32(cursor);
         char name[64];
         take_string(cursor, name, sizeof name);
-        const uint8_t *first = take(cursor, (uint64_t)ids * 8);
+        const uint8_t *first = cursor_take(cursor, (uint64_t)ids * 8);
         struct perf_attr *attr = first && ids ? perf_attr_of_id(reader, perf_u64(first)) : NULL;
         if (!attr && i < data->attrs.count && first)
             attr = &data->attrs.items[i];
@@ -215,7 +215,7 @@ enum {
     LENGTH_COUNT_AT = 108,
     ADDRESSES_AT = 112,
     LENGTHS_AT = 120,
-    INFO_BYTES_NEEDED = 128, // up to and with these
+    INFO_BYTES_NEEDED = 128, // up to and including these
 };
 
 struct program {
@@ -283,7 +283,9 @@ static void read_bpf_programs(struct perf_reader *reader, const uint8_t *bytes, 
         struct program program = {.info = bytes + at + HEADER_BYTES,
                                   .data = bytes + at + HEADER_BYTES + info_bytes,
                                   .data_bytes = (uint32_t)data_bytes};
-        if (whole && info_bytes >= INFO_BYTES_NEEDED) // else it was not translated
+        if (whole &&
+            info_bytes >=
+                INFO_BYTES_NEEDED) // otherwise the program was not compiled to machine code
             read_program(reader, &program);
         at += HEADER_BYTES + info_bytes + data_bytes;
     }
@@ -336,7 +338,7 @@ void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8
     case PERF_FEATURE_BPF_PROGRAMS:
         read_bpf_programs(reader, bytes, count);
         break;
-    default: // a text, or nothing in it that analysis needs
+    default: // a text, or something that analysis does not need
         read_text_feature(data, feature, &cursor);
         break;
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The header of a file: where its attributes (which events were recorded, and how their records
-// end), its records and its features lie. A pipe has attributes and features as records.
+// The header of a file: where its attributes (which events were recorded, and which fields their
+// records end with), its records and its features lie. In a pipe, attributes and features are
+// records.
 #include "analysis/perf/perf_data_header.h"
 
 #include "analysis/perf/perf_data_features.h"
@@ -34,7 +35,7 @@ static bool section_fits(struct section section, uint64_t file_bytes)
     return section.offset <= file_bytes && section.bytes <= file_bytes - section.offset;
 }
 
-// The features' sections stand behind the records, in the order of the bits.
+// The features' sections come after the records, in the order of the bits.
 static void read_features(struct perf_reader *reader, const uint8_t *bitmap, uint64_t table)
 {
     const struct perf_input *input = &reader->data->inputs[0];

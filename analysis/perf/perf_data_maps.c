@@ -28,7 +28,7 @@ struct named_id { // a build-id of the header, found by path
 struct builder {
     struct perf_maps *maps;
     struct current_array current;
-    struct map processes; // where in it
+    struct map processes; // the mapping's place in it
     struct named_id *named;
     size_t named_count;
     uint64_t mappings, limit;
@@ -101,7 +101,7 @@ static struct perf_address_space *current_space(struct builder *builder, uint32_
                              : &builder->maps->spaces.items[builder->current.items[found].space];
 }
 
-// Ends the process's space at `from` and begins another, with copies of the given mappings.
+// Ends the process's space at `from` and begins another one with copies of the given mappings.
 static struct perf_address_space *begin_space(struct builder *builder, uint32_t pid, uint64_t from,
                                               const struct perf_mapping_array *copied)
 {
@@ -150,7 +150,7 @@ static size_t first_ending_after(const struct perf_mapping_array *mappings, uint
     return array_bound(0, mappings->count, at, mappings->items[at].end <= address);
 }
 
-// The same bytes wherever both are.
+// Whether both map the same bytes where they overlap.
 static bool same_contents(const struct perf_mapping *a, const struct perf_mapping *b)
 {
     return a->begin - a->file_offset == b->begin - b->file_offset &&
@@ -195,7 +195,7 @@ static void remove_mappings(struct builder *builder, struct perf_mapping_array *
     builder->mappings -= count;
 }
 
-// Takes [begin, end) away from what is mapped.
+// Removes [begin, end) from the mappings.
 static void clear_range(struct builder *builder, struct perf_mapping_array *mappings,
                         uint64_t begin, uint64_t end)
 {
@@ -203,7 +203,7 @@ static void clear_range(struct builder *builder, struct perf_mapping_array *mapp
     if (first < mappings->count && mappings->items[first].begin < begin) {
         struct perf_mapping rest = mappings->items[first];
         mappings->items[first++].end = begin;
-        if (rest.end > end) { // it goes on behind the range
+        if (rest.end > end) { // the mapping continues after the range
             rest.file_offset += end - rest.begin;
             rest.begin = end;
             insert_mapping(builder, mappings, first, rest);
@@ -291,7 +291,7 @@ static void replay_exec(struct builder *builder, const struct perf_event *event)
         return;
     struct perf_address_space *space = current_space(builder, comm.pid);
     if (!space || !space->mappings.count)
-        return; // what it maps from now on was never anything else
+        return; // its later mappings replace nothing
     if (space->from < event->time) {
         begin_space(builder, comm.pid, event->time, NULL);
     } else {
@@ -342,7 +342,7 @@ void perf_maps_free(struct perf_maps *maps)
 const struct perf_address_space *perf_maps_at(const struct perf_maps *maps, uint32_t pid,
                                               uint64_t time)
 {
-    // the first behind (pid, time)
+    // the first one after (pid, time)
     size_t low =
         array_bound(0, maps->spaces.count, at,
                     maps->spaces.items[at].pid < pid ||

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Which file was mapped where, in which process, when: the MMAP, MMAP2, COMM and FORK events of
-// a perf.data replayed into address spaces. An address space is one process between two
-// moments at which what an address means changed: an exec, or a mapping laid over another. Mappings
-// that merely join it are part of it from its beginning, so few spaces are needed.
+// Which file was mapped where, in which process, when: the MMAP, MMAP2, COMM and FORK events of a
+// perf.data replayed into address spaces. An address space is one process between two moments at
+// which the meaning of an address changed: an exec, or a mapping that replaced another. Mappings
+// that are merely added belong to the space from its beginning, so few spaces are needed.
 #ifndef ANALYSIS_PERF_PERF_DATA_MAPS_H
 #define ANALYSIS_PERF_PERF_DATA_MAPS_H
 
@@ -38,8 +38,8 @@ int perf_maps_build(const struct perf_data *data, uint64_t mapping_limit, struct
                     struct error *err);
 void perf_maps_free(struct perf_maps *maps);
 
-// The address space of a process at a time, NULL when nothing is known of it. pid PERF_NO_PID: the
-// kernel's.
+// The address space of a process at a time; NULL when nothing is known about it. pid PERF_NO_PID:
+// the kernel's.
 const struct perf_address_space *perf_maps_at(const struct perf_maps *maps, uint32_t pid,
                                               uint64_t time);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Maps what the parser reads: a file, a directory's files, or a pipe's output saved to a temporary
-// file without a name.
+// Maps what the parser reads: a file, a directory's files, or a pipe's output, which is saved to an
+// unnamed temporary file.
 #include "analysis/perf/perf_data_open.h"
 
 #include "analysis/perf/perf_data_parse.h"
@@ -63,7 +63,7 @@ static int copy_all(int from, int to)
     return 0;
 }
 
-// What can be read only once is copied to where it can be mapped.
+// Input that can be read only once is copied to a file that can be mapped.
 static int map_pipe(struct input_array *inputs, int descriptor, const char *path, struct error *err)
 {
     const char *folder = getenv("TMPDIR");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One record after the other: how long each is, and who reads it; and all of that for every input.
+// Goes through the records of every input: how long each is, and which function reads it.
 #include "analysis/perf/perf_data_parse.h"
 
 #include "analysis/perf/perf_data_auxtrace.h"
@@ -17,7 +17,7 @@
 
 static void read_attr_record(struct perf_reader *reader, const uint8_t *record, size_t size)
 {
-    // The attribute tells its own length; what is left are the ids.
+    // The attribute contains its own length; the ids follow it.
     uint32_t attr_bytes = size >= 16 ? perf_u32(record + 12) : 0;
     if (attr_bytes < 48 || attr_bytes > size - 8) {
         perf_complain(reader, "HEADER_ATTR of %zu bytes says its attribute has %u", size,
@@ -47,9 +47,9 @@ static void read_id_index(struct perf_reader *reader, const uint8_t *record, siz
     }
 }
 
-// perf 6.16 computes the length of a COMPRESSED2 record in 16 bits: one of 64 KiB and more says too
-// little, has no padding, and may hold further records' headers between its pieces. Its own count
-// of bytes tells.
+// perf 6.16 computes the length of a COMPRESSED2 record in 16 bits: for 64 KiB and more the length
+// is too small, the padding is missing, and headers of further records may lie between the parts.
+// The record's own count of bytes is right.
 static uint64_t record_bytes(const uint8_t *record, struct perf_record_header header, uint64_t left)
 {
     if (header.type != PERF_COMPRESSED2 || left < 16)
@@ -60,7 +60,7 @@ static uint64_t record_bytes(const uint8_t *record, struct perf_record_header he
     return 16 + data;
 }
 
-// What follows a record without being counted in its size.
+// Bytes that follow a record and are not part of its size.
 static uint64_t payload_of(const uint8_t *record, size_t size, uint32_t type)
 {
     if (type == PERF_AUXTRACE && size >= 16)
@@ -70,7 +70,7 @@ static uint64_t payload_of(const uint8_t *record, size_t size, uint32_t type)
     return 0;
 }
 
-static perf_record_walk walk_records; // compressed records hold records again
+static perf_records_read read_records; // compressed records contain further records
 
 static void read_tool_record(struct perf_reader *reader, const uint8_t *record, size_t size,
                              uint32_t type, uint64_t available)
@@ -111,9 +111,9 @@ static void read_tool_record(struct perf_reader *reader, const uint8_t *record, 
         if (reader->compressed)
             perf_complain(reader, "compressed records within compressed records");
         else
-            perf_read_compressed(reader, record, size, walk_records);
+            perf_read_compressed(reader, record, size, read_records);
         break;
-    default: // counted; nothing in it that analysis needs
+    default: // counted only: analysis does not need it
         break;
     }
 }
@@ -135,7 +135,7 @@ static void read_record(struct perf_reader *reader, const uint8_t *record, size_
         read_tool_record(reader, record, size, type, available);
 }
 
-// Every record's header brings pages of the file, those around it too: together nearly all of it.
+// Reading a record's header maps its pages and those around it, together nearly the whole file.
 static void release_behind(struct perf_reader *reader)
 {
     enum { STEP = 4 << 20 };
@@ -145,7 +145,7 @@ static void release_behind(struct perf_reader *reader)
     reader->released = reader->offset;
 }
 
-static size_t walk_records(struct perf_reader *reader, const uint8_t *bytes, uint64_t count,
+static size_t read_records(struct perf_reader *reader, const uint8_t *bytes, uint64_t count,
                            uint64_t base, bool *stopped)
 {
     uint64_t at = 0;
@@ -177,7 +177,7 @@ static size_t walk_records(struct perf_reader *reader, const uint8_t *bytes, uin
         }
         read_record(reader, record, (size_t)size, left - size);
         if (payload > left - size) {
-            if (header.type != PERF_AUXTRACE) // which has complained already
+            if (header.type != PERF_AUXTRACE) // it has complained already
                 perf_complain(reader,
                               "truncated: %s of %" PRIu64 " bytes, but %" PRIu64 " are left",
                               perf_record_name(header.type), payload, left - size);
@@ -194,15 +194,15 @@ static size_t walk_records(struct perf_reader *reader, const uint8_t *bytes, uin
     return at;
 }
 
-// --- all of it -----------------------------------------------------------------------------------
+// --- all inputs ----------------------------------------------------------------------------------
 
-static void read_records(struct perf_reader *reader, uint32_t input, uint64_t begin, uint64_t end)
+static void read_input(struct perf_reader *reader, uint32_t input, uint64_t begin, uint64_t end)
 {
     bool stopped = false;
     reader->input = input;
     reader->compressed = false;
     reader->released = begin;
-    walk_records(reader, reader->data->inputs[input].data + begin, end - begin, begin, &stopped);
+    read_records(reader, reader->data->inputs[input].data + begin, end - begin, begin, &stopped);
     perf_inflater_end(reader);
     perf_release(reader, input, reader->released, end);
 }
@@ -225,9 +225,9 @@ int perf_data_parse(const struct perf_input *inputs, size_t count, const struct 
         goto fail;
     if (count > 1)
         out->layout = PERF_LAYOUT_DIRECTORY;
-    read_records(&reader, 0, begin, end);
+    read_input(&reader, 0, begin, end);
     for (size_t i = 1; i < count && !reader.out_of_memory; i++)
-        read_records(&reader, (uint32_t)i, 0, inputs[i].bytes);
+        read_input(&reader, (uint32_t)i, 0, inputs[i].bytes);
     if (reader.out_of_memory || perf_sort_events(&out->events) < 0)
         goto no_memory;
     perf_sort_samples(&out->samples);

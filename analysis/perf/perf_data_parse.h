@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Reads the bytes of a perf.data: the header, the records of every input, and what can only be done
-// when everything is known.
+// when everything has been read.
 #ifndef ANALYSIS_PERF_PERF_DATA_PARSE_H
 #define ANALYSIS_PERF_PERF_DATA_PARSE_H
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    ATTRS_MOST = 1 << 14, // each look-up passes them all
+    ATTRS_MOST = 1 << 14, // each search goes through all of them
     IDS_MOST = 1 << 22,
     TIMES_INDEXED_MOST = 256, // attributes come first, or in a few batches
 };
@@ -82,7 +82,7 @@ static int by_id(const void *a, const void *b)
     return order_of(left, right);
 }
 
-// Where the id stands, counted in u64 from the record's end; 0: nowhere.
+// Position of the id, counted in u64 from the record's end; 0: there is none.
 static size_t id_from_end(const struct perf_attr *attr)
 {
     if (attr->sample_type & PERF_SAMPLE_HAS_IDENTIFIER)

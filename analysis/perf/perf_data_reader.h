@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// The state of a parse, which the readers of the kinds of records share: what it fills, complaints,
-// and the attributes that say how records are laid out. Used by perf_data_*.c only.
+// The state of a parse, shared by the readers of all kinds of records: its result, complaints, and
+// the attributes that define the layout of records. Used by perf_data_*.c only.
 #ifndef ANALYSIS_PERF_PERF_DATA_READER_H
 #define ANALYSIS_PERF_PERF_DATA_READER_H
 
 #include "analysis/perf/perf_data.h"
 #include "base/pages.h"
 
-// What stands at the end of every kernel record when attr.sample_id_all is set: of these fields
-// those that attr.sample_type names, in this order, 8 bytes each.
+// The fields at the end of every kernel record when attr.sample_id_all is set: those that
+// attr.sample_type names, in this order, 8 bytes each.
 static const uint64_t perf_id_fields = PERF_SAMPLE_HAS_TID | PERF_SAMPLE_HAS_TIME |
                                        PERF_SAMPLE_HAS_ID | PERF_SAMPLE_HAS_STREAM_ID |
                                        PERF_SAMPLE_HAS_CPU | PERF_SAMPLE_HAS_IDENTIFIER;
 
 enum {
-    PERF_ATTR_BYTES_NEEDED = 48, // up to and with the flags
+    PERF_ATTR_BYTES_NEEDED = 48, // up to and including the flags
     PERF_ATTR_BYTES_MOST = 4096,
 };
 
@@ -29,10 +29,10 @@ struct perf_reader {
     struct perf_data *data;
     struct perf_limits limits;
     uint32_t input;    // being read
-    uint64_t offset;   // of the record at hand in that input
-    uint64_t released; // what lies before it in that input was given back
-    uint64_t switches; // kept apart, of all CPUs
-    bool compressed;   // the record at hand was, so it must be copied to be kept
+    uint64_t offset;   // offset of the current record in that input
+    uint64_t released; // the input's pages before this offset were given back
+    uint64_t switches; // kept in perf_data.switches, over all CPUs
+    bool compressed;   // the current record was compressed, so it must be copied to be kept
     struct perf_inflater
         *inflater; // perf_data_compressed.c; of the input being read, NULL until needed
     struct perf_id_entry_array ids; // ascending id, once attrs_indexed
@@ -40,18 +40,18 @@ struct perf_reader {
     unsigned times_indexed;
     size_t id_count;    // of all attrs
     bool attrs_alike;   // all attrs lay out sample_id the same way
-    size_t id_from_end; // where the id stands in a record's sample_id, in u64 from the end; 0: not
+    size_t id_from_end; // position of the id in a record's sample_id, in u64 from the end; 0: none
     bool attr_takes_aux;
     const uint8_t *descriptions; // EVENT_DESC, which a pipe has before the attributes it names
     uint64_t descriptions_bytes;
     bool out_of_memory;
 };
 
-// Counts, and keeps the first PERF_COMPLAINTS_KEPT with the place of the record at hand.
+// Counts a complaint; keeps the first PERF_COMPLAINTS_KEPT with the current record's place.
 void perf_complain(struct perf_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// A copy that lives as long as the perf_data, for what was compressed; NULL: no memory.
+// A copy of compressed data that lives as long as the perf_data; NULL: no memory.
 const uint8_t *perf_copy_record(struct perf_reader *reader, const uint8_t *record, size_t size);
 
 // Gives [from, to) of an input back to the kernel, if that is a mapping.
@@ -66,7 +66,7 @@ static inline void perf_release(const struct perf_reader *reader, uint32_t input
 // An attribute and its ids, each of u64.
 void perf_add_attr(struct perf_reader *reader, const uint8_t *attr, size_t attr_bytes,
                    const uint8_t *ids, size_t id_count);
-// Makes the ids and what all attributes have in common known; does nothing when they are.
+// Builds the index of ids, and finds what all attributes have in common, unless that was done.
 void perf_index_attrs(struct perf_reader *reader);
 // The attribute with that id, or NULL.
 struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id);

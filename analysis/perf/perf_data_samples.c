@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Samples: where the processor was, and who had called that. The order of a sample's fields is
-// fixed (perf_event_open(2), PERF_RECORD_SAMPLE); which there are, the attribute says.
+// Samples: where the processor was, and its call chain. The order of a sample's fields is fixed
+// (perf_event_open(2), PERF_RECORD_SAMPLE); the attribute says which of them are present.
 #include "analysis/perf/perf_data_samples.h"
 #include "base/array.h"
 
@@ -10,10 +10,10 @@
 
 struct cursor {
     const uint8_t *at, *end;
-    bool short_of; // a field reaches over the end
+    bool short_of; // a field reaches beyond the record's end
 };
 
-static uint64_t take(struct cursor *cursor)
+static uint64_t cursor_take(struct cursor *cursor)
 {
     if (cursor->short_of || cursor->end - cursor->at < 8) {
         cursor->short_of = true;
@@ -36,7 +36,7 @@ static void skip_read(struct cursor *cursor, uint64_t format)
     uint64_t times = (format & PERF_READ_TOTAL_TIME_ENABLED ? 1u : 0u) +
                      (format & PERF_READ_TOTAL_TIME_RUNNING ? 1u : 0u);
     uint64_t each = 1u + (format & PERF_READ_ID ? 1u : 0u) + (format & PERF_READ_LOST ? 1u : 0u);
-    uint64_t values = format & PERF_READ_GROUP ? take(cursor) : 1;
+    uint64_t values = format & PERF_READ_GROUP ? cursor_take(cursor) : 1;
     skip_values(cursor, times);
     if (values > UINT16_MAX) // a record is shorter
         cursor->short_of = true;
@@ -48,29 +48,29 @@ static bool read_fields(const struct perf_attr *attr, struct cursor *cursor,
 {
     uint64_t type = attr->sample_type;
     if (type & PERF_SAMPLE_HAS_IDENTIFIER)
-        take(cursor);
+        cursor_take(cursor);
     if (type & PERF_SAMPLE_HAS_IP)
-        out->address = take(cursor);
+        out->address = cursor_take(cursor);
     if (type & PERF_SAMPLE_HAS_TID) {
-        uint64_t both = take(cursor);
+        uint64_t both = cursor_take(cursor);
         out->pid = (uint32_t)both;
         out->tid = (uint32_t)(both >> 32);
     }
     if (type & PERF_SAMPLE_HAS_TIME)
-        out->time = take(cursor);
+        out->time = cursor_take(cursor);
     static const uint64_t unread[] = {PERF_SAMPLE_HAS_ADDR, PERF_SAMPLE_HAS_ID,
                                       PERF_SAMPLE_HAS_STREAM_ID};
     for (size_t i = 0; i < sizeof unread / sizeof *unread; i++)
         if (type & unread[i])
-            take(cursor);
+            cursor_take(cursor);
     if (type & PERF_SAMPLE_HAS_CPU)
-        out->cpu = (uint32_t)take(cursor);
+        out->cpu = (uint32_t)cursor_take(cursor);
     if (type & PERF_SAMPLE_HAS_PERIOD)
-        take(cursor);
+        cursor_take(cursor);
     if (type & PERF_SAMPLE_HAS_READ)
         skip_read(cursor, attr->read_format);
     if (type & PERF_SAMPLE_HAS_CALLCHAIN) {
-        uint64_t frames = take(cursor);
+        uint64_t frames = cursor_take(cursor);
         out->chain = cursor->at;
         skip_values(cursor, frames);
         out->frames = cursor->short_of ? 0 : (uint32_t)frames;
@@ -78,7 +78,7 @@ static bool read_fields(const struct perf_attr *attr, struct cursor *cursor,
     return !cursor->short_of;
 }
 
-// Which event took the sample: its id stands at the same place in all of them.
+// Which event took the sample: the id is at the same place in all samples.
 static const struct perf_attr *attr_of_sample(struct perf_reader *reader, const uint8_t *record,
                                               size_t size)
 {

@@ -7,7 +7,7 @@
 #include "analysis/perf/perf_data_reader.h"
 
 void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size);
-// Once everything is read: by time.
+// Once everything is read: sorts them by time.
 void perf_sort_samples(struct perf_sample_array *samples);
 
 #endif

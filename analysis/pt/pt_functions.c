@@ -25,7 +25,7 @@ static int by_self(const void *a, const void *b)
     return by_identity(a, b);
 }
 
-static struct pt_function_list collect(const struct pt_result *result, bool by_process)
+static struct pt_function_list collect_functions(const struct pt_result *result, bool by_process)
 {
     struct pt_function_list all = {0};
     for (size_t s = 0; s < result->trace->streams.count; s++) {
@@ -40,8 +40,8 @@ static struct pt_function_list collect(const struct pt_result *result, bool by_p
     return all;
 }
 
-// Makes one of those that are the same.
-static void merge(struct pt_function_list *all)
+// Adds up entries of the same function and process.
+static void merge_same_functions(struct pt_function_list *all)
 {
     size_t kept = 0;
     if (all->count == 0)
@@ -62,8 +62,8 @@ static void merge(struct pt_function_list *all)
 
 struct pt_function_list pt_functions_all(const struct pt_result *result)
 {
-    struct pt_function_list all = collect(result, false);
-    merge(&all);
+    struct pt_function_list all = collect_functions(result, false);
+    merge_same_functions(&all);
     array_sort(&all, by_self);
     return all;
 }
@@ -101,9 +101,9 @@ static int by_time(const void *a, const void *b)
 
 struct pt_function_list pt_functions_by_process(const struct pt_result *result)
 {
-    struct pt_function_list all = collect(result, true), sorted = {0};
+    struct pt_function_list all = collect_functions(result, true), sorted = {0};
     struct groups ARRAY_OF(struct group) groups = {0};
-    merge(&all);
+    merge_same_functions(&all);
     for (size_t at = 0; at < all.count;) {
         struct group group = {.first = at, .count = pt_functions_of_process(&all, at)};
         group.time = pt_functions_time(&all, group.first, group.count);
@@ -116,7 +116,7 @@ struct pt_function_list pt_functions_by_process(const struct pt_result *result)
     for (size_t g = 0; g < groups.count; g++)
         for (size_t i = 0; i < groups.items[g].count; i++)
             if (array_push(&sorted, all.items[groups.items[g].first + i]) < 0)
-                g = groups.count - 1; // fewer
+                g = groups.count - 1; // short of memory: the list is incomplete
     array_free(&groups);
     array_free(&all);
     return sorted;

@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 
-static bool same(const struct pt_map_key *a, const struct pt_map_key *b)
+static bool map_keys_equal(const struct pt_map_key *a, const struct pt_map_key *b)
 {
     return a->function == b->function && a->parent == b->parent && a->kind == b->kind &&
            a->known == b->known;
@@ -12,7 +12,8 @@ static bool same(const struct pt_map_key *a, const struct pt_map_key *b)
 uint32_t *pt_map_at(struct pt_map *map, struct pt_map_key key)
 {
     uint64_t hash = hash_pair(key.function + key.kind, key.parent);
-    uint32_t found = map_find(&map->positions, hash, at, same(&map->entries.items[at].key, &key));
+    uint32_t found =
+        map_find(&map->positions, hash, at, map_keys_equal(&map->entries.items[at].key, &key));
     if (found == MAP_NONE) {
         if (array_push(&map->entries, (struct pt_map_entry){.key = key}) < 0 ||
             map_add(&map->positions, hash, map->entries.count - 1) < 0)

@@ -25,7 +25,7 @@ unsigned pt_parallel_threads(unsigned asked)
     return asked < PT_MOST_THREADS ? asked : PT_MOST_THREADS;
 }
 
-static void *work(void *context)
+static void *parallel_thread(void *context)
 {
     struct parallel *all = context;
     pthread_mutex_lock(&all->lock);
@@ -54,9 +54,9 @@ int pt_parallel(size_t count, unsigned threads, pt_parallel_work *each, void *co
     size_t most = pt_parallel_threads(threads), started = 0;
     most = most < count ? most : count;
     while (started + 1 < most && // this thread works too; fewer helpers only take longer
-           pthread_create(&helpers[started], NULL, work, &all) == 0)
+           pthread_create(&helpers[started], NULL, parallel_thread, &all) == 0)
         started++;
-    work(&all);
+    parallel_thread(&all);
     for (size_t i = 0; i < started; i++)
         pthread_join(helpers[i], NULL);
     pthread_mutex_destroy(&all.lock);

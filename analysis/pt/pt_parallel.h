@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The same work for each of many streams, on all cores. What it needs beyond that, order or turns
-// (as decoding does, pt_segments.h), is not its business.
+// Does the same work for each of many streams, on all cores. It guarantees no order of the results;
+// decoding, which needs one, has threads of its own (pt_segments.h).
 #ifndef ANALYSIS_PT_PT_PARALLEL_H
 #define ANALYSIS_PT_PT_PARALLEL_H
 
@@ -15,7 +15,8 @@ enum { PT_MOST_THREADS = 256 };
 // most PT_MOST_THREADS.
 unsigned pt_parallel_threads(unsigned asked);
 
-// Called by several threads, but once for each index. Fails as all do: negative, with *err.
+// Called by several threads, but once for each index. Returns a negative error with *err set when
+// it fails.
 typedef int pt_parallel_work(void *context, size_t index, struct error *err);
 
 // Does the work for each of [0, count) and returns when all is done. Indices are begun in ascending

@@ -6,7 +6,7 @@
 
 static void set_text(json_t *out, const char *key, const char *text)
 {
-    json_t *value = text[0] ? json_string(text) : NULL; // NULL also where it is no UTF-8
+    json_t *value = text[0] ? json_string(text) : NULL; // NULL also when it is not UTF-8
     if (value)
         json_object_set_new(out, key, value);
 }

@@ -43,7 +43,7 @@ static int tasks_add(struct pt_task_totals *tasks, const struct pt_span *span)
         i++;
     if (i == tasks->count && array_push(tasks, (struct pt_task_total){.task = span->task}) < 0)
         return -1;
-    tasks->items[i].runs++;
+    tasks->items[i].switched_in++;
     tasks->items[i].time += span->end - span->begin;
     return 0;
 }

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/map.h"
 
-// Of one function in one task.
+// Totals of one function in one task.
 struct pt_function_total {
     uint64_t function;
     uint64_t calls;
@@ -29,12 +29,12 @@ struct pt_function_list ARRAY_OF(struct pt_function_total);
 
 struct pt_function_totals {
     struct pt_function_list list;
-    struct map positions; // in it
+    struct map positions; // time in it
 };
 
 struct pt_task_total {
     uint32_t task;
-    uint64_t runs, time;
+    uint64_t switched_in, time;
 };
 struct pt_task_totals ARRAY_OF(struct pt_task_total);
 
@@ -50,18 +50,19 @@ struct pt_stream_result {
     struct pt_task_totals tasks;
     uint64_t first, last; // times of the first and last span's ends, ticks
     struct pt_calls *stacks;
-    pt_span_sink *also; // gets every span too, or NULL
+    pt_span_sink *also; // also gets every span; may be NULL
     void *also_context;
 };
 
 struct pt_result {
     const struct pt_trace *trace;
-    struct pt_stream_result *streams; // as in the trace
+    struct pt_stream_result *streams; // in the order of trace->streams
     double seconds;                   // how long decoding took
 };
 
-// Decodes. `also` (may be NULL) gets every span of stream i with contexts[i]; several threads call
-// it, one at a time for each stream. The caller calls pt_result_free, also after a failure.
+// Decodes the trace. `also` (may be NULL) gets every span of stream i with contexts[i]; several
+// threads call it, but only one at a time for each stream. The caller calls pt_result_free, also
+// after a failure.
 int pt_result_decode(const struct pt_trace *trace, const struct pt_decode_options *options,
                      pt_span_sink *also, void *const *contexts, struct pt_result *out,
                      struct error *err);

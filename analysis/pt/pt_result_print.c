@@ -12,7 +12,7 @@
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-static json_t *whole(uint64_t value)
+static json_t *json_whole_number(uint64_t value)
 {
     return json_integer((json_int_t)value);
 }
@@ -33,17 +33,17 @@ static json_t *errors_json(const struct pt_stream_result *stream)
 static void set_counts(json_t *out, uint64_t bytes, uint64_t packets, uint64_t psbs,
                        const struct pt_walk_counts *counts)
 {
-    json_object_set_new(out, "bytes", whole(bytes));
-    json_object_set_new(out, "packets", whole(packets));
-    json_object_set_new(out, "psbs", whole(psbs));
-    json_object_set_new(out, "instructions", whole(counts->instructions));
-    json_object_set_new(out, "blocks", whole(counts->blocks));
-    json_object_set_new(out, "calls", whole(counts->calls));
-    json_object_set_new(out, "returns", whole(counts->returns));
-    json_object_set_new(out, "interrupts", whole(counts->interrupts));
-    json_object_set_new(out, "syscalls", whole(counts->syscalls));
-    json_object_set_new(out, "overflows", whole(counts->overflows));
-    json_object_set_new(out, "followed_bytes", whole(counts->followed_bytes));
+    json_object_set_new(out, "bytes", json_whole_number(bytes));
+    json_object_set_new(out, "packets", json_whole_number(packets));
+    json_object_set_new(out, "psbs", json_whole_number(psbs));
+    json_object_set_new(out, "instructions", json_whole_number(counts->instructions));
+    json_object_set_new(out, "blocks", json_whole_number(counts->blocks));
+    json_object_set_new(out, "calls", json_whole_number(counts->calls));
+    json_object_set_new(out, "returns", json_whole_number(counts->returns));
+    json_object_set_new(out, "interrupts", json_whole_number(counts->interrupts));
+    json_object_set_new(out, "syscalls", json_whole_number(counts->syscalls));
+    json_object_set_new(out, "overflows", json_whole_number(counts->overflows));
+    json_object_set_new(out, "followed_bytes", json_whole_number(counts->followed_bytes));
 }
 
 static json_t *packets_json(const struct pt_packets *packets)
@@ -51,7 +51,8 @@ static json_t *packets_json(const struct pt_packets *packets)
     json_t *out = json_object();
     for (int kind = 0; kind < PT_KINDS; kind++)
         if (packets->count[kind])
-            json_object_set_new(out, pt_kind_name((enum pt_kind)kind), whole(packets->count[kind]));
+            json_object_set_new(out, pt_kind_name((enum pt_kind)kind),
+                                json_whole_number(packets->count[kind]));
     return out;
 }
 
@@ -70,10 +71,11 @@ static json_t *tasks_json(const struct pt_result *result, const struct pt_stream
     json_t *out = json_array();
     for (size_t i = 0; i < stream->tasks.count; i++) {
         const struct pt_task_total *task = &stream->tasks.items[i];
-        json_array_append_new(
-            out, json_pack("{s:I, s:s, s:I, s:f}", "thread", (json_int_t)task->task, "name",
-                           pt_label_task(result->trace, task->task), "runs", (json_int_t)task->runs,
-                           "ns", pt_trace_duration_ns(result->trace, task->time)));
+        json_array_append_new(out,
+                              json_pack("{s:I, s:s, s:I, s:f}", "thread", (json_int_t)task->task,
+                                        "name", pt_label_task(result->trace, task->task),
+                                        "switched_in", (json_int_t)task->switched_in, "ns",
+                                        pt_trace_duration_ns(result->trace, task->time)));
     }
     return out;
 }
@@ -88,8 +90,8 @@ static void set_time(json_t *out, const struct pt_result *result, size_t index)
     if (!source->timed)
         return;
     uint64_t length = stream->last - stream->first;
-    json_object_set_new(out, "begin", whole(pt_trace_ns(trace, stream->first)));
-    json_object_set_new(out, "end", whole(pt_trace_ns(trace, stream->last)));
+    json_object_set_new(out, "begin", json_whole_number(pt_trace_ns(trace, stream->first)));
+    json_object_set_new(out, "end", json_whole_number(pt_trace_ns(trace, stream->last)));
     json_object_set_new(out, "length", json_real(pt_trace_duration_ns(trace, length)));
     json_object_set_new(out, "covered",
                         json_real(pt_trace_duration_ns(trace, stream->calls.covered_time)));
@@ -107,22 +109,22 @@ static json_t *stream_json(const struct pt_result *result, size_t index)
     json_t *out = json_object();
     json_object_set_new(out, "name", json_string(source->name));
     if (source->cpu != PT_NO_CPU)
-        json_object_set_new(out, "cpu", whole(source->cpu));
+        json_object_set_new(out, "cpu", json_whole_number(source->cpu));
     set_counts(out, source->packets.bytes, source->packets.packets,
                source->packets.count[PT_KIND_PSB], &stream->counts);
     json_object_set_new(out, "errors", errors_json(stream));
-    json_object_set_new(out, "error_count", whole(stream->error_count));
-    json_object_set_new(out, "spans", whole(stream->calls.spans));
+    json_object_set_new(out, "error_count", json_whole_number(stream->error_count));
+    json_object_set_new(out, "spans", json_whole_number(stream->calls.spans));
     json_object_set_new(out, "flaws", flaws_json(&source->packets));
-    json_object_set_new(out, "flaw_count", whole(source->packets.flaw_count));
-    json_object_set_new(out, "skipped_bytes", whole(source->packets.skipped));
+    json_object_set_new(out, "flaw_count", json_whole_number(source->packets.flaw_count));
+    json_object_set_new(out, "skipped_bytes", json_whole_number(source->packets.skipped));
     json_object_set_new(out, "packet_kinds", packets_json(&source->packets));
-    json_object_set_new(out, "tail_calls", whole(stream->calls.tail_calls));
-    json_object_set_new(out, "unwound", whole(stream->calls.unwound));
-    json_object_set_new(out, "unmatched_returns", whole(stream->calls.unmatched));
-    json_object_set_new(out, "stack_resets", whole(stream->calls.resets));
-    json_object_set_new(out, "gaps", whole(stream->calls.gaps));
-    json_object_set_new(out, "switches", whole(source->switches.count));
+    json_object_set_new(out, "tail_calls", json_whole_number(stream->calls.tail_calls));
+    json_object_set_new(out, "unwound", json_whole_number(stream->calls.unwound));
+    json_object_set_new(out, "unmatched_returns", json_whole_number(stream->calls.unmatched));
+    json_object_set_new(out, "stack_resets", json_whole_number(stream->calls.resets));
+    json_object_set_new(out, "gaps", json_whole_number(stream->calls.gaps));
+    json_object_set_new(out, "switches", json_whole_number(source->switches.count));
     json_object_set_new(out, "tasks", tasks_json(result, stream));
     set_time(out, result, index);
     return out;
@@ -170,7 +172,7 @@ static json_t *processes_json(const struct pt_result *result, size_t top)
                       pt_trace_duration_ns(result->trace, pt_functions_time(&list, at, count)),
                       "functions", functions_json(result, &list, at, count, top));
         if (one && process != PT_NO_TASK)
-            json_object_set_new(one, "process", whole(process));
+            json_object_set_new(one, "process", json_whole_number(process));
         json_array_append_new(out, one);
     }
     array_free(&list);
@@ -194,8 +196,8 @@ json_t *pt_result_json(const struct pt_result *result, size_t top)
         spans += result->streams[i].calls.spans;
     }
     set_counts(total, bytes, packets, psbs, &sum);
-    json_object_set_new(total, "errors", whole(errors));
-    json_object_set_new(total, "spans", whole(spans));
+    json_object_set_new(total, "errors", json_whole_number(errors));
+    json_object_set_new(total, "spans", json_whole_number(spans));
     for (size_t i = 0; i < trace->notes.count; i++)
         json_array_append_new(notes, json_string(trace->notes.items[i]));
     json_t *out =
@@ -247,9 +249,9 @@ static void print_stream(const struct pt_result *result, size_t index, FILE *out
         fprintf(out, "  and %" PRIu64 " more decode errors\n", stream->error_count - 10);
     for (size_t i = 0; i < stream->tasks.count; i++) {
         const struct pt_task_total *task = &stream->tasks.items[i];
-        fprintf(out, "  %s thread %" PRIu32 " %s: %" PRIu64 " runs\n",
+        fprintf(out, "  %s thread %" PRIu32 " %s: switched in %" PRIu64 " times\n",
                 format_amount(result, true, task->time, length, sizeof length), task->task,
-                pt_label_task(result->trace, task->task), task->runs);
+                pt_label_task(result->trace, task->task), task->switched_in);
     }
 }
 
@@ -270,7 +272,8 @@ static void print_functions(const struct pt_result *result, bool timed,
     }
 }
 
-// The processes that took most of the time, a few functions of each; nothing where there is one.
+// The processes that took most of the time, a few functions of each; nothing where there is only
+// one process.
 static void print_processes(const struct pt_result *result, bool timed, size_t top, FILE *out)
 {
     enum { PROCESSES = 4, FUNCTIONS = 5 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What was decoded, for programs and for people.
+// Prints what was decoded, as JSON and as text.
 #ifndef ANALYSIS_PT_PT_RESULT_PRINT_H
 #define ANALYSIS_PT_PT_RESULT_PRINT_H
 
@@ -12,7 +12,7 @@
 
 // {"streams": [...], "total": {...}, ...} (docs/man/taillight-analyze.1). The caller owns it.
 json_t *pt_result_json(const struct pt_result *result, size_t top);
-// The same for people.
+// The same as text.
 void pt_result_print(const struct pt_result *result, size_t top, FILE *out);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { BEST_PIECE_BYTES = 32 << 10 };
 
-// A piece on its way: taken by a thread, walked, then delivered when its turn comes.
+// A piece in progress: taken by a thread, walked, and delivered in the order of the stream.
 struct slot {
     struct pt_piece piece;
     bool walked;
@@ -22,8 +22,8 @@ struct cursor {
     uint64_t delivered;  //
     size_t previous_end; // sync where the last delivered piece ended
     bool previous_handed_over;
-    bool delivering; // a thread is at it
-    bool exhausted;  // every piece was taken
+    bool delivering; // a thread is delivering
+    bool exhausted;  // all pieces have been taken
     struct slot *slots;
 };
 
@@ -40,14 +40,14 @@ struct decoding {
     pthread_mutex_t lock; // guards what follows
     pthread_cond_t changed;
     struct cursor *cursors;
-    size_t first_open; // streams before it are done
+    size_t first_open; // all streams before this one are done
     int result;        // the first failure
     struct error err;
 };
 
 // --- cutting -----------------------------------------------------------------------------------
 
-// Whether anything between this sync and the next is asked for.
+// Whether a window overlaps the bytes between this sync and the next.
 static bool sync_wanted(const struct pt_windows *windows, const struct pt_syncs *syncs, size_t sync)
 {
     if (!windows)
@@ -102,8 +102,8 @@ static void cursor_free(struct decoding *decoding, struct cursor *cursor)
     cursor->slots = NULL;
 }
 
-// Takes a piece of the first stream that has room for one. Waits where all are waiting for their
-// turn. Called with the lock held; NULL when nothing is left to take.
+// Takes a piece of the first stream that has a free slot; waits while none has. Called with the
+// lock held. NULL: nothing is left.
 static struct slot *take_piece(struct decoding *decoding, size_t *stream, size_t *first,
                                size_t *end)
 {
@@ -142,8 +142,9 @@ static struct slot *take_piece(struct decoding *decoding, size_t *stream, size_t
     return NULL;
 }
 
-// Delivers what is due of the stream, unless another thread is doing so. Called with the lock held.
-static void deliver(struct decoding *decoding, size_t stream)
+// Delivers the stream's pieces whose turn has come, unless another thread is doing so. Called with
+// the lock held.
+static void deliver_due_pieces(struct decoding *decoding, size_t stream)
 {
     struct cursor *cursor = &decoding->cursors[stream];
     if (cursor->delivering)
@@ -178,7 +179,7 @@ static void deliver(struct decoding *decoding, size_t stream)
     }
 }
 
-static void *work(void *context)
+static void *decoding_thread(void *context)
 {
     struct decoding *decoding = context;
     struct error err = {0};
@@ -196,7 +197,7 @@ static void *work(void *context)
         slot->walked = true;
         if (result < 0)
             decoding_fail(decoding, result, &err);
-        deliver(decoding, stream);
+        deliver_due_pieces(decoding, stream);
     }
     pthread_mutex_unlock(&decoding->lock);
     pt_walker_free(walker);
@@ -227,9 +228,9 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         return error_set(err, ERROR_FAILED, "out of memory for %zu streams", stream_count);
     pthread_t helpers[PT_MOST_THREADS];
     while (started + 1 < threads && // this thread works too; fewer helpers only take longer
-           pthread_create(&helpers[started], NULL, work, &decoding) == 0)
+           pthread_create(&helpers[started], NULL, decoding_thread, &decoding) == 0)
         started++;
-    work(&decoding);
+    decoding_thread(&decoding);
     for (unsigned i = 0; i < started; i++)
         pthread_join(helpers[i], NULL);
     for (size_t i = 0; i < stream_count; i++)

@@ -23,7 +23,7 @@ struct pt_decode_options {
                                      // have none of their own
     size_t window_count;
     bool careful;         // as for pt_walker_alloc
-    uint64_t piece_bytes; // the least a piece holds; 0: what is best for speed
+    uint64_t piece_bytes; // the smallest size of a piece; 0: the size that is fastest
 };
 
 // Receives the pieces of a stream in order; called by several threads, but by one at a time for

@@ -70,7 +70,7 @@ static int longest_first(const void *left, const void *right)
     return order_of(a->task, b->task);
 }
 
-// The tasks but idling, over all streams, those that ran longest first.
+// The tasks of all streams except idle ones, those that ran longest first.
 static struct pt_task_totals tasks_of(const struct pt_result *result)
 {
     struct pt_task_totals all = {0};

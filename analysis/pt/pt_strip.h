@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Who ran on each CPU over time, for a terminal: a line of columns for each stream, in which a
-// letter stands for the task that ran most of that time.
+// Draws which task ran on each CPU over time, for a terminal: a line for each stream, in whose
+// columns a letter stands for the task that ran most of the time.
 #ifndef ANALYSIS_PT_PT_STRIP_H
 #define ANALYSIS_PT_PT_STRIP_H
 
@@ -22,10 +22,11 @@ struct pt_strip {
     uint64_t lost[PT_STRIP_COLUMNS];
 };
 
-// Takes a span of any kind, in any order. -1: no memory.
+// Adds a span of any kind, in any order. -1: no memory.
 int pt_strip_take(struct pt_strip *strip, const struct pt_span *span);
 
-// Draws all streams' strips and explains the letters. Nothing where no stream has time and tasks.
+// Draws all streams' strips and explains the letters. Prints nothing when no stream has times and
+// tasks.
 void pt_strip_print(struct pt_strip *strips, const struct pt_result *result, FILE *out);
 void pt_strip_free(struct pt_strip *strip);
 

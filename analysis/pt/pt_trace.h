@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A whole recording, ready to decode: its streams, the code that ran, the names of functions, and
-// how its clock becomes nanoseconds. Three loaders fill it: a bare stream (here),
-// trace.json (pt_trace_json.h), perf.data (pt_trace_perf.h); nothing behind them knows which.
+// how its clock becomes nanoseconds. Three loaders fill it: a bare stream (here), trace.json
+// (pt_trace_json.h), perf.data (pt_trace_perf.h); the rest of the program does not know which.
 #ifndef ANALYSIS_PT_PT_TRACE_H
 #define ANALYSIS_PT_PT_TRACE_H
 
@@ -19,16 +19,16 @@
 
 enum { PT_NO_CPU = 0xffffffff };
 
-// One stream and what goes with it. Owns everything but the bytes of a perf.data.
+// One stream with its tasks and switches. Owns everything except the bytes of a perf.data.
 struct pt_trace_stream {
     char name[256];                  // for people: the file, or "cpu 3"
     uint32_t cpu;                    // PT_NO_CPU: of one process
-    struct pt_stream stream;         // refers to what follows
+    struct pt_stream stream;         // points to the members below
     struct pt_packets packets;       //
     struct pt_space_changes changes; //
     struct pt_switches switches;     // to tasks
     bool timed;
-    char *file; // its bytes are a mapping of this file; NULL: they belong to someone else
+    char *file; // its bytes are a mapping of this file; NULL: the loader owns them
 };
 struct pt_trace_streams ARRAY_OF(struct pt_trace_stream *);
 
@@ -51,12 +51,12 @@ struct pt_trace {
         uint16_t shift;
     } clock;
     const struct perf_data *recording; // of a perf.data; belongs to the keeper. NULL: another kind
-    // What the loader keeps for the above; freed last.
-    unsigned threads; // to scan and refine with, set after pt_trace_init; 0: as many as cores
+    // What the loader keeps for the members above; freed last.
+    unsigned threads; // threads to scan with; set after pt_trace_init; 0: as many as cores
     void *keeper;
     void (*keeper_free)(void *keeper);
     uint64_t notes_count;
-    struct pt_notes ARRAY_OF(char *) notes; // what was missing or wrong, for people; owned
+    struct pt_notes ARRAY_OF(char *) notes; // what was missing or wrong, in sentences; owned
 };
 
 // An empty trace; the caller calls pt_trace_free, also after a loader failed.
@@ -78,16 +78,16 @@ int pt_trace_scan(struct pt_trace *trace, struct error *err);
 // none, these (pt_windows_refine).
 int pt_trace_refine(struct pt_trace *trace, const struct pt_windows *windows, struct error *err);
 
-// Keeps a sentence for the user. Out of memory loses it, and counts it in notes_count all the same.
+// Keeps a sentence for the user. Without memory it is lost, but still counted in notes_count.
 void pt_trace_note(struct pt_trace *trace, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// In ns where the clock is known, else as it is.
+// In ns where the clock is known, else unchanged.
 uint64_t pt_trace_ns(const struct pt_trace *trace, uint64_t tsc);
 // How long that many ticks are.
 double pt_trace_duration_ns(const struct pt_trace *trace, uint64_t ticks);
 
-// Files named by hand, for every address space.
+// Adds files named by the user to every address space.
 int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, size_t count,
                       struct error *err);
 

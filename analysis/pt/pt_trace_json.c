@@ -18,7 +18,7 @@ struct loader {
 };
 
 // The member of any of these names, or NULL.
-static json_t *member(json_t *object, const char *name, const char *other, const char *third)
+static json_t *json_member(json_t *object, const char *name, const char *other, const char *third)
 {
     const char *const names[] = {name, other, third};
     for (size_t i = 0; i < 3; i++) {
@@ -29,9 +29,9 @@ static json_t *member(json_t *object, const char *name, const char *other, const
     return NULL;
 }
 
-// Whole numbers are written as numbers or, when they are addresses, as "0x...". Values above
-// INT64_MAX are read as reals by jansson and would lose bits; load_text keeps them exact.
-static bool number(json_t *value, uint64_t *out)
+// Whole numbers are written as numbers or, when they are addresses, as "0x...". jansson would read
+// values above INT64_MAX as reals and lose bits; load_text prevents that.
+static bool json_number(json_t *value, uint64_t *out)
 {
     if (json_is_integer(value)) {
         *out = (uint64_t)json_integer_value(value);
@@ -45,7 +45,8 @@ static bool number(json_t *value, uint64_t *out)
     return *text && !*end;
 }
 
-static void resolve(const struct loader *loader, const char *relative, char *out, size_t out_bytes)
+static void resolve_path(const struct loader *loader, const char *relative, char *out,
+                         size_t out_bytes)
 {
     const char *slash = strrchr(loader->path, '/');
     if (relative[0] == '/' || !slash)
@@ -54,8 +55,8 @@ static void resolve(const struct loader *loader, const char *relative, char *out
         snprintf(out, out_bytes, "%.*s/%s", (int)(slash - loader->path), loader->path, relative);
 }
 
-static int wrong(const struct loader *loader, const char *what, const char *needs,
-                 struct error *err)
+static int document_error(const struct loader *loader, const char *what, const char *needs,
+                          struct error *err)
 {
     return error_set(err, ERROR_INPUT, "%s: %s needs %s", loader->path, what, needs);
 }
@@ -82,7 +83,7 @@ static uint32_t space_of(const struct loader *loader, uint32_t pid)
     json_array_foreach(processes, index, process)
     {
         uint64_t other;
-        if (loader->spaces && number(json_object_get(process, "pid"), &other) && other == pid)
+        if (loader->spaces && json_number(json_object_get(process, "pid"), &other) && other == pid)
             return (uint32_t)index + 1;
     }
     return PT_SPACE_ALL;
@@ -144,10 +145,10 @@ static int load_stream(struct loader *loader, json_t *entry, const char *what, u
                        struct error *err)
 {
     char path[4096];
-    json_t *file = member(entry, "iptTrace", "traceBuffer", "traceFile");
+    json_t *file = json_member(entry, "iptTrace", "traceBuffer", "traceFile");
     if (!json_is_string(file))
-        return wrong(loader, what, "\"iptTrace\": the file with its trace", err);
-    resolve(loader, json_string_value(file), path, sizeof path);
+        return document_error(loader, what, "\"iptTrace\": the file with its trace", err);
+    resolve_path(loader, json_string_value(file), path, sizeof path);
     int result = pt_trace_add_file(loader->trace, path, cpu, &loader->recorder, err);
     if (result < 0)
         return result;
@@ -158,9 +159,9 @@ static int load_stream(struct loader *loader, json_t *entry, const char *what, u
     if (!json_is_string(switches))
         return 0;
     if (!loader->trace->clock.valid)
-        return wrong(loader, "\"contextSwitchTrace\"",
-                     "\"tscPerfZeroConversion\", or its times mean nothing", err);
-    resolve(loader, json_string_value(switches), path, sizeof path);
+        return document_error(loader, "\"contextSwitchTrace\"",
+                              "\"tscPerfZeroConversion\", or its times mean nothing", err);
+    resolve_path(loader, json_string_value(switches), path, sizeof path);
     return load_switches(loader, stream, path, err);
 }
 
@@ -176,13 +177,14 @@ static int load_modules(struct loader *loader, json_t *modules, uint32_t space, 
     if (result == 0)
         json_array_foreach(modules, index, module)
         {
-            json_t *file = member(module, "file", "systemPath", NULL);
+            json_t *file = json_member(module, "file", "systemPath", NULL);
             if (!json_is_string(file) ||
-                !number(json_object_get(module, "loadAddress"), &given[index].address)) {
-                result = wrong(loader, "a module", "\"file\" and \"loadAddress\"", err);
+                !json_number(json_object_get(module, "loadAddress"), &given[index].address)) {
+                result = document_error(loader, "a module", "\"file\" and \"loadAddress\"", err);
                 break;
             }
-            resolve(loader, json_string_value(file), files[index].path, sizeof files[index].path);
+            resolve_path(loader, json_string_value(file), files[index].path,
+                         sizeof files[index].path);
             given[index].path = files[index].path;
             given[index].has_address = true;
         }
@@ -206,15 +208,15 @@ static int load_process(struct loader *loader, json_t *process, uint32_t space, 
     json_array_foreach(json_object_get(process, "threads"), index, entry)
     {
         uint64_t thread = 0;
-        if (!member(entry, "iptTrace", "traceBuffer", "traceFile"))
-            continue; // its trace is in the CPUs'
+        if (!json_member(entry, "iptTrace", "traceBuffer", "traceFile"))
+            continue; // its trace is in the streams of the CPUs
         result = load_stream(loader, entry, "a thread", PT_NO_CPU, err);
         if (result < 0)
             return result;
         struct pt_trace_stream *stream =
             loader->trace->streams.items[loader->trace->streams.count - 1];
         struct pt_space_change all = {0, space};
-        if (number(json_object_get(entry, "tid"), &thread))
+        if (json_number(json_object_get(entry, "tid"), &thread))
             snprintf(stream->name, sizeof stream->name, "thread %" PRIu64, thread);
         if (array_push(&stream->changes, all) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for address spaces");
@@ -229,9 +231,9 @@ static void load_processor(struct loader *loader, json_t *trace)
     const char *vendor = json_string_value(json_object_get(info, "vendor"));
     uint64_t family = 0, model = 0, stepping = 0;
     if (!vendor || !(strcmp(vendor, "GenuineIntel") == 0 || strcmp(vendor, "intel") == 0) ||
-        !number(json_object_get(info, "family"), &family) ||
-        !number(json_object_get(info, "model"), &model) ||
-        !number(json_object_get(info, "stepping"), &stepping))
+        !json_number(json_object_get(info, "family"), &family) ||
+        !json_number(json_object_get(info, "model"), &model) ||
+        !json_number(json_object_get(info, "stepping"), &stepping))
         return;
     loader->recorder.cpu = (struct pt_cpu){.vendor = pcv_intel,
                                            .family = (uint16_t)family,
@@ -245,13 +247,14 @@ static int load_clock(struct loader *loader, struct error *err)
     json_t *conversion = json_object_get(loader->root, "tscPerfZeroConversion");
     if (!conversion)
         return 0;
-    if (!number(json_object_get(conversion, "timeMult"), &multiplier) ||
-        !number(json_object_get(conversion, "timeShift"), &shift) ||
-        !number(json_object_get(conversion, "timeZero"), &zero) || multiplier == 0 || shift > 63)
-        return wrong(loader, "\"tscPerfZeroConversion\"",
-                     "whole numbers \"timeMult\" (not 0), \"timeShift\" (at most 63) and "
-                     "\"timeZero\"",
-                     err);
+    if (!json_number(json_object_get(conversion, "timeMult"), &multiplier) ||
+        !json_number(json_object_get(conversion, "timeShift"), &shift) ||
+        !json_number(json_object_get(conversion, "timeZero"), &zero) || multiplier == 0 ||
+        shift > 63)
+        return document_error(loader, "\"tscPerfZeroConversion\"",
+                              "whole numbers \"timeMult\" (not 0), \"timeShift\" (at most 63) and "
+                              "\"timeZero\"",
+                              err);
     loader->trace->clock.valid = true;
     loader->trace->clock.multiplier = multiplier;
     loader->trace->clock.shift = (uint16_t)shift;
@@ -280,16 +283,17 @@ static int load_document(struct loader *loader, struct error *err)
     for (size_t i = 0; result == 0 && i < json_array_size(processes); i++)
         result = load_process(loader, json_array_get(processes, i),
                               loader->spaces ? (uint32_t)i + 1 : PT_SPACE_ALL, err);
-    json_t *cpus = member(loader->root, "cpus", "cores", NULL);
+    json_t *cpus = json_member(loader->root, "cpus", "cores", NULL);
     for (size_t i = 0; result == 0 && (entry = json_array_get(cpus, i)); i++) {
         uint64_t cpu;
-        if (!number(member(entry, "id", "coreId", NULL), &cpu) || cpu >= PT_NO_CPU)
-            result = wrong(loader, "a CPU", "\"id\": its number", err);
+        if (!json_number(json_member(entry, "id", "coreId", NULL), &cpu) || cpu >= PT_NO_CPU)
+            result = document_error(loader, "a CPU", "\"id\": its number", err);
         else
             result = load_stream(loader, entry, "a CPU", (uint32_t)cpu, err);
     }
     if (result == 0 && loader->trace->streams.count == 0)
-        result = wrong(loader, "a recording", "\"cpus\" with traces, or threads with traces", err);
+        result = document_error(loader, "a recording",
+                                "\"cpus\" with traces, or threads with traces", err);
     return result < 0 ? result : pt_trace_scan(loader->trace, err);
 }
 
@@ -317,7 +321,8 @@ static int read_text(const char *path, struct text *out, struct error *err)
     return result;
 }
 
-// jansson refuses whole numbers above INT64_MAX, and "timeZero" is one: such get quotes.
+// jansson refuses whole numbers above INT64_MAX, and "timeZero" is one: load_text puts such numbers
+// into quotes.
 static int quote_long_numbers(const struct text *in, struct text *out)
 {
     bool in_string = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A recording as its bare streams, with a file that says what they are.
+// A recording as raw streams, with a file that describes them.
 #ifndef ANALYSIS_PT_PT_TRACE_JSON_H
 #define ANALYSIS_PT_PT_TRACE_JSON_H
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Where the bytes of one AUX ring lie, without what snapshots repeat.
+// Where the bytes of one AUX ring lie, without the overlap of snapshots.
 struct ring_part {
     uint64_t offset; // in the stream as we see it
     uint64_t bytes;
@@ -31,7 +31,7 @@ struct ring {
 struct recording {
     struct perf_data data;
     struct perf_maps maps;
-    struct ring *rings; // as data.streams
+    struct ring *rings; // in the order of data.streams
     struct pt_patches patches;
     bool open;
 };
@@ -89,7 +89,7 @@ static void ring_release(void *context, uint64_t offset, uint64_t bytes)
     }
 }
 
-// Where the mapping of the file begins that these bytes lie in.
+// The first byte of the mapped file that these bytes belong to.
 static const uint8_t *mapping_of(const struct perf_data *data, const uint8_t *bytes)
 {
     for (size_t i = 0; i < data->input_count; i++)
@@ -116,15 +116,15 @@ static int ring_build(const struct perf_data *data, const struct perf_aux_stream
     return 0;
 }
 
-// --- who ran when ------------------------------------------------------------------------------
+// --- which task ran when -------------------------------------------------------------------------
 
-// Follows one CPU's (or thread's) events and notes address spaces and tasks.
+// Follows the events of one CPU (or thread) and notes address spaces and tasks.
 struct follower {
     struct pt_trace *trace;
     const struct perf_time_conversion *clock;
     const struct pt_patches *patches;
     struct pt_trace_stream *stream;
-    uint32_t pid;   // running now
+    uint32_t pid;   // the task that runs now
     uint64_t since; // perf clock
 };
 
@@ -133,7 +133,7 @@ static uint64_t tsc_at(const struct follower *follower, uint64_t ns)
     return ns ? perf_tsc_of_time(follower->clock, ns) : 0;
 }
 
-// The running process did so until `until`: through all address spaces it had in that time, and all
+// The running process ran until `until`: notes all address spaces that it had in that time, and all
 // states of the kernel's code.
 static int note_spaces(struct follower *follower, uint64_t until, struct error *err)
 {
@@ -151,8 +151,8 @@ static int note_spaces(struct follower *follower, uint64_t until, struct error *
     return 0;
 }
 
-static int note_run(struct follower *follower, uint32_t pid, uint32_t tid, uint64_t time,
-                    struct error *err)
+static int note_stint(struct follower *follower, uint32_t pid, uint32_t tid, uint64_t time,
+                      struct error *err)
 {
     struct pt_switch to = {tsc_at(follower, time), tid};
     int result = note_spaces(follower, time, err);
@@ -163,7 +163,7 @@ static int note_run(struct follower *follower, uint32_t pid, uint32_t tid, uint6
     return result;
 }
 
-// The first sign of tracing on that CPU, or of that thread.
+// The first event that shows tracing on that CPU, or of that thread.
 static const struct perf_event *first_start(const struct perf_data *data,
                                             const struct perf_aux_stream *aux)
 {
@@ -176,42 +176,44 @@ static const struct perf_event *first_start(const struct perf_data *data,
     return NULL;
 }
 
-// Notes who ran at first, as the start of tracing or the first one switched out tells.
+// Notes which task ran first: the one in the record of the start of tracing, or the first that was
+// switched out.
 static int follow_first(struct follower *follower, const struct perf_event *start,
                         const struct perf_switches *switches, struct error *err)
 {
     uint64_t first = UINT64_MAX;
     bool out = switches && switches->has_before;
-    if (switches && switches->runs.count)
-        first = switches->runs.items[0].time;
+    if (switches && switches->stints.count)
+        first = switches->stints.items[0].time;
     out = out && switches->before.time < first;
     first = out ? switches->before.time : first;
     if (start && start->time <= first) {
         struct perf_itrace_start tracing;
         perf_event_itrace_start(start, &tracing);
-        return note_run(follower, tracing.pid, tracing.tid, start->time, err);
+        return note_stint(follower, tracing.pid, tracing.tid, start->time, err);
     }
-    if (out) // it ran since before the recording
-        return note_run(follower, switches->before.pid, switches->before.tid, 0, err);
+    if (out) // it already ran when the recording began
+        return note_stint(follower, switches->before.pid, switches->before.tid, 0, err);
     return 0;
 }
 
 // The switches are not needed any more and are freed.
-static int follow(struct follower *follower, const struct perf_data *data,
-                  const struct perf_aux_stream *aux, struct error *err)
+static int follower_note_switches(struct follower *follower, const struct perf_data *data,
+                                  const struct perf_aux_stream *aux, struct error *err)
 {
     struct perf_switches *switches = perf_switches_of(data, aux->cpu, aux->thread);
     int result = follow_first(follower, first_start(data, aux), switches, err);
-    for (size_t i = 0; result == 0 && switches && i < switches->runs.count; i++) {
-        const struct perf_run *run = &switches->runs.items[i];
-        result = note_run(follower, run->pid, run->tid, run->time, err);
+    for (size_t i = 0; result == 0 && switches && i < switches->stints.count; i++) {
+        const struct perf_stint *stint = &switches->stints.items[i];
+        result = note_stint(follower, stint->pid, stint->tid, stint->time, err);
     }
     if (switches)
-        array_free(&switches->runs);
+        array_free(&switches->stints);
     return result < 0 ? result : note_spaces(follower, UINT64_MAX, err);
 }
 
-// The one process that has code, where nothing tells of switches; PERF_NO_PID when there are more.
+// The one process that has code, for recordings without switches; PERF_NO_PID when there are
+// several.
 static uint32_t only_process(const struct perf_maps *maps)
 {
     uint32_t pid = PERF_NO_PID;
@@ -232,13 +234,13 @@ static uint32_t process_of(const struct perf_data *data, uint32_t thread)
     for (size_t i = 0; i < data->events.count; i++)
         if (data->events.items[i].tid == thread && data->events.items[i].pid != PERF_NO_PID)
             return data->events.items[i].pid;
-    return switches && switches->runs.count ? switches->runs.items[0].pid : thread;
+    return switches && switches->stints.count ? switches->stints.items[0].pid : thread;
 }
 
-// The last name of each.
+// The last name of each task.
 static int name_tasks(struct pt_trace *trace, const struct perf_data *data, struct error *err)
 {
-    struct pt_map numbers = {0}; // of a task: its index in trace->tasks, plus 1
+    struct pt_map numbers = {0}; // by task: its index in trace->tasks + 1
     int result = 0;
     for (size_t i = 0; result == 0 && i < data->events.count; i++) {
         struct perf_comm comm;
@@ -311,7 +313,7 @@ static int add_ring(struct pt_trace *trace, const struct recording *recording, s
     return 0;
 }
 
-// Follows whose trace is in a stream that was scanned.
+// Finds out which tasks' trace is in a stream that was scanned.
 static int follow_ring(struct pt_trace *trace, const struct recording *recording,
                        const struct perf_aux_stream *aux, struct pt_trace_stream *stream,
                        struct error *err)
@@ -325,7 +327,7 @@ static int follow_ring(struct pt_trace *trace, const struct recording *recording
     if (aux->cpu == PERF_NO_CPU)
         follower.pid = process_of(data, aux->thread);
     if (follower.clock->valid && stream->timed)
-        return follow(&follower, data, aux, err);
+        return follower_note_switches(&follower, data, aux, err);
     uint64_t end;
     struct pt_space_change all = {0, pt_code_space_at(&trace->code, follower.pid, 0, &end)};
     if (array_push(&stream->changes, all) < 0)
@@ -371,8 +373,8 @@ static void note_problems(struct pt_trace *trace, const struct recording *record
     }
 }
 
-static int load(struct pt_trace *trace, struct recording *recording, const char *path,
-                const struct code_image_options *options, struct error *err)
+static int recording_load(struct pt_trace *trace, struct recording *recording, const char *path,
+                          const struct code_image_options *options, struct error *err)
 {
     const struct perf_data *data = &recording->data;
     struct perf_limits lean = perf_default_limits;
@@ -420,5 +422,5 @@ int pt_trace_load_perf(struct pt_trace *trace, const char *path,
         return error_set(err, ERROR_FAILED, "out of memory for a recording");
     trace->keeper = recording;
     trace->keeper_free = recording_free;
-    return load(trace, recording, path, options, err);
+    return recording_load(trace, recording, path, options, err);
 }

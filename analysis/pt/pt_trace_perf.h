@@ -6,7 +6,7 @@
 
 #include "analysis/pt/pt_trace.h"
 
-// perf.data, as anyone's `perf record -e intel_pt//` wrote it. options: where to look for code.
+// Loads a perf.data that `perf record -e intel_pt//` wrote. options: where to look for code.
 int pt_trace_load_perf(struct pt_trace *trace, const char *path,
                        const struct code_image_options *options, struct error *err);
 

@@ -19,8 +19,8 @@ struct pt_calls {
     struct stacks stacks; // one for each task seen
     size_t current;       // index into stacks
     uint64_t task_since;
-    uint64_t lost_since;    // begin of a gap, while `lost`
-    uint64_t instructions;  // of the pieces before
+    uint64_t lost_since;    // begin of the gap while `lost`
+    uint64_t instructions;  // of the previous pieces
     uint64_t covered_since; // while `covering`
     bool lost, covering, began;
 };
@@ -70,7 +70,7 @@ uint64_t pt_calls_granularity(const struct pt_call_counts *counts)
     return UINT64_MAX;
 }
 
-static struct pt_stack *current(struct pt_calls *calls)
+static struct pt_stack *current_stack(struct pt_calls *calls)
 {
     return &calls->stacks.items[calls->current];
 }
@@ -86,7 +86,7 @@ static void stop_covering(struct pt_calls *calls)
 
 static int on_loss(struct pt_calls *calls, struct error *err)
 {
-    int result = pt_stack_cut(&calls->writer, current(calls), err);
+    int result = pt_stack_cut(&calls->writer, current_stack(calls), err);
     stop_covering(calls);
     if (!calls->lost) {
         calls->lost = true;
@@ -96,8 +96,8 @@ static int on_loss(struct pt_calls *calls, struct error *err)
     return result;
 }
 
-// The processor tells of lost packets only when it goes on: they were lost at some time between the
-// flow before and that.
+// The processor reports lost packets only when it continues: they were lost at some time between
+// the previous flow and that report.
 static int on_overflow(struct pt_calls *calls, const struct pt_flow *flow, struct error *err)
 {
     uint64_t gap =
@@ -107,12 +107,12 @@ static int on_overflow(struct pt_calls *calls, const struct pt_flow *flow, struc
     return on_loss(calls, err);
 }
 
-// The current task's part of a loss.
+// Adds a loss to the current task.
 static int loss_report(struct pt_calls *calls, struct error *err)
 {
     struct pt_span span = {.begin = calls->lost_since,
                            .end = calls->writer.now,
-                           .task = current(calls)->task,
+                           .task = current_stack(calls)->task,
                            .level = LOST_LEVEL,
                            .kind = PT_SPAN_LOST};
     calls->writer.counts.gap_time += calls->writer.now - calls->lost_since;
@@ -135,7 +135,7 @@ static int task_report(struct pt_calls *calls, struct error *err)
     struct pt_span span = {.begin = calls->task_since,
                            .end = calls->writer.now,
                            .error = calls->writer.now_error,
-                           .task = current(calls)->task,
+                           .task = current_stack(calls)->task,
                            .level = TASK_LEVEL,
                            .kind = PT_SPAN_TASK};
     if (span.task == PT_NO_TASK || span.end <= span.begin)
@@ -158,10 +158,11 @@ static int stack_of(struct pt_calls *calls, uint32_t task, size_t *out, struct e
     return 0;
 }
 
-// Another task runs. What the one before had open is cut here and goes on when it comes back.
+// Another task runs now. The previous task's open spans are cut here and continue when it comes
+// back.
 static int switch_task(struct pt_calls *calls, uint32_t task, struct error *err)
 {
-    struct pt_stack *stack = current(calls);
+    struct pt_stack *stack = current_stack(calls);
     if (stack->task == task)
         return 0;
     bool first = stack->task == PT_NO_TASK && calls->stacks.count == 1;
@@ -180,9 +181,9 @@ static int switch_task(struct pt_calls *calls, uint32_t task, struct error *err)
         result = stack_of(calls, task, &calls->current, err);
     if (result < 0)
         return result;
-    if (calls->lost) // what it does meanwhile is not seen
-        current(calls)->frames.count = 0;
-    pt_stack_resume(&calls->writer, current(calls));
+    if (calls->lost) // what it does meanwhile is not traced
+        current_stack(calls)->frames.count = 0;
+    pt_stack_resume(&calls->writer, current_stack(calls));
     calls->task_since = calls->writer.now;
     return 0;
 }
@@ -208,13 +209,13 @@ static int set_now(struct pt_calls *calls, const struct pt_flow *flow, struct er
     uint64_t time = calls->writer.timed ? flow->tsc : calls->instructions + flow->instruction;
     if (!calls->began) {
         calls->began = true;
-        calls->writer.now = calls->task_since = current(calls)->since = time;
+        calls->writer.now = calls->task_since = current_stack(calls)->since = time;
     }
     int result = calls->writer.timed ? follow_switches(calls, time, err) : 0;
     calls->writer.now_error = calls->writer.timed ? flow->error_tsc : 0;
     if (time >= calls->writer.now) {
         calls->writer.now = time;
-    } else { // pieces and switches may disagree within the error of the trace
+    } else { // the times of pieces and switches may disagree by the error of the trace
         uint64_t behind = calls->writer.now - time;
         if (behind > calls->writer.now_error)
             calls->writer.now_error = behind < UINT32_MAX ? (uint32_t)behind : UINT32_MAX;
@@ -243,14 +244,14 @@ static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool co
         calls->covering = true;
         calls->covered_since = calls->writer.now;
     }
-    if (current(calls)->frames.count == 0 && flow->kind != PT_FLOW_BEGIN &&
+    if (current_stack(calls)->frames.count == 0 && flow->kind != PT_FLOW_BEGIN &&
         flow->kind != PT_FLOW_ENABLE &&
-        flow->kind != PT_FLOW_OVERFLOW) { // a task comes back whose stack was lost
-        result = pt_stack_begin_unknown(&calls->writer, current(calls), err);
+        flow->kind != PT_FLOW_OVERFLOW) { // the stack of the task that comes back was lost
+        result = pt_stack_begin_unknown(&calls->writer, current_stack(calls), err);
         if (result < 0)
             return result;
     }
-    result = pt_stack_apply(&calls->writer, current(calls), flow, contiguous, err);
+    result = pt_stack_apply(&calls->writer, current_stack(calls), flow, contiguous, err);
     if (flow->kind == PT_FLOW_DISABLE)
         stop_covering(calls);
     calls->writer.after_syscall = flow->kind == PT_FLOW_FAR_CALL;
@@ -274,7 +275,7 @@ int pt_calls_finish(struct pt_calls *calls, struct error *err)
     if (!calls->writer.timed && calls->instructions > calls->writer.now)
         calls->writer.now = calls->instructions;
     stop_covering(calls);
-    int result = pt_stack_cut(&calls->writer, current(calls), err);
+    int result = pt_stack_cut(&calls->writer, current_stack(calls), err);
     if (result == 0)
         result = task_report(calls, err);
     return result;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Call stacks from the flow of control, and from them spans (pt_span.h). Reads one stream's pieces
-// in order and knows nothing of libipt. What happened before the stream began is found out as it
-// returns: a return into unknown code shows a caller that was there all along.
+// in order and knows nothing of libipt. Calls made before the stream began become known when they
+// return: a return into unknown code reveals a caller that was on the stack since the beginning.
 //
 // Every stack belongs to a task. When another task is switched in, the open calls of the one
 // before are cut there (their spans end, and begin again when the task comes back), so that a
@@ -18,7 +18,7 @@
 #include "base/array.h"
 #include "base/error.h"
 
-// From `tsc` on the CPU ran this task.
+// From `tsc` until the next entry the CPU ran this task.
 struct __attribute__((packed, aligned(4))) pt_switch { // 12 bytes: there may be millions
     uint64_t tsc;
     uint32_t task;
@@ -36,7 +36,7 @@ void pt_calls_free(struct pt_calls *calls);
 int pt_calls_take(struct pt_calls *calls, const struct pt_piece *piece, bool contiguous,
                   struct error *err);
 
-// Ends what is open.
+// Ends all open spans.
 int pt_calls_finish(struct pt_calls *calls, struct error *err);
 
 const struct pt_call_counts *pt_calls_counts(const struct pt_calls *calls);

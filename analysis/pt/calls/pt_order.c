@@ -3,28 +3,28 @@
 
 #include <stdbool.h>
 
-// Where a span stands in the tree; indices into the spans.
+// A span's place in the tree, as indices into the spans.
 struct pt_link {
     uint32_t parent, first_child, next_sibling;
 };
 enum { NONE = UINT32_MAX };
 
-static bool encloses(const struct pt_span *outer, const struct pt_span *inner)
+static bool span_encloses(const struct pt_span *outer, const struct pt_span *inner)
 {
     return outer->kind != PT_SPAN_LOST && outer->level < inner->level &&
            outer->begin <= inner->begin;
 }
 
-// Seen from the end, a span stands before those inside it, so the first one that encloses is the
-// parent, and what was passed on the way cannot enclose anything that ended earlier still.
-// Times alone do not tell: many spans are too short for the trace's clock. Returns the first root.
+// Read backwards, a span comes before those inside it: the first one that encloses is the parent,
+// and spans passed on the way cannot enclose one that ended still earlier. Times alone are not
+// enough, since many spans are too short for the trace's clock. Returns the first root.
 static uint32_t link_spans(struct pt_order *order)
 {
     struct pt_link *links = order->links.items;
     const struct pt_span *spans = order->spans.items;
     uint32_t open = NONE, first_root = NONE;
     for (uint32_t i = (uint32_t)order->spans.count; i-- > 0;) {
-        while (open != NONE && !encloses(&spans[open], &spans[i]))
+        while (open != NONE && !span_encloses(&spans[open], &spans[i]))
             open = links[open].parent;
         uint32_t *first = open == NONE ? &first_root : &links[open].first_child;
         links[i] = (struct pt_link){.parent = open, .first_child = NONE, .next_sibling = *first};
@@ -55,7 +55,7 @@ static void walk_tree(struct pt_order *order, uint32_t at)
     }
 }
 
-static int deliver(struct pt_order *order, struct error *err)
+static int order_deliver(struct pt_order *order, struct error *err)
 {
     size_t count = order->spans.count;
     if (count == 0)
@@ -75,12 +75,12 @@ int pt_order_take(void *context, const struct pt_span *span, struct error *err)
     if (array_push(&order->spans, *span) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for the %zu spans of one run of a task",
                          order->spans.count);
-    return span->kind == PT_SPAN_TASK ? deliver(order, err) : 0;
+    return span->kind == PT_SPAN_TASK ? order_deliver(order, err) : 0;
 }
 
 int pt_order_finish(struct pt_order *order, struct error *err)
 {
-    return deliver(order, err);
+    return order_deliver(order, err);
 }
 
 void pt_order_free(struct pt_order *order)

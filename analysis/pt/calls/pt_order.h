@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Spans leave the call stacks (pt_calls.h) as they end, inner ones first. Whoever draws or writes
-// them wants them as they begin, outer ones first. What a task had open is cut when another is
-// switched in, so the spans of one run of a task can be put in order when it ends: memory follows
-// the longest run of a task, and not the trace. Linear.
+// Call stacks (pt_calls.h) deliver spans when they end, inner ones first. Exports want them in the
+// order in which they begin, outer ones first. A task's open spans are cut when another task is
+// switched in, so the spans from one switch to the next can be put in order at the second: memory
+// follows the longest time between two switches, not the length of the trace. Takes linear time.
 #ifndef ANALYSIS_PT_CALLS_PT_ORDER_H
 #define ANALYSIS_PT_CALLS_PT_ORDER_H
 
@@ -27,15 +27,15 @@ typedef int pt_nested_sink(void *context, const struct pt_nested_span *spans, si
 struct pt_order {
     pt_nested_sink *sink;
     void *context;
-    struct pt_spans ARRAY_OF(struct pt_span) spans; // as they ended
-    struct pt_links ARRAY_OF(struct pt_link) links; // as spans
+    struct pt_spans ARRAY_OF(struct pt_span) spans; // in the order in which they ended
+    struct pt_links ARRAY_OF(struct pt_link) links; // same indices as spans
     struct pt_nested_spans ARRAY_OF(struct pt_nested_span) nested;
 };
 
 // A pt_span_sink whose context is a struct pt_order: zeroed, but for its sink and context.
 int pt_order_take(void *order, const struct pt_span *span, struct error *err);
 
-// Delivers what is left.
+// Delivers the remaining spans.
 int pt_order_finish(struct pt_order *order, struct error *err);
 void pt_order_free(struct pt_order *order);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What call stacks (pt_calls.h) are turned into: one interval for each call of a function,
-// interrupt, syscall and gap; and who takes these intervals.
+// Spans, which are made from call stacks (pt_calls.h): one interval for each call of a function,
+// interrupt, syscall and gap; and the functions that receive them.
 #ifndef ANALYSIS_PT_CALLS_PT_SPAN_H
 #define ANALYSIS_PT_CALLS_PT_SPAN_H
 
@@ -16,7 +16,7 @@ enum pt_span_kind {
     PT_SPAN_INTERRUPT, // the handler of an interrupt or exception and all it does
     PT_SPAN_UNTRACED,  // tracing was off: `function` is an enum pt_untraced
     PT_SPAN_TASK,      // `task` ran
-    PT_SPAN_LOST,      // packets lost or undecodable: nobody knows
+    PT_SPAN_LOST,      // packets were lost or undecodable: nothing is known
 };
 
 enum pt_untraced { PT_UNTRACED_SYSCALL = 1, PT_UNTRACED_INTERRUPT, PT_UNTRACED_OTHER };
@@ -28,10 +28,10 @@ struct pt_span {
     uint64_t inner;      // how much of it was spent in spans directly inside it
     uint32_t error;      // of begin and end, the larger one, same unit
     uint32_t task;       // PT_NO_TASK unknown
-    int32_t level;       // the smaller the further out; comparable within one stream only
+    int32_t level;       // smaller is further out; comparable within one stream only
     uint8_t kind;        // enum pt_span_kind
     bool cut_begin;      // it began earlier: before the trace, or before its task was switched in
-    bool cut_end;        // it goes on
+    bool cut_end;        // it goes on after `end`
     bool function_known; // function is a key and not an address
 };
 enum { PT_NO_TASK = 0xffffffff };
@@ -44,22 +44,23 @@ struct pt_call_counts {
     uint64_t unwound;      // calls that ended because an outer one did: longjmp, exceptions
     uint64_t tail_calls;   // calls by jump
     uint64_t unmatched;    // returns to where no call on the stack came from
-    uint64_t resets;       // stacks given up
-    uint64_t gaps;         // losses
-    uint64_t gap_time;     // and how much time they cover
+    uint64_t resets;       // stacks that were given up
+    uint64_t gaps;         // stretches of lost or undecodable trace
+    uint64_t gap_time;     // and the time that these cover
     uint64_t covered_time; // decoded and tracing
-    // How precise times are: boundaries of spans by the power of two their error is below.
+    // How precise times are: the number of spans' boundaries by the power of two that exceeds their
+    // error.
     uint64_t errors[33];
 };
 
-// Where the spans of a stream go, and what time it is there.
+// Receives the spans of a stream and knows its current time.
 struct pt_span_writer {
     pt_span_sink *sink; // may be NULL
     void *context;
     uint64_t now;
     uint32_t now_error;
     bool timed;         // the stream has TSC packets
-    bool after_syscall; // the flow before was one
+    bool after_syscall; // the previous flow was a loss
     struct pt_call_counts counts;
 };
 

@@ -27,7 +27,7 @@ static uint8_t span_kind(const struct pt_frame *frame)
     }
 }
 
-// The frame's span ends now; the frame itself stays.
+// Ends the frame's span now; the frame itself stays.
 static int frame_report(struct pt_span_writer *writer, struct pt_stack *stack, size_t index,
                         bool cut_end, struct error *err)
 {
@@ -80,7 +80,7 @@ static int frame_push(struct pt_span_writer *writer, struct pt_stack *stack,
     return 0;
 }
 
-// Ends frames until `count` are left.
+// Ends the innermost frames until `count` are left.
 static int frames_end(struct pt_span_writer *writer, struct pt_stack *stack, size_t count, bool cut,
                       struct error *err)
 {
@@ -137,7 +137,7 @@ static int frames_return(struct pt_span_writer *writer, struct pt_stack *stack, 
     return frames_end(writer, stack, index, false, err);
 }
 
-// The bottom frame returned: its caller was there all along.
+// The bottom frame returned: its caller has been on the stack since the beginning.
 static int reveal_caller(struct pt_span_writer *writer, struct pt_stack *stack,
                          const struct pt_flow *flow, struct error *err)
 {
@@ -154,8 +154,8 @@ static int reveal_caller(struct pt_span_writer *writer, struct pt_stack *stack,
     return result;
 }
 
-static int reset(struct pt_span_writer *writer, struct pt_stack *stack, const struct pt_flow *flow,
-                 struct error *err)
+static int stack_give_up(struct pt_span_writer *writer, struct pt_stack *stack,
+                         const struct pt_flow *flow, struct error *err)
 {
     writer->counts.resets++;
     int result = frames_end(writer, stack, 0, true, err);
@@ -206,7 +206,8 @@ static int on_return(struct pt_span_writer *writer, struct pt_stack *stack,
         return top->kind == PT_FRAME_CALL ? frames_end(writer, stack, frames->count - 1, false, err)
                                           : 0;
     if (flow->at_start && top->kind == PT_FRAME_CALL && frames->count > 1) {
-        // A return that was given an address is a jump through a register (retpoline).
+        // A return to an address that the code put onto the stack itself is a jump through a
+        // register (retpoline).
         int result = frames_end(writer, stack, frames->count - 1, false, err);
         return result < 0 ? result : tail_call(writer, stack, flow, err);
     }
@@ -214,7 +215,7 @@ static int on_return(struct pt_span_writer *writer, struct pt_stack *stack,
         return reveal_caller(writer, stack, flow, err);
     writer->counts.unmatched++;
     if (++stack->impatience > PATIENCE)
-        return reset(writer, stack, flow, err);
+        return stack_give_up(writer, stack, flow, err);
     bool replaces = top->kind == PT_FRAME_CALL || top->kind == PT_FRAME_FLOATING;
     int result = frames_end(writer, stack, frames->count - replaces, false, err);
     return result < 0 ? result : frame_push(writer, stack, PT_FRAME_FLOATING, flow, err);
@@ -242,7 +243,7 @@ static int on_far_return(struct pt_span_writer *writer, struct pt_stack *stack,
     if (found != NOT_FOUND)
         return frames_return(writer, stack, (size_t)found, err);
     return frames->count == 1 ? reveal_caller(writer, stack, flow, err)
-                              : reset(writer, stack, flow, err);
+                              : stack_give_up(writer, stack, flow, err);
 }
 
 static int on_disable(struct pt_span_writer *writer, struct pt_stack *stack,
@@ -261,7 +262,7 @@ static int on_disable(struct pt_span_writer *writer, struct pt_stack *stack,
     return 0;
 }
 
-// Tracing goes on, in the simplest case where it stopped.
+// Tracing goes on, usually where it stopped.
 static int on_enable(struct pt_span_writer *writer, struct pt_stack *stack,
                      const struct pt_flow *flow, struct error *err)
 {
@@ -275,10 +276,10 @@ static int on_enable(struct pt_span_writer *writer, struct pt_stack *stack,
     if (found != NOT_FOUND)
         return frames_return(writer, stack, (size_t)found, err);
     if (frames->count == 0)
-        return reset(writer, stack, flow, err);
+        return stack_give_up(writer, stack, flow, err);
     struct pt_frame *top = &frames->items[frames->count - 1];
     if (top->kind != PT_FRAME_UNTRACED)
-        return reset(writer, stack, flow, err);
+        return stack_give_up(writer, stack, flow, err);
     struct pt_flow handler = *flow;
     handler.from = top->from;
     bool exact = top->exact, off_call = top->off_call;
@@ -293,7 +294,7 @@ static int on_enable(struct pt_span_writer *writer, struct pt_stack *stack,
             frames->items[frames->count - 1].exact = exact;
         return result;
     }
-    return reset(writer, stack, flow, err);
+    return stack_give_up(writer, stack, flow, err);
 }
 
 static int on_begin(struct pt_span_writer *writer, struct pt_stack *stack,
@@ -301,7 +302,7 @@ static int on_begin(struct pt_span_writer *writer, struct pt_stack *stack,
 {
     struct pt_frames *frames = &stack->frames;
     if (!contiguous || frames->count == 0)
-        return reset(writer, stack, flow, err);
+        return stack_give_up(writer, stack, flow, err);
     if (frames->items[frames->count - 1].kind == PT_FRAME_UNTRACED)
         return on_enable(writer, stack, flow, err);
     return 0;
@@ -330,13 +331,13 @@ int pt_stack_apply(struct pt_span_writer *writer, struct pt_stack *stack,
     case PT_FLOW_DISABLE:
         return on_disable(writer, stack, flow, err);
     case PT_FLOW_OVERFLOW:
-        return reset(writer, stack, flow, err);
+        return stack_give_up(writer, stack, flow, err);
     default:
         return 0;
     }
 }
 
-// --- as a whole --------------------------------------------------------------------------------
+// --- the whole stack -----------------------------------------------------------------------------
 
 int pt_stack_begin_unknown(struct pt_span_writer *writer, struct pt_stack *stack, struct error *err)
 {

@@ -32,7 +32,7 @@ struct pt_frame {
     uint8_t kind;  // enum pt_frame_kind
     bool known;    // function is a key
     bool cut;      // it began before `begin`
-    bool exact;    // control comes back to `from` itself, not behind it
+    bool exact;    // control comes back to `from` itself, not to the instruction after it
     bool off_call; // UNTRACED: by a syscall
 };
 struct pt_frames ARRAY_OF(struct pt_frame);
@@ -40,17 +40,18 @@ struct pt_frames ARRAY_OF(struct pt_frame);
 struct pt_stack {
     uint32_t task;
     uint32_t impatience; // returns into the unknown in a row
-    uint64_t since;      // it is known since then
+    uint64_t since;      // since when it is known
     uint32_t since_error;
     int32_t outermost; // level of the bottom frame
     struct pt_frames frames;
 };
 
-// Does what the flow does, now. contiguous: nothing was lost before it.
+// Applies a flow at the current time. contiguous: nothing was lost before it.
 int pt_stack_apply(struct pt_span_writer *writer, struct pt_stack *stack,
                    const struct pt_flow *flow, bool contiguous, struct error *err);
 
-// The task has run since it came, in a function that is not known yet; its stack is empty.
+// The task, whose stack is empty, has run since it was switched in, in a function that is not known
+// yet.
 int pt_stack_begin_unknown(struct pt_span_writer *writer, struct pt_stack *stack,
                            struct error *err);
 

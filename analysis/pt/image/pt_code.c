@@ -38,7 +38,8 @@ static size_t set_number(const struct pt_code *code, const struct pt_code_set *s
     return i;
 }
 
-static bool find(void *context, uint32_t space, uint64_t address, struct pt_function *out)
+static bool code_find_function(void *context, uint32_t space, uint64_t address,
+                               struct pt_function *out)
 {
     const struct pt_code *code = context;
     struct symbol_hit hit;
@@ -59,7 +60,7 @@ static bool find(void *context, uint32_t space, uint64_t address, struct pt_func
     bool cold = is_cold(name, &length);
     if (cold)
         number = name_pool_find(names, name, length);
-    if (number == UINT32_MAX) // the rest of it has no symbol
+    if (number == UINT32_MAX) // the rest of the name is not in the symbol
         number = hit.name;
     *out = (struct pt_function){
         .low = hit.begin,
@@ -69,7 +70,7 @@ static bool find(void *context, uint32_t space, uint64_t address, struct pt_func
     return true;
 }
 
-static char *name(void *context, uint64_t key, char *out, size_t out_bytes)
+static char *code_function_name(void *context, uint64_t key, char *out, size_t out_bytes)
 {
     const struct pt_code *code = context;
     size_t set = (size_t)(key >> 56) % MOST_SETS;
@@ -88,7 +89,8 @@ static char *name(void *context, uint64_t key, char *out, size_t out_bytes)
 
 int pt_code_init(struct pt_code *code, struct error *err)
 {
-    *code = (struct pt_code){.symbols = {.context = code, .find = find, .name = name}};
+    *code = (struct pt_code){
+        .symbols = {.context = code, .find = code_find_function, .name = code_function_name}};
     if (array_push(&code->places, (struct pt_code_place){.pid = PERF_NO_PID}) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for address spaces");
     return 0;

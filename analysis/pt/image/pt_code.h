@@ -22,7 +22,7 @@ struct pt_code_set {
 };
 struct pt_code_sets ARRAY_OF(struct pt_code_set *);
 
-// What an address space number (pt_image.h) stands for.
+// The meaning of an address space number (pt_image.h).
 struct pt_code_place {
     struct pt_code_set *set; // NULL: nothing known
     uint32_t pid;
@@ -33,26 +33,26 @@ struct pt_code_places ARRAY_OF(struct pt_code_place);
 struct pt_code {
     struct pt_code_sets sets;
     struct pt_code_places places;     // by address space
-    const struct pt_patches *patches; // of the kernel's code, while they are there; NULL: none
-    struct pt_symbols symbols;        // ask here
+    const struct pt_patches *patches; // states of the kernel's code; NULL: it was not patched
+    struct pt_symbols symbols;        // the interface for the decoding threads
 };
 
 int pt_code_init(struct pt_code *code, struct error *err);
 void pt_code_free(struct pt_code *code);
 
-// Files named by hand make up the address space `space` (PT_SPACE_ALL or the next number).
+// Adds files named by the user as the address space `space` (PT_SPACE_ALL or the next number).
 int pt_code_add_given(struct pt_code *code, struct pt_memory *memory,
                       const struct code_given *given, size_t count, uint32_t space,
                       struct error *err);
 
-// What a recording mapped; every address space gets the next number, the kernel's is in all.
-// data and maps must outlive it.
+// Adds the code that a recording mapped; every address space gets the next number, the kernel's is
+// part of all. data and maps must outlive it.
 int pt_code_add_recording(struct pt_code *code, struct pt_memory *memory,
                           const struct perf_data *data, const struct perf_maps *maps,
                           const struct code_image_options *options, struct error *err);
 
 // The number of the address space of a process at a time (perf clock), PT_SPACE_ALL where unknown.
-// *until: when it ends.
+// *until: when that ends.
 uint32_t pt_code_space_at(const struct pt_code *code, uint32_t pid, uint64_t time, uint64_t *until);
 
 #endif

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// What libipt may keep mapped, with its block caches. Without a limit above the sections' size it
-// unmaps and forgets on every change of section, and decoding is a hundred times slower.
+// How much libipt may keep mapped, including its block caches. Without a limit above the sections'
+// size it unmaps and forgets on every change of section, and decoding is a hundred times slower.
 static const uint64_t cache_limit = UINT64_MAX / 4;
 
 void pt_memory_free(struct pt_memory *memory)
@@ -61,7 +61,7 @@ int pt_memory_add_file(struct pt_memory *memory, const char *path, uint64_t offs
     return 0;
 }
 
-// libipt's cache takes files only, so bytes become one that has no name.
+// libipt's cache accepts files only, so the bytes are written to an unnamed file.
 static int make_file(struct pt_memory *memory, struct error *err)
 {
     int descriptor = memfd_create("taillight-code", MFD_CLOEXEC);
@@ -73,7 +73,7 @@ static int make_file(struct pt_memory *memory, struct error *err)
     return result;
 }
 
-static int append(int descriptor, const void *data, size_t bytes, struct error *err)
+static int file_append(int descriptor, const void *data, size_t bytes, struct error *err)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t wrote = write(descriptor, (const char *)data + done, bytes - done);
@@ -91,7 +91,7 @@ int pt_memory_add_bytes(struct pt_memory *memory, const void *data, size_t bytes
 {
     char path[64];
     int descriptor = make_file(memory, err);
-    int result = descriptor < 0 ? descriptor : append(descriptor, data, bytes, err);
+    int result = descriptor < 0 ? descriptor : file_append(descriptor, data, bytes, err);
     if (result < 0)
         return result;
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
@@ -106,7 +106,7 @@ int pt_memory_add_state(struct pt_memory *memory, const void *data, size_t bytes
     if (result < 0)
         return result;
     memory->states = result;
-    result = append(memory->states, data, bytes, err);
+    result = file_append(memory->states, data, bytes, err);
     snprintf(path, sizeof path, "/proc/self/fd/%d", memory->states);
     if (result == 0)
         result = pt_memory_add_file(memory, path, memory->states_bytes, bytes, address,
@@ -131,7 +131,7 @@ struct space_images ARRAY_OF(struct space_image);
 struct pt_code_view {
     const struct pt_memory *memory;
     struct pt_image_section_cache *cache;
-    int *isids; // of the memory's sections in the cache; 0: not there yet
+    int *isids; // number in the cache of each of the memory's sections; 0: not there yet
     struct space_images images;
 };
 
@@ -172,7 +172,7 @@ static int add_sections(struct pt_code_view *view, struct pt_image *image, uint3
         if (entry->space != space || state < entry->first_state || state >= entry->end_state)
             continue;
         int *isid = &view->isids[i];
-        if (*isid <= 0) // looking one up again takes the longer the more there are
+        if (*isid <= 0) // avoids libipt's own search, whose time grows with the number of sections
             *isid = pt_iscache_add_file(view->cache, entry->path, entry->offset, entry->bytes,
                                         entry->address);
         int status = *isid > 0 ? pt_image_add_cached(image, view->cache, *isid, NULL) : *isid;
@@ -183,7 +183,7 @@ static int add_sections(struct pt_code_view *view, struct pt_image *image, uint3
     return 0;
 }
 
-// Of the images of patched code only the latest are kept: each holds all sections.
+// Only the latest images of patched code are kept, since each holds all sections.
 static void forget_oldest(struct pt_code_view *view)
 {
     size_t i = 0;

@@ -4,7 +4,7 @@
 // went; every decoder needs the bytes in between. Sections (a piece of a file, or of memory, and
 // the address it lay at) are collected once in a struct pt_memory. Each thread then makes libipt's
 // objects of its own from them: sharing a section cache costs two locks for every change of
-// section, and what libipt calls a block would depend on who came first.
+// section, and libipt's division into blocks would depend on which thread came first.
 #ifndef ANALYSIS_PT_IMAGE_PT_IMAGE_H
 #define ANALYSIS_PT_IMAGE_PT_IMAGE_H
 
@@ -47,7 +47,7 @@ struct pt_section_entry {
     char *path; // owned
     uint64_t offset, bytes, address;
     uint32_t space;                  // PT_SPACE_ALL or the caller's number of an address space
-    uint32_t first_state, end_state; // it is there in [first, end)
+    uint32_t first_state, end_state; // the states in which it is there: [first, end)
 };
 
 struct pt_memory {
@@ -71,8 +71,8 @@ int pt_memory_add_file(struct pt_memory *memory, const char *path, uint64_t offs
 int pt_memory_add_bytes(struct pt_memory *memory, const void *data, size_t bytes, uint64_t address,
                         uint32_t space, struct error *err);
 
-// The same for bytes that are there in the states [first, end) only, in every space. Many small
-// ones share one file.
+// The same for bytes that exist only in the states [first, end), in every space. Many small ones
+// share one file.
 int pt_memory_add_state(struct pt_memory *memory, const void *data, size_t bytes, uint64_t address,
                         uint32_t first_state, uint32_t end_state, struct error *err);
 
@@ -81,20 +81,20 @@ struct pt_code_view;
 struct pt_code_view *pt_code_view_alloc(const struct pt_memory *memory, struct error *err);
 void pt_code_view_free(struct pt_code_view *view);
 
-// The image of PT_SPACE_ALL's sections and those of `space`, in its state; belongs to the view, and
-// may be freed when it has made PT_IMAGES_MOST others since.
+// The image of the sections of PT_SPACE_ALL and `space`, in the state that `space` names. Belongs
+// to the view, which may free it after making PT_IMAGES_MOST others.
 enum { PT_IMAGES_MOST = 64 };
 int pt_code_view_image(struct pt_code_view *view, uint32_t space, struct pt_image **out,
                        struct error *err);
 
-// Reads up to `bytes` bytes of code from a section by the number blocks name it with. Returns how
-// many, negative where there are none.
+// Reads up to `bytes` bytes of code from the section with that number (pt_block.isid). Returns how
+// many, or a negative number where there are none.
 int pt_code_view_read(struct pt_code_view *view, int isid, uint64_t address, uint8_t *out,
                       size_t bytes);
 
 // --- names ---------------------------------------------------------------------------------------
-// What the decoding threads ask of functions. Where nothing is known of them (raw pages), calls
-// still are: a function is then the address that was called.
+// What the decoding threads need to know about functions. Without symbols (raw pages) calls are
+// known all the same: the called address then stands for the function.
 
 struct pt_function {
     uint64_t low, high; // addresses [low, high)
@@ -107,7 +107,7 @@ struct pt_symbols {
     // Finds the function that holds the address in this address space; false where
     // none is known. Called by many threads at once.
     bool (*find)(void *context, uint32_t space, uint64_t address, struct pt_function *out);
-    // Writes the function's name for people. Called by one thread at a time. Returns out.
+    // Writes the function's readable name. Called by one thread at a time. Returns out.
     char *(*name)(void *context, uint64_t key, char *out, size_t out_bytes);
 };
 

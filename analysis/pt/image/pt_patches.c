@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Code that comes to be at an address, and what was there before as far as that is told.
+// Code that appears at an address, and the bytes that were there before, where known.
 struct patch {
     uint64_t address;
     const uint8_t *old_code, *new_code;
     uint32_t old_bytes, new_bytes;
     uint32_t state; // from here on the new bytes are there
-    uint32_t order; // of several in one state
+    uint32_t order; // order among several in one state
 };
 struct patch_array ARRAY_OF(struct patch);
 
-// Each holds a section of code open; bounds what hostile input can ask for.
+// Each uses a section of code; the limit protects against hostile input.
 enum { PATCHES_MOST = 1 << 16 };
 static const uint64_t states_bytes_most = 256
                                           << 20; // of code in all states; real ones take few KiB
@@ -40,7 +40,7 @@ static int by_order(const void *a, const void *b)
     return order_of(left->state, right->state) ?: order_of(left->order, right->order);
 }
 
-// --- what happened when --------------------------------------------------------------------------
+// --- events of code --------------------------------------------------------------------------
 
 struct collection {
     const struct perf_data *data;
@@ -51,8 +51,8 @@ struct collection {
     bool *loaded; // as functions
 };
 
-// Begins a state at this time; events come sorted, so states ascend. 1: begun (or it has begun at
-// this time), 0: there are too many, negative.
+// Begins a state at this time; events come sorted, so states ascend. Returns 1 (also when a state
+// began at this very time), 0 when there are too many, or a negative error.
 static int begin_state(struct collection *collection, uint64_t time)
 {
     struct pt_patches *out = collection->out;
@@ -67,7 +67,7 @@ static int begin_state(struct collection *collection, uint64_t time)
 static int add_patch(struct collection *collection, struct patch patch, uint64_t time)
 {
     if (patch.new_bytes == 0 || patch_end(&patch) < patch.address)
-        return 0; // code that goes away is not executed any more
+        return 0; // code that is removed is not executed any more
     int begun = collection->patches.count < PATCHES_MOST ? begin_state(collection, time) : 0;
     collection->out->left_out += begun == 0;
     if (begun <= 0)
@@ -123,7 +123,7 @@ static int take_bpf(struct collection *collection, const struct perf_event *even
     return result;
 }
 
-// The function of that name is there from now on (until another is registered at its place).
+// From now on a function of that name is there, until another is registered at its address.
 static int take_symbol(struct collection *collection, const struct perf_event *event)
 {
     struct perf_ksymbol symbol;
@@ -154,7 +154,7 @@ static int collect_functions(struct collection *collection)
     return 0;
 }
 
-static int collect(struct collection *collection)
+static int collect_patches(struct collection *collection)
 {
     const struct perf_event_array *events = &collection->data->events;
     int result = collect_functions(collection);
@@ -170,13 +170,13 @@ static int collect(struct collection *collection)
     return result;
 }
 
-// --- one place -----------------------------------------------------------------------------------
+// --- one place in the code -----------------------------------------------------------------------
 
-// A place is the union of patches that overlap: every byte of it is in one of them.
+// A place is the union of overlapping patches.
 struct place {
     uint64_t address;
     size_t bytes;
-    uint8_t *code, *known; // as it is now; known: 0 where no code was yet
+    uint8_t *code, *known; // its present bytes; known[i] is 0 where there is no code yet
 };
 
 // patches: in order.
@@ -193,7 +193,7 @@ static int place_begin(struct place *place, const struct patch *patches, size_t 
     if (!place->code)
         return -1;
     place->known = place->code + place->bytes;
-    // What was there first is what the first patch of each byte found.
+    // The original bytes are those that the first patch of each byte found.
     for (size_t i = count; i-- > 0;) {
         const struct patch *patch = &patches[i];
         size_t at = (size_t)(patch->address - place->address);
@@ -211,7 +211,7 @@ static void place_patch(struct place *place, const struct patch *patch)
     memset(place->known + at, 1, patch->new_bytes);
 }
 
-// Adds the place as it is now to the memory, for the states [from, to).
+// Adds the place's present bytes to the memory, for the states [from, to).
 static int place_add(const struct place *place, struct pt_memory *memory, uint32_t from,
                      uint32_t to, struct error *err)
 {
@@ -260,9 +260,9 @@ int pt_patches_add(const struct perf_data *data, struct pt_memory *memory, struc
     *out = (struct pt_patches){0};
     struct collection collection = {.data = data, .out = out};
     struct patch_array *patches = &collection.patches;
-    int result = collect(&collection);
+    int result = collect_patches(&collection);
     for (size_t i = 0; result >= 0 && i < collection.function_count; i++)
-        result = take_function(&collection, i, 0); // it was there before the recording
+        result = take_function(&collection, i, 0); // it already existed when the recording began
     if (result < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for patches of code");
     array_sort(patches, by_address);

@@ -18,7 +18,7 @@
 
 struct pt_patches {
     struct pt_patch_times ARRAY_OF(uint64_t) times; // perf clock; state n + 1 begins at times[n]
-    uint64_t left_out;                              // changes beyond what can be followed
+    uint64_t left_out; // changes that exceeded the limits and were ignored
 };
 
 // Adds the code that patches wrote over, in each of its states, to the memory; it hides what the
@@ -31,7 +31,7 @@ void pt_patches_free(struct pt_patches *patches);
 // When the state began; 0: with the recording.
 uint64_t pt_patches_begin(const struct pt_patches *patches, uint32_t state);
 
-// The state of the code at a time; *until: when it ends.
+// The state of the code at a time; *until is when that state ends.
 uint32_t pt_patches_state(const struct pt_patches *patches, uint64_t time, uint64_t *until);
 
 #endif

@@ -13,13 +13,13 @@
 
 struct pt_bytes {
     uint64_t bytes;
-    const uint8_t *data; // all of them, or NULL: ask view
+    const uint8_t *data; // all bytes; NULL: call view
     // A pointer to [offset, offset + bytes), within the stream; may copy into scratch, which has
     // room for `bytes`. Called by several threads at once.
     const uint8_t *(*view)(void *context, uint64_t offset, size_t bytes, uint8_t *scratch);
     void (*release)(void *context, uint64_t offset, uint64_t bytes); // may be NULL
     void *context;
-    // Ascending offsets at which bytes are missing: what lies before and behind does not join.
+    // Ascending offsets at which bytes are missing: packets do not continue across them.
     const uint64_t *breaks;
     size_t break_count;
     // `data` is a private read-only mapping of a file: what was read may be given back to the
@@ -40,7 +40,7 @@ static inline bool pt_bytes_scattered(const struct pt_bytes *source)
     return !source->data;
 }
 
-// The first break behind this offset, or the end.
+// The first break after this offset, or the end.
 static inline uint64_t pt_bytes_until(const struct pt_bytes *source, uint64_t offset)
 {
     for (size_t i = 0; i < source->break_count; i++)

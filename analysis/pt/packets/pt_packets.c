@@ -19,7 +19,7 @@ const char *pt_kind_name(enum pt_kind kind)
     return (unsigned)kind < PT_KINDS ? names[kind] : "?";
 }
 
-// Where the scan is, and what the PSB+ header it is in (if any) said so far.
+// The scan's place, and what it has read of the PSB+ header that it is in, if any.
 struct scan {
     const uint8_t *data; // the window, which is [base, base + bytes) of the stream
     uint64_t base;
@@ -29,11 +29,11 @@ struct scan {
     bool broken;    // bytes were missing since the last PSB
     struct pt_packets *out;
     size_t most;         // PSBs are thinned out when there are so many
-    uint64_t spacing;    // PSBs nearer to the one kept before are not kept
-    struct pt_sync sync; // the last one, kept or not
-    bool keeping;        // kept as the last of out->syncs
+    uint64_t spacing;    // PSBs nearer to the last kept one are not kept
+    struct pt_sync sync; // the last PSB, kept or not
+    bool keeping;        // it was kept: it is the last of out->syncs
     bool in_header, header_mode;
-    bool after_header;  // and no packet that moves the flow since; that header named an address
+    bool after_header;  // that header named an address, and no packet since moved the flow
     uint8_t item_bytes; // of a BIP packet, inside a BBP..BEP group; else 0
 };
 
@@ -203,7 +203,7 @@ static int sync_begin(struct scan *scan, struct error *err)
     return 0;
 }
 
-// What the scan keeps of a packet beyond counting it.
+// What the scan notes of a packet besides counting it.
 static int packet_note(struct scan *scan, struct shape shape, struct error *err)
 {
     const uint8_t *at = scan->data + scan->at;
@@ -216,7 +216,7 @@ static int packet_note(struct scan *scan, struct shape shape, struct error *err)
         scan->item_bytes = 0;
         return sync_begin(scan, err);
     case PT_KIND_PSBEND:
-    case PT_KIND_OVF: // ends a header early
+    case PT_KIND_OVF: // an overflow ends a header early
         if (scan->in_header) {
             scan->after_header = shape.kind == PT_KIND_PSBEND && last->ip;
             last->hands_over = shape.kind == PT_KIND_PSBEND && (!last->ip || scan->header_mode);
@@ -262,7 +262,7 @@ static int packet_note(struct scan *scan, struct shape shape, struct error *err)
     return 0;
 }
 
-// Moves to the next PSB of the window, or to where one may begin that the window cuts.
+// Moves to the next PSB of the window, or to a place where one may begin that the window cuts off.
 static void scan_search(struct scan *scan)
 {
     size_t left = scan->bytes - scan->at;
@@ -309,7 +309,7 @@ static int scan_packet(struct scan *scan, struct error *err)
     return result;
 }
 
-// Scans the window up to where a packet may be cut by its end.
+// Scans the window up to the point where its end may cut off a packet.
 static int scan_window(struct scan *scan, struct error *err)
 {
     size_t stop = scan->bytes;

@@ -39,7 +39,7 @@ const char *pt_kind_name(enum pt_kind kind); // "PSB", "TIP.PGE"
 // A place where decoding can begin, and what its PSB+ header says.
 struct pt_sync {
     uint64_t offset; // of the PSB
-    uint64_t tsc;    // where the header has none: the last one before it, or 0
+    uint64_t tsc;    // the header's; else the last one before it, or 0
     uint64_t ip;     // where the processor was; 0 where it was not tracing
     bool has_tsc;
     bool stray;       // names an address although tracing was off (see stray_headers)
@@ -59,12 +59,12 @@ struct pt_flaws ARRAY_OF(struct pt_flaw);
 struct pt_packets {
     uint64_t bytes;   // of the stream
     uint64_t skipped; // before the first PSB, and between a flaw and the PSB after it
-    uint64_t packets; // whole ones, from the first PSB on
+    uint64_t packets; // whole packets, from the first PSB on
     uint64_t count[PT_KINDS];
     uint64_t first_tsc, last_tsc; // 0 without TSC packets
     // PSB headers that name an address although tracing was off, as the TIP.PGE behind them shows:
-    // erratum BDM70 of the first processors with PT. Tells how to decode when nobody says what
-    // processor it was.
+    // erratum BDM70 of the first processors with PT. Decides how to decode when the processor's
+    // model is unknown.
     uint64_t stray_headers;
     // Ascending offsets. All PSBs of a short stream; of a long one at most PT_MOST_SYNCS, evenly
     // spread, so that memory does not grow with the trace. The first, and those behind missing
@@ -80,7 +80,7 @@ enum { PT_MOST_SYNCS = 4096, PT_FLAWS_KEPT = 1000 };
 // Scans the stream in bounded memory. Fails only for want of memory. The caller calls
 // pt_packets_free.
 int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struct error *err);
-// With another bound of the index than PT_MOST_SYNCS; at least 2.
+// The same with another bound of the index than PT_MOST_SYNCS, which must be at least 2.
 int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, struct pt_packets *out,
                            struct error *err);
 void pt_packets_free(struct pt_packets *packets);

@@ -8,16 +8,16 @@ bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t 
     return low < windows->count && windows->items[low].from <= to;
 }
 
-// The stream's PSBs in order, on their way into the refined index.
+// The refined index while the stream's PSBs are added in order.
 struct refining {
     const struct pt_windows *windows;
     const struct pt_bytes *source;
     struct pt_syncs out;
-    bool wanted; // what lies between the last PSB and the one before it
-    bool open;   // a walk goes on until a PSB that hands over
+    bool wanted; // whether the bytes between the last PSB and the one before it are needed
+    bool open;   // a walk continues until a PSB at which it can end
 };
 
-// The PSB that follows the last one; `to` is the time of the one behind it.
+// Adds the next PSB; `to` is the time of the one after it.
 static int take_sync(struct refining *refining, const struct pt_sync *sync, bool indexed,
                      uint64_t to)
 {
@@ -71,7 +71,7 @@ static int take_gap(struct refining *refining, const struct pt_syncs *syncs, siz
     for (size_t i = 0; i < found->count; i++) {
         struct pt_sync *sync = &found->items[i];
         sync->offset += first->offset;
-        if (sync->tsc == 0) // no time since the gap began
+        if (sync->tsc == 0) // no timing packet since the gap began
             sync->tsc = first->tsc;
     }
     for (size_t i = 0; i < found->count && result == 0; i++)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Windows of time that are to be decoded, and the PSBs near them. The index of a long stream's PSBs
-// is thinned out (pt_packets.h), so that what lies between two of its PSBs may be many times what a
-// window needs. Before a decode the bytes around the windows' edges are scanned once more for the
+// is thinned out (pt_packets.h), so the bytes between two of its PSBs may be many times those that
+// a window needs. Before a decode the bytes around the windows' edges are scanned once more for the
 // PSBs in between: the index then has those where decoding begins and ends, and no others, so
 // memory follows the number of windows and not the length of the trace.
 #ifndef ANALYSIS_PT_PACKETS_PT_WINDOWS_H
@@ -25,9 +25,9 @@ struct pt_windows ARRAY_OF(struct pt_window); // ascending and disjoint
 // Whether anything of [from, to] is in a window.
 bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t to);
 
-// Adds the PSBs that border on what the windows need to the index of these bytes' packets. Decoding
-// the windows then walks what it would walk with all PSBs in the index. Before any decoding; only
-// lack of memory fails, and the index is then as before.
+// Adds the PSBs at the edges of the windows to the index of these bytes' packets, so that decoding
+// the windows walks no more than with all PSBs in the index. To be called before any decoding.
+// Fails only for want of memory and leaves the index unchanged then.
 int pt_windows_refine(const struct pt_windows *windows, const struct pt_bytes *source,
                       struct pt_packets *packets, struct error *err);
 

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/walk/pt_flow.h"
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t time_add(uint64_t a, uint64_t b)
 {
     return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t time_least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t time_most(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-// --- what came out too late ----------------------------------------------------------------------
+// --- times that were too late --------------------------------------------------------------------
 
-// Cycles counted at too low a ratio lead beyond the packet that tells the time next.
+// Cycles counted at too low a ratio give times later than the next packet that carries the time.
 static void times_ascend(struct pt_flows *flows, struct pt_ratio_changes *changes, uint64_t end_tsc)
 {
     uint64_t next = end_tsc ? end_tsc : UINT64_MAX;
     size_t change = changes->count;
     for (size_t i = flows->count + 1; i-- > 0;) {
         if (i < flows->count)
-            next = flows->items[i].tsc = least(flows->items[i].tsc, next);
+            next = flows->items[i].tsc = time_least(flows->items[i].tsc, next);
         for (; change > 0 && changes->items[change - 1].flow == i; change--)
-            next = changes->items[change - 1].from = least(changes->items[change - 1].tsc, next);
+            next = changes->items[change - 1].from =
+                time_least(changes->items[change - 1].tsc, next);
     }
 }
 
 // --- changes of the core's ratio -----------------------------------------------------------------
 
-// The cycles between the packets around the change are perhaps counted at the wrong one of the two
-// ratios; that makes all that follows too early or too late until a packet tells the time. A time
-// that had to go back to that packet is off by no more than lies between the packets.
-// Errors add up where one change comes before the time is told again after another.
+// The cycles between the packets around the change may have been counted at the wrong ratio: all
+// later times are then too early or too late until a packet carries the full time. A time that was
+// set back to that packet is off by the interval between the packets at most. The errors of several
+// changes add up until the next packet with the full time.
 static void changes_doubt(struct pt_ratio_changes *changes, const struct pt_flows *flows,
                           const struct pt_timing *timing)
 {
@@ -47,37 +48,38 @@ static void changes_doubt(struct pt_ratio_changes *changes, const struct pt_flow
         const struct pt_ratio_change *before = i ? change - 1 : NULL;
         while (next < flows->count && flows->items[next].tsc <= change->tsc)
             next++;
-        uint64_t behind = next < flows->count ? flows->items[next].tsc : most(end, change->tsc);
-        uint64_t between = least(behind - change->tsc, timing->period);
-        uint64_t times = most(1, (uint64_t)(change->high / change->low));
+        uint64_t behind =
+            next < flows->count ? flows->items[next].tsc : time_most(end, change->tsc);
+        uint64_t between = time_least(behind - change->tsc, timing->period);
+        uint64_t times = time_most(1, (uint64_t)(change->high / change->low));
         change->error = between < UINT32_MAX ? between * times + timing->cycle_tsc : UINT32_MAX;
         if (before && change->from <= before->until)
-            change->error = add(change->error, before->error);
-        change->until = add(add(change->tsc, timing->period), change->error);
+            change->error = time_add(change->error, before->error);
+        change->until = time_add(time_add(change->tsc, timing->period), change->error);
     }
 }
 
 static uint64_t change_error(const struct pt_ratio_changes *changes, uint64_t tsc)
 {
-    // the first change that is not before it
+    // the first change at or after it
     size_t low = array_bound(0, changes->count, at, changes->items[at].from < tsc);
     return low && tsc <= changes->items[low - 1].until ? changes->items[low - 1].error : 0;
 }
 
 // --- times -----------------------------------------------------------------------------------
 
-// How wrong libipt's time of a packet may be.
+// The error of libipt's time of a packet.
 static uint64_t packet_error(const struct pt_timing *timing, const struct pt_ratio_changes *changes,
                              uint64_t tsc)
 {
     if (!timing->cycles || tsc == timing->end_tsc)
         return 0;
     uint64_t since = tsc > timing->begin_tsc ? tsc - timing->begin_tsc : 0;
-    uint64_t counted = least(since, timing->period) / PT_CYCLE_ERROR_PART + timing->cycle_tsc;
-    return changes->count ? add(counted, change_error(changes, tsc)) : counted;
+    uint64_t counted = time_least(since, timing->period) / PT_CYCLE_ERROR_PART + timing->cycle_tsc;
+    return changes->count ? time_add(counted, change_error(changes, tsc)) : counted;
 }
 
-// When the flows after the ones that begin at `next` have their time; the end when there are none.
+// The time of the flows from `next` on; the end of the piece when there are none.
 static uint64_t time_after(const struct pt_flows *flows, size_t next, uint64_t end_tsc)
 {
     uint64_t tsc = next < flows->count ? flows->items[next].tsc : 0;
@@ -85,20 +87,19 @@ static uint64_t time_after(const struct pt_flows *flows, size_t next, uint64_t e
         next++;
     if (next < flows->count)
         return flows->items[next].tsc;
-    return most(end_tsc, tsc);
+    return time_most(end_tsc, tsc);
 }
 
-// Flows [first, next), which share a time. They are spread over `gap`; what is known is how much
-// before and after that time each of them is at the most, those without a packet of their own
-// apart.
+// Flows [first, next), which share a time. They are spread over `gap`; each can be this much before
+// or after that time, flows without a packet of their own by another amount.
 struct group {
     size_t first, next;
     uint64_t gap, before, after, after_unmarked;
-    bool off;   // tracing was: how much of the time passed there nobody knows
-    bool ahead; // all are
+    bool off;   // tracing was off for an unknown part of that time
+    bool ahead; // all of them are unmarked
 };
 
-// bound: the time that no flow of it was before.
+// bound: no flow of the group was before that time.
 static struct group group_at(const struct pt_flows *flows, size_t first, uint64_t bound,
                              const struct pt_timing *timing, const struct pt_ratio_changes *changes)
 {
@@ -114,11 +115,12 @@ static struct group group_at(const struct pt_flows *flows, size_t first, uint64_
     if (group.next < flows->count)
         next_tsc = flows->items[group.next].tsc;
     group.gap = next_tsc > tsc ? next_tsc - tsc : 0;
-    group.before = add(tsc - bound, packet_error(timing, changes, bound));
-    group.after = add(group.gap, packet_error(timing, changes, tsc + group.gap));
+    group.before = time_add(tsc - bound, packet_error(timing, changes, bound));
+    group.after = time_add(group.gap, packet_error(timing, changes, tsc + group.gap));
     if (unmarked) {
         uint64_t after = time_after(flows, group.next, timing->end_tsc);
-        group.after_unmarked = add(most(after, tsc) - tsc, packet_error(timing, changes, after));
+        group.after_unmarked =
+            time_add(time_most(after, tsc) - tsc, packet_error(timing, changes, after));
     }
     return group;
 }
@@ -134,8 +136,8 @@ static void group_spread(const struct group *group, struct pt_flows *flows)
         uint64_t into = group->off || flow->ahead ? 0 : (uint64_t)((double)group->gap * part);
         uint64_t until = flow->unmarked ? group->after_unmarked : group->after;
         flow->tsc += into;
-        flow->error_tsc =
-            (uint32_t)least(most(add(group->before, into), until - least(into, until)), UINT32_MAX);
+        flow->error_tsc = (uint32_t)time_least(
+            time_most(time_add(group->before, into), until - time_least(into, until)), UINT32_MAX);
     }
 }
 

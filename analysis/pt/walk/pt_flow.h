@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a walk over a piece of a PT stream leaves behind: not its instructions, only the places
-// where control changed hands. Walks run in parallel and each knows only its own piece; the flow
-// is what they hand to the call stacks (pt_calls.h), which read the pieces in order.
+// The result of a walk over a piece of a PT stream: not the instructions, only the places where
+// control moved between functions. Pieces are walked in parallel; their flows go to the call stacks
+// (pt_calls.h), which read them in order.
 #ifndef ANALYSIS_PT_WALK_PT_FLOW_H
 #define ANALYSIS_PT_WALK_PT_FLOW_H
 
@@ -13,7 +13,7 @@
 
 enum pt_flow_kind {
     PT_FLOW_NONE,
-    PT_FLOW_BEGIN,      // the walk knows where the processor is, and not how it came there
+    PT_FLOW_BEGIN,      // the walk knows where the processor is, but not how it got there
     PT_FLOW_CALL,       // near call
     PT_FLOW_RETURN,     // near return
     PT_FLOW_JUMP,       // a jump out of a function: tail call, longjmp
@@ -28,30 +28,30 @@ enum pt_flow_kind {
 };
 
 struct pt_flow {
-    uint64_t tsc;         // 0 without timing packets
-    uint64_t from;        // the instruction that changed control, or was not executed any more
-    uint64_t to;          // where control went
-    uint64_t function;    // key of the function at `to` (pt_image.h), 0 unknown
+    uint64_t tsc;      // 0 without timing packets
+    uint64_t from;     // the instruction that moved control, or the first one that was not executed
+    uint64_t to;       // where control went
+    uint64_t function; // key of the function at `to` (pt_image.h), 0 unknown
     uint32_t instruction; // how many the walk had executed by then
     uint32_t error_tsc;   // the true time is within this of tsc
     uint8_t kind;         // enum pt_flow_kind
     bool at_start;        // `to` is the first instruction of its function
     bool unmarked;     // no packet was written for it, as for a direct call: it may have happened
                        // after the timing packet that follows the one of tsc
-    bool ahead;        // it happened before the packet of tsc; so may have what follows it
+    bool ahead;        // it happened before the packet of tsc, and so may the flows after it
     bool asynchronous; // DISABLE: between two instructions, by an interrupt
 };
 struct pt_flows ARRAY_OF(struct pt_flow);
 
 // The core's clock changed its ratio to the bus's (a CBR packet). No packet says how many of the
-// cycles in the CYC packet behind it were at which ratio.
+// cycles in the next CYC packet had which ratio.
 struct pt_ratio_change {
-    uint64_t tsc;      // of the last packet before it that has a time, as libipt has it
+    uint64_t tsc;      // libipt's time of the last timed packet before it
     size_t flow;       // the next flow that the walk will find
     uint8_t low, high; // the ratios before and after, the lower one first
     // pt_flows_interpolate fills in:
-    uint64_t from, until; // times behind `from`, up to `until` ...
-    uint64_t error; // ... may be wrong by this much because of this change and those before it
+    uint64_t from, until; // times after `from`, up to `until` ...
+    uint64_t error;       // ... may be wrong by this much, because of this change and earlier ones
 };
 struct pt_ratio_changes ARRAY_OF(struct pt_ratio_change);
 
@@ -70,35 +70,35 @@ struct pt_walk_counts {
 
 void pt_walk_counts_add(struct pt_walk_counts *to, const struct pt_walk_counts *from);
 
-// What the walk over one piece found.
+// The result of the walk over one piece.
 struct pt_piece {
     size_t first_sync, end_sync; // of the stream's packets: [first, end)
     struct pt_walk_counts counts;
     struct pt_walk_errors errors;
     struct pt_flows flows;
-    struct pt_ratio_changes ratio_changes; // how they touch the flows' times is in these already
-    uint8_t lowest_ratio;                  // of the core's clock; 0: not told
-    bool handed_over; // it ended where the next piece begins, with nothing lost between
+    struct pt_ratio_changes ratio_changes; // the flows' times already account for them
+    uint8_t lowest_ratio;                  // ratio of the core's clock; 0: unknown
+    bool handed_over; // it ended where the next piece begins, and nothing between was lost
 };
 void pt_piece_free(struct pt_piece *piece);
 
-// Where a piece's times come from.
+// How the times in a piece were measured.
 struct pt_timing {
-    uint64_t begin_tsc; // when it begins
-    uint64_t end_tsc;   // when the next one does, 0 unknown
-    bool cycles;        // cycles are counted (CYC) between the packets that tell the time
-    uint32_t cycle_tsc; // how long one is, at the most, rounded up
-    uint64_t period;    // of those that tell the time (MTC); UINT64_MAX: only the PSBs do
+    uint64_t begin_tsc; // when the piece begins
+    uint64_t end_tsc;   // when the next one begins; 0: unknown
+    bool cycles;        // CYC packets count cycles between the packets that carry the time
+    uint32_t cycle_tsc; // upper bound of the duration of a cycle
+    uint64_t period;    // between packets that carry the time (MTC); UINT64_MAX: only PSBs carry it
 };
 
-// libipt knows the time at timing packets only; several flows share one. Where one of these shows
-// that the times before it were too late, they go back to it. Flows that share a time are spread
-// over that to the next packet by the instructions between them. Each may truly have happened
-// anywhere between the packet before its own (branches are reported in bunches, after the fact) and
-// the next: that is its error, together with what is not known of the times of these two.
-// libipt counts cycles at a ratio that it keeps in 256ths and that the processor's is near, and so
-// is off by at most a 64th of the time since the last packet that tells it; and cycles around a
-// change of the ratio may have been at either one.
+// libipt knows the time at timing packets only, so several flows share one time. When a packet
+// shows that earlier times were too late, those are set back to the packet's time. Flows with the
+// same time are then spread over the interval to the next packet, by the instructions between them.
+// A flow may have happened at any time between the packet before its own (branches are reported in
+// groups, afterwards) and the next one: that interval, and the errors of these two packets' times,
+// is the flow's error. libipt converts cycles with a ratio that it stores in 256ths and that only
+// approximates the processor's, so its time is off by at most a 64th of the time since the last
+// packet with the full time. Around a change of the ratio, cycles may have had either one.
 enum { PT_CYCLE_ERROR_PART = 64 };
 void pt_flows_interpolate(struct pt_flows *flows, const struct pt_timing *timing,
                           struct pt_ratio_changes *changes);

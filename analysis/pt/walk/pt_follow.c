@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-int pt_follow_open(struct pt_follow *follow, struct pt_runs *runs, const struct pt_config *config,
-                   struct error *err)
+int pt_follow_open(struct pt_follow *follow, struct pt_stretches *stretches,
+                   const struct pt_config *config, struct error *err)
 {
     pt_follow_close(follow);
-    *follow = (struct pt_follow){.runs = runs,
-                                 .run = PT_NO_RUN,
+    *follow = (struct pt_follow){.stretches = stretches,
+                                 .stretch = PT_NO_STRETCH,
                                  .unusual_aborts = config->errata.bdm64,
                                  .unusual_disables = config->errata.skd022,
                                  .query = pt_qry_alloc_decoder(config)};
@@ -25,46 +25,48 @@ void pt_follow_close(struct pt_follow *follow)
 
 // --- where it is -------------------------------------------------------------------------------
 
-static void go(struct pt_follow *follow, uint64_t ip)
+static void follow_to(struct pt_follow *follow, uint64_t ip)
 {
     follow->ip = ip;
-    follow->run = PT_NO_RUN;
+    follow->stretch = PT_NO_STRETCH;
 }
 
 void pt_follow_set_space(struct pt_follow *follow, uint32_t space)
 {
     follow->space = space;
-    follow->run = PT_NO_RUN;
+    follow->stretch = PT_NO_STRETCH;
 }
 
-static struct pt_run *run_to(struct pt_follow *follow, enum pt_run_aim aim, uint64_t aim_ip)
+static struct pt_stretch *stretch_to(struct pt_follow *follow, enum pt_stretch_aim aim,
+                                     uint64_t aim_ip)
 {
-    uint32_t run = pt_runs_find(follow->runs, follow->space, follow->ip, aim, aim_ip);
-    return run == PT_NO_RUN ? NULL : &follow->runs->items[run];
+    uint32_t stretch = pt_stretches_find(follow->stretches, follow->space, follow->ip, aim, aim_ip);
+    return stretch == PT_NO_STRETCH ? NULL : &follow->stretches->items[stretch];
 }
 
-static struct pt_run *run_here(struct pt_follow *follow)
+static struct pt_stretch *stretch_here(struct pt_follow *follow)
 {
-    if (follow->run == PT_NO_RUN)
-        follow->run = pt_runs_find(follow->runs, follow->space, follow->ip, PT_AIM_DECISION, 0);
-    return follow->run == PT_NO_RUN ? NULL : &follow->runs->items[follow->run];
+    if (follow->stretch == PT_NO_STRETCH)
+        follow->stretch =
+            pt_stretches_find(follow->stretches, follow->space, follow->ip, PT_AIM_DECISION, 0);
+    return follow->stretch == PT_NO_STRETCH ? NULL : &follow->stretches->items[follow->stretch];
 }
 
-// Goes where the conditional jump at the end of the current run went.
-static void go_branch(struct pt_follow *follow, struct pt_run *run, bool taken)
+// Continues where the conditional jump at the end of the current stretch went.
+static void follow_branch(struct pt_follow *follow, struct pt_stretch *stretch, bool taken)
 {
-    uint32_t *link = taken ? &run->taken_run : &run->next_run;
-    follow->ip = taken ? run->taken : run->next;
-    if (*link != PT_NO_RUN) {
-        follow->run = *link;
+    uint32_t *link = taken ? &stretch->taken_stretch : &stretch->next_stretch;
+    follow->ip = taken ? stretch->taken : stretch->next;
+    if (*link != PT_NO_STRETCH) {
+        follow->stretch = *link;
         return;
     }
-    uint32_t from = follow->run, generation = follow->runs->generation;
-    follow->run = PT_NO_RUN;
-    if (!run_here(follow) || follow->runs->generation != generation)
+    uint32_t from = follow->stretch, generation = follow->stretches->generation;
+    follow->stretch = PT_NO_STRETCH;
+    if (!stretch_here(follow) || follow->stretches->generation != generation)
         return;
-    run = &follow->runs->items[from]; // they may have moved
-    *(taken ? &run->taken_run : &run->next_run) = follow->run;
+    stretch = &follow->stretches->items[from]; // the array may have moved
+    *(taken ? &stretch->taken_stretch : &stretch->next_stretch) = follow->stretch;
 }
 
 static void push_return(struct pt_follow *follow, uint64_t ip)
@@ -81,7 +83,7 @@ static bool pop_return(struct pt_follow *follow)
 {
     if (follow->return_count == 0)
         return false;
-    go(follow, follow->returns[follow->return_top]);
+    follow_to(follow, follow->returns[follow->return_top]);
     follow->return_top = (follow->return_top + PT_FOLLOW_RETURNS - 1) % PT_FOLLOW_RETURNS;
     follow->return_count--;
     return true;
@@ -89,8 +91,8 @@ static bool pop_return(struct pt_follow *follow)
 
 // --- events ------------------------------------------------------------------------------------
 
-// The end of the trace is nothing unusual.
-static int refused(int status)
+// Reaching the end of the trace is not unusual.
+static int status_when_not_followed(int status)
 {
     return status == -pte_eos ? status : PT_FOLLOW_UNUSUAL;
 }
@@ -104,7 +106,7 @@ static int status_with(const struct pt_follow *follow, int flags)
     return flags;
 }
 
-// The address before which the event happens; 0: it happens where the processor is.
+// The address right before which the event happens; 0: it happens where the processor is now.
 static uint64_t event_address(const struct pt_event *event)
 {
     switch (event->type) {
@@ -123,7 +125,7 @@ static uint64_t event_address(const struct pt_event *event)
     }
 }
 
-// Whether the event is one of those that are followed.
+// Whether the fast way handles this kind of event.
 static bool event_usual(const struct pt_follow *follow, const struct pt_event *event)
 {
     switch (event->type) {
@@ -157,13 +159,14 @@ static int take_event(struct pt_follow *follow)
         }
         int status = pt_qry_event(follow->query, &follow->event, sizeof follow->event);
         if (status < 0)
-            return refused(status);
+            return status_when_not_followed(status);
         follow->status = status;
         follow->has_event = true;
     }
     const struct pt_event *event = &follow->event;
     bool sync = event->type == ptev_disabled || (event->type == ptev_paging && follow->enabled);
-    if (!event_usual(follow, event) || (sync && follow->bound)) // it might bind there as well
+    if (!event_usual(follow, event) ||
+        (sync && follow->bound)) // the event might belong to that instruction, too
         return PT_FOLLOW_UNUSUAL;
     follow->bound = false;
     uint64_t address = event_address(event);
@@ -183,18 +186,18 @@ static int apply_event(struct pt_follow *follow, const struct pt_event *event)
         if (follow->enabled || event->ip_suppressed)
             return PT_FOLLOW_UNUSUAL;
         follow->enabled = true;
-        go(follow, event->variant.enabled.ip);
+        follow_to(follow, event->variant.enabled.ip);
         break;
     case ptev_disabled:
     case ptev_async_disabled:
         follow->enabled = false;
         break;
     case ptev_async_branch:
-        go(follow, event->variant.async_branch.to);
+        follow_to(follow, event->variant.async_branch.to);
         break;
     case ptev_overflow:
         follow->enabled = !event->ip_suppressed;
-        go(follow, event->ip_suppressed ? 0 : event->variant.overflow.ip);
+        follow_to(follow, event->ip_suppressed ? 0 : event->variant.overflow.ip);
         break;
     case ptev_exec_mode:
         if (event->variant.exec_mode.mode != ptem_64bit)
@@ -221,8 +224,8 @@ int pt_follow_sync(struct pt_follow *follow, uint64_t offset)
     uint64_t ip = 0;
     int status = pt_qry_sync_set(follow->query, &ip, offset);
     if (status < 0)
-        return refused(status);
-    go(follow, ip);
+        return status_when_not_followed(status);
+    follow_to(follow, ip);
     follow->status = status;
     follow->enabled = !(status & pts_ip_suppressed);
     follow->long_mode = follow->has_event = follow->bound = false;
@@ -232,34 +235,35 @@ int pt_follow_sync(struct pt_follow *follow, uint64_t offset)
 
 // --- blocks ------------------------------------------------------------------------------------
 
-static void fill_block(const struct pt_run *run, struct pt_block *block)
+static void fill_block(const struct pt_stretch *stretch, struct pt_block *block)
 {
-    block->end_ip = run->end_ip;
-    block->ninsn = run->instructions;
-    block->iclass = (enum pt_insn_class)run->class;
+    block->end_ip = stretch->end_ip;
+    block->ninsn = stretch->instructions;
+    block->iclass = (enum pt_insn_class)stretch->class;
 }
 
-// Goes to where the event happens, or to where something comes before it.
+// Continues to where the event happens, or to a decision before it.
 static int next_to_event(struct pt_follow *follow, struct pt_block *block)
 {
     const struct pt_event *event = &follow->event;
     uint64_t address = event_address(event);
-    struct pt_run *run;
+    struct pt_stretch *stretch;
     if (event->type == ptev_disabled)
-        run = event->ip_suppressed ? run_to(follow, PT_AIM_DISABLE, 0)
-                                   : run_to(follow, PT_AIM_DISABLE_TO, event->variant.disabled.ip);
+        stretch = event->ip_suppressed
+                      ? stretch_to(follow, PT_AIM_DISABLE, 0)
+                      : stretch_to(follow, PT_AIM_DISABLE_TO, event->variant.disabled.ip);
     else if (event->type == ptev_paging && follow->enabled)
-        run = run_to(follow, PT_AIM_PAGING, 0);
+        stretch = stretch_to(follow, PT_AIM_PAGING, 0);
     else if (address && address != follow->ip)
-        run = run_to(follow, PT_AIM_ADDRESS, address);
+        stretch = stretch_to(follow, PT_AIM_ADDRESS, address);
     else
         return status_with(follow, pts_event_pending);
-    if (!follow->enabled || !follow->long_mode || !run || run->end == PT_RUN_UNUSUAL)
+    if (!follow->enabled || !follow->long_mode || !stretch || stretch->end == PT_STRETCH_UNUSUAL)
         return PT_FOLLOW_UNUSUAL;
-    fill_block(run, block);
-    push_return(follow, run->returns_to);
-    go(follow, run->next);
-    if (run->end != PT_RUN_AIM)
+    fill_block(stretch, block);
+    push_return(follow, stretch->returns_to);
+    follow_to(follow, stretch->next);
+    if (stretch->end != PT_STRETCH_AIM)
         return 0;
     follow->bound = event->type == ptev_paging;
     return status_with(follow, pts_event_pending);
@@ -270,46 +274,46 @@ static int go_indirect(struct pt_follow *follow)
     uint64_t ip;
     int status = pt_qry_indirect_branch(follow->query, &ip);
     if (status < 0)
-        return refused(status);
+        return status_when_not_followed(status);
     if (status & pts_ip_suppressed)
         return PT_FOLLOW_UNUSUAL;
     follow->status = status;
-    go(follow, ip);
+    follow_to(follow, ip);
     return 0;
 }
 
 static int go_return(struct pt_follow *follow)
 {
     int taken, status = pt_qry_cond_branch(follow->query, &taken);
-    if (status == -pte_bad_query) // not compressed
+    if (status == -pte_bad_query) // a return that was not compressed
         return go_indirect(follow);
     if (status < 0)
-        return refused(status);
+        return status_when_not_followed(status);
     follow->status = status;
     return taken && pop_return(follow) ? 0 : PT_FOLLOW_UNUSUAL;
 }
 
-static int go_on(struct pt_follow *follow, struct pt_run *run)
+static int follow_stretch(struct pt_follow *follow, struct pt_stretch *stretch)
 {
     int taken, status;
-    switch ((enum pt_run_end)run->end) {
-    case PT_RUN_BRANCH:
+    switch ((enum pt_stretch_end)stretch->end) {
+    case PT_STRETCH_BRANCH:
         status = pt_qry_cond_branch(follow->query, &taken);
         if (status < 0)
-            return refused(status);
+            return status_when_not_followed(status);
         follow->status = status;
-        go_branch(follow, run, taken != 0);
+        follow_branch(follow, stretch, taken != 0);
         return 0;
-    case PT_RUN_RETURN:
+    case PT_STRETCH_RETURN:
         return go_return(follow);
-    case PT_RUN_CALL:
-        push_return(follow, run->returns_to);
+    case PT_STRETCH_CALL:
+        push_return(follow, stretch->returns_to);
         return go_indirect(follow);
-    case PT_RUN_TRANSFER:
+    case PT_STRETCH_TRANSFER:
         return go_indirect(follow);
-    case PT_RUN_ON:
-        push_return(follow, run->returns_to);
-        go(follow, run->next);
+    case PT_STRETCH_ON:
+        push_return(follow, stretch->returns_to);
+        follow_to(follow, stretch->next);
         return 0;
     default:
         return PT_FOLLOW_UNUSUAL;
@@ -322,12 +326,12 @@ int pt_follow_next(struct pt_follow *follow, struct pt_block *block)
     if (follow->has_event)
         return next_to_event(follow, block);
     if (!follow->enabled)
-        return refused(follow->status & pts_eos ? -pte_eos : PT_FOLLOW_UNUSUAL);
-    struct pt_run *run = follow->long_mode ? run_here(follow) : NULL;
-    if (!run || run->end == PT_RUN_UNUSUAL)
+        return status_when_not_followed(follow->status & pts_eos ? -pte_eos : PT_FOLLOW_UNUSUAL);
+    struct pt_stretch *stretch = follow->long_mode ? stretch_here(follow) : NULL;
+    if (!stretch || stretch->end == PT_STRETCH_UNUSUAL)
         return PT_FOLLOW_UNUSUAL;
-    fill_block(run, block);
-    int result = go_on(follow, run);
+    fill_block(stretch, block);
+    int result = follow_stretch(follow, stretch);
     return result < 0 ? result : take_event(follow);
 }
 
@@ -337,19 +341,19 @@ int pt_follow_branches(struct pt_follow *follow, uint64_t low, uint64_t high, ui
     if (follow->has_event || !follow->enabled || !follow->long_mode)
         return 0;
     while (passed->instructions < most) {
-        struct pt_run *run = run_here(follow);
+        struct pt_stretch *stretch = stretch_here(follow);
         int taken;
-        if (!run || run->end != PT_RUN_BRANCH || run->ip - low >= high - low ||
-            run->end_ip - low >= high - low)
+        if (!stretch || stretch->end != PT_STRETCH_BRANCH || stretch->ip - low >= high - low ||
+            stretch->end_ip - low >= high - low)
             return 0;
         int status = pt_qry_cond_branch(follow->query, &taken);
         if (status < 0)
-            return 0; // asked again it says the same
+            return 0; // the next query reports the same status
         passed->blocks++;
-        passed->instructions += run->instructions;
-        passed->last_ip = run->end_ip;
+        passed->instructions += stretch->instructions;
+        passed->last_ip = stretch->end_ip;
         follow->status = status;
-        go_branch(follow, run, taken != 0);
+        follow_branch(follow, stretch, taken != 0);
         if (status & (pts_event_pending | pts_eos))
             return take_event(follow);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What kind of branch an instruction is. libipt's block decoder leaves this out
-// (ptic_error) wherever its cache told it no more than "asks for a target".
+// What kind of branch an instruction is. libipt's block decoder reports ptic_error instead wherever
+// its cache only knows that the instruction needs a target.
 #ifndef ANALYSIS_PT_WALK_PT_OPCODE_H
 #define ANALYSIS_PT_WALK_PT_OPCODE_H
 

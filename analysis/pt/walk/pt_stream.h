@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // One PT stream, ready to be walked (pt_walk.h): its bytes, where decoding can begin, which address
-// space the processor was in when, and how it was recorded.
+// space the processor was in at what time, and how it was recorded.
 #ifndef ANALYSIS_PT_WALK_PT_STREAM_H
 #define ANALYSIS_PT_WALK_PT_STREAM_H
 
@@ -22,7 +22,7 @@ struct pt_recorder {
     uint8_t nominal_ratio; // MSR_PLATFORM_INFO[15:8]; for CYC
 };
 
-// From `tsc` on (until the next entry) the processor ran this address space.
+// From `tsc` until the next entry the processor was in this address space.
 struct __attribute__((packed, aligned(4))) pt_space_change { // 12 bytes: there may be millions
     uint64_t tsc;
     uint32_t space;
@@ -32,11 +32,11 @@ struct pt_space_changes ARRAY_OF(struct pt_space_change);
 // One stream: the trace of one CPU, or of one process. Shared by the threads that walk it.
 struct pt_stream {
     struct pt_bytes bytes;
-    const struct pt_packets *packets;       // of the same bytes
-    const struct pt_space_changes *changes; // ascending, or NULL: PT_SPACE_ALL all along
+    const struct pt_packets *packets;       // what pt_packets_scan found in these bytes
+    const struct pt_space_changes *changes; // ascending; NULL: PT_SPACE_ALL throughout
     struct pt_recorder recorder;
-    const struct pt_windows *windows; // decode only these, ascending and disjoint; NULL: as the
-                                      // options of pt_decode say
+    const struct pt_windows *windows; // decode only these, ascending and disjoint; NULL: those of
+                                      // the options of pt_decode
 };
 
 #endif

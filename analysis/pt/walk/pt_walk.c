@@ -77,9 +77,9 @@ static int walk_error(struct pt_walk *walk, uint64_t ip, const char *what)
     return 0;
 }
 
-// Most blocks end in a conditional jump inside the function they began in, and nothing is to be
-// told of them. Walks such blocks, and the first that is another unless an event comes before it
-// (block->ninsn is 0 then). Returns the decoder's status.
+// Most blocks end in a conditional jump inside the function they began in, and leave no flow. Walks
+// such blocks, and then the first other one, unless an event comes before it (block->ninsn is 0
+// then). Returns the decoder's status.
 static int walk_plain_blocks(struct pt_walk *walk, struct pt_block *block)
 {
     const uint64_t low = walk->function.low, high = walk->function.high;
@@ -110,9 +110,9 @@ static int walk_plain_blocks(struct pt_walk *walk, struct pt_block *block)
     return status;
 }
 
-// Walks from where the decoder was synchronised to the end of the piece (*ended: exactly there),
-// of the trace, or to an error.
-static int walk_run(struct pt_walk *walk, int status, bool *ended)
+// Walks from where the decoder was synchronised to the end of the piece (*ended is set only then),
+// the end of the trace, or an error.
+static int walk_from_sync(struct pt_walk *walk, int status, bool *ended)
 {
     struct pt_block block;
     block.ip = 0;
@@ -123,7 +123,7 @@ static int walk_run(struct pt_walk *walk, int status, bool *ended)
         if (status < 0 || (status & pts_eos))
             break;
         status = walk_plain_blocks(walk, &block);
-        if (block.ninsn) { // also those before an error were executed
+        if (block.ninsn) { // instructions before an error were executed, too
             walk->enabled = true;
             walk_block(walk, &block);
         }
@@ -163,8 +163,9 @@ static void walk_begin(struct pt_walk *walk, const struct pt_sync *sync)
                                      .instruction = (uint32_t)walk->piece->counts.instructions};
 }
 
-// Finds the first PSB of the piece behind the place where the decoder gave up. The stream's index
-// need not have it, so the piece is scanned for it. Returns 1, 0 when there is none, negative.
+// Finds the first PSB of the piece after the place where the decoder gave up. The stream's index
+// may lack it, so the piece is scanned for it. Returns 1, 0 when there is none, or a negative
+// error.
 static int walk_next_sync(struct pt_walk *walk, uint64_t piece_bytes, struct pt_sync *sync)
 {
     uint64_t offset = 0, from = sync->offset - walk->base;
@@ -197,7 +198,7 @@ static void piece_reset(struct pt_piece *piece)
     piece->handed_over = false;
 }
 
-// Walks the piece, which is so many bytes; what must be read to see its end reaches to `end`.
+// Walks the piece, which has that many bytes; to recognise its end, the decoder reads up to `end`.
 static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, bool following)
 {
     struct pt_piece *piece = walk->piece;
@@ -214,7 +215,7 @@ static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, bool fo
         if (status < 0)
             result = walk_error(walk, 0, pt_errstr(pt_errcode(status)));
         else
-            result = walk_run(walk, status, &piece->handed_over);
+            result = walk_from_sync(walk, status, &piece->handed_over);
         piece->counts.lost_mtc += walk->lost_mtc;
         piece->counts.lost_cyc += walk->lost_cyc;
         walk->lost_mtc = walk->lost_cyc = 0;
@@ -227,7 +228,7 @@ static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, bool fo
     return result;
 }
 
-// What is known of the times of the piece.
+// Where the times of the piece come from.
 static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
 {
     const struct pt_packets *packets = stream->packets;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Walks a piece of a PT stream with libipt: counts what was executed and leaves
-// the flow of control behind. A piece begins at one PSB and ends exactly where the walk from
-// another PSB begins, so pieces walked in parallel add up to what one walk over all would have
-// seen: at every PSB the processor says where it is, and libipt reports that as an event there.
+// Walks a piece of a PT stream with libipt: counts the executed instructions and collects the flow
+// of control. A piece begins at one PSB and ends exactly where the walk from another PSB begins, so
+// pieces walked in parallel add up to what one walk over all would have seen: at every PSB the
+// processor says where it is, and libipt reports that as an event there.
 //
 // The instruction decoder of libipt 2.0.5 is not used: it fails on most real traces
 // ("trace stream does not match query") that the block decoder reads cleanly.
@@ -18,9 +18,9 @@
 #include "base/error.h"
 
 // Walks [first_sync, end_sync); end_sync is the number of syncs (to the end of the stream) or a
-// sync that hands over. Decode errors are results (piece->errors), not failures: the walk goes on
-// at the next PSB of the piece. Fails only for want of memory. *piece is overwritten, its arrays
-// are reused.
+// sync at which a walk can end (struct pt_sync). Decode errors are results (piece->errors), not
+// failures: the walk goes on at the next PSB of the piece. Fails only for want of memory. *piece is
+// overwritten, its arrays are reused.
 int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
             size_t end_sync, struct pt_piece *piece, struct error *err);
 

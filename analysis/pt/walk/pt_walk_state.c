@@ -19,7 +19,7 @@ void pt_walk_emit(struct pt_walk *walk, const struct pt_flow *flow)
     }
 }
 
-// Control arrives at `to` by this flow.
+// Completes a flow: control arrives at `to`.
 static void walk_arrive(struct pt_walk *walk, struct pt_flow *flow, uint64_t to)
 {
     flow->to = to;
@@ -44,7 +44,7 @@ void pt_walk_jump(struct pt_walk *walk, uint64_t ip, bool direct)
     uint64_t left = walk->function.key;
     walk_enter(walk, ip);
     if (walk->function.key == left)
-        return; // a cold part, or still nothing known
+        return; // a cold part, or no known function
     struct pt_flow flow = pt_walk_flow(walk, PT_FLOW_JUMP, walk->last_ip, ip);
     flow.unmarked = true;
     flow.function = walk->function.key;
@@ -83,23 +83,24 @@ void pt_walk_find_change(struct pt_walk *walk, uint64_t tsc)
 
 // --- events ----------------------------------------------------------------------------------
 
-// Whether the event came among branches that are not told yet: a change of the frequency (CBR). All
-// others come after the packets of what was before them.
+// Whether libipt may report the event before branches that happened earlier: only a change of the
+// frequency (CBR). All other events come after the packets of earlier branches.
 static bool event_passes(const struct pt_event *event)
 {
     return event->type == ptev_cbr && !event->status_update;
 }
 
-// Whether that flow has the event's time only because the decoder had read on to it.
+// Whether the flow has the event's time only because the decoder had already read the event's
+// packet.
 static bool flow_read_ahead(const struct pt_flow *flow, const struct pt_event *event)
 {
     bool branch = flow->kind >= PT_FLOW_CALL && flow->kind <= PT_FLOW_FAR_RETURN;
     return flow->tsc == event->tsc && (flow->unmarked || (branch && event_passes(event)));
 }
 
-// An event came that has a time. To see it the decoder read beyond the last branch, over timing
-// packets, perhaps, and gave their time to what needs no packet: that goes back to the time before.
-// A branch that has it stays there, marked as ahead.
+// Handles an event that has a time. To find it the decoder read on behind the last branch, possibly
+// over timing packets, and gave their time to flows that need no packet of their own. Those get the
+// earlier time back; a branch with that time keeps it and is marked as ahead.
 static void walk_event_read(struct pt_walk *walk, const struct pt_event *event)
 {
     struct pt_flows *flows = &walk->piece->flows;
@@ -126,7 +127,7 @@ static void walk_event_disabled(struct pt_walk *walk, uint64_t from, uint64_t ta
                                 bool asynchronous)
 {
     if (walk->pending.kind == PT_FLOW_FAR_CALL && !asynchronous)
-        pt_walk_settle(walk, 0); // what it called is what is not traced
+        pt_walk_settle(walk, 0); // the code that it called is not traced
     else if (asynchronous)
         pt_walk_reach(walk, from);
     else
@@ -147,7 +148,7 @@ static void walk_event_branch(struct pt_walk *walk, uint64_t from, uint64_t to)
     walk_arrive(walk, &flow, to);
 }
 
-// Also the header of each PSB tells the ratio.
+// The header of each PSB repeats the ratio.
 static void walk_event_ratio(struct pt_walk *walk, const struct pt_event *event)
 {
     struct pt_piece *piece = walk->piece;
@@ -169,7 +170,8 @@ static void walk_event_ratio(struct pt_walk *walk, const struct pt_event *event)
     }
 }
 
-// Whether control changes hands by it. Others are told late, perhaps: with what comes after them.
+// Whether the event moves control. libipt may report the other kinds late, together with a later
+// event.
 static bool event_moves(const struct pt_event *event)
 {
     return !event->status_update &&
@@ -208,12 +210,12 @@ static void walk_event(struct pt_walk *walk, const struct pt_event *event)
         break;
     case ptev_overflow:
         if (walk->pending.kind == PT_FLOW_RETURN)
-            pt_walk_settle(walk, 0); // it did return; where to was lost
+            pt_walk_settle(walk, 0); // it did return, but the return address was lost
         walk->pending.kind = PT_FLOW_NONE;
         walk->piece->counts.overflows++;
         walk->enabled = !event->ip_suppressed;
         walk->passed_tsc = 0;
-        pt_walk_read_time(walk, false); // the event's is from before the loss
+        pt_walk_read_time(walk, false); // the event's time is from before the loss
         flow = pt_walk_flow(walk, PT_FLOW_OVERFLOW, walk->last_ip, 0);
         walk_arrive(walk, &flow, event->ip_suppressed ? 0 : event->variant.overflow.ip);
         break;
@@ -232,12 +234,12 @@ static void walk_event(struct pt_walk *walk, const struct pt_event *event)
     case ptev_cbr:
         walk_event_ratio(walk, event);
         break;
-    default: // power, PTWRITE and the like do not move control
+    default: // power events, PTWRITE and the like do not move control
         break;
     }
 }
 
-// Whether the decoder has read on to the PSB where the next piece begins.
+// Whether the decoder has read up to the PSB where the next piece begins.
 static bool walk_read_to_end(const struct pt_walk *walk)
 {
     uint64_t offset = 0;
@@ -245,9 +247,9 @@ static bool walk_read_to_end(const struct pt_walk *walk)
            offset >= walk->end_offset;
 }
 
-// Whether this event is what the header of that PSB says about where the processor was. libipt
-// reads ahead, so an earlier PSB's header may still be waiting; its address tells them apart, for
-// code that returns to an address without a packet does not exist.
+// Whether this event comes from that PSB's header and says where the processor was. libipt reads
+// ahead, so the event of an earlier PSB's header may still be pending; their addresses differ,
+// since no code returns to the same address without writing a packet.
 static bool walk_hands_over(const struct pt_walk *walk, const struct pt_event *event)
 {
     return event->status_update && event->type == ptev_exec_mode &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// One walk over a piece of a stream: the state that lives between two blocks, and how it turns
-// into flows; and what libipt's events (interrupts, lost packets, tracing switched on and off) do
-// to it. The blocks come from pt_walk.c, its only user.
+// One walk over a piece of a stream: the state that it keeps between two blocks, how flows come
+// from it, and how libipt's events (interrupts, lost packets, tracing switched on and off) change
+// it. Used by pt_walk.c only, which adds the blocks.
 #ifndef ANALYSIS_PT_WALK_PT_WALK_STATE_H
 #define ANALYSIS_PT_WALK_PT_WALK_STATE_H
 
@@ -15,34 +15,36 @@ struct pt_walk {
     struct pt_piece *piece;
     struct error *err;
     uint64_t base;       // offset in the stream of the decoder's first byte
-    uint64_t end_offset; // where the next piece begins, for the decoder; UINT64_MAX: to the end
+    uint64_t end_offset; // where the next piece begins, in the decoder's bytes; UINT64_MAX: there
+                         // is none
     uint64_t end_ip;     // the address in that PSB's header
-    bool enabled;        // tracing, as far as the events say
-    bool aborted;        // a transaction: the asynchronous branch that follows is no interrupt
-    bool failed;         // out of memory
-    bool unusual;        // not to be followed: libipt's block decoder must do it
+    bool enabled;        // whether tracing is on, as far as the events say
+    bool aborted; // a transaction was aborted: the asynchronous branch that follows is no interrupt
+    bool failed;  // out of memory
+    bool unusual; // cannot be followed: libipt's block decoder must walk the piece
     uint64_t last_ip;
     uint64_t tsc;        // at the last flow
-    uint64_t passed_tsc; // of an event that was read over: branches before and after it have it
-    uint8_t ratio;       // of the core's clock; 0: not told yet
+    uint64_t passed_tsc; // time of an event that the decoder has already passed: branches before
+                         // and after it have the same time
+    uint8_t ratio;       // ratio of the core's clock; 0: not known yet
     uint32_t space;
     size_t next_change;
-    struct pt_function function; // that holds the instruction pointer; key 0: unknown
-    struct pt_flow pending;      // a transfer whose target the next block or event will tell
-    uint64_t stall_offset;       // where the trace was read up to ...
-    uint64_t stall_begin;        // ... after this many instructions
+    struct pt_function function; // the function at the instruction pointer; key 0: unknown
+    struct pt_flow pending;      // a transfer whose target follows from the next block or event
+    uint64_t stall_offset;       // how far the trace had been read ...
+    uint64_t stall_begin;        // ... after that many instructions
     uint32_t lost_mtc, lost_cyc;
 };
 
-// Whether the address lies in the function that holds the instruction pointer.
+// Whether the address lies in the function at the instruction pointer.
 static inline bool pt_walk_inside(const struct pt_walk *walk, uint64_t ip)
 {
     return ip - walk->function.low < walk->function.high - walk->function.low;
 }
 
-// Asks for the time of the last timing packet before the trace that decided the last branch. While
-// an event is taken the decoder has read on, and the event's own time is right. decided: that
-// packet decided where control goes now.
+// Asks libipt for the time of the last timing packet before the one that decided the last branch.
+// While an event is handled the decoder has read further, and the event's own time is used.
+// decided: that packet also decided where control goes now.
 static inline void pt_walk_read_time(struct pt_walk *walk, bool decided)
 {
     uint64_t tsc = 0;
@@ -64,13 +66,13 @@ static inline struct pt_flow pt_walk_flow(struct pt_walk *walk, enum pt_flow_kin
 
 void pt_walk_emit(struct pt_walk *walk, const struct pt_flow *flow);
 
-// The transfer that is pending, if any, went to `to`; 0 unknown.
+// Completes the pending transfer, if any: it went to `to`; 0: unknown.
 void pt_walk_settle(struct pt_walk *walk, uint64_t to);
-// A jump that nothing announced took control to `ip`. A direct one inside a block hides its target;
-// direct jumps between functions go to their start.
+// Adds a flow for a jump to `ip` that no block ended with. libipt reports no target for a direct
+// jump inside a block; direct jumps between functions go to a function's start.
 void pt_walk_jump(struct pt_walk *walk, uint64_t ip, bool direct);
 
-// Control is at `ip`: settles how it came there.
+// Control is at `ip`: finds out how it got there.
 static inline void pt_walk_reach(struct pt_walk *walk, uint64_t ip)
 {
     if (walk->pending.kind != PT_FLOW_NONE)
@@ -79,12 +81,12 @@ static inline void pt_walk_reach(struct pt_walk *walk, uint64_t ip)
         pt_walk_jump(walk, ip, false);
 }
 
-// Follows the changes of the address space up to that time; finds the one that holds at it.
+// Follows the changes of the address space up to that time; returns the current one.
 void pt_walk_follow_changes(struct pt_walk *walk, uint64_t tsc);
 void pt_walk_find_change(struct pt_walk *walk, uint64_t tsc);
 
-// Takes the events that are pending. Returns the decoder's status; *ended when the next piece
-// begins here.
+// Handles the pending events. Returns the decoder's status; sets *ended when the next piece begins
+// here.
 int pt_walk_events(struct pt_walk *walk, int status, bool *ended);
 
 #endif

@@ -14,7 +14,7 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
     if (!walker || (symbols && !walker->functions))
         error_set(err, ERROR_FAILED, "out of memory for a decoder");
     else if ((walker->code = pt_code_view_alloc(memory, err)) &&
-             pt_runs_init(&walker->runs, walker->code, err) == 0) {
+             pt_stretches_init(&walker->stretches, walker->code, err) == 0) {
         walker->symbols = symbols;
         walker->careful = careful;
         return walker;
@@ -29,15 +29,15 @@ void pt_walker_free(struct pt_walker *walker)
         return;
     pt_blk_free_decoder(walker->decoder);
     pt_follow_close(&walker->follow);
-    pt_runs_free(&walker->runs);
+    pt_stretches_free(&walker->stretches);
     pt_code_view_free(walker->code);
     free(walker->functions);
     free(walker->scratch);
     free(walker);
 }
 
-// The bytes from the piece's first PSB to the one behind the PSB that ends it: libipt must see that
-// header and what follows it.
+// The bytes from the piece's first PSB up to the PSB after the one that ends it: libipt must see
+// the ending PSB's header and what follows it.
 static int walker_view(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
                        uint64_t end, const uint8_t **out, struct error *err)
 {
@@ -64,7 +64,7 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
         return result;
     pt_config_init(&config);
     walker->data = data;
-    config.begin = (uint8_t *)(uintptr_t)data; // libipt only reads it
+    config.begin = (uint8_t *)(uintptr_t)data; // libipt only reads these bytes
     config.end = config.begin + (end - begin);
     config.cpu = stream->recorder.cpu;
     if (config.cpu.vendor == pcv_intel)
@@ -77,7 +77,7 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
     config.nom_freq = stream->recorder.nominal_ratio;
     walker->following = following;
     if (following)
-        return pt_follow_open(&walker->follow, &walker->runs, &config, err);
+        return pt_follow_open(&walker->follow, &walker->stretches, &config, err);
     config.flags.variant.block.end_on_call = 1;
     pt_blk_free_decoder(walker->decoder);
     walker->decoder = pt_blk_alloc_decoder(&config);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What a thread that walks PT streams (pt_walk.h) keeps between walks: the decoder for the bytes
-// of the piece, its view of the code, and what it looked up before. There are two decoders: the
-// fast one (pt_follow.h), and libipt's block decoder for what that one leaves. Only walks
-// look inside (pt_walk_state.h).
+// What a thread that walks PT streams (pt_walk.h) keeps between walks: the decoder for the bytes of
+// the piece, its view of the code, and caches of what it looked up. There are two decoders: the
+// fast one (pt_follow.h), and libipt's block decoder for everything the fast one cannot do. Only
+// walks use its members (pt_walk_state.h).
 #ifndef ANALYSIS_PT_WALK_PT_WALKER_H
 #define ANALYSIS_PT_WALK_PT_WALKER_H
 
@@ -30,29 +30,29 @@ struct pt_cached_class {
 struct pt_walker {
     struct pt_code_view *code;
     const struct pt_symbols *symbols;
-    bool careful;   // never to follow
-    bool following; // the bytes of the piece are read by `follow`, else by `decoder`
-    struct pt_runs runs;
+    bool careful;   // never use `follow`
+    bool following; // `follow` reads the bytes of the piece, otherwise `decoder`
+    struct pt_stretches stretches;
     struct pt_follow follow;
     struct pt_block_decoder *decoder;
     const uint8_t *data; // the bytes of the piece
-    uint8_t *scratch;    // holds them where they lie scattered
+    uint8_t *scratch;    // a copy of them where they lie scattered
     size_t scratch_bytes;
     struct pt_cached_function *functions;
     struct pt_cached_class classes[PT_CLASS_CACHE];
 };
 
 // A walker belongs to one thread and may walk any number of streams, one after another. symbols may
-// be NULL. careful: everything by libipt's block decoder; slower, and the result is the same.
+// be NULL. careful: decode everything with libipt's block decoder; slower, with the same result.
 struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
                                   bool careful, struct error *err);
 void pt_walker_free(struct pt_walker *walker);
 
-// Decodes [begin, end) of the stream next, following or not.
+// Prepares to decode [begin, end) of the stream, with `follow` or without.
 int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
                    uint64_t end, bool following, struct error *err);
 
-// As the functions of libipt's block decoder that are called so.
+// Like the functions of the same names of libipt's block decoder.
 static inline int pt_walker_sync(struct pt_walker *walker, uint64_t offset)
 {
     return walker->following ? pt_follow_sync(&walker->follow, offset)
@@ -84,7 +84,7 @@ static inline int pt_walker_time(struct pt_walker *walker, uint64_t *tsc, uint32
                              : pt_blk_time(walker->decoder, tsc, lost_mtc, lost_cyc);
 }
 
-// Reads the code of this address space from now on.
+// From now on code is read from this address space.
 int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *err);
 
 // The function that holds the address, key 0 where none is known; walker->symbols must be there.
@@ -92,7 +92,7 @@ int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *
 const struct pt_function *pt_walker_function(struct pt_walker *walker, uint32_t space,
                                              uint64_t address);
 
-// The class of a block's last instruction where libipt does not tell.
+// The class of a block's last instruction where libipt does not report it.
 enum pt_insn_class pt_walker_class(struct pt_walker *walker, const struct pt_block *block);
 
 #endif

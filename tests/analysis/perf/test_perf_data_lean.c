@@ -36,9 +36,9 @@ static void parse(struct maker *maker, const struct perf_limits *limits, struct 
 
 static void assert_run(const struct perf_switches *switches, size_t at, uint64_t time, uint32_t tid)
 {
-    assert_true(at < switches->runs.count);
-    assert_int_equal(switches->runs.items[at].time, time);
-    assert_int_equal(switches->runs.items[at].tid, tid);
+    assert_true(at < switches->stints.count);
+    assert_int_equal(switches->stints.items[at].time, time);
+    assert_int_equal(switches->stints.items[at].tid, tid);
 }
 
 static void switches_are_kept_by_cpu_in_order_of_time(void **state)
@@ -61,14 +61,14 @@ static void switches_are_kept_by_cpu_in_order_of_time(void **state)
     const struct perf_switches *second = perf_switches_of(&data, 2, 77);
     assert_non_null(second);
     assert_int_equal(second->records, 5);
-    assert_int_equal(second->runs.count, 3);
+    assert_int_equal(second->stints.count, 3);
     assert_run(second, 0, 500, 12);
     assert_run(second, 1, 700, 13);
     assert_run(second, 2, 900, 14);
     assert_true(second->has_before);
     assert_int_equal(second->before.tid, 10);
     const struct perf_switches *none = perf_switches_of(&data, 0, 0);
-    assert_int_equal(none->runs.count, 1);
+    assert_int_equal(none->stints.count, 1);
     assert_false(none->has_before);
     assert_null(perf_switches_of(&data, 1, 0));
     assert_null(perf_switches_of(&data, PERF_NO_CPU, 12));
@@ -95,9 +95,9 @@ static void a_recording_of_threads_has_them_by_thread(void **state)
     assert_false(data.intel_pt.per_cpu);
     const struct perf_switches *twelve = perf_switches_of(&data, PERF_NO_CPU, 12);
     assert_non_null(twelve);
-    assert_int_equal(twelve->runs.count, 2);
+    assert_int_equal(twelve->stints.count, 2);
     assert_run(twelve, 1, 700, 12);
-    assert_int_equal(perf_switches_of(&data, PERF_NO_CPU, 13)->runs.count, 1);
+    assert_int_equal(perf_switches_of(&data, PERF_NO_CPU, 13)->stints.count, 1);
     perf_data_free(&data);
 }
 
@@ -111,7 +111,7 @@ static void what_is_over_the_limit_is_counted(void **state)
         make_switch(&maker, false, 12, 11, 500 + i, 2);
     struct perf_data data;
     parse(&maker, &limits, &data);
-    assert_int_equal(perf_switches_of(&data, 2, 0)->runs.count, 3);
+    assert_int_equal(perf_switches_of(&data, 2, 0)->stints.count, 3);
     assert_int_equal(data.events_over_limit, 2);
     assert_int_equal(data.complaint_count, 1);
     perf_data_free(&data);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Walks a trace in both ways, following runs (pt_follow.h) and by libipt's block decoder alone, and
-// compares everything that comes out, field by field.
+// Walks a trace in both ways, following learned stretches (pt_follow.h) and by libipt's block
+// decoder alone, and compares everything that comes out, field by field.
 #ifndef TESTS_ANALYSIS_PT_PT_BOTH_WAYS_H
 #define TESTS_ANALYSIS_PT_PT_BOTH_WAYS_H
 

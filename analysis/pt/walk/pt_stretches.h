@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// Code that a walk has seen, so that it need not be decoded again. A stretch is the straight code
+// from an address to the next decision: how many instructions, what the last one is, where it goes.
+// Nothing here knows x86: each stretch is learned once, by giving libipt's block decoder a trace of
+// a few bytes made for the purpose ("the processor is at this address" and, for a conditional jump,
+// "it was taken"). Where libipt gives no clear answer the stretch is marked, and pt_follow.h leaves
+// it to libipt.
+#ifndef ANALYSIS_PT_WALK_PT_STRETCHES_H
+#define ANALYSIS_PT_WALK_PT_STRETCHES_H
+
+#include <intel-pt.h>
+#include <stdint.h>
+
+#include "analysis/pt/image/pt_image.h"
+#include "base/error.h"
+
+// What a stretch leads to.
+enum pt_stretch_aim {
+    PT_AIM_DECISION,   // the next decision that only the trace can tell
+    PT_AIM_ADDRESS,    // an address: an event happens right before its instruction
+    PT_AIM_DISABLE,    // where tracing ends, without an address
+    PT_AIM_DISABLE_TO, // where tracing ends with a jump to an address
+    PT_AIM_PAGING,     // the instruction that changes CR3
+};
+
+enum pt_stretch_end {
+    PT_STRETCH_UNUSUAL, // cannot be followed: left to libipt
+    PT_STRETCH_ON,      // goes on at `next`: a direct call, or another section
+    PT_STRETCH_BRANCH,  // conditional: to `next` or `taken`
+    PT_STRETCH_RETURN,
+    PT_STRETCH_CALL,     // through a register or memory
+    PT_STRETCH_TRANSFER, // any other whose target the trace has
+    PT_STRETCH_AIM,      // it has reached its aim and goes on at `next`
+};
+
+struct pt_stretch {
+    uint64_t ip, aim_ip; // its first instruction; aim_ip is 0 where the aim has no address
+    uint64_t end_ip;     // its last instruction
+    uint64_t next, taken;
+    uint64_t returns_to; // return address of a call; 0: none to remember
+    uint32_t space;
+    uint32_t next_stretch,
+        taken_stretch; // stretches to the decision from there, PT_NO_STRETCH not known yet
+    uint16_t instructions;
+    uint8_t aim, end; // enum pt_stretch_aim, enum pt_stretch_end
+    uint8_t class;    // enum pt_insn_class of the last instruction
+};
+enum { PT_NO_STRETCH = 0xffffffff };
+
+struct pt_stretches {
+    struct pt_stretch *items;
+    uint32_t *table;                      // of items; open addressing
+    uint32_t count, capacity, generation; // generation: how often the table was emptied
+    struct pt_code_view *code;
+    struct pt_block_decoder *decoder; // decodes `question`
+    uint8_t question[64];
+};
+
+// The code view must outlive it. The caller calls pt_stretches_free, also after a failure.
+int pt_stretches_init(struct pt_stretches *stretches, struct pt_code_view *code, struct error *err);
+void pt_stretches_free(struct pt_stretches *stretches);
+
+// The stretch from `ip` in an address space; learns it when it is new. Memory is bounded: when
+// there are too many, all are forgotten, the generation increases, and earlier numbers are invalid.
+// PT_NO_STRETCH: out of memory, or there is no such address space.
+uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint64_t ip,
+                           enum pt_stretch_aim aim, uint64_t aim_ip);
+
+#endif
