@@ -18,20 +18,20 @@ static int compare_ns_down(const void *left, const void *right)
     return order_of(a->cause, b->cause);
 }
 
-// What the messages are explained with, one after the other.
+// What explaining one message after another needs.
 struct explainer {
     struct diagnosis *out;
     struct decomposer *decomposer;
     struct component_share_array shares;
     struct path_share_array paths;
     struct function_analysis functions;
-    struct index_array known; // component plus 1 of each path and anomaly; 0: not met yet
+    struct index_array known; // for each path and anomaly: its component + 1; 0: none yet
 };
 
-// Appends ns of a cause, which still is a component, to those of the message since `first`; what
-// several paths of calls to one function added is one cause's.
-static int push(struct diagnosis *out, size_t first, uint64_t lifetime, uint32_t component,
-                double ns)
+// Adds ns to what a cause contributes to the message whose attributions begin at `first`. Several
+// call paths to one function are one cause. Causes are still component numbers here.
+static int push_attribution(struct diagnosis *out, size_t first, uint64_t lifetime,
+                            uint32_t component, double ns)
 {
     for (size_t i = first; i < out->attributions.count; i++) {
         if (out->attributions.items[i].cause == component) {
@@ -44,14 +44,15 @@ static int push(struct diagnosis *out, size_t first, uint64_t lifetime, uint32_t
         (struct attribution){.lifetime = lifetime, .cause = component, .ns = (float)ns});
 }
 
-// Whether a component's time is compared with its scatter: what others do to the message (gaps in
-// which nothing runs are not among that) is normal in no amount.
-static bool scatters(const struct component *component)
+// Whether a component's time is compared with its usual scatter. Time in which others block a
+// message is never normal, so it is not; gaps in which nothing runs are no such time.
+static bool component_scatters(const struct component *component)
 {
     return component->class != CAUSE_BLOCKING;
 }
 
-// A function's own category, or else that of who calls it: helpers are named for all purposes.
+// A function's own category, or else its caller's, since a helper's name says little about what it
+// is used for.
 static const char *category_of_path(const struct explainer *explainer, uint32_t path)
 {
     const struct path_node *nodes = explainer->decomposer->paths.nodes.items;
@@ -95,7 +96,7 @@ static int attribute_functions(struct explainer *explainer, size_t first, uint64
         const struct function_cause *found = &functions->found.items[i];
         int64_t component = component_of_found(explainer, found, within);
         if (component < 0 ||
-            push(explainer->out, first, lifetime, (uint32_t)component, found->ns) < 0)
+            push_attribution(explainer->out, first, lifetime, (uint32_t)component, found->ns) < 0)
             return -1;
     }
     return functions->out_of_memory ? -1 : 0;
@@ -111,11 +112,12 @@ static int attribute_component(struct explainer *explainer, size_t first,
     struct normal normal = reference_component(reference, share->component);
     double granularity = explainer->out->granularity_ns;
     double beyond = share->ns - normal.ns, explained = 0;
-    double unusual =
-        scatters(&component) ? fmax(granularity, UNUSUAL_SCATTER * normal.scatter_ns) : granularity;
+    double unusual = component_scatters(&component)
+                         ? fmax(granularity, UNUSUAL_SCATTER * normal.scatter_ns)
+                         : granularity;
     if (beyond < granularity)
         return 0;
-    // Nothing inside a context that is unexpected itself is flagged.
+    // When the context itself is unexpected, its functions are not reported as well.
     bool expected = component.class == CAUSE_UNEXPLAINED || normal.ns > 0;
     if (component.functions && expected &&
         attribute_functions(explainer, first, share->lifetime, share->component, beyond,
@@ -123,7 +125,8 @@ static int attribute_component(struct explainer *explainer, size_t first,
         return -1;
     if (beyond < unusual || explained >= NESTED_EXPLAINS * beyond)
         return 0;
-    return push(explainer->out, first, share->lifetime, share->component, beyond - explained);
+    return push_attribution(explainer->out, first, share->lifetime, share->component,
+                            beyond - explained);
 }
 
 static int attribute_message(struct explainer *explainer, struct diagnosed_message *message,
@@ -136,8 +139,8 @@ static int attribute_message(struct explainer *explainer, struct diagnosed_messa
     for (size_t i = 0; i < explainer->shares.count; i++)
         if (attribute_component(explainer, first, &explainer->shares.items[i], reference) < 0)
             return -1;
-    // Where other components took less than usual, these made up for it: what the causes added in
-    // the end is no more than the deviation.
+    // Other components may have taken less than usual and made up for some of it, so the causes are
+    // scaled down to add up to the deviation at most.
     double sum = 0;
     for (size_t i = first; i < out->attributions.count; i++)
         sum += out->attributions.items[i].ns;
@@ -188,8 +191,9 @@ static int compare_cause(const void *left, const void *right)
     return order_of(a->cause, b->cause) ?: order_of(a->ns, b->ns);
 }
 
-static struct cause summarise(const struct component *component,
-                              const struct attribution *ascending, size_t count, double *scratch)
+static struct cause summarise_cause(const struct component *component,
+                                    const struct attribution *ascending, size_t count,
+                                    double *scratch)
 {
     struct cause cause = {.role = component->role,
                           .class = component->class,
@@ -219,7 +223,7 @@ static int compare_total_down(const void *left, const void *right)
     return order ? order : (int)a->role - (int)b->role;
 }
 
-// The number of a cause by its component's name and role, which no two causes share.
+// Finds a cause by its component's name and role, which together are unique.
 static uint32_t cause_of_component(const struct cause_array *causes,
                                    const struct component *component)
 {
@@ -247,8 +251,8 @@ static int collect_causes(struct diagnosis *out, const struct component_array *c
         size_t after = first;
         while (after < count && sorted[after].cause == sorted[first].cause)
             after++;
-        result = array_push(&out->causes, summarise(&components->items[sorted[first].cause],
-                                                    sorted + first, after - first, scratch));
+        result = array_push(&out->causes, summarise_cause(&components->items[sorted[first].cause],
+                                                          sorted + first, after - first, scratch));
         first = after;
     }
     if (result == 0) {
@@ -264,7 +268,7 @@ static int collect_causes(struct diagnosis *out, const struct component_array *c
     return result;
 }
 
-// Over the messages that deviate by more than can be told apart.
+// Over the messages whose deviation is larger than the granularity.
 static int compute_coverage(struct diagnosis *out)
 {
     double *coverage = malloc((out->messages.count + 1) * sizeof *coverage);

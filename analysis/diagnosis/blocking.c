@@ -10,7 +10,7 @@
 
 enum owner { OWNER_SELF, OWNER_SHARED, OWNER_NOBODY, OWNER_CONNECTION, OWNER_OTHER };
 
-// Whose the time inside a call is.
+// Whom the time inside a call belongs to.
 static enum owner owner_of_call(const struct lifetime *life, const struct application_calls *calls,
                                 uint32_t call)
 {
@@ -23,7 +23,7 @@ static enum owner owner_of_call(const struct lifetime *life, const struct applic
                : OWNER_OTHER;
 }
 
-// Whose the time after a call is, up to the thread's next one (NO_CALL: there is none).
+// Whom the time between a call and the thread's next call (NO_CALL: none) belongs to.
 static enum owner owner_after_call(const struct lifetime *life,
                                    const struct application_calls *calls, uint32_t call,
                                    uint32_t next)
@@ -35,8 +35,8 @@ static enum owner owner_after_call(const struct lifetime *life,
                    calls->items[next].connection == now->connection &&
                    (now->kind == CALL_RECEIVE || now->kind == CALL_SEND);
     enum owner owner = owner_of_call(life, calls, answers ? next : call);
-    // Work for a receive that no send follows at once is everybody's whose bytes it returned; so is
-    // the work before a send that answers several requests.
+    // A receive may return the bytes of several requests, and a send may answer several: work after
+    // such a receive, or before such a send, is shared by all of them.
     bool common = answers || now->kind == CALL_RECEIVE;
     return owner == OWNER_SELF && common && life->sharing > 1 ? OWNER_SHARED : owner;
 }
@@ -54,7 +54,7 @@ static void add_thread_time(struct decomposer *decomposer, const struct lifetime
     case OWNER_OTHER:
         decomposer_add_piece(decomposer, COMPONENT_BLOCKING_A, begin_ns, end_ns, 1);
         return;
-    case OWNER_SHARED: // nobody knows when its turn was: each of them is charged the same
+    case OWNER_SHARED: // in which order they were served is unknown: each gets an equal part
         share = 1.0 / life->sharing;
         decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A,
                        (double)(end_ns - begin_ns) * (1 - share));
@@ -63,7 +63,7 @@ static void add_thread_time(struct decomposer *decomposer, const struct lifetime
     case OWNER_NOBODY:
         break;
     }
-    double faults = 0; // where function calls are known, these show what a fault took
+    double faults = 0; // where functions are traced they show the fault themselves
     if (decomposer->stack.count == 0)
         faults = page_fault_ns(decomposer->in->server, thread, begin_ns, end_ns) * share;
     decomposer_add(decomposer, COMPONENT_PAGE_FAULTS, faults);
@@ -71,13 +71,13 @@ static void add_thread_time(struct decomposer *decomposer, const struct lifetime
     decomposer_add(decomposer, COMPONENT_APPLICATION, -faults);
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t earlier_time(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-// The thread's calls, and the first of them entered after `time_ns`. Pieces come in order: it is
-// most often where it was.
+// The thread's calls, and the first of them entered after `time_ns`. Pieces come in order of time,
+// so the search begins where the last one ended.
 static struct decomposer_calls *calls_at(struct decomposer *decomposer, uint32_t thread,
                                          int64_t time_ns)
 {
@@ -94,13 +94,14 @@ static struct decomposer_calls *calls_at(struct decomposer *decomposer, uint32_t
     return calls;
 }
 
-// What the shim's record of a call took, where no functions show it. Returns where the rest begins.
+// Takes off what it cost the shim to record a call, unless traced functions show that. Returns
+// where the rest begins.
 static int64_t take_call_overhead(struct decomposer *decomposer, int64_t begin_ns, int64_t exit_ns)
 {
     double cost = decomposer->in->overhead.call_ns;
     if (cost <= 0 || decomposer->stack.count > 0)
         return begin_ns;
-    int64_t until = earlier(begin_ns + (int64_t)cost, exit_ns);
+    int64_t until = earlier_time(begin_ns + (int64_t)cost, exit_ns);
     if (until <= begin_ns)
         return begin_ns;
     decomposer_add(decomposer, COMPONENT_OVERHEAD_A, (double)(until - begin_ns));
@@ -119,21 +120,21 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
     const struct application_call *calls = found->items;
     size_t count = found->count, next = found->next;
     if (next == 0) { // before the thread's first call
-        int64_t until = count ? earlier(calls[0].entry_ns, end_ns) : end_ns;
+        int64_t until = count ? earlier_time(calls[0].entry_ns, end_ns) : end_ns;
         add_thread_time(decomposer, life, thread, OWNER_NOBODY, begin_ns, until);
         begin_ns = until;
         next = 1;
     }
     for (size_t i = next - 1; i < count && begin_ns < end_ns; i++) {
         uint32_t call = (uint32_t)(calls + i - all->items);
-        int64_t exit = earlier(calls[i].exit_ns, end_ns);
+        int64_t exit = earlier_time(calls[i].exit_ns, end_ns);
         if (calls[i].entry_ns >= begin_ns)
             begin_ns = take_call_overhead(decomposer, begin_ns, exit);
         add_thread_time(decomposer, life, thread, owner_of_call(life, all, call), begin_ns, exit);
         if (exit > begin_ns)
             begin_ns = exit;
         bool last = i + 1 == count;
-        int64_t entry = last ? end_ns : earlier(calls[i + 1].entry_ns, end_ns);
+        int64_t entry = last ? end_ns : earlier_time(calls[i + 1].entry_ns, end_ns);
         add_thread_time(decomposer, life, thread,
                         owner_after_call(life, all, call, last ? NO_CALL : call + 1), begin_ns,
                         entry);

@@ -31,7 +31,7 @@ static uint32_t find_or_add(struct call_paths *paths, uint32_t parent, uint32_t 
     return (uint32_t)paths->nodes.count - 1;
 }
 
-// Neighbouring pieces share most of their calls: those are not looked up again.
+// Neighbouring pieces share most of their open calls, so these are not looked up again.
 static uint32_t node_at(struct call_paths *paths, unsigned level, uint32_t component, uint32_t name)
 {
     if (level < paths->last_count && paths->last_component == component &&
@@ -41,7 +41,7 @@ static uint32_t node_at(struct call_paths *paths, unsigned level, uint32_t compo
     uint32_t node = find_or_add(paths, parent, component, name);
     paths->last[level] = node;
     paths->last_name[level] = name;
-    paths->last_count = level + 1; // what was called below belonged to another
+    paths->last_count = level + 1; // the calls below belonged to another function
     paths->last_component = component;
     return node;
 }

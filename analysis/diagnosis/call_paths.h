@@ -15,7 +15,7 @@
 #include "base/map.h"
 
 struct path_node {
-    uint32_t parent; // node, NO_PATH: called by nobody within its component
+    uint32_t parent; // node; NO_PATH: the outermost function within its component
     uint32_t component;
     uint32_t name;  // of the function, index into the host's names
     uint32_t calls; // of the message at hand
@@ -36,23 +36,24 @@ struct call_paths {
     struct path_array nodes;      // a parent before what it calls
     struct map numbers;           // of nodes, by parent, component and name
     struct index_array touched;   // nodes of the message at hand
-    uint32_t last[MAX_OPEN];      // where the piece before led: nodes,
-    uint32_t last_name[MAX_OPEN]; // and their functions
+    uint32_t last[MAX_OPEN];      // path of the previous piece: its nodes
+    uint32_t last_name[MAX_OPEN]; // and the functions of these nodes
     uint32_t last_component;
     unsigned last_count;
 };
 
-// A zeroed struct knows no path.
+// A zeroed struct has no paths.
 void call_paths_free(struct call_paths *paths);
 
 // The message spent [begin_ns, end_ns), or `share` of it, in the innermost of `count` functions,
-// each called by the one before. A function counts as called where its span begins with the piece,
-// unless it only goes on there: it begins together with its context. -1: no memory.
+// each called by the one before. A function counts as called where its span begins with the piece;
+// one that begins together with its context was only continued and does not count. -1: no memory.
 int call_paths_add(struct call_paths *paths, uint32_t component,
                    const struct span *const *functions, unsigned count, int64_t begin_ns,
                    int64_t end_ns, double share, int64_t context_begin_ns);
 
-// Appends what the message at hand has, by ascending path, and forgets it. out may be NULL.
+// Appends what was added for the message at hand, by ascending path, and clears it. out may be
+// NULL.
 int call_paths_take(struct call_paths *paths, struct path_share_array *out);
 
 #endif

@@ -31,7 +31,7 @@ void categories_free(struct categories *categories)
     array_free(&categories->rules);
 }
 
-static char *trim(char *text)
+static char *trim_blanks(char *text)
 {
     while (*text == ' ' || *text == '\t')
         text++;
@@ -41,12 +41,12 @@ static char *trim(char *text)
     return text;
 }
 
-// Reads one line; *rule stays empty for one that says nothing.
+// Reads one line; *rule stays empty for a blank line or a comment.
 static int read_line(char *line, bool first, const char *name, size_t number,
                      struct category_rule *rule, struct error *err)
 {
     *rule = (struct category_rule){0};
-    line = trim(line);
+    line = trim_blanks(line);
     if (line[0] == '\0' || line[0] == '#')
         return 0;
     char *comma = strchr(line, ',');
@@ -55,7 +55,7 @@ static int read_line(char *line, bool first, const char *name, size_t number,
                          "%s:%zu: no comma: a line is a pattern, a comma and a category", name,
                          number);
     *comma = '\0';
-    const char *pattern = trim(line), *category = trim(comma + 1);
+    const char *pattern = trim_blanks(line), *category = trim_blanks(comma + 1);
     if (first && strcmp(pattern, "pattern") == 0 && strcmp(category, "category") == 0)
         return 0;
     if (pattern[0] == '\0')
@@ -151,7 +151,7 @@ int categories_add_file(struct categories *categories, const char *path, struct 
     return result;
 }
 
-static const char *find(const struct categories *categories, const char *name)
+static const char *category_of_name(const struct categories *categories, const char *name)
 {
     for (size_t i = 0; categories && i < categories->rules.count; i++)
         if (fnmatch(categories->rules.items[i].pattern, name, 0) == 0)
@@ -163,16 +163,16 @@ const char *categories_of_function(const struct categories *categories, const ch
 {
     if (strncmp(name, "__pfx_", 6) == 0) // the padding before a function, where one is patched in
         name += 6;
-    const char *category = find(categories, name);
+    const char *category = category_of_name(categories, name);
     const char *bare = name + strspn(name, "_");
     if (!category && bare != name)
-        category = find(categories, bare);
+        category = category_of_name(categories, bare);
     const char *dot = strchr(bare, '.'); // ".isra.0", ".constprop.0", ".cold"
     char whole[LONGEST_NAME];
     if (category || !dot || (size_t)(dot - bare) >= sizeof whole)
         return category;
     snprintf(whole, sizeof whole, "%.*s", (int)(dot - bare), bare);
-    return find(categories, whole);
+    return category_of_name(categories, whole);
 }
 
 const char *categories_of_context(const struct categories *categories, enum span_kind kind,
@@ -180,12 +180,12 @@ const char *categories_of_context(const struct categories *categories, enum span
 {
     char text[LONGEST_NAME];
     snprintf(text, sizeof text, "%s %s", span_kind_word(kind), name);
-    return find(categories, text);
+    return category_of_name(categories, text);
 }
 
 const char *categories_of_wait(const struct categories *categories, const char *reason)
 {
     char text[LONGEST_NAME];
     snprintf(text, sizeof text, "wait %s", reason);
-    return find(categories, text);
+    return category_of_name(categories, text);
 }

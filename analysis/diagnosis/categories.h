@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What class of remedy a function or a context asks for (NSight §5.2): patterns of names to
-// categories. A table of them is part of the program (categories.csv, which explains the form);
-// files of the user's come before it.
+// categories. The program contains a table of them (categories.csv, which explains the form); the
+// user's own files take precedence over it.
 #ifndef ANALYSIS_DIAGNOSIS_CATEGORIES_H
 #define ANALYSIS_DIAGNOSIS_CATEGORIES_H
 
@@ -29,23 +29,23 @@ struct categories {
 int categories_init(struct categories *categories, struct error *err);
 void categories_free(struct categories *categories);
 
-// Puts the rules of a text before those there are. `name` is what errors call it: ERROR_INPUT with
-// the line and what is wrong with it; then nothing is added.
+// Puts the rules of a text before the present ones. `name` stands for the text in error messages.
+// ERROR_INPUT names the line and what is wrong with it; nothing is added then.
 int categories_add(struct categories *categories, const char *text, size_t bytes, const char *name,
                    struct error *err);
 
 // The same for a file.
 int categories_add_file(struct categories *categories, const char *path, struct error *err);
 
-// The category of a kernel function, NULL when no pattern matches. Leading underscores and what the
-// compiler appends behind a dot may be missing from the pattern.
+// The category of a kernel function, NULL when no pattern matches. The pattern may leave out
+// leading underscores and the suffix that the compiler appends after a dot.
 const char *categories_of_function(const struct categories *categories, const char *name);
 
 // The category of a task, softirq, interrupt or system vector by its name; NULL: none.
 const char *categories_of_context(const struct categories *categories, enum span_kind kind,
                                   const char *name);
 
-// The category of a reason why a thread does not run (pauses.h); NULL: none.
+// The category of a reason for which a thread was paused (pauses.h); NULL: none.
 const char *categories_of_wait(const struct categories *categories, const char *reason);
 
 #endif

@@ -47,8 +47,8 @@ void component_table_fini(struct component_table *table)
     array_free(&table->components);
 }
 
-// Per-core kernel threads are one cause whatever core or pool they serve: "kworker/0:1-mm" and
-// "ksoftirqd/3" differ in nothing that a remedy would.
+// A kernel thread that exists once per core or pool is one cause: the remedy for "ksoftirqd/3" is
+// the one for "ksoftirqd/0".
 static int task_name_length(const char *name)
 {
     const char *slash = strchr(name, '/');
@@ -67,7 +67,7 @@ static void name_context(struct component *component, const char *name, enum spa
     case SPAN_VECTOR:
         snprintf(component->name, bytes, "%.50s %s", name, span_kind_word(kind));
         return;
-    case SPAN_STOLEN: // these speak for themselves
+    case SPAN_STOLEN: // these names say enough by themselves
     case SPAN_IDLE:
     case SPAN_UNKNOWN:
     case SPAN_FUNCTION:

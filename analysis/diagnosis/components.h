@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a lifetime's nanoseconds can be made of: every piece of it belongs to exactly one component,
-// which is a candidate cause (a name, at a core role). Some are always there, the others appear
-// with the first context of that name.
+// What a lifetime's nanoseconds can be made of: every piece of it belongs to exactly one component.
+// A component is a name at a core role, and a candidate cause. Some exist from the start
+// (causes.tbl.h); the others are added when the first context of their name is met.
 #ifndef ANALYSIS_DIAGNOSIS_COMPONENTS_H
 #define ANALYSIS_DIAGNOSIS_COMPONENTS_H
 
@@ -12,7 +12,7 @@
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/timeline/span.h"
 
-// Those that are always there: causes.tbl.h.
+// The components that always exist: causes.tbl.h.
 enum fixed_component {
 #define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means) COMPONENT_##NAME,
 #include "analysis/diagnosis/causes.tbl.h"
@@ -51,8 +51,8 @@ int64_t component_of_context(struct component_table *table, const struct span *s
 // The component of idle time of a thread that left its core in a function. -1: no memory.
 int64_t component_of_gap(struct component_table *table, const char *function);
 
-// The component of time that nobody knows: by the name of the SPAN_UNKNOWN it is in (NULL: in
-// none), as "lost records (unseen up to init)". -1: no memory.
+// The component of time about which nothing is known, named after the SPAN_UNKNOWN that covers it
+// (NULL: none does), as "lost records (unseen up to init)". -1: no memory.
 int64_t component_of_unknown(struct component_table *table, const struct span *span,
                              enum core_role role);
 
@@ -62,8 +62,8 @@ int64_t component_of_application(struct component_table *table,
                                  const struct applications *applications, uint32_t application,
                                  enum core_role role);
 
-// The component of a function that deviates within the component `within`: a cause only, no time is
-// ever given to it. -1: no memory.
+// The component of a function that deviates within the component `within`: it serves as a cause
+// only and never gets time itself. -1: no memory.
 enum function_anomaly { FUNCTION_SLOWER, FUNCTION_MORE_CALLS, FUNCTION_UNEXPECTED, ANOMALIES };
 int64_t component_of_function(struct component_table *table, const char *function,
                               enum function_anomaly anomaly, uint32_t within, const char *category);

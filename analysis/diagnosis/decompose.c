@@ -8,61 +8,61 @@
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
 
-// --- role R: from M(n) to M(h) on the core that did the hand-off
+// --- role R: from M(n) to M(h) on the core that did the hand-off ---------------------------------
 
-// As walk_overhead, for the records of the message's own segment and hand-off.
-static int64_t take_packet_overhead(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+// Like sweep_overhead, for the records that the message's own segment and hand-off wrote.
+static int64_t take_packet_overhead(struct sweep *sweep, int64_t begin_ns, int64_t end_ns)
 {
-    double cost = walk->decomposer->in->overhead.packet_ns;
-    if (cost <= 0 || walk->decomposer->stack.count > 0 ||
-        end_ns < walk->life->stamp_ns[STAMP_HANDOFF])
+    double cost = sweep->decomposer->in->overhead.packet_ns;
+    if (cost <= 0 || sweep->decomposer->stack.count > 0 ||
+        end_ns < sweep->life->stamp_ns[STAMP_HANDOFF])
         return begin_ns;
     int64_t until = begin_ns + (int64_t)cost;
     until = until < end_ns ? until : end_ns;
-    decomposer_add(walk->decomposer, COMPONENT_OVERHEAD_R, (double)(until - begin_ns));
+    decomposer_add(sweep->decomposer, COMPONENT_OVERHEAD_R, (double)(until - begin_ns));
     return until;
 }
 
-static void add_blocking_r(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+static void add_blocking_r(struct sweep *sweep, int64_t begin_ns, int64_t end_ns)
 {
-    walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
+    sweep_add(sweep, COMPONENT_BLOCKING_R, begin_ns, end_ns);
 }
 
 static void visit_receive_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
                                int64_t end_ns, void *opaque)
 {
-    struct walk *walk = opaque;
-    const struct span *context = walk_context(walk, open, depth);
-    begin_ns = walk_overhead(walk, begin_ns, end_ns);
+    struct sweep *sweep = opaque;
+    const struct span *context = sweep_context(sweep, open, depth);
+    begin_ns = sweep_overhead(sweep, begin_ns, end_ns);
     if (!context || context->kind == SPAN_UNKNOWN) {
-        walk_add(walk, component_of_unknown(walk->decomposer->table, context, ROLE_R), begin_ns,
-                 end_ns);
+        sweep_add(sweep, component_of_unknown(sweep->decomposer->table, context, ROLE_R), begin_ns,
+                  end_ns);
     } else if (context->kind == SPAN_IDLE) {
-        walk_add(walk, walk->receiving ? COMPONENT_IDLE_R : COMPONENT_INTERRUPT_DELIVERY, begin_ns,
-                 end_ns);
-    } else if (walk_receives(walk, context)) {
-        // What it did up to the hand-off before this message's was for others.
-        int64_t turn = walk->last_handoff_ns;
+        sweep_add(sweep, sweep->receiving ? COMPONENT_IDLE_R : COMPONENT_INTERRUPT_DELIVERY,
+                  begin_ns, end_ns);
+    } else if (sweep_receives(sweep, context)) {
+        // What it did up to the previous hand-off was for other messages.
+        int64_t turn = sweep->last_handoff_ns;
         turn = turn < begin_ns ? begin_ns : turn > end_ns ? end_ns : turn;
-        begin_ns = walk_add_packets(walk, begin_ns, turn, walk->last_handoff_ns, add_blocking_r);
-        walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, turn);
-        turn = take_packet_overhead(walk, turn, end_ns);
-        walk_add_context(walk, context, turn, end_ns);
-        walk->receiving = true;
+        begin_ns = sweep_add_packets(sweep, begin_ns, turn, sweep->last_handoff_ns, add_blocking_r);
+        sweep_add(sweep, COMPONENT_BLOCKING_R, begin_ns, turn);
+        turn = take_packet_overhead(sweep, turn, end_ns);
+        sweep_add_context(sweep, context, turn, end_ns);
+        sweep->receiving = true;
     } else {
-        uint32_t whose = context->kind == SPAN_TASK ? walk_application_of(walk, context->id)
+        uint32_t whose = context->kind == SPAN_TASK ? sweep_application_of(sweep, context->id)
                                                     : (uint32_t)NO_APPLICATION;
         if (whose == NO_APPLICATION)
-            walk_add_context(walk, context, begin_ns, end_ns);
-        else if (whose == walk->life->application)
-            walk_add(walk, COMPONENT_BLOCKING_R, begin_ns, end_ns);
+            sweep_add_context(sweep, context, begin_ns, end_ns);
+        else if (whose == sweep->life->application)
+            sweep_add(sweep, COMPONENT_BLOCKING_R, begin_ns, end_ns);
         else
-            walk_add_application(walk, whose, begin_ns, end_ns);
+            sweep_add_application(sweep, whose, begin_ns, end_ns);
     }
 }
 
-static void walk_receive_core(struct decomposer *decomposer, const struct lifetime *life,
-                              int64_t begin_ns, int64_t end_ns)
+static void sweep_receive_core(struct decomposer *decomposer, const struct lifetime *life,
+                               int64_t begin_ns, int64_t end_ns)
 {
     const struct host_timeline *server = decomposer->in->server;
     const struct core_timeline *core =
@@ -74,145 +74,146 @@ static void walk_receive_core(struct decomposer *decomposer, const struct lifeti
     decomposer->traced &= core_timeline_traced(core, begin_ns, end_ns);
     decomposer->core = core->core;
     size_t before = core_timeline_handoffs_before(core, life->stamp_ns[STAMP_HANDOFF]);
-    struct walk walk = {.decomposer = decomposer,
-                        .life = life,
-                        .core = core,
-                        .begin_ns = begin_ns,
-                        .role = ROLE_R,
-                        .last_handoff_ns = before ? core->handoffs.items[before - 1] : INT64_MIN};
-    core_timeline_stacks(core, begin_ns, end_ns, visit_receive_core, &walk);
+    struct sweep sweep = {.decomposer = decomposer,
+                          .life = life,
+                          .core = core,
+                          .begin_ns = begin_ns,
+                          .role = ROLE_R,
+                          .last_handoff_ns = before ? core->handoffs.items[before - 1] : INT64_MIN};
+    core_timeline_stacks(core, begin_ns, end_ns, visit_receive_core, &sweep);
 }
 
-// --- role A: from M(h) on, on the cores that the message's thread ran on
+// --- role A: from M(h) on, on the cores that the message's thread ran on -------------------------
 
-// The function that a thread was in, but for the scheduler's own.
+// The innermost function that a thread was in, not counting the scheduler's.
 static void find_function(const struct span *const *open, unsigned depth, int64_t begin_ns,
                           int64_t end_ns, void *opaque)
 {
-    struct walk *walk = opaque;
-    const struct component_table *table = walk->decomposer->table;
+    struct sweep *sweep = opaque;
+    const struct component_table *table = sweep->decomposer->table;
     (void)begin_ns;
     (void)end_ns;
-    walk->gap_function = NULL;
+    sweep->gap_function = NULL;
     for (unsigned at = depth; at > 0 && open[at - 1]->kind == SPAN_FUNCTION; at--) {
         const char *name = table->host->names.items[open[at - 1]->name];
         const char *category = categories_of_function(table->categories, name);
         if (category && strcmp(category, "scheduling") == 0)
             continue;
-        walk->gap_function = name;
+        sweep->gap_function = name;
         return;
     }
 }
 
-// What idle time of the thread is called: by the function that it left its core in, where functions
-// are known.
-static int64_t gap_component(struct walk *walk)
+// Idle time of a thread is named after the function in which it left its core, where functions are
+// traced.
+static int64_t gap_component(struct sweep *sweep)
 {
-    const struct thread_stretch *before = walk->before;
+    const struct thread_stretch *before = sweep->before;
     const struct core_timeline *core =
-        before ? host_timeline_core(walk->decomposer->in->server, before->core) : NULL;
-    walk->gap_function = NULL;
+        before ? host_timeline_core(sweep->decomposer->in->server, before->core) : NULL;
+    sweep->gap_function = NULL;
     if (core && core_timeline_traced(core, before->end_ns - 1, before->end_ns))
-        core_timeline_stacks(core, before->end_ns - 1, before->end_ns, find_function, walk);
-    return walk->gap_function ? component_of_gap(walk->decomposer->table, walk->gap_function)
-                              : COMPONENT_IDLE_A;
+        core_timeline_stacks(core, before->end_ns - 1, before->end_ns, find_function, sweep);
+    return sweep->gap_function ? component_of_gap(sweep->decomposer->table, sweep->gap_function)
+                               : COMPONENT_IDLE_A;
 }
 
-static void add_receiver(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+static void add_receiver(struct sweep *sweep, int64_t begin_ns, int64_t end_ns)
 {
-    walk_add_context(walk, walk->receiver, begin_ns, end_ns);
+    sweep_add_context(sweep, sweep->receiver, begin_ns, end_ns);
 }
 
 static void visit_application_core(const struct span *const *open, unsigned depth, int64_t begin_ns,
                                    int64_t end_ns, void *opaque)
 {
-    struct walk *walk = opaque;
-    const struct span *context = walk_context(walk, open, depth);
-    begin_ns = walk_overhead(walk, begin_ns, end_ns);
+    struct sweep *sweep = opaque;
+    const struct span *context = sweep_context(sweep, open, depth);
+    begin_ns = sweep_overhead(sweep, begin_ns, end_ns);
     if (!context || context->kind == SPAN_UNKNOWN) {
-        walk_add(walk, component_of_unknown(walk->decomposer->table, context, ROLE_A), begin_ns,
-                 end_ns);
+        sweep_add(sweep, component_of_unknown(sweep->decomposer->table, context, ROLE_A), begin_ns,
+                  end_ns);
     } else if (context->kind == SPAN_IDLE) {
-        int64_t woken = walk->runnable_since_ns;
+        int64_t woken = sweep->runnable_since_ns;
         woken = woken < begin_ns ? begin_ns : woken > end_ns ? end_ns : woken;
         if (woken > begin_ns)
-            walk_add(walk, gap_component(walk), begin_ns, woken);
-        walk_add(walk, COMPONENT_WAKE_UP, woken, end_ns);
+            sweep_add(sweep, gap_component(sweep), begin_ns, woken);
+        sweep_add(sweep, COMPONENT_WAKE_UP, woken, end_ns);
     } else if (context->kind != SPAN_TASK) {
-        walk->receiver = context;
-        if (walk_receives(walk, context))
-            begin_ns = walk_add_packets(walk, begin_ns, end_ns, context->end_ns, add_receiver);
-        walk_add_context(walk, context, begin_ns, end_ns);
-    } else if (context->id == walk->thread) {
-        if (walk->replied)
-            walk_add(walk, COMPONENT_SERVER_STACK, begin_ns, end_ns);
+        sweep->receiver = context;
+        if (sweep_receives(sweep, context))
+            begin_ns = sweep_add_packets(sweep, begin_ns, end_ns, context->end_ns, add_receiver);
+        sweep_add_context(sweep, context, begin_ns, end_ns);
+    } else if (context->id == sweep->thread) {
+        if (sweep->replied)
+            sweep_add(sweep, COMPONENT_SERVER_STACK, begin_ns, end_ns);
         else
-            decompose_thread_time(walk->decomposer, walk->life, walk->thread, begin_ns, end_ns);
-    } else if (walk->moved) {
-        walk_add(walk, COMPONENT_MIGRATION, begin_ns, end_ns);
+            decompose_thread_time(sweep->decomposer, sweep->life, sweep->thread, begin_ns, end_ns);
+    } else if (sweep->moved) {
+        sweep_add(sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
     } else {
-        uint32_t whose = walk_application_of(walk, context->id);
+        uint32_t whose = sweep_application_of(sweep, context->id);
         if (whose == NO_APPLICATION)
-            walk_add_context(walk, context, begin_ns, end_ns);
-        else if (whose == walk->life->application)
-            walk_add(walk, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
+            sweep_add_context(sweep, context, begin_ns, end_ns);
+        else if (whose == sweep->life->application)
+            sweep_add(sweep, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
         else
-            walk_add_application(walk, whose, begin_ns, end_ns);
+            sweep_add_application(sweep, whose, begin_ns, end_ns);
     }
 }
 
-static void walk_core(struct walk *walk, uint16_t number, int64_t begin_ns, int64_t end_ns)
+static void sweep_core(struct sweep *sweep, uint16_t number, int64_t begin_ns, int64_t end_ns)
 {
-    const struct core_timeline *core = host_timeline_core(walk->decomposer->in->server, number);
-    walk->decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
-    walk->decomposer->core = core ? core->core : NO_CORE;
-    walk->core = core;
-    walk->begin_ns = begin_ns;
-    if (core && (core->scheduled || !walk->moved))
-        core_timeline_stacks(core, begin_ns, end_ns, visit_application_core, walk);
+    const struct core_timeline *core = host_timeline_core(sweep->decomposer->in->server, number);
+    sweep->decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
+    sweep->decomposer->core = core ? core->core : NO_CORE;
+    sweep->core = core;
+    sweep->begin_ns = begin_ns;
+    if (core && (core->scheduled || !sweep->moved))
+        core_timeline_stacks(core, begin_ns, end_ns, visit_application_core, sweep);
     else
-        walk_add(walk, walk->moved ? COMPONENT_MIGRATION : COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        sweep_add(sweep, sweep->moved ? COMPONENT_MIGRATION : COMPONENT_UNKNOWN_A, begin_ns,
+                  end_ns);
 }
 
 // A thread that sleeps waits for no core, whatever the core does meanwhile. Returns where that
 // ends, no earlier than `begin_ns`.
-static int64_t walk_pause(struct walk *walk, const struct thread_stretch *before, int64_t begin_ns,
-                          int64_t resumed_ns)
+static int64_t sweep_pause(struct sweep *sweep, const struct thread_stretch *before,
+                           int64_t begin_ns, int64_t resumed_ns)
 {
     uint32_t pause;
-    int64_t woken = walk->runnable_since_ns < resumed_ns ? walk->runnable_since_ns : resumed_ns;
-    if (woken <= begin_ns || !pause_after(walk->decomposer->in->server, before, &pause))
+    int64_t woken = sweep->runnable_since_ns < resumed_ns ? sweep->runnable_since_ns : resumed_ns;
+    if (woken <= begin_ns || !pause_after(sweep->decomposer->in->server, before, &pause))
         return begin_ns;
-    walk->decomposer->core = NO_CORE;
-    walk_add(walk, component_of_pause(walk->decomposer->table, pause), begin_ns, woken);
+    sweep->decomposer->core = NO_CORE;
+    sweep_add(sweep, component_of_pause(sweep->decomposer->table, pause), begin_ns, woken);
     return woken;
 }
 
-// Where the scheduler moves a thread that is ready to run, it waits for the core it was moved to.
-// Returns where the last such wait begins: that for the core it runs on next.
-static int64_t walk_moves(struct walk *walk, const struct thread_stretch *before, int64_t begin_ns,
-                          int64_t resumed_ns)
+// A thread that is ready to run may be moved by the scheduler: it then waits for the core it was
+// moved to. Returns when it begins to wait for the core on which it stretches next.
+static int64_t sweep_moves(struct sweep *sweep, const struct thread_stretch *before,
+                           int64_t begin_ns, int64_t resumed_ns)
 {
     size_t count;
     const struct thread_moment *moves =
-        thread_moments_of(&walk->decomposer->in->server->moves, before->thread, &count);
+        thread_moments_of(&sweep->decomposer->in->server->moves, before->thread, &count);
     size_t next = moves ? thread_moments_before(moves, count, before->begin_ns) : 0;
     uint16_t core = before->core;
     for (; next < count && moves[next].time_ns < resumed_ns; next++) {
         int64_t until = moves[next].time_ns;
-        walk->moved = core != before->core;
+        sweep->moved = core != before->core;
         if (until > begin_ns) {
-            walk_core(walk, core, begin_ns, until);
+            sweep_core(sweep, core, begin_ns, until);
             begin_ns = until;
         }
         core = (uint16_t)moves[next].value;
     }
-    walk->moved = core != before->core;
-    if (walk->moved && resumed_ns > begin_ns) {
-        walk_core(walk, core, begin_ns, resumed_ns);
+    sweep->moved = core != before->core;
+    if (sweep->moved && resumed_ns > begin_ns) {
+        sweep_core(sweep, core, begin_ns, resumed_ns);
         begin_ns = resumed_ns;
     }
-    walk->moved = false;
+    sweep->moved = false;
     return begin_ns;
 }
 
@@ -229,44 +230,45 @@ static size_t first_stretch_ending_after(const struct thread_stretch *stretches,
     return array_bound(0, count, at, stretches[at].end_ns <= time_ns);
 }
 
-// While a thread does not run, it waits for the core that it runs on next.
-static void walk_application_cores(struct decomposer *decomposer, const struct lifetime *life,
-                                   uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied)
+// While a thread does not stretch, it waits for the core that it stretches on next.
+static void sweep_application_cores(struct decomposer *decomposer, const struct lifetime *life,
+                                    uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied)
 {
     const struct host_timeline *server = decomposer->in->server;
-    struct walk walk = {.decomposer = decomposer,
-                        .life = life,
-                        .role = ROLE_A,
-                        .thread = thread,
-                        .replied = replied};
+    struct sweep sweep = {.decomposer = decomposer,
+                          .life = life,
+                          .role = ROLE_A,
+                          .thread = thread,
+                          .replied = replied};
     if (!server) {
-        walk_add(&walk, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+        sweep_add(&sweep, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
         return;
     }
     size_t stretch_count, waking_count;
     const struct thread_stretch *stretches =
         host_timeline_stretches(server, thread, &stretch_count);
     const struct waking *wakings = host_timeline_wakings(server, thread, &waking_count);
-    size_t i = first_stretch_ending_after(stretches, stretch_count, begin_ns);
-    for (; begin_ns < end_ns; i++) {
-        bool known = i < stretch_count;
-        int64_t until = known && stretches[i].end_ns < end_ns ? stretches[i].end_ns : end_ns;
-        uint16_t core = known ? stretches[i].core : life->stamp_core[STAMP_APPLICATION];
-        int64_t stopped = i > 0 ? stretches[i - 1].end_ns : INT64_MIN;
-        walk.before = i > 0 ? &stretches[i - 1] : NULL;
-        walk.runnable_since_ns = woken_after(wakings, waking_count, stopped);
-        if (i > 0) {
+    size_t stretch = first_stretch_ending_after(stretches, stretch_count, begin_ns);
+    for (; begin_ns < end_ns; stretch++) {
+        bool known = stretch < stretch_count;
+        int64_t until =
+            known && stretches[stretch].end_ns < end_ns ? stretches[stretch].end_ns : end_ns;
+        uint16_t core = known ? stretches[stretch].core : life->stamp_core[STAMP_APPLICATION];
+        int64_t stopped = stretch > 0 ? stretches[stretch - 1].end_ns : INT64_MIN;
+        sweep.before = stretch > 0 ? &stretches[stretch - 1] : NULL;
+        sweep.runnable_since_ns = woken_after(wakings, waking_count, stopped);
+        if (stretch > 0) {
             int64_t resumed =
-                known && stretches[i].begin_ns < until ? stretches[i].begin_ns : until;
-            begin_ns = walk_pause(&walk, &stretches[i - 1], begin_ns, resumed);
-            begin_ns = walk_moves(&walk, &stretches[i - 1], begin_ns, resumed);
+                known && stretches[stretch].begin_ns < until ? stretches[stretch].begin_ns : until;
+            begin_ns = sweep_pause(&sweep, &stretches[stretch - 1], begin_ns, resumed);
+            begin_ns = sweep_moves(&sweep, &stretches[stretch - 1], begin_ns, resumed);
         }
-        walk_core(&walk, core, begin_ns, until);
+        sweep_core(&sweep, core, begin_ns, until);
         begin_ns = until;
     }
 }
 
-// --- the whole life
+// --- the whole life ------------------------------------------------------------------------------
 
 // The thread that sent the reply.
 static uint32_t replying_thread(const struct decomposer *decomposer, const struct lifetime *life)
@@ -276,8 +278,9 @@ static uint32_t replying_thread(const struct decomposer *decomposer, const struc
                                                : life->thread;
 }
 
-// When one thread handed the message to the other: it woke it, the last time before the reply.
-// Where it need not be woken, it was busy, until its call before the reply ended.
+// When the receiving thread handed the message to the replying one: when it last woke it before the
+// reply. A thread that needed no waking was busy with something else until its call before the
+// reply ended.
 static int64_t handed_over(const struct decomposer *decomposer, const struct lifetime *life,
                            uint32_t thread, int64_t from_ns, int64_t to_ns)
 {
@@ -296,7 +299,7 @@ static int64_t handed_over(const struct decomposer *decomposer, const struct lif
     return from_ns;
 }
 
-// Where a life's stages end, with disorder already straightened out.
+// Where a life's stages end, with stamps that are out of order already clamped.
 struct stage_ends {
     int64_t at[STAGES];
     int64_t over; // when the replying thread had the message
@@ -316,18 +319,18 @@ static struct stage_ends stage_ends_of(const struct decomposer *decomposer,
     return ends;
 }
 
-static int64_t within(int64_t time_ns, int64_t from_ns, int64_t to_ns)
+static int64_t clamp_time(int64_t time_ns, int64_t from_ns, int64_t to_ns)
 {
     return time_ns < from_ns ? from_ns : time_ns > to_ns ? to_ns : time_ns;
 }
 
-// Leaves only a part of the life: what lies before and after it takes no time.
+// Restricts the life to one of its parts: the stages before and after get no time.
 static void keep_part(struct stage_ends *ends, enum lifetime_part part)
 {
     int64_t from = ends->at[lifetime_part_begin(part)], to = ends->at[lifetime_part_end(part)];
     for (int kind = 0; kind < STAGES; kind++)
-        ends->at[kind] = within(ends->at[kind], from, to);
-    ends->over = within(ends->over, from, to);
+        ends->at[kind] = clamp_time(ends->at[kind], from, to);
+    ends->over = clamp_time(ends->over, from, to);
 }
 
 static void add_stage(struct decomposer *decomposer, const struct stage_ends *ends,
@@ -337,15 +340,15 @@ static void add_stage(struct decomposer *decomposer, const struct stage_ends *en
         decomposer_add(decomposer, component, (double)(ends->at[stage] - ends->at[stage - 1]));
 }
 
-static void walk_service(struct decomposer *decomposer, const struct lifetime *life,
-                         const struct stage_ends *ends)
+static void sweep_service(struct decomposer *decomposer, const struct lifetime *life,
+                          const struct stage_ends *ends)
 {
     uint32_t replier = replying_thread(decomposer, life);
-    walk_application_cores(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->over,
-                           false);
-    walk_application_cores(decomposer, life, replier, ends->over, ends->at[STAMP_REPLY], false);
-    walk_application_cores(decomposer, life, replier, ends->at[STAMP_REPLY],
-                           ends->at[STAMP_SERVER_TX], true);
+    sweep_application_cores(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->over,
+                            false);
+    sweep_application_cores(decomposer, life, replier, ends->over, ends->at[STAMP_REPLY], false);
+    sweep_application_cores(decomposer, life, replier, ends->at[STAMP_REPLY],
+                            ends->at[STAMP_SERVER_TX], true);
 }
 
 int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component_share_array *out,
@@ -363,8 +366,8 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
                                              : COMPONENT_NETWORK_BOTH_WAYS);
     add_stage(decomposer, &ends, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
     if (ends.at[STAMP_HANDOFF] > ends.at[STAMP_NIC])
-        walk_receive_core(decomposer, life, ends.at[STAMP_NIC], ends.at[STAMP_HANDOFF]);
-    walk_service(decomposer, life, &ends);
+        sweep_receive_core(decomposer, life, ends.at[STAMP_NIC], ends.at[STAMP_HANDOFF]);
+    sweep_service(decomposer, life, &ends);
     for (size_t i = 0; i < decomposer->capacity; i++) {
         double ns = decomposer->ns[i];
         decomposer->ns[i] = 0;

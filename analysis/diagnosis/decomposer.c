@@ -58,7 +58,7 @@ void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int6
         decomposer->out_of_memory = true;
 }
 
-// --- whose a piece is
+// --- which component a piece belongs to ----------------------------------------------------------
 
 static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
 {
@@ -67,17 +67,18 @@ static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
     return found < count && in->application_threads[found] == thread;
 }
 
-uint32_t walk_application_of(const struct walk *walk, uint32_t thread)
+uint32_t sweep_application_of(const struct sweep *sweep, uint32_t thread)
 {
-    const struct diagnosis_input *in = walk->decomposer->in;
+    const struct diagnosis_input *in = sweep->decomposer->in;
     if (in->applications && in->applications->items.count > 1)
         return application_of_thread(in->applications, thread);
-    return is_server_thread(in, thread) ? walk->life->application : NO_APPLICATION;
+    return is_server_thread(in, thread) ? sweep->life->application : NO_APPLICATION;
 }
 
-const struct span *walk_context(struct walk *walk, const struct span *const *open, unsigned depth)
+const struct span *sweep_context(struct sweep *sweep, const struct span *const *open,
+                                 unsigned depth)
 {
-    struct decomposer *decomposer = walk->decomposer;
+    struct decomposer *decomposer = sweep->decomposer;
     unsigned above = depth; // where the next context begins, or the stack ends
     for (unsigned at = depth; at-- > 0;) {
         const struct span *span = open[at];
@@ -96,55 +97,56 @@ const struct span *walk_context(struct walk *walk, const struct span *const *ope
     return NULL;
 }
 
-int64_t walk_overhead(struct walk *walk, int64_t begin_ns, int64_t end_ns)
+int64_t sweep_overhead(struct sweep *sweep, int64_t begin_ns, int64_t end_ns)
 {
-    double cost = walk->decomposer->in->overhead.record_ns;
-    bool first = begin_ns <= walk->begin_ns;
-    if (first || cost <= 0 || walk->decomposer->stack.count > 0)
+    double cost = sweep->decomposer->in->overhead.record_ns;
+    bool first = begin_ns <= sweep->begin_ns;
+    if (first || cost <= 0 || sweep->decomposer->stack.count > 0)
         return begin_ns;
     int64_t until = begin_ns + (int64_t)cost;
     until = until < end_ns ? until : end_ns;
-    decomposer_add(walk->decomposer,
-                   walk->role == ROLE_A ? COMPONENT_OVERHEAD_A : COMPONENT_OVERHEAD_R,
+    decomposer_add(sweep->decomposer,
+                   sweep->role == ROLE_A ? COMPONENT_OVERHEAD_A : COMPONENT_OVERHEAD_R,
                    (double)(until - begin_ns));
     return until;
 }
 
-bool walk_receives(const struct walk *walk, const struct span *context)
+bool sweep_receives(const struct sweep *sweep, const struct span *context)
 {
     if (context->kind == SPAN_SOFTIRQ)
         return context->id == SOFTIRQ_NET_RX;
-    const char *name = walk->decomposer->in->server->names.items[context->name];
+    const char *name = sweep->decomposer->in->server->names.items[context->name];
     return context->kind == SPAN_TASK && strncmp(name, "ksoftirqd/", 10) == 0;
 }
 
-void walk_add(struct walk *walk, int64_t component, int64_t begin_ns, int64_t end_ns)
+void sweep_add(struct sweep *sweep, int64_t component, int64_t begin_ns, int64_t end_ns)
 {
     if (end_ns > begin_ns)
-        decomposer_add_piece(walk->decomposer, component, begin_ns, end_ns, 1);
+        decomposer_add_piece(sweep->decomposer, component, begin_ns, end_ns, 1);
 }
 
-void walk_add_context(struct walk *walk, const struct span *context, int64_t begin_ns,
-                      int64_t end_ns)
+void sweep_add_context(struct sweep *sweep, const struct span *context, int64_t begin_ns,
+                       int64_t end_ns)
 {
-    walk_add(walk, component_of_context(walk->decomposer->table, context, walk->role), begin_ns,
-             end_ns);
+    sweep_add(sweep, component_of_context(sweep->decomposer->table, context, sweep->role), begin_ns,
+              end_ns);
 }
 
-void walk_add_application(struct walk *walk, uint32_t application, int64_t begin_ns, int64_t end_ns)
+void sweep_add_application(struct sweep *sweep, uint32_t application, int64_t begin_ns,
+                           int64_t end_ns)
 {
     if (end_ns > begin_ns)
-        walk_add(walk,
-                 component_of_application(walk->decomposer->table,
-                                          walk->decomposer->in->applications, application,
-                                          walk->role),
-                 begin_ns, end_ns);
+        sweep_add(sweep,
+                  component_of_application(sweep->decomposer->table,
+                                           sweep->decomposer->in->applications, application,
+                                           sweep->role),
+                  begin_ns, end_ns);
 }
 
-int64_t walk_add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns, int64_t last_ns,
-                         walk_rest *rest)
+int64_t sweep_add_packets(struct sweep *sweep, int64_t begin_ns, int64_t end_ns, int64_t last_ns,
+                          sweep_rest *rest)
 {
-    const struct core_timeline *core = walk->core;
+    const struct core_timeline *core = sweep->core;
     bool several = core->handoff_applications.count > 0;
     for (size_t i = core_timeline_handoffs_before(core, begin_ns + 1);
          several && begin_ns < end_ns && i < core->handoffs.count &&
@@ -152,10 +154,10 @@ int64_t walk_add_packets(struct walk *walk, int64_t begin_ns, int64_t end_ns, in
          i++) {
         uint32_t whose = core->handoff_applications.items[i];
         int64_t until = core->handoffs.items[i] < end_ns ? core->handoffs.items[i] : end_ns;
-        if (whose == NO_APPLICATION || whose == walk->life->application)
-            rest(walk, begin_ns, until);
+        if (whose == NO_APPLICATION || whose == sweep->life->application)
+            rest(sweep, begin_ns, until);
         else
-            walk_add_application(walk, whose, begin_ns, until);
+            sweep_add_application(sweep, whose, begin_ns, until);
         begin_ns = until;
     }
     return begin_ns;

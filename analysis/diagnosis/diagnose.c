@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The diagnosis of one slice: which messages of the window it means, whether there is evidence
-// enough, what is normal, and what made the difference.
+// The diagnosis of one slice: which messages of the window belong to it, whether there is enough
+// evidence, what is normal, and what made the difference.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@ static bool in_window(const struct diagnosis_slice *slice, const struct lifetime
     return slice->from_ns == slice->to_ns || (at >= slice->from_ns && at < slice->to_ns);
 }
 
-// Finds the window's whole lifetimes and the slice's bounds of latency, which count every message
-// of the window, also those without a whole lifetime and those that were never answered.
-static int survey(const struct diagnosis_input *in, struct diagnosis *out,
-                  struct lifetime_indices *candidates)
+// Finds the window's whole lifetimes and the slice's bounds of latency. The bounds count every
+// message of the window, even without a whole lifetime or an answer.
+static int survey_window(const struct diagnosis_input *in, struct diagnosis *out,
+                         struct lifetime_indices *candidates)
 {
     size_t count = 0;
     double *latencies = malloc((in->lifetime_count + 1) * sizeof *latencies);
@@ -97,7 +97,7 @@ static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out
     return 0;
 }
 
-// Why the one request that was asked for is not among the candidates.
+// Explains why the one request that was asked for is not among the candidates.
 static void why_not_followed(const struct diagnosis_input *in, struct diagnosis *out)
 {
     const struct lifetime *life = NULL;
@@ -114,7 +114,7 @@ static void why_not_followed(const struct diagnosis_input *in, struct diagnosis 
                  : "");
 }
 
-// Says why there can be no verdict; leaves not_available false where there can.
+// Says why no verdict is possible; leaves not_available false where one is.
 static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *out)
 {
     uint64_t missing = out->without_part, worst = LIFETIME_NO_CONNECTION;
@@ -157,8 +157,8 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
         out->not_available = false;
 }
 
-static int explain(const struct diagnosis_input *in, struct diagnosis *out,
-                   const struct lifetime_indices *candidates)
+static int explain_slice(const struct diagnosis_input *in, struct diagnosis *out,
+                         const struct lifetime_indices *candidates)
 {
     struct component_table table;
     struct decomposer decomposer;
@@ -194,7 +194,7 @@ int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_s
                               .coverage_median = NAN,
                               .coverage_min = NAN,
                               .coverage_total = NAN};
-    if (survey(input, out, candidates) == 0 && pick_messages(input, out, candidates) == 0)
+    if (survey_window(input, out, candidates) == 0 && pick_messages(input, out, candidates) == 0)
         return 0;
     return error_set(err, ERROR_FAILED,
                      "no memory to diagnose %zu requests: choose a narrower slice or window",
@@ -209,7 +209,7 @@ int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *
     if (result == 0) {
         judge_evidence(input, out);
         if (!out->not_available &&
-            (explain(input, out, &candidates) < 0 ||
+            (explain_slice(input, out, &candidates) < 0 ||
              (input->part == PART_WHOLE &&
               views_build(input, candidates.items, candidates.count, out) < 0)))
             result = error_set(err, ERROR_FAILED,

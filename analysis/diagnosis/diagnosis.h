@@ -23,7 +23,7 @@
 // Which messages to explain.
 struct diagnosis_slice {
     double low, high;       // quantiles of latency among the window's messages, e.g. 0.99 and 1
-    double min_latency_ns;  // and no faster than this (0: no bound)
+    double min_latency_ns;  // only messages at least this slow (0: all)
     int64_t from_ns, to_ns; // window of intended times, host time; from == to: the whole run
     bool relative;          // from and to count from the run's first intended time (run_analyze
                             // turns them into host time before it diagnoses)
@@ -62,7 +62,7 @@ struct cause {
     bool explains;     // false: does not count towards coverage
     uint64_t messages; // of the slice that it slowed
     double total_ns;
-    double median_ns;                      // over the messages it slowed
+    double median_ns;                      // over the messages that it slowed
     double p25_ns, p75_ns, min_ns, max_ns; // the same, for the box plot
 };
 struct cause_array ARRAY_OF(struct cause);
@@ -84,12 +84,13 @@ struct diagnosed_array ARRAY_OF(struct diagnosed_message);
 
 struct diagnosis {
     struct diagnosis_slice slice;
-    enum lifetime_part part;               // which of its lifetimes; all durations are of that
-    uint64_t without_part;                 // whole lifetimes that lack a stamp of the part
-    uint64_t candidates;                   // messages with a whole lifetime in the window
-    uint64_t left_out[LIFETIME_STATES];    // messages of the window without one, by reason
-    uint64_t reference_count;              // messages around the median that say what is normal
-    double reference_latency_ns;           // their median
+    enum lifetime_part part; // the part of the lifetimes that all durations are of
+    uint64_t without_part;   // whole lifetimes that lack a stamp of the part
+    uint64_t candidates;     // messages with a whole lifetime in the window
+    uint64_t
+        left_out[LIFETIME_STATES]; // messages of the window without a whole lifetime, by reason
+    uint64_t reference_count;      // messages around the median that define what is normal
+    double reference_latency_ns;   // their median
     double slice_low_ns, slice_high_ns;    // latency range of the slice
     double granularity_ns;                 // smaller differences were ignored
     struct diagnosed_array messages;       // slowest first
@@ -97,8 +98,8 @@ struct diagnosis {
     struct attribution_array attributions; // grouped by message, in the order of `messages`
     double coverage_median, coverage_min, coverage_total; // NAN when there is nothing to explain
     struct diagnosis_views views;                         // queues, contexts, blocking
-    bool not_available; // below the stated completeness: no verdict
-    char reason[200];   // why
+    bool not_available; // the evidence is less complete than required: no verdict
+    char reason[200];   // the reason for that
 };
 
 struct diagnosis_input {
@@ -108,7 +109,7 @@ struct diagnosis_input {
     const struct host_timeline *server;  // NULL: nothing was captured
     const uint32_t *application_threads; // threads of the servers under test, ascending
     size_t application_thread_count;
-    const struct applications *applications; // theirs; NULL: there is one
+    const struct applications *applications; // theirs; NULL: there is only one
     double granularity_ns;
     const struct application_calls *calls; // of the server, NULL: no shim log
     const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
@@ -125,9 +126,8 @@ enum { DIAGNOSIS_MIN_CANDIDATES = 50 };
 // Indices into the lifetimes.
 struct lifetime_indices ARRAY_OF(uint64_t);
 
-// Only which messages the slice means: out->messages, slowest first, without what delayed them, and
-// in *candidates all whole lifetimes of its window. The caller frees both, also after a failure (no
-// memory).
+// Only selects the slice's messages: out->messages, slowest first, without causes; *candidates gets
+// all whole lifetimes of its window. The caller frees both, also after a failure (no memory).
 int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
                    struct diagnosis *out, struct lifetime_indices *candidates, struct error *err);
 

@@ -18,7 +18,7 @@ void function_analysis_fini(struct function_analysis *analysis)
     array_free(&analysis->found);
 }
 
-static int grow(uint32_t **items, size_t wanted, size_t from)
+static int indices_grow(uint32_t **items, size_t wanted, size_t from)
 {
     uint32_t *grown = realloc(*items, wanted * sizeof *grown);
     if (!grown)
@@ -31,13 +31,13 @@ static int grow(uint32_t **items, size_t wanted, size_t from)
 static int make_room(struct function_analysis *analysis, size_t shares, size_t paths)
 {
     if (shares > analysis->share_capacity) {
-        if (grow(&analysis->first, 2 * shares, analysis->share_capacity) < 0 ||
-            grow(&analysis->next, 2 * shares, analysis->share_capacity) < 0)
+        if (indices_grow(&analysis->first, 2 * shares, analysis->share_capacity) < 0 ||
+            indices_grow(&analysis->next, 2 * shares, analysis->share_capacity) < 0)
             return -1;
         analysis->share_capacity = 2 * shares;
     }
     if (paths > analysis->path_capacity) {
-        if (grow(&analysis->share_of, 2 * paths, analysis->path_capacity) < 0)
+        if (indices_grow(&analysis->share_of, 2 * paths, analysis->path_capacity) < 0)
             return -1;
         analysis->path_capacity = 2 * paths;
     }
@@ -58,19 +58,19 @@ int function_analysis_begin(struct function_analysis *analysis,
     for (size_t i = shares->count; i-- > 0;) {
         uint32_t parent = analysis->paths->nodes.items[shares->items[i].path].parent;
         uint32_t above = parent == NO_PATH ? 0 : analysis->share_of[parent];
-        analysis->next[i] = analysis->first[above]; // of 0: the outermost ones
+        analysis->next[i] = analysis->first[above]; // first[0]: the outermost functions
         analysis->first[above] = (uint32_t)i + 1;
     }
     return 0;
 }
 
-static double threshold(const struct function_analysis *analysis, struct normal normal)
+static double deviation_threshold(const struct function_analysis *analysis, struct normal normal)
 {
     return fmax(analysis->granularity_ns, UNUSUAL_SCATTER * normal.scatter_ns);
 }
 
-static double report(struct function_analysis *analysis, uint32_t path,
-                     enum function_anomaly anomaly, double ns)
+static double report_function(struct function_analysis *analysis, uint32_t path,
+                              enum function_anomaly anomaly, double ns)
 {
     if (array_push(&analysis->found,
                    (struct function_cause){.path = path, .anomaly = anomaly, .ns = ns}) < 0)
@@ -78,8 +78,9 @@ static double report(struct function_analysis *analysis, uint32_t path,
     return ns;
 }
 
-// Shrinks what was found since `first` so that it adds up to no more than `most`.
-static double shrink(struct function_analysis *analysis, size_t first, double sum, double most)
+// Scales the findings since `first` down so that they add up to `most` at the most.
+static double shrink_findings(struct function_analysis *analysis, size_t first, double sum,
+                              double most)
 {
     if (sum <= most)
         return sum;
@@ -90,7 +91,7 @@ static double shrink(struct function_analysis *analysis, size_t first, double su
 
 static double explain_callees(struct function_analysis *analysis, size_t caller);
 
-// Of `more` ns that a function took beyond the usual: returns how much is explained.
+// A function took `more` ns longer than usual: returns how much of that is explained.
 static double explain_one(struct function_analysis *analysis, size_t index)
 {
     const struct path_share *share = &analysis->shares->items[index];
@@ -99,16 +100,16 @@ static double explain_one(struct function_analysis *analysis, size_t index)
     double more = share->ns - normal.ns;
     if (more < analysis->granularity_ns)
         return 0;
-    bool unusual = more >= threshold(analysis, normal);
+    bool unusual = more >= deviation_threshold(analysis, normal);
     if (unusual && normal.ns <= 0 && calls <= 0)
-        return report(analysis, share->path, FUNCTION_UNEXPECTED, more);
+        return report_function(analysis, share->path, FUNCTION_UNEXPECTED, more);
     if (unusual && calls > 0 && share->calls > calls &&
         (share->calls - calls) * normal.ns / calls >= NESTED_EXPLAINS * more)
-        return report(analysis, share->path, FUNCTION_MORE_CALLS, more);
+        return report_function(analysis, share->path, FUNCTION_MORE_CALLS, more);
     size_t first = analysis->found.count;
-    double nested = shrink(analysis, first, explain_callees(analysis, index + 1), more);
+    double nested = shrink_findings(analysis, first, explain_callees(analysis, index + 1), more);
     if (unusual && nested < NESTED_EXPLAINS * more)
-        nested += report(analysis, share->path, FUNCTION_SLOWER, more - nested);
+        nested += report_function(analysis, share->path, FUNCTION_SLOWER, more - nested);
     return nested;
 }
 
@@ -130,5 +131,5 @@ double function_analysis_explain(struct function_analysis *analysis, uint32_t co
         if (analysis->paths->nodes.items[share->path].component == component)
             sum += explain_one(analysis, at - 1);
     }
-    return shrink(analysis, 0, sum, budget_ns);
+    return shrink_findings(analysis, 0, sum, budget_ns);
 }

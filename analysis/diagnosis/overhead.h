@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the tool itself costs the server where it cannot be seen, as an estimate: how often its BPF
-// programs and its shim ran in a piece of time, which the records tell, times how long they take,
-// which the capture measured (profiler/program_costs.h) or `make bench BENCH=shim` did.
+// An estimate of what the tool itself costs the server where no trace shows it: how often its BPF
+// programs and its shim were called in a piece of time (the records say) times how long one call
+// takes (measured by the capture, profiler/program_costs.h, or by `make bench BENCH=shim`).
 #ifndef ANALYSIS_DIAGNOSIS_OVERHEAD_H
 #define ANALYSIS_DIAGNOSIS_OVERHEAD_H
 

@@ -7,8 +7,9 @@
 #include "base/quantile.h"
 #include "base/array.h"
 
-// An operation with fewer messages around its median is compared with all of them; of more than the
-// largest number an even selection is taken apart: the median of 5,000 is as good as one of more.
+// An operation with fewer messages around its median is compared with messages of all operations.
+// Of more than the largest number an evenly spaced selection is decomposed: the median of 5,000 is
+// as good as that of more.
 enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 20 * REFERENCE_SAMPLE };
 #define BAND_LOW  0.4
 #define BAND_HIGH 0.6
@@ -52,7 +53,7 @@ static int compare_keyed(const void *left, const void *right)
     return order_of(a->key, b->key) ?: order_of(a->value, b->value);
 }
 
-// The median of `count` values of which only the largest `seen`, ascending, are not 0.
+// The median of `count` values, of which all but `seen` are 0; `values` holds those, ascending.
 static double median_with_zeros(const struct keyed *values, size_t seen, size_t count)
 {
     size_t rank = (count + 1) / 2; // 1-based
@@ -61,7 +62,7 @@ static double median_with_zeros(const struct keyed *values, size_t seen, size_t 
 
 typedef void each_key(void *context, const struct keyed *values, size_t seen, size_t count);
 
-// Calls `each` for every key with its values, ascending; the others of the `count` messages have 0.
+// Calls `each` for every key with its values, ascending; messages without a value count as 0.
 static void for_each_key(struct keyed_array *values, size_t count, each_key *each, void *context)
 {
     array_sort(values, compare_keyed);
@@ -101,7 +102,7 @@ static void take_scatter(void *context, const struct keyed *values, size_t seen,
     normal->scatter_ns = 1.4826 * scatter->distances[(count - 1) / 2];
 }
 
-// What a selection of messages spent where.
+// How long a selection of messages spent in each component and function.
 struct spent {
     struct keyed_array components, paths, calls;
     size_t messages, traced; // with functions
@@ -114,9 +115,9 @@ static void spent_free(struct spent *spent)
     array_free(&spent->calls);
 }
 
-// Takes apart an even selection of messages.
-static int spend(struct spent *out, struct decomposer *decomposer, const struct ranked *ranked,
-                 size_t count)
+// Decomposes an evenly spaced selection of messages.
+static int spent_collect(struct spent *out, struct decomposer *decomposer,
+                         const struct ranked *ranked, size_t count)
 {
     struct component_share_array shares = {0};
     struct path_share_array paths = {0};
@@ -141,21 +142,23 @@ static int spend(struct spent *out, struct decomposer *decomposer, const struct 
     return result;
 }
 
-static void *zeroed(size_t count, size_t size)
+static void *allocate_zeroed(size_t count, size_t size)
 {
     return calloc(count ? count : 1, size);
 }
 
-// Medians from the messages of the band, scatter from messages of any latency.
-static int fill(struct reference *reference, const struct decomposer *decomposer,
-                struct spent *band, struct spent *any)
+// Takes the medians from the messages of the band, the scatter from messages of any latency.
+static int reference_fill(struct reference *reference, const struct decomposer *decomposer,
+                          struct spent *band, struct spent *any)
 {
     reference->component_count = decomposer->table->components.count;
     reference->path_count = decomposer->paths.nodes.count;
-    reference->components = zeroed(reference->component_count, sizeof *reference->components);
-    reference->paths = zeroed(reference->path_count, sizeof *reference->paths);
-    reference->path_calls = zeroed(reference->path_count, sizeof *reference->path_calls);
-    struct scatter scatter = {.distances = zeroed(any->messages, sizeof *scatter.distances)};
+    reference->components =
+        allocate_zeroed(reference->component_count, sizeof *reference->components);
+    reference->paths = allocate_zeroed(reference->path_count, sizeof *reference->paths);
+    reference->path_calls = allocate_zeroed(reference->path_count, sizeof *reference->path_calls);
+    struct scatter scatter = {.distances =
+                                  allocate_zeroed(any->messages, sizeof *scatter.distances)};
     int result = -1;
     if (reference->components && reference->paths && reference->path_calls && scatter.distances) {
         for_each_key(&band->components, band->messages, take_median, reference->components);
@@ -178,7 +181,7 @@ static void reference_free(struct reference *reference)
     free(reference->path_calls);
 }
 
-// Makes a reference of messages ordered by latency.
+// Makes a reference from messages that are ordered by latency.
 static int build_one(struct reference *reference, struct decomposer *decomposer,
                      const struct ranked *ranked, size_t count)
 {
@@ -189,11 +192,11 @@ static int build_one(struct reference *reference, struct decomposer *decomposer,
                                     .count = band,
                                     .latency_ns = ranked[low + (band - 1) / 2].latency_ns};
     struct spent around = {0}, any = {0};
-    int result = spend(&around, decomposer, ranked + low, band);
+    int result = spent_collect(&around, decomposer, ranked + low, band);
     if (result == 0)
-        result = spend(&any, decomposer, ranked, count);
+        result = spent_collect(&any, decomposer, ranked, count);
     if (result == 0)
-        result = fill(reference, decomposer, &around, &any);
+        result = reference_fill(reference, decomposer, &around, &any);
     spent_free(&around);
     spent_free(&any);
     return result;
@@ -219,14 +222,14 @@ static int build_operations(struct reference_set *set, struct decomposer *decomp
     return 0;
 }
 
-// Messages of the same application and operation are compared.
+// Messages are compared with those of the same application and operation.
 static uint32_t kind_of(const struct lifetime *life)
 {
     return (uint32_t)life->application << 16 | life->operation;
 }
 
-static struct ranked *rank(const struct lifetime *lifetimes, enum lifetime_part part,
-                           const uint64_t *candidates, size_t count)
+static struct ranked *rank_by_latency(const struct lifetime *lifetimes, enum lifetime_part part,
+                                      const uint64_t *candidates, size_t count)
 {
     struct ranked *ranked = malloc((count ? count : 1) * sizeof *ranked);
     for (size_t i = 0; ranked && i < count; i++) {
@@ -243,7 +246,7 @@ int reference_set_build(struct reference_set *set, struct decomposer *decomposer
 {
     *set = (struct reference_set){0};
     struct ranked *ranked =
-        rank(decomposer->in->lifetimes, decomposer->in->part, candidates, count);
+        rank_by_latency(decomposer->in->lifetimes, decomposer->in->part, candidates, count);
     if (!ranked)
         return -1;
     int result = 0;
@@ -261,7 +264,7 @@ int reference_set_build(struct reference_set *set, struct decomposer *decomposer
 
 // --- a few of them -----------------------------------------------------------------------------
 
-// Some of those that spend() takes.
+// Some of the messages that spent_collect() would decompose.
 static void visit_evenly(const struct ranked *ranked, size_t count, reference_visitor *each,
                          void *context)
 {
@@ -282,7 +285,7 @@ static void visit_one(const struct ranked *ranked, size_t count, reference_visit
 int reference_sample(const struct lifetime *lifetimes, const uint64_t *candidates, size_t count,
                      reference_visitor *each, void *context)
 {
-    struct ranked *ranked = rank(lifetimes, PART_WHOLE, candidates, count);
+    struct ranked *ranked = rank_by_latency(lifetimes, PART_WHOLE, candidates, count);
     if (!ranked)
         return -1;
     if (count) {

@@ -2,9 +2,9 @@
 //
 // What is normal: for each operation (of each application), the messages whose latency lies between
 // its 40th and 60th percentile in the same window, and how long each component and function takes
-// in them, at the median; and how far a message may be from that without being unusual, as robustly
-// told: the median absolute deviation, over messages of any latency (those of the band resemble
-// each other).
+// in them, at the median; and how far a message may be from that without being unusual: the median
+// absolute deviation, which single outliers do not move, over messages of any latency (those of the
+// band are too much alike).
 #ifndef ANALYSIS_DIAGNOSIS_REFERENCE_H
 #define ANALYSIS_DIAGNOSIS_REFERENCE_H
 
@@ -15,14 +15,15 @@
 
 struct normal {
     double ns;         // median
-    double scatter_ns; // 1.4826 median absolute deviations: a standard deviation, were it normal
+    double scatter_ns; // 1.4826 median absolute deviations: the standard deviation of a normal
+                       // distribution
 };
 
 struct reference {
     uint32_t operation;        // and application
     uint64_t count;            // messages in the band
     double latency_ns;         // their median
-    struct normal *components; // by component; one beyond the end takes 0
+    struct normal *components; // by component; those beyond the end have 0
     size_t component_count;
     struct normal *paths; // by function path, the same
     double *path_calls;   // median
@@ -31,8 +32,9 @@ struct reference {
 struct reference_array ARRAY_OF(struct reference);
 
 struct reference_set {
-    struct reference pooled;           // over all operations
-    struct reference_array operations; // ascending; operations too rare for their own are left out
+    struct reference pooled; // over all operations
+    struct reference_array
+        operations; // ascending; operations too rare for one of their own are left out
 };
 
 // Builds the references from the messages of a window (indices of whole lifetimes). The caller
@@ -41,10 +43,10 @@ int reference_set_build(struct reference_set *set, struct decomposer *decomposer
                         const uint64_t *candidates, size_t count);
 void reference_set_free(struct reference_set *set);
 
-// Where functions are dear to know: names the messages, among those that reference_set_build takes
-// apart, whose functions make a reference. For every operation, and for all of them together,
-// REFERENCE_SAMPLE of the band and as many of any latency; one may be named more than once.
-// -1: no memory.
+// For traces whose functions are expensive to decode: selects, from the messages that
+// reference_set_build decomposes, those whose functions are enough for a reference. For each
+// operation, and for all of them together, REFERENCE_SAMPLE of the band and as many of any latency;
+// a message may be selected more than once. -1: no memory.
 enum { REFERENCE_SAMPLE = 250 };
 typedef void reference_visitor(uint64_t lifetime, void *context);
 int reference_sample(const struct lifetime *lifetimes, const uint64_t *candidates, size_t count,

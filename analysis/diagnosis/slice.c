@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// "p99-100", "p20-p30", "99.9-100", ">500us": which messages to explain, as a person writes it and
-// as it is written back.
+// "p99-100", "p20-p30", "99.9-100", ">500us": which messages to explain, read from what the user
+// wrote and printed again.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

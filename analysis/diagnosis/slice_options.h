@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The options that say which requests to explain, the same for every command that explains:
-// --slice and --message, each as often as wished, within --from and --to.
+// The options that select the requests to explain, the same for every command that has them:
+// --slice and --message, any number of each, within --from and --to.
 #ifndef ANALYSIS_DIAGNOSIS_SLICE_OPTIONS_H
 #define ANALYSIS_DIAGNOSIS_SLICE_OPTIONS_H
 
@@ -25,9 +25,9 @@ struct slice_options {
         OPTION_DURATION("to", 0, "TIME", type, member.to_ns,                                       \
                         "only requests due earlier than this after the first one")
 
-// The slices in the order given, the messages after them; none at all when nothing was asked for.
-// A window alone means the slowest percent in it. ERROR_INPUT names the option. The caller frees
-// *out with array_free, also after an error.
+// The slices in the order given, then the messages; empty when no option was given. A window alone
+// stands for the slowest percent in it. ERROR_INPUT names the option. The caller frees *out with
+// array_free, also after an error.
 int slice_options_read(const struct slice_options *options, struct diagnosis_slice_array *out,
                        struct error *err);
 void slice_options_free(struct slice_options *options);

@@ -6,8 +6,8 @@
 #include "analysis/diagnosis/reference.h"
 #include "base/array.h"
 
-enum { MOST_MESSAGES = 1000 }; // of a slice, the slowest
-// Around each life, so that the clocks' error and calls cut at its edges do not matter.
+enum { MOST_MESSAGES = 1000 }; // of the slowest messages of a slice
+// Added before and after each life, against the clocks' error and calls cut at its edges.
 enum { MARGIN_NS = 5000 };
 
 struct chooser {
@@ -40,13 +40,13 @@ static void add_range(struct chooser *chooser, uint16_t core, struct time_range 
         chooser->failed = true;
 }
 
-// The cores that a thread ran on in that time, and the next it ran on.
+// The cores that a thread ran on in that time, and the first one after it.
 static void add_thread(struct chooser *chooser, uint32_t thread, struct time_range range)
 {
     size_t count;
     const struct thread_stretch *stretches =
         host_timeline_stretches(chooser->in->server, thread, &count);
-    // the first stretch that ends later than the range begins
+    // the thread's first stay on a core that ends after the range begins
     size_t low = array_bound(0, count, at, stretches[at].end_ns <= range.begin_ns);
     uint16_t core = NO_CORE;
     for (; low < count; low++) {
@@ -118,7 +118,7 @@ static int by_begin(const void *left, const void *right)
     return order_of(a->begin_ns, b->begin_ns);
 }
 
-static void merge(struct time_range_array *ranges)
+static void merge_ranges(struct time_range_array *ranges)
 {
     size_t kept = 0;
     if (ranges->count == 0)
@@ -146,7 +146,7 @@ int trace_windows_choose(const struct diagnosis_input *in, const struct diagnosi
     for (size_t i = 0; result == 0 && !chooser.failed && i < slice_count; i++)
         result = add_slice(&chooser, &slices[i], err);
     for (size_t i = 0; i < out->core_count; i++)
-        merge(&out->cores[i].ranges);
+        merge_ranges(&out->cores[i].ranges);
     free(chooser.chosen);
     if (result == 0 && chooser.failed)
         result = error_set(err, ERROR_FAILED, "no memory to choose what to decode");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// When, and on which cores, functions have to be known to explain some slices of messages: over the
-// lives of the slices' messages at the server, and of enough ordinary ones to compare with.
+// The times and cores for which functions must be decoded to explain some slices: the lives, at the
+// server, of the slices' messages and of enough ordinary messages to compare them with.
 #ifndef ANALYSIS_DIAGNOSIS_TRACE_WINDOWS_H
 #define ANALYSIS_DIAGNOSIS_TRACE_WINDOWS_H
 
@@ -12,7 +12,7 @@
 struct trace_windows {
     struct core_windows {
         uint16_t core;
-        struct time_range_array ranges; // ascending and disjoint, once all were added
+        struct time_range_array ranges; // ascending and disjoint when trace_windows_choose returns
     } * cores;
     size_t core_count;
     uint64_t messages;
@@ -22,7 +22,7 @@ struct trace_windows {
 // memory).
 int trace_windows_choose(const struct diagnosis_input *in, const struct diagnosis_slice *slices,
                          size_t slice_count, struct trace_windows *out, struct error *err);
-// Those of a core; NULL: none.
+// The windows of a core; NULL: none.
 const struct time_range_array *trace_windows_of(const struct trace_windows *windows, uint16_t core);
 void trace_windows_free(struct trace_windows *windows);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What else people ask of a diagnosis than causes: how many messages were ahead, of what kind
-// (NSight's queuing breakdown, figure 19); which contexts the messages' cores were in (its
-// core-context summary, figure 20); and which messages blocked which (head-of-line blocking), by
-// name. Each for the slice and for the reference that it is compared with.
+// What a diagnosis shows besides causes: how many messages were ahead, of what kind (NSight's
+// queuing breakdown, figure 19); which contexts the messages' cores were in (its core-context
+// summary, figure 20); and which messages blocked which (head-of-line blocking), by name. Each view
+// is made for the slice and for the reference it is compared with.
 #ifndef ANALYSIS_DIAGNOSIS_VIEWS_H
 #define ANALYSIS_DIAGNOSIS_VIEWS_H
 
@@ -16,16 +16,17 @@
 
 // What was ahead of a message.
 enum queue_kind {
-    QUEUE_APP_RECEIVE, // receive calls of its thread from its hand-off to its reply, its own apart
+    QUEUE_APP_RECEIVE, // receive calls of its thread from its hand-off to its reply, not counting
+                       // its own
     QUEUE_APP_SEND,    // send calls, likewise
-    QUEUE_PROCESSING,  // requests that its thread served first; the time is that between the calls
+    QUEUE_PROCESSING,  // requests that its thread served first; their time lies between the calls
     QUEUE_KERNEL_R,    // hand-offs on its R core from M(n) to M(h); the time is NET_RX's
     QUEUE_KERNEL_A,    // hand-offs on its A core from M(h) to the reply, likewise
     QUEUE_KINDS
 };
 const char *queue_kind_name(enum queue_kind kind); // "app receive", ...
 
-// How a message that blocks another is related to it, the closest relation first.
+// How a blocking message is related to the one it blocks; the closest relation first.
 enum blocking_scope {
     BLOCKED_BY_CONNECTION, // the same connection
     BLOCKED_BY_BATCH,      // another connection of the same epoll_wait return
@@ -39,12 +40,12 @@ enum core_role blocking_scope_role(enum blocking_scope scope);
 
 struct blocker {
     uint64_t lifetime;
-    float ns; // how long it had the thread or the core while the other waited
+    float ns; // how long it occupied the thread or core while the other waited
     uint8_t scope;
 };
 struct blocker_array ARRAY_OF(struct blocker);
 
-// Of each message the longest blockers are kept by name; all are counted.
+// Only a message's longest blockers are listed; all of them are counted.
 enum { NAMED_BLOCKERS = 16 };
 
 struct message_view {
@@ -52,13 +53,13 @@ struct message_view {
     float ahead_ns[QUEUE_KINDS];
     uint32_t blocked_by[BLOCKING_SCOPES]; // messages
     float blocked_ns[BLOCKING_SCOPES];
-    uint32_t blockers;      // kept by name
+    uint32_t blockers;      // listed
     uint64_t first_blocker; // in diagnosis_views.blockers, longest first
 };
 struct message_view_array ARRAY_OF(struct message_view);
 
 struct spread {
-    double mean, min, p25, median, p75, max; // NAN of nothing
+    double mean, min, p25, median, p75, max; // NAN without values
 };
 
 // Sorts the values.
@@ -72,18 +73,18 @@ struct queue_summary {
 };
 
 struct blocking_summary {
-    uint64_t messages; // of the slice, blocked so
+    uint64_t messages; // messages of the slice blocked in this way
     double total_ns;
-    double median_ns;           // over these
-    double mean_ns[VIEW_SIDES]; // over all of the side
+    double median_ns;           // over these messages
+    double mean_ns[VIEW_SIDES]; // over all messages of the side
 };
 
-// A request that blocked many, or for long.
+// A request that blocked many others, or blocked them for long.
 struct named_blocker {
     uint64_t lifetime;
     uint64_t messages; // of the slice that it blocked
     double total_ns;
-    uint64_t last; // of these messages, plus 1: each is counted once
+    uint64_t last; // index + 1 of the last message counted, so that each is counted once
 };
 struct named_blocker_array ARRAY_OF(struct named_blocker);
 
@@ -104,7 +105,7 @@ struct diagnosis_views {
     struct named_blocker_array worst;   // those that blocked longest, at most WORST_BLOCKERS
     struct core_context_array contexts; // by role, core, and the slice's time, most first
     double context_ns[VIEW_SIDES];      // their sums
-    uint64_t reference_messages;        // looked at
+    uint64_t reference_messages;        // that were examined
 };
 enum { WORST_BLOCKERS = 20 };
 

@@ -9,8 +9,8 @@
 #include "base/quantile.h"
 #include "base/array.h"
 
-// The reference is that of the causes (reference.h), over all operations: of more messages than
-// this an even selection is looked at.
+// The reference is the one of the causes (reference.h), over all operations. If it has more
+// messages than this, an evenly spaced selection of them is used.
 enum { MAX_REFERENCES = 5000 };
 #define BAND_LOW  0.4
 #define BAND_HIGH 0.6
@@ -43,7 +43,7 @@ static size_t pick_references(const struct diagnosis_input *in, const uint64_t *
     return taken;
 }
 
-// What the two sides are made of.
+// The messages of the two sides.
 struct builder {
     const struct diagnosis_input *in;
     struct diagnosis *diagnosis;
@@ -147,8 +147,8 @@ static int pick_worst(struct builder *builder)
     return 0;
 }
 
-static int build(struct builder *builder, const uint64_t *candidates, size_t count,
-                 struct ranked *ranked)
+static int build_views(struct builder *builder, const uint64_t *candidates, size_t count,
+                       struct ranked *ranked)
 {
     size_t references = pick_references(builder->in, candidates, count, ranked);
     if (read_slice(builder) < 0 || read_references(builder, ranked, references) < 0)
@@ -176,7 +176,7 @@ int views_build(const struct diagnosis_input *in, const uint64_t *candidates, si
     struct ranked *ranked = malloc(count * sizeof *ranked);
     int result = -1;
     if (builder.contexts && builder.by_lifetime && builder.scratch && ranked)
-        result = build(&builder, candidates, count, ranked);
+        result = build_views(&builder, candidates, count, ranked);
     diagnosis->views.available = result == 0;
     context_sums_free(builder.contexts);
     array_free(&builder.references);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Which contexts the messages' cores were in while they had the messages: from M(n) to M(h) the
-// core of the hand-off, from then until the reply left the cores that the message's thread ran on
-// (while it did not run: the core it ran on next).
+// Which contexts the messages' cores were in: from M(n) to M(h) the core of the hand-off, and from
+// then until the reply was sent the cores on which the message's thread ran (while it did not run:
+// the core it ran on next).
 #include "analysis/diagnosis/views_contexts.h"
 
 #include <stdio.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// One message's queue: what was ahead of it, and whose requests these were.
+// One message's queue: what was ahead of it, and which requests that belonged to.
 #include "analysis/diagnosis/views_queue.h"
 
 #include "analysis/lifetime/service_order.h"
 #include "base/array.h"
 
-// Requests ahead of one message that are looked at one by one, nearest first. The ones beyond count
-// as the same thread's.
+// How many requests ahead of a message are examined one by one, nearest first. Those beyond are
+// counted as served by the same thread.
 enum { LOOKED_AT = 1000, SOFTIRQ_NET_RX = 3 };
 
 struct reader {
@@ -20,7 +20,8 @@ struct reader {
     struct named_blocker *by_lifetime;
 };
 
-static void block(struct reader *reader, uint64_t blocker, enum blocking_scope scope, double ns)
+static void note_blocker(struct reader *reader, uint64_t blocker, enum blocking_scope scope,
+                         double ns)
 {
     const struct blocker one = {.lifetime = blocker, .ns = (float)ns, .scope = (uint8_t)scope};
     reader->out->blocked_by[scope]++;
@@ -51,7 +52,7 @@ static enum blocking_scope scope_of(const struct lifetime *life, const struct li
     return life->batch != 0 && other->batch == life->batch ? BLOCKED_BY_BATCH : BLOCKED_BY_THREAD;
 }
 
-// All requests of a service but the message itself have an equal part of `ns`.
+// Divides `ns` equally among all requests of a service except the message itself.
 static void block_by_service(struct reader *reader, const struct service *service, double ns,
                              bool same_thread)
 {
@@ -62,11 +63,11 @@ static void block_by_service(struct reader *reader, const struct service *servic
             continue;
         enum blocking_scope scope =
             same_thread ? scope_of(reader->life, &reader->in->lifetimes[other]) : BLOCKED_BY_CORE_A;
-        block(reader, other, scope, ns / service->count);
+        note_blocker(reader, other, scope, ns / service->count);
     }
 }
 
-// What the message's thread served between its hand-off and its own turn.
+// The requests that the message's thread served between the message's hand-off and its turn.
 static void read_thread(struct reader *reader)
 {
     const struct service_order *order = reader->in->order;
@@ -87,7 +88,7 @@ static void read_thread(struct reader *reader)
         block_by_service(reader, service, ns, true);
         looked += service->count;
     }
-    if (at > first) { // the rest, from the sums
+    if (at > first) { // the rest, taken from the sums
         reader->out->blocked_by[BLOCKED_BY_THREAD] += services[at].first - services[first].first;
         reader->out->blocked_ns[BLOCKED_BY_THREAD] +=
             (float)(services[at].before_ns - services[first].before_ns);
@@ -102,7 +103,7 @@ static void read_thread(struct reader *reader)
     }
 }
 
-// What other threads of the application served on the message's core meanwhile.
+// The requests that other threads of the application served on the message's core meanwhile.
 static void read_core(struct reader *reader)
 {
     const struct diagnosis_input *in = reader->in;
@@ -180,7 +181,7 @@ static void read_receive_core(struct reader *reader)
         from = before && core->handoffs.items[before - 1] > arrived
                    ? core->handoffs.items[before - 1]
                    : arrived;
-        block(reader, other, BLOCKED_BY_CORE_R, receive_processing_ns(core, from, to));
+        note_blocker(reader, other, BLOCKED_BY_CORE_R, receive_processing_ns(core, from, to));
     }
 }
 
@@ -199,7 +200,7 @@ static void read_kernel_a(struct reader *reader)
     reader->out->ahead_ns[QUEUE_KERNEL_A] = (float)receive_processing_ns(core, from, to);
 }
 
-// The socket calls of the message's thread from its hand-off to its reply, but its own.
+// The socket calls of the message's thread from its hand-off to its reply, except its own.
 static void read_calls(struct reader *reader)
 {
     const struct lifetime *life = reader->life;

@@ -6,8 +6,8 @@
 
 #include "analysis/diagnosis/diagnosis.h"
 
-// What one message had ahead of it; appends its blockers. by_lifetime: NULL, or sums by lifetime of
-// whom they block. -1: no memory.
+// What one message had ahead of it; appends its blockers. by_lifetime: for each lifetime, the sums
+// of what it blocked; may be NULL. -1: no memory.
 int view_queue(const struct diagnosis_input *in, uint64_t lifetime, struct message_view *out,
                struct blocker_array *blockers, struct named_blocker *by_lifetime);
 
