@@ -19,7 +19,7 @@ static int add_user_mapping(struct code_finder *finder, struct code_section_arra
         return 0;
     const struct elf_facts *facts = &finder->facts.items[file];
     if (mapping->file_offset >= facts->file_bytes)
-        return 0; // pages behind the file's end hold nothing
+        return 0; // pages after the file's end contain nothing
     uint64_t bytes = mapping->end - mapping->begin;
     if (bytes > facts->file_bytes - mapping->file_offset)
         bytes = facts->file_bytes - mapping->file_offset;
@@ -32,8 +32,8 @@ static int add_user_mapping(struct code_finder *finder, struct code_section_arra
     return code_add_section(sections, section);
 }
 
-// vmlinux: moved by as much as its first code symbol, which the mapping's name ends with ("_text",
-// "_stext"), was when it ran.
+// vmlinux is moved by the distance between the address of its first code symbol and where that
+// symbol was when the kernel ran. The mapping's name ends with the symbol ("_text", "_stext").
 static int add_kernel_mapping(struct code_finder *finder, struct code_section_array *sections,
                               const struct perf_mapping *mapping)
 {
@@ -61,10 +61,11 @@ static int copy_sections(struct code_section_array *to, const struct code_sectio
     return 0;
 }
 
-// What every space gets besides its mappings.
+// The code that every space gets besides its mappings.
 struct layers {
-    struct code_section_array first; // wins over mappings: given by hand, kcore
-    struct code_section_array last;  // fills what they leave: core dumps, which have no symbols
+    struct code_section_array first; // replaces mappings: files named by the user, kcore
+    struct code_section_array
+        last; // fills the gaps between mappings: core dumps, which have no symbols
 };
 
 static void free_layers(struct layers *layers)
@@ -110,7 +111,8 @@ static int build_spaces(struct code_finder *finder, const struct perf_maps *maps
     return 0;
 }
 
-// Sorts what was given by hand into the kernel's and everybody else's, first and last.
+// Divides files named by the user into the kernel's and the processes', and into those that replace
+// mappings and those that fill gaps.
 static int split_given(const struct code_images *images, const struct code_section_array *given,
                        struct layers *user, struct layers *kernel)
 {

@@ -9,10 +9,10 @@
 #include "analysis/perf/perf_data_maps.h"
 #include "base/error.h"
 
-// Resolves every mapping. maps NULL: only what was given by hand, in one space with pid
-// PERF_NO_PID; otherwise that is added to every process's space: pages and ELF files win over what
-// was mapped, core dumps fill what it leaves (the vdso, JIT code). Files given by hand that cannot
-// be read are ERROR_INPUT; everything else is a complaint.
+// Resolves every mapping. maps NULL: only files named by the user, in one space with pid
+// PERF_NO_PID; otherwise those are added to every process's space: pages and ELF files replace
+// mappings, core dumps fill the gaps between them (the vdso, JIT code). Files named by the user
+// that cannot be read are ERROR_INPUT; everything else is a complaint.
 int code_images_build(const struct perf_maps *maps, const struct code_image_options *options,
                       struct code_images *out, struct error *err);
 

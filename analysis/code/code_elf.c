@@ -69,7 +69,7 @@ static void read_sections(Elf *elf, struct elf_facts *out)
                 take_build_id(notes, out);
         }
     }
-    if (!any) // stripped of its section table: the segments must do
+    if (!any) // it has no section table: the segments are used instead
         out->has_code = out->loads.count > 0;
 }
 

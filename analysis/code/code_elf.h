@@ -27,17 +27,17 @@ struct elf_facts {
     struct elf_load_array loads;
 };
 
-// Returns 0, or negative with *why set to a sentence's end: "no such file", "not an ELF file", …;
-// *missing tells the first from the rest.
+// Returns 0, or negative with *why set to the end of a sentence: "no such file", "not an ELF file",
+// …; *missing is set for the first of these.
 int elf_facts_read(const char *path, struct elf_facts *out, const char **why, bool *missing);
 // The same for an image in memory (the vdso).
 int elf_facts_of_memory(const void *image, size_t bytes, struct elf_facts *out, const char **why);
 void elf_facts_free(struct elf_facts *facts);
 
-// What the file calls the byte at file_offset.
+// The file's own address of the byte at file_offset.
 uint64_t elf_address_of_offset(const struct elf_facts *facts, uint64_t file_offset);
 
-// The value of a symbol; false when the file has none of that name.
+// Looks up a symbol's value; false when the file has none of that name.
 bool elf_symbol_value(const char *path, const char *name, uint64_t *out);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Finds the file that a process (or the kernel) had mapped, and makes sure that it is that file.
-// Each is asked for once.
+// Finds the file that a process (or the kernel) had mapped, and verifies that it is the same file.
+// Each file is searched for once.
 #include "analysis/code/code_files.h"
 
 #include <elf.h>
@@ -17,7 +17,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-// How well a candidate did; the largest of all candidates is what is complained about.
+// The result of checking a candidate; the complaint names the largest of all candidates' results.
 enum verdict {
     VERDICT_MISSING,
     VERDICT_UNREADABLE,
@@ -102,7 +102,8 @@ int code_add_loads(const struct code_finder *finder, struct code_section_array *
     return 0;
 }
 
-static void remember(struct search *search, enum verdict verdict, const char *path, const char *why)
+static void search_note_verdict(struct search *search, enum verdict verdict, const char *path,
+                                const char *why)
 {
     if (verdict < search->verdict || search->verdict == FOUND)
         return;
@@ -111,14 +112,14 @@ static void remember(struct search *search, enum verdict verdict, const char *pa
     snprintf(search->path, sizeof search->path, "%s", path);
 }
 
-// trusted: the user said where it is, so a missing build-id is no reason to refuse.
+// trusted: the user said where it is, so a file without a build-id is accepted.
 static bool try_file(struct search *search, const char *path, bool trusted)
 {
     struct elf_facts facts;
     const char *why = "";
     bool missing = false;
     if (elf_facts_read(path, &facts, &why, &missing) < 0) {
-        remember(search, missing ? VERDICT_MISSING : VERDICT_UNREADABLE, path, why);
+        search_note_verdict(search, missing ? VERDICT_MISSING : VERDICT_UNREADABLE, path, why);
         return false;
     }
     enum verdict verdict = FOUND;
@@ -133,7 +134,7 @@ static bool try_file(struct search *search, const char *path, bool trusted)
         verdict = VERDICT_UNREADABLE;
         why = "holds no code (a separate debug file?)";
     }
-    remember(search, verdict, path, why);
+    search_note_verdict(search, verdict, path, why);
     if (verdict != FOUND) {
         elf_facts_free(&facts);
         return false;
@@ -185,7 +186,7 @@ static bool try_cache(struct search *search)
            try_format(search, true, "%s/vdso", folder) || try_format(search, true, "%s", folder);
 }
 
-// The vdso of this process, written to memory that has a path.
+// This process's vdso, written to a memory file, which has a path.
 static bool try_own_vdso(struct search *search)
 {
     enum { VDSO_BYTES_MOST = 4 * 4096, PAGE = 4096 };
@@ -208,8 +209,8 @@ static bool try_own_vdso(struct search *search)
     if (memory < 0 || write(memory, image, bytes) != (ssize_t)bytes ||
         array_push(&search->finder->images->descriptors, memory) < 0) {
         if (same || search->has_build_id)
-            remember(search, same ? VERDICT_UNREADABLE : VERDICT_OTHER_BUILD, "this machine's vdso",
-                     "cannot be copied");
+            search_note_verdict(search, same ? VERDICT_UNREADABLE : VERDICT_OTHER_BUILD,
+                                "this machine's vdso", "cannot be copied");
         if (memory >= 0)
             close(memory);
         elf_facts_free(&facts);
@@ -253,7 +254,8 @@ static bool search_kernel(struct search *search)
         return true;
     if (options->no_host_files || !release)
         return false;
-    // A release's name does not tell the build: on this host only a matching build-id will do.
+    // Different builds may have the same release name: a file of this host must have the right
+    // build-id.
     return search->has_build_id &&
            (try_format(search, false, "%s/boot/vmlinux-%s", debug, release) ||
             try_format(search, false, "%s/lib/modules/%s/vmlinux", debug, release) ||
@@ -276,7 +278,7 @@ static enum code_problem problem_of(enum verdict verdict)
     }
 }
 
-static char *describe(const struct search *search, enum code_problem problem)
+static char *describe_problem(const struct search *search, enum code_problem problem)
 {
     const char *mapped = search->mapping->path;
     char id[41] = "", *text = NULL;
@@ -326,12 +328,12 @@ static char *describe(const struct search *search, enum code_problem problem)
     return length < 0 ? NULL : text;
 }
 
-static uint32_t complain(struct search *search, enum code_problem problem)
+static uint32_t count_complaint(struct search *search, enum code_problem problem)
 {
     struct code_images *images = search->finder->images;
     struct code_complaint complaint = {.problem = problem,
                                        .bytes = search->mapping->end - search->mapping->begin,
-                                       .text = describe(search, problem)};
+                                       .text = describe_problem(search, problem)};
     if (!complaint.text || array_push(&images->complaints, complaint) < 0) {
         free(complaint.text);
         search->finder->out_of_memory = true;
@@ -341,7 +343,8 @@ static uint32_t complain(struct search *search, enum code_problem problem)
     return (uint32_t)(images->complaints.count - 1);
 }
 
-// --- asking once -------------------------------------------------------------------------------
+// --- searching once
+// -------------------------------------------------------------------------------
 
 static bool in_no_file(const char *path)
 {
@@ -359,13 +362,13 @@ static struct code_answer answer_for(struct search *search, bool module)
 {
     struct code_answer answer = {.file = CODE_NONE, .complaint = CODE_NONE};
     if (module)
-        answer.complaint = complain(search, CODE_NEEDS_KCORE);
+        answer.complaint = count_complaint(search, CODE_NEEDS_KCORE);
     else if (!search->kernel && in_no_file(search->mapping->path))
-        answer.complaint = complain(search, CODE_NO_FILE);
+        answer.complaint = count_complaint(search, CODE_NO_FILE);
     else if (search->kernel ? search_kernel(search) : search_user(search))
         answer.file = search->file;
     else
-        answer.complaint = complain(search, problem_of(search->verdict));
+        answer.complaint = count_complaint(search, problem_of(search->verdict));
     if (answer.file != CODE_NONE && !search->has_build_id)
         search->finder->images->unverified++;
     return answer;
@@ -382,7 +385,7 @@ uint32_t code_find_file(struct code_finder *finder, const struct perf_mapping *m
     if (mapping->build_id)
         memcpy(search.build_id, mapping->build_id, mapping->build_id_size);
     search.has_build_id = memcmp(search.build_id, nothing, sizeof nothing) != 0;
-    // All modules have one answer.
+    // All modules share one answer.
     bool module = kernel && strncmp(mapping->path, "[kernel.", 8) != 0;
     char question[PATH_BYTES + 100], id[41];
     code_hex(search.build_id, sizeof search.build_id, id);
@@ -392,7 +395,7 @@ uint32_t code_find_file(struct code_finder *finder, const struct perf_mapping *m
         snprintf(question, sizeof question, "%s %" PRIu64 " %s", id, mapping->inode, mapping->path);
 
     uint32_t number = name_pool_add(finder->questions, question, sizeof question);
-    if (number == finder->answers.count) { // never asked before
+    if (number == finder->answers.count) { // not searched for before
         struct code_answer answer = answer_for(&search, module);
         if (array_push(&finder->answers, answer) < 0)
             number = UINT32_MAX;

@@ -71,7 +71,7 @@ int code_add_section(struct code_section_array *sections, struct code_section se
 const struct code_space *code_images_at(const struct code_images *images, uint32_t pid,
                                         uint64_t time)
 {
-    // the first behind (pid, time)
+    // the first one after (pid, time)
     size_t low =
         array_bound(0, images->spaces.count, at,
                     images->spaces.items[at].pid < pid || (images->spaces.items[at].pid == pid &&

@@ -2,8 +2,8 @@
 //
 // Where the bytes of the code are that the processes (and the kernel) of a recording ran: mappings
 // become sections of files on this machine. A file is used only when it is the one that ran: its
-// build-id is compared where the recording knows one. What is missing or does not match is left
-// out, counted and said (code_files.h). code_build.h fills these images.
+// build-id is compared where the recording knows one. Files that are missing or do not match are
+// left out, counted and reported (code_files.h). code_build.h fills these images.
 #ifndef ANALYSIS_CODE_CODE_IMAGE_H
 #define ANALYSIS_CODE_CODE_IMAGE_H
 
@@ -22,8 +22,8 @@ enum code_file_kind {
 
 // A file on this machine that code is read from.
 struct code_file {
-    char *path;        // readable here
-    char *mapped_path; // what the recording called it
+    char *path;        // path on this machine
+    char *mapped_path; // path in the recording
     enum code_file_kind kind;
     bool kernel;
     bool verified; // its build-id is the recording's
@@ -63,7 +63,7 @@ const char *code_problem_name(enum code_problem problem);
 
 struct code_complaint {
     enum code_problem problem;
-    uint64_t mappings; // that wanted it, in all address spaces
+    uint64_t mappings; // mappings that need it, in all address spaces
     uint64_t bytes;    // of the first of them
     char *text;        // path and what to do about it
 };
@@ -73,21 +73,21 @@ struct code_images {
     struct code_file_array files;
     struct code_space_array spaces;         // by pid, then time, as in perf_maps
     uint64_t problems[CODE_PROBLEMS];       // files (not mappings) by reason
-    uint64_t unverified;                    // files used though no build-id was known to compare
+    uint64_t unverified;                    // files used without a build-id to compare
     struct code_complaint_array complaints; // one per file
     char *kallsyms;                         // path of the recording's kallsyms, or NULL
     char *modules;                          // of its /proc/modules copy, or NULL
-    struct code_space fallback; // for processes that nothing is known of: what was given by hand
+    struct code_space fallback; // for processes without any mapping: the files named by the user
     struct code_descriptors ARRAY_OF(int) descriptors; // of files in memory; closed at the end
 };
 
 void code_images_free(struct code_images *images);
 
-// The code of a process at a time; NULL where nothing is known. The kernel's: pid PERF_NO_PID.
+// The code of a process at a time; NULL: unknown. The kernel's: pid PERF_NO_PID.
 const struct code_space *code_images_at(const struct code_images *images, uint32_t pid,
                                         uint64_t time);
 
-// Adds what of the section is not covered yet: what comes first wins. -1: out of memory.
+// Adds the parts of the section that are not covered yet. -1: out of memory.
 int code_add_section(struct code_section_array *sections, struct code_section section);
 
 // The section that covers the address, or NULL.

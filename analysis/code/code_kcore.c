@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char *existing(const char *folder, const char *name)
+static char *existing_path(const char *folder, const char *name)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s", folder, name) < 0)
@@ -33,7 +33,7 @@ static const struct perf_mapping *kernel_mapping(const struct perf_maps *maps)
     return NULL;
 }
 
-static bool covers(const struct elf_facts *facts, uint64_t address)
+static bool elf_covers(const struct elf_facts *facts, uint64_t address)
 {
     for (size_t i = 0; i < facts->loads.count; i++)
         if (address - facts->loads.items[i].address < facts->loads.items[i].bytes)
@@ -61,13 +61,13 @@ static char *cached_kcore(const struct code_image_options *options,
     int count = scandir(parent, &entries, not_hidden, alphasort);
     char *found = NULL;
     for (int i = count - 1; i >= 0; i--) {
-        char *folder = found ? NULL : existing(parent, entries[i]->d_name);
-        char *path = folder ? existing(folder, "kcore") : NULL;
+        char *folder = found ? NULL : existing_path(parent, entries[i]->d_name);
+        char *path = folder ? existing_path(folder, "kcore") : NULL;
         struct elf_facts facts;
         const char *why;
         bool missing;
         if (path && elf_facts_read(path, &facts, &why, &missing) == 0) {
-            if (covers(&facts, kernel->begin)) {
+            if (elf_covers(&facts, kernel->begin)) {
                 found = folder;
                 folder = NULL;
             }
@@ -91,14 +91,14 @@ int code_add_kcore(struct code_finder *finder, const struct perf_maps *maps,
     if (asked)
         folder = strdup(options->kcore_dir);
     else if (options->recording)
-        folder = existing(options->recording, "kcore_dir");
+        folder = existing_path(options->recording, "kcore_dir");
     if (!folder)
         folder = cached_kcore(options, kernel_mapping(maps));
     if (!folder)
         return 0;
-    char *path = existing(folder, "kcore");
-    images->kallsyms = existing(folder, "kallsyms");
-    images->modules = existing(folder, "modules");
+    char *path = existing_path(folder, "kcore");
+    images->kallsyms = existing_path(folder, "kallsyms");
+    images->modules = existing_path(folder, "modules");
     int result = 0;
     if (path) {
         struct elf_facts facts;

@@ -7,7 +7,7 @@
 #include "analysis/code/code_files.h"
 
 // Adds its sections to `kernel`, where there is one for the recording; names kallsyms and modules
-// beside it in the images. One that was asked for and cannot be read is ERROR_INPUT.
+// beside it in the images. A kcore that the user named and that cannot be read is ERROR_INPUT.
 int code_add_kcore(struct code_finder *finder, const struct perf_maps *maps,
                    struct code_section_array *kernel, struct error *err);
 

@@ -37,10 +37,10 @@ struct symbols {
     struct name_pool *names;
     struct file_symbols *files; // one per code file
     struct symbol_table kernel;
-    struct made_symbols made; // by the kernel while it ran
+    struct made_symbols made; // made by the kernel while it ran
     bool kernel_loaded;
     struct jit_array jit; // by pid
-    bool all_loaded;      // nothing may change any more
+    bool all_loaded;      // all tables are loaded: nothing may change any more
     uint32_t unknown;
     uint64_t unreadable, malformed;
 };
@@ -236,7 +236,7 @@ int symbols_load_all(struct symbols *symbols, struct error *err)
 // --- asking ------------------------------------------------------------------------------------
 
 // moved_by: run-time address minus the table's.
-static bool take(const struct symbol *symbol, uint64_t moved_by, struct symbol_hit *hit)
+static bool take_symbol(const struct symbol *symbol, uint64_t moved_by, struct symbol_hit *hit)
 {
     if (!symbol)
         return false;
@@ -260,7 +260,7 @@ static bool find_in_file(struct symbols *symbols, uint32_t pid, uint64_t time, u
     hit->file = section->file;
     hit->name = file->file_name;
     uint64_t moved_by = section->address - section->elf_address;
-    return take(symbol_table_find(&file->table, address - moved_by), moved_by, hit);
+    return take_symbol(symbol_table_find(&file->table, address - moved_by), moved_by, hit);
 }
 
 bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t address,
@@ -276,10 +276,10 @@ bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t
     if (find_in_file(symbols, hit->kernel ? PERF_NO_PID : pid, time, address, hit))
         return true;
     if (hit->kernel)
-        return take(made_symbols_find(&symbols->made, address, time), 0, hit) ||
-               take(symbol_table_find(&symbols->kernel, address), 0, hit);
+        return take_symbol(made_symbols_find(&symbols->made, address, time), 0, hit) ||
+               take_symbol(symbol_table_find(&symbols->kernel, address), 0, hit);
     const struct symbol_table *jit = jit_table(symbols, pid);
-    return jit && take(symbol_table_find(jit, address), 0, hit);
+    return jit && take_symbol(symbol_table_find(jit, address), 0, hit);
 }
 
 // Of the C++ run-time library (Itanium C++ ABI §3.4).
@@ -287,7 +287,7 @@ char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *sta
 
 char *symbol_demangle(const char *name)
 {
-    enum { LONGEST = 4096 }; // longer ones cost more than they tell
+    enum { LONGEST = 4096 }; // longer names take too long to demangle for what they are worth
     if (strncmp(name, "_Z", 2) == 0 && strnlen(name, LONGEST) < LONGEST) {
         int status = 0;
         char *readable = __cxa_demangle(name, NULL, NULL, &status);

@@ -2,8 +2,8 @@
 //
 // Addresses to function names: the kernel's kallsyms, ELF symbol tables (.symtab, .dynsym, the
 // separate debug file, .gnu_debugdata), DWARF where a file has nothing else, JIT maps
-// (perf-<pid>.map). Tables are read when first asked for, sorted, and searched by halving; names
-// are interned, so that equal names have equal numbers.
+// (perf-<pid>.map). Tables are read when first needed, sorted, and searched by bisection; names are
+// interned, so that equal names have equal numbers.
 #ifndef ANALYSIS_CODE_SYMBOLS_H
 #define ANALYSIS_CODE_SYMBOLS_H
 

@@ -24,8 +24,8 @@ struct filling {
     bool out_of_memory;
 };
 
-static void add(struct filling *filling, uint64_t address, uint64_t bytes, const char *name,
-                uint32_t rank)
+static void filling_add(struct filling *filling, uint64_t address, uint64_t bytes, const char *name,
+                        uint32_t rank)
 {
     uint64_t end = bytes > UINT64_MAX - address ? UINT64_MAX : address + bytes;
     struct symbol symbol = {address, bytes ? end : 0,
@@ -119,10 +119,10 @@ static size_t add_symbol_table(struct filling *filling, Dwfl_Module *module, GEl
         bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
         if (!function && !(type == STT_NOTYPE && binding != STB_LOCAL && in_code(elf, section)))
             continue;
-        // A global name tells more than a weak or local alias, "read" more than "__read".
+        // Prefers a global name to a weak or local alias, and "read" to "__read".
         uint32_t rank = (function ? 8u : 0) + (binding == STB_GLOBAL ? 4u : 0) +
                         (binding == STB_WEAK ? 2u : 0) + (name[0] != '_' ? 1u : 0);
-        add(filling, address - bias, symbol.st_size, name, rank);
+        filling_add(filling, address - bias, symbol.st_size, name, rank);
     }
     return filling->table->symbols.count - before;
 }
@@ -156,8 +156,8 @@ static bool find_plt(Elf *elf, struct plt *out)
                  header.sh_entsize == sizeof(Elf64_Rela))
             out->relocations = section;
     }
-    // With control-flow protection the stubs that are called are in .plt.sec; otherwise .plt begins
-    // with one that is not.
+    // With control-flow protection the called stubs are in .plt.sec; otherwise they are in .plt,
+    // after a first stub that is never called.
     out->stubs = secure_plt ? secure_plt : plt + STUB_BYTES;
     out->stub_bytes = STUB_BYTES;
     return (plt || secure_plt) && out->relocations;
@@ -186,20 +186,20 @@ static void add_stubs(struct filling *filling, Elf *elf)
         char stub[512];
         if (!name || !*name || snprintf(stub, sizeof stub, "%s@plt", name) >= (int)sizeof stub)
             continue;
-        add(filling, plt.stubs + i * plt.stub_bytes, plt.stub_bytes, stub, 0);
+        filling_add(filling, plt.stubs + i * plt.stub_bytes, plt.stub_bytes, stub, 0);
     }
 }
 
 // --- DWARF -------------------------------------------------------------------------------------
 
-struct dwarf_walk {
+struct dwarf_filling {
     struct filling *filling;
-    GElf_Addr bias; // what to add to DWARF's addresses for the file's own
+    GElf_Addr bias; // added to DWARF's addresses it gives the file's own
 };
 
 static int add_dwarf_function(Dwarf_Die *function, void *context)
 {
-    struct dwarf_walk *walk = context;
+    struct dwarf_filling *dwarf = context;
     Dwarf_Addr low, high;
     if (dwarf_lowpc(function, &low) < 0 || dwarf_highpc(function, &high) < 0 || high <= low)
         return DWARF_CB_OK; // a declaration, or inlined everywhere
@@ -210,8 +210,8 @@ static int add_dwarf_function(Dwarf_Die *function, void *context)
     if (!name)
         name = dwarf_diename(function);
     if (name)
-        add(walk->filling, low + walk->bias, high - low, name, 1);
-    return walk->filling->out_of_memory ? DWARF_CB_ABORT : DWARF_CB_OK;
+        filling_add(dwarf->filling, low + dwarf->bias, high - low, name, 1);
+    return dwarf->filling->out_of_memory ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
 static void add_dwarf(struct filling *filling, Dwfl_Module *module, GElf_Addr bias)
@@ -219,12 +219,13 @@ static void add_dwarf(struct filling *filling, Dwfl_Module *module, GElf_Addr bi
     Dwarf_Addr dwarf_bias = 0;
     Dwarf_Die *unit = NULL;
     while ((unit = dwfl_module_nextcu(module, unit, &dwarf_bias)) && !filling->out_of_memory) {
-        struct dwarf_walk walk = {filling, dwarf_bias - bias};
-        dwarf_getfuncs(unit, add_dwarf_function, &walk, 0);
+        struct dwarf_filling dwarf = {filling, dwarf_bias - bias};
+        dwarf_getfuncs(unit, add_dwarf_function, &dwarf, 0);
     }
 }
 
-// --- all of it ---------------------------------------------------------------------------------
+// --- the whole file
+// ---------------------------------------------------------------------------------
 
 int symbol_table_add_elf(struct symbol_table *table, struct name_pool *pool, const char *path,
                          const char *debug_dir, struct error *err)

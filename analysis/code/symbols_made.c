@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A record, and which one it was.
+// A record and its index.
 struct change {
     struct perf_ksymbol symbol;
     uint64_t time;
@@ -22,7 +22,7 @@ static int by_address(const void *a, const void *b)
                ?: order_of(left->order, right->order);
 }
 
-static int collect(const struct perf_data *data, struct changes *changes)
+static int collect_changes(const struct perf_data *data, struct changes *changes)
 {
     for (size_t i = 0; i < data->events.count; i++) {
         const struct perf_event *event = &data->events.items[i];
@@ -41,7 +41,7 @@ int made_symbols_read(const struct perf_data *data, struct name_pool *pool,
                       struct made_symbols *out)
 {
     struct changes changes = {0};
-    int result = collect(data, &changes);
+    int result = collect_changes(data, &changes);
     array_sort(&changes, by_address);
     for (size_t i = 0; result == 0 && i < changes.count; i++) {
         const struct change *change = &changes.items[i], *next = change + 1;
@@ -64,9 +64,10 @@ int made_symbols_read(const struct perf_data *data, struct name_pool *pool,
 const struct symbol *made_symbols_find(const struct made_symbols *made, uint64_t address,
                                        uint64_t time)
 {
-    // Pages are given out anew in other pieces: what held the address may not be the nearest one.
+    // Freed pages are reused in other sizes, so the symbol that covers the address may not be the
+    // nearest one.
     enum { LOOK_BACK = 64 };
-    // the first that begins behind the address
+    // the first that begins after the address
     size_t low = array_bound(0, made->count, at, made->items[at].symbol.address <= address);
     const struct symbol *other = NULL;
     for (size_t i = low; i-- > 0 && low - i <= LOOK_BACK;) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Functions that the kernel made while it ran (BPF programs, trampolines, optimised probes) and
-// took away again, as KSYMBOL records tell: one address may have had several names, one after
-// another.
+// removed again, from KSYMBOL records. An address may have had several names, one after another.
 #ifndef ANALYSIS_CODE_SYMBOLS_MADE_H
 #define ANALYSIS_CODE_SYMBOLS_MADE_H
 
@@ -19,8 +18,8 @@ struct made_symbols ARRAY_OF(struct made_symbol); // by address, then time
 int made_symbols_read(const struct perf_data *data, struct name_pool *pool,
                       struct made_symbols *out);
 
-// The function that held the address at that time; where none did, one that did at another time (a
-// trace may have no times), or NULL.
+// The function at the address at that time; if there was none, one from another time (a trace may
+// have no times), or NULL.
 const struct symbol *made_symbols_find(const struct made_symbols *made, uint64_t address,
                                        uint64_t time);
 

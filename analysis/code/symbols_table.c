@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add(struct symbol_table *table, struct name_pool *pool, uint64_t address, uint64_t end,
-               const char *name, uint32_t rank)
+static int table_add(struct symbol_table *table, struct name_pool *pool, uint64_t address,
+                     uint64_t end, const char *name, uint32_t rank)
 {
     struct symbol symbol = {address, end, name_pool_add(pool, name, strlen(name)), rank};
     return symbol.name == UINT32_MAX ? -1 : array_push(&table->symbols, symbol);
@@ -41,7 +41,7 @@ int symbol_table_add_kallsyms(struct symbol_table *table, struct name_pool *pool
         functions++;
         zero += address == 0;
         uint32_t rank = rest[1] == 'T' ? 3 : rest[1] == 't' ? 2 : 1;
-        if (address && *name && add(table, pool, address, 0, name, rank) < 0)
+        if (address && *name && table_add(table, pool, address, 0, name, rank) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory for the symbols of %s", path);
     }
     free(line);
@@ -77,8 +77,8 @@ int symbol_table_add_jit_map(struct symbol_table *table, struct name_pool *pool,
             (*malformed)++;
             continue;
         }
-        number += number < UINT32_MAX; // code compiled anew is told of again: the last one counts
-        if (add(table, pool, address, address + bytes, name, number) < 0)
+        number += number < UINT32_MAX; // recompiled code is listed again: the last entry counts
+        if (table_add(table, pool, address, address + bytes, name, number) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory for the symbols of %s", path);
     }
     free(line);
@@ -96,7 +96,7 @@ static int by_address_and_rank(const void *a, const void *b)
 
 void symbol_table_sort(struct symbol_table *table)
 {
-    enum { LAST_BYTES = 4096 }; // of a last symbol without a size
+    enum { LAST_BYTES = 4096 }; // for a last symbol without a size
     struct symbol_array *symbols = &table->symbols;
     if (!symbols->count)
         return;
@@ -105,12 +105,13 @@ void symbol_table_sort(struct symbol_table *table)
     for (size_t i = 0; i < symbols->count; i++) {
         struct symbol *last = kept ? &symbols->items[kept - 1] : NULL;
         const struct symbol *one = &symbols->items[i];
-        if (one->address == UINT64_MAX) // what a number too large is read as; it would have no end
+        if (one->address ==
+            UINT64_MAX) // the value of a number that was too large; such a symbol would have no end
             continue;
         if (!last || last->address != one->address)
             symbols->items[kept++] = *one;
         else if (last->end < one->end)
-            last->end = one->end; // an alias that knows its size
+            last->end = one->end; // an alias that has a size
     }
     symbols->count = kept;
     for (size_t i = 0; i < kept; i++) {
@@ -128,7 +129,7 @@ void symbol_table_sort(struct symbol_table *table)
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address)
 {
     enum { NESTING = 16 }; // a label may stand within a function
-    // the first behind the address
+    // the first one after the address
     size_t low =
         array_bound(0, table->symbols.count, at, table->symbols.items[at].address <= address);
     for (size_t i = low; i > 0 && low - i < NESTING; i--)

@@ -12,9 +12,9 @@
 
 struct symbol {
     uint64_t address; // first byte
-    uint64_t end;     // one past the last; where the table tells no size, the next symbol's address
+    uint64_t end;     // one past the last; where the table has no size, the next symbol's address
     uint32_t name;    // in the pool
-    uint32_t rank;    // of several at one address the highest stays
+    uint32_t rank;    // of several at one address, the highest is kept
 };
 struct symbol_array ARRAY_OF(struct symbol);
 
@@ -30,7 +30,7 @@ int symbol_table_add_kallsyms(struct symbol_table *table, struct name_pool *pool
 // perf-<pid>.map: "hex address, hex size, name" a line. Malformed lines are skipped and counted.
 int symbol_table_add_jit_map(struct symbol_table *table, struct name_pool *pool, const char *path,
                              uint64_t *malformed, struct error *err);
-// Sorts; of several symbols at one address the global one with the most telling name stays.
+// Sorts; of several symbols at one address the one with the highest rank is kept.
 void symbol_table_sort(struct symbol_table *table);
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
 void symbol_table_free(struct symbol_table *table);
