@@ -8,7 +8,7 @@
 
 #include "analysis/lifetime/lifetime.h"
 
-// Blocks with messages that it takes on either side to speak of scatter.
+// The number of blocks with messages that each side needs for an estimate of scatter.
 enum { LEAST_BLOCKS = 8 };
 
 const char *change_kind_name(enum change_kind kind)
@@ -24,7 +24,7 @@ struct message_value {
     size_t block; // of all runs' blocks
 };
 
-// What a side's runs have of one cause, and what it takes to resample it.
+// How much a side's runs have of one cause, prepared for resampling.
 struct side {
     struct slice_profile_list profiles; // those that can be used
     struct resample *resample;          // NULL: there is no profile
@@ -50,8 +50,8 @@ static double weighted_mean(const void *context, const uint16_t *weights)
     return messages > 0 ? sum / messages : 0;
 }
 
-// The middle of what the messages have that have it, when every block counts so many times; 0
-// where none does.
+// The median over the messages that have the cause, with each block weighted; 0 when no message has
+// it.
 static double weighted_median(const void *context, const uint16_t *weights)
 {
     const struct side *side = context;
@@ -214,7 +214,7 @@ static int by_difference(const void *left, const void *right)
     return order ? order : (int)a->role - (int)b->role;
 }
 
-// Every cause that takes any time on either side. medians: ask for them as well.
+// Compares every cause that takes any time on either side. medians: compare these, too.
 static int take_causes(struct side sides[COMPARE_SIDES], double confidence, double granularity_ns,
                        bool medians, struct cause_shift_array *causes)
 {
@@ -274,7 +274,7 @@ static void side_end(struct side *side)
     free(side->sorted);
 }
 
-// The profiles that can be used; what is missing becomes the reason.
+// Selects the profiles that can be used; what is missing becomes the reason.
 static int choose_profiles(const struct slice_profile_list *from, int side,
                            struct slice_profile_list *to, struct slice_shift *out)
 {
@@ -299,7 +299,7 @@ static int choose_profiles(const struct slice_profile_list *from, int side,
     }
     out->runs[side] = to->count;
     out->mean_ns[side] = out->messages[side] ? latency / (double)out->messages[side] : (double)NAN;
-    // Half of a side's runs without a profile would be another selection of runs.
+    // Leaving out half of a side's runs would make it another selection of runs.
     if (from->count && to->count * 2 <= from->count)
         out->available = false;
     return 0;
@@ -405,7 +405,7 @@ void slice_shift_free(struct slice_shift *shift)
 
 // --- names ---------------------------------------------------------------------------------------
 
-static bool surely(const struct resample_interval *interval, bool up)
+static bool surely_moved(const struct resample_interval *interval, bool up)
 {
     return up ? interval->low > 0 : interval->high < 0;
 }
@@ -418,8 +418,9 @@ size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_
     for (int by_median = 0; by_median < 2; by_median++)
         for (size_t i = 0; i < shift->causes.count && count < most; i++) {
             const struct cause_shift *cause = &shift->causes.items[i];
-            bool by_mean = surely(&cause->interval, up) && fabs(cause->difference_ns) >= least;
-            if (by_median ? !by_mean && surely(&cause->median_interval, up) &&
+            bool by_mean =
+                surely_moved(&cause->interval, up) && fabs(cause->difference_ns) >= least;
+            if (by_median ? !by_mean && surely_moved(&cause->median_interval, up) &&
                                 fabs(cause->median_difference_ns) >= least
                           : by_mean)
                 out[count++] = (struct named_cause){cause, by_median};

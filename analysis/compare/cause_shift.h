@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // How much the components of the latency of a slice differ between two sets of runs (NSight §7: the
-// comparison of iterations): what each takes of a message on average (these add up to the latency,
-// so their differences add up to its difference), on what share of the messages it takes any, and
-// how long there.
+// comparison of iterations): how long each takes per message on average (these add up to the
+// latency, so their differences add up to its difference), on which share of the messages it takes
+// any time, and how long it takes there.
 //
-// Two questions of every cause. Did its mean surely move? Means add up, but where a slice mixes
-// kinds of messages (slow by themselves, or behind such a one) they move with the mixture of the
-// day. So also: does it surely take another time of a message than it did? Then the medians over
-// the messages that have it differ by more than they scatter, which the mixture leaves alone. That
-// is asked where at least half of both sides' messages have the cause.
+// Two questions are asked about every cause. First: did its mean surely move? Means add up, but
+// where a slice mixes kinds of messages (slow themselves, or behind a slow one) they also move with
+// the mixture. Second, therefore: did its median over the messages that have it move by
+// more than its scatter? The mixture does not change that. The second question is asked where at
+// least half of both sides' messages have the cause.
 #ifndef ANALYSIS_COMPARE_CAUSE_SHIFT_H
 #define ANALYSIS_COMPARE_CAUSE_SHIFT_H
 
@@ -19,7 +19,7 @@
 #include "base/error.h"
 
 enum change_kind {
-    CHANGE_NONE, // no more than the scatter, or than can be told apart
+    CHANGE_NONE, // by no more than the scatter or the granularity
     CHANGE_APPEARED,
     CHANGE_GREW,
     CHANGE_SHRANK,
@@ -27,19 +27,19 @@ enum change_kind {
 };
 const char *change_kind_name(enum change_kind kind); // "unchanged", "appeared", ...
 
-// To have a cause is to have more of it than the granularity.
+// A message has a cause when the cause took more than the granularity.
 struct cause_shift {
     char name[64];
     char category[48]; // the base's where both sides have it
     enum core_role role;
     bool explains;
     enum change_kind kind;
-    double mean_ns[COMPARE_SIDES];                // of a message of the slice
-    uint64_t messages[COMPARE_SIDES];             // that have it
-    double share[COMPARE_SIDES];                  // these, of all
-    struct spread spread_ns[COMPARE_SIDES];       // over these; NaN: there are none
-    double normal_ns;                             // the base's median, over all messages
-    double longer[COMPARE_SIDES];                 // share that it takes longer than that
+    double mean_ns[COMPARE_SIDES];          // of a message of the slice
+    uint64_t messages[COMPARE_SIDES];       // that have it
+    double share[COMPARE_SIDES];            // their share of all messages
+    struct spread spread_ns[COMPARE_SIDES]; // over these messages; NaN: there are none
+    double normal_ns;                       // the base's median, over all messages
+    double longer[COMPARE_SIDES];           // share of messages in which it takes longer than that
     struct resample_spread spread[COMPARE_SIDES]; // of the means; infinite: too few blocks
     double difference_ns;                         // of the means
     struct resample_interval interval;            // infinite: too few blocks
@@ -69,9 +69,9 @@ struct slice_shift {
     struct cause_shift latency;             // the same as if it were a cause; no messages, no share
     struct cause_shift_array causes;        // largest difference first, whatever its sign
     struct category_shift_array categories; // likewise
-    uint64_t function_messages[COMPARE_SIDES]; // whose functions are all known
-    struct cause_shift_array functions;        // of the time in each itself, without its callees;
-                                               // none where a side knows no functions
+    uint64_t function_messages[COMPARE_SIDES]; // messages whose functions are all known
+    struct cause_shift_array functions; // shifts of the time in each function itself, without its
+                                        // callees; none where a side knows no functions
 };
 
 // One profile of the same slice per run; those that are not available are left out. An empty base
@@ -86,8 +86,8 @@ struct named_cause {
     bool by_median; // its mean did not surely move, its median did
 };
 
-// What is to be named: the causes that surely moved up (or down), by at least a twentieth of what
-// the latency moved, means first. At most `most`; returns how many.
+// Selects the causes to name: those that surely moved up (or down) by at least a twentieth of the
+// latency's shift, means first. At most `most`; returns how many.
 size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_cause *out,
                          size_t most);
 

@@ -11,29 +11,30 @@
 
 struct split {
     double energy;
-    size_t first; // of the part after it; 0: no split
+    size_t first; // begin of the part after it; 0: no split
 };
 
 struct search {
     const double *values;
     size_t count;
     double *permuted;
-    double *first_sum; // of distances among the first t values of a segment
-    double *after_sum; // of distances among those from t up to the end looked at
+    double *first_sum; // sum of distances among the first t values of a segment
+    double *after_sum; // of distances among those from t up to the current end
     size_t *bounds;    // of the segments, from 0 to count
     double *p;         // of the split at each bound
     size_t segments;
     gsl_rng *random;
 };
 
-static double pairs(size_t count)
+static double pair_count(size_t count)
 {
     return (double)count * ((double)count - 1) / 2;
 }
 
-static double energy(double before, double after, double across, size_t n, size_t m)
+static double energy_distance(double before, double after, double across, size_t n, size_t m)
 {
-    double distance = 2 * across / ((double)n * (double)m) - before / pairs(n) - after / pairs(m);
+    double distance =
+        2 * across / ((double)n * (double)m) - before / pair_count(n) - after / pair_count(m);
     return (double)n * (double)m / (double)(n + m) * distance;
 }
 
@@ -55,7 +56,7 @@ static struct split best_split(const struct search *s, const double *values, siz
         s->first_sum[end] = total;
         for (size_t t = CHANGE_POINT_LEAST; t + CHANGE_POINT_LEAST <= end; t++) {
             double across = total - s->first_sum[t] - s->after_sum[t];
-            double found = energy(s->first_sum[t], s->after_sum[t], across, t, end - t);
+            double found = energy_distance(s->first_sum[t], s->after_sum[t], across, t, end - t);
             if (found > best.energy)
                 best = (struct split){.energy = found, .first = t};
         }
@@ -75,8 +76,8 @@ static struct split best_of_segments(const struct search *s, const double *value
     return best;
 }
 
-// How often chance does as well.
-static double significance(const struct search *s, double reached)
+// How often a random permutation gives as good a split.
+static double split_significance(const struct search *s, double reached)
 {
     int as_good = 0;
     for (int i = 0; i < CHANGE_POINT_PERMUTATIONS; i++) {
@@ -100,14 +101,14 @@ static void add_bound(struct search *s, const struct split *split, double p)
     s->p[at + 1] = p;
 }
 
-static double median(struct search *s, size_t begin, size_t end)
+static double segment_median(struct search *s, size_t begin, size_t end)
 {
     memcpy(s->permuted, s->values + begin, (end - begin) * sizeof *s->values);
     quantile_sort(s->permuted, end - begin);
     return quantile_sorted(s->permuted, end - begin, 0.5);
 }
 
-static int search(struct search *s, struct change_point_array *out)
+static int search_splits(struct search *s, struct change_point_array *out)
 {
     s->bounds[0] = 0;
     s->bounds[1] = s->count;
@@ -116,15 +117,15 @@ static int search(struct search *s, struct change_point_array *out)
         struct split split = best_of_segments(s, s->values);
         if (!split.first || !(split.energy > 0))
             break;
-        double p = significance(s, split.energy);
+        double p = split_significance(s, split.energy);
         if (p > CHANGE_POINT_SIGNIFICANCE)
             break;
         add_bound(s, &split, p);
     }
     for (size_t i = 1; i < s->segments; i++) {
         struct change_point point = {.first = s->bounds[i],
-                                     .before = median(s, s->bounds[i - 1], s->bounds[i]),
-                                     .after = median(s, s->bounds[i], s->bounds[i + 1]),
+                                     .before = segment_median(s, s->bounds[i - 1], s->bounds[i]),
+                                     .after = segment_median(s, s->bounds[i], s->bounds[i + 1]),
                                      .p = s->p[i]};
         if (array_push(out, point) < 0)
             return -1;
@@ -146,7 +147,7 @@ int change_points_find(const double *values, size_t count, struct change_point_a
     int result = -1;
     if (s.permuted && s.first_sum && s.after_sum && s.bounds && s.p && s.random) {
         gsl_rng_set(s.random, CHANGE_POINT_SEED);
-        result = search(&s, out);
+        result = search_splits(&s, out);
     }
     if (s.random)
         gsl_rng_free(s.random);

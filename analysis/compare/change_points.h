@@ -2,9 +2,9 @@
 //
 // Where a series changed its level: E-divisive (Matteson & James, "A Nonparametric Approach for
 // Multiple Change Point Analysis of Multivariate Data", JASA 109(505), 2014), with the exponent 1,
-// under which it answers to changes of the mean. Segments are split where the energy distance
-// between what comes before and after is largest, one split at a time, while a permutation test (of
-// the values within their segments) says that chance rarely does as well.
+// with which it finds changes of the mean. Segments are split where the energy distance between
+// what comes before and after is largest, one split at a time, while a permutation test (of the
+// values within their segments) says that this is rarely reached by chance.
 #ifndef ANALYSIS_COMPARE_CHANGE_POINTS_H
 #define ANALYSIS_COMPARE_CHANGE_POINTS_H
 

@@ -6,10 +6,10 @@
 
 #include "base/text.h"
 
-// --- what to look at -----------------------------------------------------------------------------
+// --- the slices -----------------------------------------------------------------------------
 
-// The messages around a percentile: as many on either side as half of those beyond it, and no more
-// than a twentieth of all.
+// The messages around a percentile: on either side half as many as lie beyond it, and at most a
+// twentieth of all.
 static struct diagnosis_slice band_around(double quantile)
 {
     double half = fmin(0.05, fmin(quantile, 1 - quantile) / 2);
@@ -24,7 +24,7 @@ static bool is_same_slice(const struct diagnosis_slice *a, const struct diagnosi
            a->request == b->request;
 }
 
-// Each is looked at once, whoever asks; *index is where it stands.
+// Adds a slice unless it is there already; *index is its place.
 static int add_slice(struct comparison *comparison, const struct diagnosis_slice *slice,
                      size_t *index, struct error *err)
 {
@@ -92,7 +92,7 @@ static int choose_slices(struct comparison *comparison, const struct comparison_
 
 // --- comparing -----------------------------------------------------------------------------------
 
-static void warn(struct comparison *comparison)
+static void comparison_warn(struct comparison *comparison)
 {
     size_t bytes = sizeof comparison->warning;
     for (int side = COMPARE_BASE; side < COMPARE_SIDES; side++) {
@@ -159,7 +159,7 @@ int comparison_finish(struct comparison *comparison, struct error *err)
         result = compare_slice(comparison, i, err);
     for (size_t i = 0; i < comparison->percentiles.count && result == 0; i++)
         compare_percentile(comparison, &comparison->percentiles.items[i]);
-    warn(comparison);
+    comparison_warn(comparison);
     return result;
 }
 

@@ -3,9 +3,9 @@
 // The runs of one build against those of another (docs/gates.md): every percentile's shift with its
 // interval, and what made it, from the components of the messages around it; and slice by slice
 // what the messages spent their time on. A side is one run or several: with several the intervals
-// know how runs differ among each other, with one they come from the blocks of time within it.
+// include the differences between runs, with one they come from the blocks of time within it.
 //
-// The candidate may also stand alone, for gates that need no base and for the history.
+// The candidate may also be without a base, for gates that need none and for the history.
 #ifndef ANALYSIS_COMPARE_COMPARISON_H
 #define ANALYSIS_COMPARE_COMPARISON_H
 
@@ -35,12 +35,12 @@ struct comparison {
     bool has_base;
     struct run_set sides[COMPARE_SIDES];
     struct latency_set *latencies[COMPARE_SIDES];
-    struct diagnosis_slice_array slices;          // each once; those asked for come first
-    size_t asked;                                 // how many these are
-    size_t gate_slice;                            // of the slices: that causes' gates are about
-    struct compared_slice_array shifts;           // one per slice
-    struct compared_percentile_array percentiles; // the usual ones, and those of the gates
-    char warning[400];                            // what makes it doubtful; empty: nothing
+    struct diagnosis_slice_array slices; // without duplicates; those asked for come first
+    size_t asked;                        // how many slices were asked for
+    size_t gate_slice;                   // index of the slice that gates of causes refer to
+    struct compared_slice_array shifts;  // one per slice
+    struct compared_percentile_array percentiles; // the usual percentiles, and those of the gates
+    char warning[400]; // why the comparison is doubtful; empty: it is not
 };
 
 struct comparison_request {
@@ -57,10 +57,10 @@ int comparison_make(struct comparison *comparison, const struct comparison_reque
                     struct progress *progress, struct error *err);
 void comparison_free(struct comparison *comparison);
 
-// The second half of it: compares the sides, whose profiles have the comparison's slices.
+// Its second half: compares the sides, whose profiles must have the comparison's slices.
 int comparison_finish(struct comparison *comparison, struct error *err);
 
-// One run a side.
+// Whether each side is one run.
 bool comparison_is_single(const struct comparison *comparison);
 
 // Whether anything at all could be compared: of two runs a slice that was asked for, of several a

@@ -9,14 +9,14 @@
 
 static const char *const side_names[COMPARE_SIDES] = {"base", "candidate"};
 
-// A cause may be named after a thread, which may call itself anything.
-static json_t *words(const char *text)
+// A cause may be named after a thread, whose name may contain any bytes.
+static json_t *json_clean_text(const char *text)
 {
     char clean[1400];
     return json_string(text_clean(text, false, clean, sizeof clean));
 }
 
-static json_t *micros(double ns)
+static json_t *json_micros(double ns)
 {
     return json_number_or_null(ns / 1000);
 }
@@ -31,10 +31,10 @@ static json_t *interval_json(const struct resample_interval *interval, double un
 static json_t *change_json(const struct cause_shift *cause)
 {
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "change", change_kind_name(cause->kind),
-                     "base_us", micros(cause->mean_ns[COMPARE_BASE]), "candidate_us",
-                     micros(cause->mean_ns[COMPARE_CANDIDATE]), "difference_us",
-                     micros(cause->difference_ns), "low_us", micros(cause->interval.low), "high_us",
-                     micros(cause->interval.high));
+                     "base_us", json_micros(cause->mean_ns[COMPARE_BASE]), "candidate_us",
+                     json_micros(cause->mean_ns[COMPARE_CANDIDATE]), "difference_us",
+                     json_micros(cause->difference_ns), "low_us", json_micros(cause->interval.low),
+                     "high_us", json_micros(cause->interval.high));
 }
 
 static json_t *having_json(const struct cause_shift *cause, int side)
@@ -43,19 +43,19 @@ static json_t *having_json(const struct cause_shift *cause, int side)
                      run_json_spread(&cause->spread_ns[side], 1000));
 }
 
-// name: under which key its name is given.
+// name: the key for its name.
 static json_t *cause_json(const struct cause_shift *cause, const char *name)
 {
     json_t *object = change_json(cause);
-    json_object_set_new(object, name, words(cause->name));
+    json_object_set_new(object, name, json_clean_text(cause->name));
     json_object_set_new(object, "role", json_string(role_name(cause->role)));
-    json_object_set_new(object, "category", words(cause->category));
+    json_object_set_new(object, "category", json_clean_text(cause->category));
     json_object_set_new(object, "explains", json_boolean(cause->explains));
     json_object_set_new(object, "base_share", json_number_or_null(cause->longer[COMPARE_BASE]));
     json_object_set_new(object, "candidate_share",
                         json_number_or_null(cause->longer[COMPARE_CANDIDATE]));
-    json_object_set_new(object, "normal_us", micros(cause->normal_ns));
-    json_object_set_new(object, "median_difference_us", micros(cause->median_difference_ns));
+    json_object_set_new(object, "normal_us", json_micros(cause->normal_ns));
+    json_object_set_new(object, "median_difference_us", json_micros(cause->median_difference_ns));
     json_object_set_new(object, "median_difference_ci_us",
                         isnan(cause->median_difference_ns)
                             ? json_null()
@@ -74,7 +74,7 @@ static json_t *causes_json(const struct cause_shift_array *causes, const char *n
     return list;
 }
 
-// What the functions themselves took, without what they called.
+// The time in the functions themselves, without their callees.
 static json_t *functions_json(const struct slice_shift *slice)
 {
     bool known =
@@ -90,13 +90,14 @@ static json_t *categories_json(const struct slice_shift *slice)
     json_t *categories = json_array();
     for (size_t i = 0; i < slice->categories.count; i++) {
         const struct category_shift *one = &slice->categories.items[i];
-        json_array_append_new(categories, json_pack("{s:o, s:o}", "category", words(one->category),
-                                                    "difference_us", micros(one->difference_ns)));
+        json_array_append_new(categories,
+                              json_pack("{s:o, s:o}", "category", json_clean_text(one->category),
+                                        "difference_us", json_micros(one->difference_ns)));
     }
     return categories;
 }
 
-// --- what a slice is in one side -----------------------------------------------------------------
+// --- a slice of one side -----------------------------------------------------------------
 
 static json_t *queue_json(const struct slice_profile *profile)
 {
@@ -119,7 +120,7 @@ static json_t *blocking_json(const struct slice_profile *profile)
                                         blocking_scope_name((enum blocking_scope)scope), "role",
                                         role_name(blocking_scope_role((enum blocking_scope)scope)),
                                         "messages", (json_int_t)one->messages, "mean_us",
-                                        micros(one->mean_ns[VIEW_SLICE])));
+                                        json_micros(one->mean_ns[VIEW_SLICE])));
     }
     return scopes;
 }
@@ -138,7 +139,7 @@ static json_t *find_context(json_t *list, const struct core_context *wanted)
     return NULL;
 }
 
-// Of all runs of the side: the shares of their messages' time together.
+// Over all runs of the side: the causes' shares of their messages' time.
 static json_t *contexts_json(const struct run_set *set, size_t slice)
 {
     json_t *contexts = json_array();
@@ -167,12 +168,13 @@ static json_t *side_json(const struct comparison *comparison, size_t slice, int 
 {
     const struct run_set *set = &comparison->sides[side];
     const struct slice_shift *shift = &comparison->shifts.items[slice].shift;
-    json_t *object =
-        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "runs", (json_int_t)shift->runs[side],
-                  "messages", (json_int_t)shift->messages[side], "mean_us",
-                  micros(shift->mean_ns[side]), "low_us", micros(shift->low_ns[side]), "high_us",
-                  micros(shift->high_ns[side]), "contexts", contexts_json(set, slice));
-    if (set->profiles.count == 1) { // medians over several are not those of their medians
+    json_t *object = json_pack(
+        "{s:I, s:I, s:o, s:o, s:o, s:o}", "runs", (json_int_t)shift->runs[side], "messages",
+        (json_int_t)shift->messages[side], "mean_us", json_micros(shift->mean_ns[side]), "low_us",
+        json_micros(shift->low_ns[side]), "high_us", json_micros(shift->high_ns[side]), "contexts",
+        contexts_json(set, slice));
+    if (set->profiles.count ==
+        1) { // the median over several runs does not follow from their medians
         const struct slice_profile *only = &set->profiles.items[0].slices.items[slice];
         json_object_set_new(object, "queue", queue_json(only));
         json_object_set_new(object, "blocking", blocking_json(only));
@@ -184,12 +186,12 @@ static json_t *slice_json(const struct comparison *comparison, size_t index)
 {
     const struct compared_slice *slice = &comparison->shifts.items[index];
     const struct slice_shift *shift = &slice->shift;
-    json_t *object = json_pack("{s:s, s:b, s:o, s:b, s:o, s:o, s:o, s:o}", "slice", shift->words,
-                               "asked", index < comparison->asked, "verdict", words(slice->verdict),
-                               "available", shift->available, "latency",
-                               shift->available ? change_json(&shift->latency) : json_null(),
-                               "changes", causes_json(&shift->causes, "cause"), "categories",
-                               categories_json(shift), "functions", functions_json(shift));
+    json_t *object = json_pack(
+        "{s:s, s:b, s:o, s:b, s:o, s:o, s:o, s:o}", "slice", shift->words, "asked",
+        index < comparison->asked, "verdict", json_clean_text(slice->verdict), "available",
+        shift->available, "latency", shift->available ? change_json(&shift->latency) : json_null(),
+        "changes", causes_json(&shift->causes, "cause"), "categories", categories_json(shift),
+        "functions", functions_json(shift));
     for (int side = 0; side < COMPARE_SIDES; side++)
         json_object_set_new(object, side_names[side], side_json(comparison, index, side));
     return object;
@@ -201,16 +203,17 @@ static json_t *percentile_json(const struct comparison *comparison,
                                const struct compared_percentile *percentile)
 {
     const struct percentile_shift *shift = &percentile->shift;
-    json_t *object = json_pack("{s:s, s:o, s:b, s:s, s:o, s:o}", "percentile", percentile->name,
-                               "verdict", words(percentile->verdict), "known", shift->known,
-                               "around", comparison->shifts.items[percentile->around].shift.words,
-                               "change", json_number_or_null(shift->shift), "change_ci",
-                               shift->known ? interval_json(&shift->interval, 1) : json_null());
+    json_t *object =
+        json_pack("{s:s, s:o, s:b, s:s, s:o, s:o}", "percentile", percentile->name, "verdict",
+                  json_clean_text(percentile->verdict), "known", shift->known, "around",
+                  comparison->shifts.items[percentile->around].shift.words, "change",
+                  json_number_or_null(shift->shift), "change_ci",
+                  shift->known ? interval_json(&shift->interval, 1) : json_null());
     const char *const us[COMPARE_SIDES] = {"base_us", "candidate_us"}, *const ci[COMPARE_SIDES] = {
                                                                            "base_ci_us",
                                                                            "candidate_ci_us"};
     for (int side = 0; side < COMPARE_SIDES; side++) {
-        json_object_set_new(object, us[side], micros(shift->ns[side]));
+        json_object_set_new(object, us[side], json_micros(shift->ns[side]));
         json_object_set_new(object, ci[side],
                             shift->known ? interval_json(&shift->ns_interval[side], 1000)
                                          : json_null());
@@ -227,8 +230,8 @@ json_t *comparison_percentiles_json(const struct comparison *comparison)
     return percentiles;
 }
 
-// The share of requests that take at least as long as a latency, from all of them to one, evenly
-// spaced by logarithm.
+// Which share of the requests takes at least as long as a latency: from all of them to a single
+// one, at logarithmic steps.
 static json_t *curve_json(const double *sorted, size_t count)
 {
     enum { POINTS_PER_DECADE = 40 };
@@ -239,7 +242,7 @@ static json_t *curve_json(const double *sorted, size_t count)
         size_t above = (size_t)ceil(slower * (double)count), rank = count - (above ? above : 1);
         if (rank != last)
             json_array_append_new(
-                curve, json_pack("[o, o]", json_number_or_null(slower), micros(sorted[rank])));
+                curve, json_pack("[o, o]", json_number_or_null(slower), json_micros(sorted[rank])));
         last = rank;
         if (slower * (double)count <= 1)
             break;
@@ -255,7 +258,7 @@ static json_t *set_json(const struct run_set *set, const struct latency_set *lat
     uint64_t scheduled = 0, answered = 0, joined = 0;
     for (int q = 0; q < LATENCY_QUANTILES; q++)
         json_object_set_new(latency, latency_quantile_names[q],
-                            micros(quantile_sorted(sorted, count, latency_quantiles[q])));
+                            json_micros(quantile_sorted(sorted, count, latency_quantiles[q])));
     for (size_t r = 0; r < set->profiles.count; r++) {
         scheduled += set->profiles.items[r].scheduled;
         answered += set->profiles.items[r].answered;
@@ -278,7 +281,7 @@ json_t *comparison_json(const struct comparison *comparison)
     json_t *document = json_pack(
         "{s:s, s:f, s:i, s:i, s:i, s:o, s:o, s:s, s:o}", "taillight_version", TAILLIGHT_VERSION,
         "confidence", COMPARE_CONFIDENCE, "blocks", RESAMPLE_BLOCKS, "resamples", RESAMPLES, "seed",
-        RESAMPLE_SEED, "warning", words(comparison->warning), "percentiles",
+        RESAMPLE_SEED, "warning", json_clean_text(comparison->warning), "percentiles",
         comparison_percentiles_json(comparison), "slice",
         comparison->shifts.items[comparison->gate_slice].shift.words, "slices", slices);
     for (int side = 0; side < COMPARE_SIDES; side++)

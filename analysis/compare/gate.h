@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A gate: what a build must not exceed. Of a percentile of latency, in itself ("p99 at most
-// 200 us") or against another build ("p99 at most +5 %"); of a cause the same in nanoseconds per
-// message of the slice. How one is written: experiments/gates.h. How one is judged: gate_judge.h.
+// A gate: a limit that a build must not exceed, either absolute ("p99 at most 200 us") or against
+// another build ("p99 at most +5 %"). It applies to a percentile of latency, or to a cause's
+// nanoseconds per message of the slice. gate_judge.h judges gates.
 #ifndef ANALYSIS_COMPARE_GATE_H
 #define ANALYSIS_COMPARE_GATE_H
 

@@ -33,12 +33,12 @@ enum gate_outcome gate_judge_absolute(double low, double high, double limit)
 
 #define say(result, ...) text_append((result)->words, sizeof(result)->words, __VA_ARGS__)
 
-static const char *duration(double ns, char out[32])
+static const char *format_duration(double ns, char out[32])
 {
     if (isnan(ns))
         return "?";
     if (ns > 1e12)
-        return "over 1000 s"; // as an interval's end from too few runs may be
+        return "over 1000 s"; // the end of an interval from too few runs may be infinite
     out[0] = '-';
     units_format_ns(fabs(ns), out + 1, 31);
     return ns < 0 ? out : out + 1;
@@ -47,8 +47,8 @@ static const char *duration(double ns, char out[32])
 static void say_ns(struct gate_result *result)
 {
     char value[32], low[32], high[32];
-    say(result, "%s [%s, %s]", duration(result->value, value), duration(result->low, low),
-        duration(result->high, high));
+    say(result, "%s [%s, %s]", format_duration(result->value, value),
+        format_duration(result->low, low), format_duration(result->high, high));
 }
 
 // --- percentiles ---------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ void gate_results_junit(const struct gate_result_array *results, const char *sui
     fputs("  </testsuite>\n</testsuites>\n", out);
 }
 
-// Of a workflow command; `properties` end at a colon or a comma as well.
+// Escapes text for a workflow command; in its properties, colons and commas as well.
 static void write_escaped(const char *text, bool property, FILE *out)
 {
     for (; *text; text++)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What gates came to, for people and for what runs builds: lines, JSON, JUnit XML (as the build
-// servers read it: one test case a gate; a failed gate is a failure, an inconclusive one an error,
-// so that neither looks green), and the workflow commands of GitHub Actions that mark a build with
-// errors and warnings.
+// Writes the results of gates for people and for build servers: lines of text, JSON, JUnit XML (one
+// test case per gate; a failed gate is a failure and an inconclusive one an error, so that neither
+// looks green), and the workflow commands with which GitHub Actions marks errors and warnings.
 #ifndef ANALYSIS_COMPARE_GATE_OUTPUT_H
 #define ANALYSIS_COMPARE_GATE_OUTPUT_H
 

@@ -26,7 +26,7 @@ static const char schema[] =
     " run INTEGER NOT NULL REFERENCES runs(id), kind TEXT NOT NULL, name TEXT NOT NULL, us REAL,"
     " low_us REAL, high_us REAL, share REAL, PRIMARY KEY (run, kind, name)) WITHOUT ROWID;";
 
-static int refuse(struct history *history, struct error *err)
+static int history_error(struct history *history, struct error *err)
 {
     int code = sqlite3_errcode(history->database);
     bool theirs = code == SQLITE_NOTADB || code == SQLITE_CANTOPEN || code == SQLITE_READONLY ||
@@ -43,10 +43,10 @@ int history_open(const char *path, bool make, struct history **out, struct error
     snprintf(history->path, sizeof history->path, "%s", path);
     int flags = SQLITE_OPEN_READWRITE | (make ? SQLITE_OPEN_CREATE : 0);
     if (sqlite3_open_v2(path, &history->database, flags, NULL) != SQLITE_OK)
-        return refuse(history, err);
+        return history_error(history, err);
     sqlite3_busy_timeout(history->database, BUSY_MS);
     if (sqlite3_exec(history->database, schema, NULL, NULL, NULL) != SQLITE_OK)
-        return refuse(history, err);
+        return history_error(history, err);
     return 0;
 }
 
@@ -118,14 +118,14 @@ int history_add(struct history *history, const struct comparison *run, const cha
                 const char *label, int64_t *id, struct error *err)
 {
     if (sqlite3_exec(history->database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
-        return refuse(history, err);
+        return history_error(history, err);
     if (add_run(history, run, folder, label, id) == 0 && add_measures(history, run, *id) == 0 &&
         sqlite3_exec(history->database, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
         return 0;
     int result =
         sqlite3_errcode(history->database) == SQLITE_CONSTRAINT
             ? error_set(err, ERROR_INPUT, "%s: %s is in there already", history->path, folder)
-            : refuse(history, err);
+            : history_error(history, err);
     sqlite3_exec(history->database, "ROLLBACK", NULL, NULL, NULL);
     return result;
 }
@@ -186,8 +186,8 @@ static int find_changes(struct history_series *series)
     return result;
 }
 
-// A cause that a run does not have took nothing of it; one whose run tells no cause at all is not
-// known.
+// A cause that a run does not list took no time in it. If the run lists no causes at all, the
+// cause's time is unknown.
 static const char select_text[] =
     "SELECT n.experiment, n.kind, n.name, r.id, r.label,"
     " CASE WHEN m.run IS NULL AND n.kind = 'cause' AND EXISTS"
@@ -208,13 +208,13 @@ int history_read(struct history *history, const char *experiment, const char *na
     if (sqlite3_prepare_v2(history->database, select_text, -1, &statement, NULL) != SQLITE_OK ||
         sqlite3_bind_text(statement, 1, experiment, -1, SQLITE_STATIC) != SQLITE_OK ||
         sqlite3_bind_text(statement, 2, name, -1, SQLITE_STATIC) != SQLITE_OK) {
-        result = refuse(history, err);
+        result = history_error(history, err);
         goto out;
     }
     while (result == 0 && (step = sqlite3_step(statement)) == SQLITE_ROW)
         result = take_row(statement, out);
     if (result == 0 && step != SQLITE_DONE) {
-        result = refuse(history, err);
+        result = history_error(history, err);
         goto out;
     }
     for (size_t i = 0; i < out->count && result == 0; i++)

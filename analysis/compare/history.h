@@ -15,13 +15,13 @@
 
 struct history; // an open database
 
-// Opens it; made when it is not there and `make` says so. Not such a database: ERROR_INPUT that
-// names it.
+// Opens the database; creates it when it is missing and `make` is set. Not such a database:
+// ERROR_INPUT that names it.
 int history_open(const char *path, bool make, struct history **out, struct error *err);
 void history_close(struct history *history);
 
-// Adds what a run or its repetitions came to (a comparison without a base); `folder` is its
-// absolute path, and may be in there once. All or nothing.
+// Adds the results of a run or of repetitions (a comparison without a base). `folder` is its
+// absolute path, which may be in the database only once. Adds everything or nothing.
 int history_add(struct history *history, const struct comparison *run, const char *folder,
                 const char *label, int64_t *id, struct error *err);
 
@@ -29,12 +29,12 @@ struct history_point {
     int64_t run;
     char label[64]; // the one given, else the folder's name
     double us;
-    double low_us, high_us; // its 99 % interval; NaN: not known
+    double low_us, high_us; // its 99 % interval; NaN: unknown
 };
 struct history_point_array ARRAY_OF(struct history_point);
 
 // One percentile or cause of one experiment over its runs, in the order they were added. Runs in
-// which it is infinite or not known are left out and counted.
+// which it is infinite or unknown are left out and counted.
 struct history_series {
     char experiment[128];
     char kind[16];  // "percentile" or "cause"

@@ -10,7 +10,7 @@
 
 enum { BAR_COLUMNS = 40 };
 
-static const char *duration(double us, char out[32])
+static const char *format_duration(double us, char out[32])
 {
     return units_format_ns(us * 1000, out, 32);
 }
@@ -24,8 +24,9 @@ static void write_change(const struct history_series *series, const struct chang
     if (change->before > 0)
         fprintf(out, "%s %% ", text_percent(change->after / change->before - 1, percent));
     fprintf(out, "since #%lld %s (%s -> %s, p %.3f)", (long long)point->run,
-            text_clean(point->label, false, label, sizeof label), duration(change->before, before),
-            duration(change->after, after), change->p);
+            text_clean(point->label, false, label, sizeof label),
+            format_duration(change->before, before), format_duration(change->after, after),
+            change->p);
 }
 
 void history_list(const struct history_series_array *all, FILE *out)
@@ -42,7 +43,7 @@ void history_list(const struct history_series_array *all, FILE *out)
                 series->points.count);
         if (series->points.count)
             fprintf(out, ", now %s",
-                    duration(series->points.items[series->points.count - 1].us, value));
+                    format_duration(series->points.items[series->points.count - 1].us, value));
         if (series->unknown)
             fprintf(out, ", not known in %llu", (unsigned long long)series->unknown);
         for (size_t c = 0; c < series->changes.count; c++) {
@@ -71,7 +72,7 @@ void history_plot(const struct history_series *series, bool unicode, FILE *out)
         }
         text_clean(point->label, false, text, sizeof text);
         fprintf(out, "  #%-5lld %-20.20s %10s ", (long long)point->run, text,
-                duration(point->us, value));
+                format_duration(point->us, value));
         for (int bar = (int)lround(BAR_COLUMNS * point->us / fmax(most, 1e-9)); bar > 0; bar--)
             fputs(unicode ? "\u2588" : "#", out);
         fputc('\n', out);
@@ -80,7 +81,7 @@ void history_plot(const struct history_series *series, bool unicode, FILE *out)
         fprintf(out, "  not known in %llu runs\n", (unsigned long long)series->unknown);
 }
 
-// Labels, names of experiments and of causes are whatever somebody called them.
+// Labels and the names of experiments and causes may contain any characters.
 static json_t *text_json(const char *text)
 {
     char clean[400];

@@ -8,7 +8,7 @@
 #include "base/quantile.h"
 #include "base/array.h"
 
-// Requests beyond a percentile that it takes to speak of its scatter.
+// The number of requests beyond a percentile that is needed for an estimate of its scatter.
 enum { BINS_PER_OCTAVE = 256, LEAST_BEYOND = 10 };
 
 struct latency_set {
@@ -35,7 +35,7 @@ static unsigned bin_of(const struct latency_set *set, double ns)
     return bin < 0 ? 0 : (unsigned)bin;
 }
 
-static void range(const struct latency_set *set, double *low, double *high)
+static void latency_range(const struct latency_set *set, double *low, double *high)
 {
     size_t last = set->count;
     while (last > 0 && isinf(set->sorted[last - 1]))
@@ -47,7 +47,7 @@ static void range(const struct latency_set *set, double *low, double *high)
 static int count_blocks(struct latency_set *set, const struct latency_run_array *runs)
 {
     double low, high;
-    range(set, &low, &high);
+    latency_range(set, &low, &high);
     set->lowest = floor(log2(low));
     set->bins = (unsigned)((log2(high) - set->lowest) * BINS_PER_OCTAVE) + 2;
     set->up_to = calloc(set->runs * RESAMPLE_BLOCKS * set->bins, sizeof *set->up_to);

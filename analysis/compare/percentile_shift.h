@@ -3,8 +3,8 @@
 // How much a percentile of latency differs between two sets of runs. Percentiles are taken over the
 // pooled requests of a side's runs, never averaged; unanswered requests count as +infinity.
 //
-// Resampling works on counts per block in bins of 1/256 of an octave (0.27 %), interpolated, since
-// it asks for a percentile thousands of times; the percentiles themselves are exact.
+// Resampling works on counts per block in bins of 1/256 of an octave (0.27 %), interpolated,
+// because it needs a percentile thousands of times; the percentiles themselves are exact.
 #ifndef ANALYSIS_COMPARE_PERCENTILE_SHIFT_H
 #define ANALYSIS_COMPARE_PERCENTILE_SHIFT_H
 
@@ -16,12 +16,12 @@
 struct latency_run ARRAY_OF(double);
 struct latency_run_array ARRAY_OF(struct latency_run);
 
-struct latency_set; // a side, prepared for resampling
+struct latency_set; // the latencies of a side, prepared for resampling
 
 // All its latencies, ascending.
 const double *latency_set_sorted(const struct latency_set *set, size_t *count);
 
-// -ERROR_INPUT: there is not one request in a run. The runs are copied from.
+// Copies the runs' latencies. -ERROR_INPUT: a run has no requests.
 int latency_set_make(const struct latency_run_array *runs, struct latency_set **out,
                      struct error *err);
 void latency_set_free(struct latency_set *set);
@@ -41,7 +41,7 @@ struct percentile_shift {
 void percentile_shift(const struct latency_set *const sides[COMPARE_SIDES], double quantile,
                       double confidence, struct percentile_shift *out);
 
-// One side alone: fills what concerns the candidate.
+// One side alone: fills the members about the candidate.
 void percentile_of(const struct latency_set *set, double quantile, double confidence,
                    struct percentile_shift *out);
 

@@ -8,7 +8,7 @@
 
 enum level { LEVEL_BLOCKS, LEVEL_RUNS, LEVELS };
 
-static void draw(gsl_rng *random, enum level level, size_t runs, uint16_t *weights)
+static void draw_weights(gsl_rng *random, enum level level, size_t runs, uint16_t *weights)
 {
     for (size_t i = 0; i < runs; i++) {
         uint16_t *run = weights + RESAMPLE_BLOCKS *
@@ -45,7 +45,7 @@ struct resample *resample_alloc(size_t runs)
     gsl_rng_set(random, RESAMPLE_SEED);
     for (enum level level = LEVEL_BLOCKS; level < LEVELS; level++)
         for (int i = 0; i < RESAMPLES; i++)
-            draw(random, level, runs, weights_of(resample, level, i));
+            draw_weights(random, level, runs, weights_of(resample, level, i));
     gsl_rng_free(random);
     return resample;
 }
@@ -57,8 +57,8 @@ void resample_free(struct resample *resample)
     free(resample);
 }
 
-static double variance(const struct resample *resample, enum level level, resample_figure figure,
-                       const void *context)
+static double figure_variance(const struct resample *resample, enum level level,
+                              resample_figure figure, const void *context)
 {
     double mean = 0, squares = 0;
     for (int i = 0; i < RESAMPLES; i++) {
@@ -76,17 +76,17 @@ struct resample_spread resample_spread(const struct resample *resample, resample
                                        const void *context)
 {
     double runs = (double)resample->runs;
-    double within = variance(resample, LEVEL_BLOCKS, figure, context), all = 0;
+    double within = figure_variance(resample, LEVEL_BLOCKS, figure, context), all = 0;
     if (resample->runs > 1)
-        all = variance(resample, LEVEL_RUNS, figure, context) * runs / (runs - 1);
+        all = figure_variance(resample, LEVEL_RUNS, figure, context) * runs / (runs - 1);
     return (struct resample_spread){.error = sqrt(fmax(all, within)), .runs = resample->runs};
 }
 
-static struct resample_interval around(double figure, double error, double freedom, bool between,
-                                       double confidence)
+static struct resample_interval interval_around(double figure, double error, double freedom,
+                                                bool between, double confidence)
 {
     double tail = (1 - confidence) / 2;
-    double width = 0; // no scatter at all is an interval of no width
+    double width = 0; // without any scatter the interval has no width
     if (error > 0)
         width =
             error * (between ? gsl_cdf_tdist_Qinv(tail, freedom) : gsl_cdf_ugaussian_Qinv(tail));
@@ -105,11 +105,12 @@ struct resample_interval resample_difference(double difference, const struct res
         freedom =
             both * both /
             (one * one / (double)(base->runs - 1) + other * other / (double)(candidate->runs - 1));
-    return around(difference, sqrt(both), freedom, between, confidence);
+    return interval_around(difference, sqrt(both), freedom, between, confidence);
 }
 
 struct resample_interval resample_single(double figure, const struct resample_spread *spread,
                                          double confidence)
 {
-    return around(figure, spread->error, (double)spread->runs - 1, spread->runs > 1, confidence);
+    return interval_around(figure, spread->error, (double)spread->runs - 1, spread->runs > 1,
+                           confidence);
 }

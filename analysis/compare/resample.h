@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How far a figure of several runs would scatter if they were made again: the hierarchical
+// How far a figure of several runs would scatter if the runs were repeated: the hierarchical
 // bootstrap, over runs and over what is within them.
 //
 // A run's requests are cut into blocks of time, since neighbours in a queue are alike (Künsch,
@@ -8,10 +8,10 @@
 // keeps the runs and draws blocks within each. The scatter of the first already holds the second's,
 // since a run drawn is drawn with its own luck (Davison & Hinkley, Bootstrap Methods, 1997, §3.8),
 // so the variances are not added; the larger counts. Drawing n runs of n understates their variance
-// by (n-1)/n, which is put right.
+// by (n-1)/n, which is corrected.
 //
-// How few runs there are enters through Student's t (two sides of unequal scatter: Welch,
-// Biometrika 34, 1947), so that two runs a side say almost nothing and ten say a lot.
+// Student's t accounts for small numbers of runs (two sides of unequal scatter: Welch, Biometrika
+// 34, 1947): intervals of two runs a side are very wide, those of ten much narrower.
 //
 // The generator is GSL's mt19937 with a seed that is always the same and is reported: a comparison
 // can be repeated to the last digit.
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A run is a set of one; a set may stand alone as the candidate.
+// One run is a set of one; the candidate may be a set without a base.
 enum { COMPARE_BASE, COMPARE_CANDIDATE, COMPARE_SIDES };
 
 enum { RESAMPLE_BLOCKS = 40, RESAMPLES = 1000, RESAMPLE_SEED = 20260 };
@@ -48,7 +48,7 @@ struct resample_spread resample_spread(const struct resample *resample, resample
 
 struct resample_interval {
     double low, high;
-    bool between_runs; // false: a side has one run only; how runs differ among each other is not
+    bool between_runs; // false: a side has one run only, so differences between runs are not
                        // in it
 };
 

@@ -20,8 +20,8 @@ int64_t slice_profile_find(const struct slice_profile *slice, const char *name, 
 
 // --- functions -----------------------------------------------------------------------------------
 
-// How long each function took itself, without what it called, so that a message's functions add up
-// to the time it was in any. Zeroed but for its decomposer.
+// How long each function took itself, without its callees, so that a message's functions add up to
+// its time in functions. Zeroed but for its decomposer.
 struct function_profiler {
     const struct decomposer *decomposer;
     uint32_t *by_name; // (name, role) to function plus 1; 0: not met yet
@@ -39,7 +39,7 @@ static void function_profiler_free(struct function_profiler *profiler)
 }
 
 // Makes room for `wanted` numbers, the new ones 0.
-static int grow(double **items, size_t *capacity, size_t wanted)
+static int numbers_grow(double **items, size_t *capacity, size_t wanted)
 {
     if (wanted <= *capacity)
         return 0;
@@ -52,7 +52,8 @@ static int grow(double **items, size_t *capacity, size_t wanted)
     return 0;
 }
 
-// The function of a path in the profile. Names that are cut to the same are one. -1: no memory.
+// The profile's function of a path. Names that are equal once cut to their maximal length count as
+// one. -1: no memory.
 static int64_t function_of(struct function_profiler *profiler, const struct path_node *node,
                            struct slice_profile *out)
 {
@@ -80,14 +81,15 @@ static int64_t function_of(struct function_profiler *profiler, const struct path
     return *known - 1;
 }
 
-// Adds what the message the decomposer has just taken apart spent in functions; out is a profile of
-// functions. -1: no memory.
+// Adds the time in functions of the message that the decomposer has just decomposed; out is a
+// profile of functions. -1: no memory.
 static int function_profiler_add(struct function_profiler *profiler,
                                  const struct path_share_array *paths, uint32_t block,
                                  struct slice_profile *out)
 {
     const struct path_node *nodes = profiler->decomposer->paths.nodes.items;
-    if (grow(&profiler->own, &profiler->path_capacity, profiler->decomposer->paths.nodes.count) < 0)
+    if (numbers_grow(&profiler->own, &profiler->path_capacity,
+                     profiler->decomposer->paths.nodes.count) < 0)
         return -1;
     for (size_t i = 0; i < paths->count; i++) {
         const struct path_share *share = &paths->items[i];
@@ -100,7 +102,7 @@ static int function_profiler_add(struct function_profiler *profiler,
         uint32_t path = paths->items[i].path;
         int64_t function = result < 0 ? -1 : function_of(profiler, &nodes[path], out);
         if (function < 0 ||
-            grow(&profiler->sums, &profiler->sum_capacity, out->components.count) < 0)
+            numbers_grow(&profiler->sums, &profiler->sum_capacity, out->components.count) < 0)
             result = -1;
         else
             profiler->sums[function] += profiler->own[path];
@@ -109,7 +111,7 @@ static int function_profiler_add(struct function_profiler *profiler,
     for (uint32_t f = 0; f < out->components.count && f < profiler->sum_capacity; f++) {
         double ns = profiler->sums[f];
         profiler->sums[f] = 0;
-        if (ns < 0.5) // nothing but rounding
+        if (ns < 0.5) // only a rounding error
             continue;
         if (result == 0)
             result =
@@ -137,7 +139,7 @@ static uint32_t block_of(const struct diagnosis_slice *slice, const struct run_a
     return (uint32_t)(block < 0 ? 0 : block >= RESAMPLE_BLOCKS ? RESAMPLE_BLOCKS - 1 : block);
 }
 
-// The functions of the message just taken apart, where they are known.
+// The functions of the message just decomposed, where they are known.
 static int take_functions(struct slice_profile *out, struct function_profiler *profiler,
                           const struct path_share_array *paths, uint32_t block)
 {

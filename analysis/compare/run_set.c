@@ -16,7 +16,7 @@ bool run_set_is_run(const char *path)
     return access(samples, F_OK) == 0;
 }
 
-static char *repetition(const char *path, size_t index, char *out, size_t out_bytes)
+static char *repetition_path(const char *path, size_t index, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "%s/repetition-%zu", path, index + 1);
     return out;
@@ -28,7 +28,7 @@ static size_t count_runs(const char *path)
     size_t count = 0;
     if (run_set_is_run(path))
         return 1;
-    while (run_set_is_run(repetition(path, count, folder, sizeof folder)))
+    while (run_set_is_run(repetition_path(path, count, folder, sizeof folder)))
         count++;
     return count;
 }
@@ -36,7 +36,7 @@ static size_t count_runs(const char *path)
 char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes)
 {
     if (!run_set_is_run(path))
-        return repetition(path, index, out, out_bytes);
+        return repetition_path(path, index, out, out_bytes);
     snprintf(out, out_bytes, "%s", path);
     return out;
 }

@@ -15,19 +15,19 @@ struct run_set {
     char path[4096];
     char name[128];                     // of the experiment
     struct latency_run_array latencies; // one per run
-    struct run_profile_array profiles;  // the same; their slices are those asked for
+    struct run_profile_array profiles;  // one per run, with the slices asked for
     double offered_rate, achieved_rate; // means over the runs
-    size_t inconclusive;                // runs whose load was
+    size_t inconclusive;                // number of runs that had such a load
     char reason[200];                   // of the first of them
 };
 
-// A run's own folder, not one of repetitions.
+// Whether the folder is a run's own and not one of repetitions.
 bool run_set_is_run(const char *path);
 
-// The folder of one of them, from 0.
+// The folder of a repetition, counted from 0.
 char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes);
 
-// What the runs' own diagnosis looks at.
+// The slices of the runs' own diagnosis.
 int run_set_own_slice(const char *path, struct diagnosis_slice *out, struct error *err);
 
 // Adds an analyzed run. -ERROR_FAILED: no memory.

@@ -47,7 +47,7 @@ static void say_usual(const struct cause_shift *cause, char *text, size_t bytes)
                 100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
 }
 
-// The causes that surely moved the way the percentile did.
+// The causes that surely moved in the same direction as the percentile.
 static void say_causes(const struct slice_shift *around, bool up, char *text, size_t bytes)
 {
     struct named_cause named[NAMED_CAUSES];
