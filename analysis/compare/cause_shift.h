@@ -35,7 +35,7 @@ struct cause_shift {
     bool explains;
     enum change_kind kind;
     double mean_ns[COMPARE_SIDES];          // of a message of the slice
-    uint64_t messages[COMPARE_SIDES];       // that have it
+    uint64_t messages[COMPARE_SIDES];       // of messages that have it
     double share[COMPARE_SIDES];            // their share of all messages
     struct spread spread_ns[COMPARE_SIDES]; // over these messages; NaN: there are none
     double normal_ns;                       // the base's median, over all messages
