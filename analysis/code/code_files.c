@@ -343,8 +343,7 @@ static uint32_t count_complaint(struct search *search, enum code_problem problem
     return (uint32_t)(images->complaints.count - 1);
 }
 
-// --- searching once
-// -------------------------------------------------------------------------------
+// --- searching once ------------------------------------------------------------------------------
 
 static bool in_no_file(const char *path)
 {

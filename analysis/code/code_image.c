@@ -5,16 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *code_problem_name(enum code_problem problem)
-{
-    static const char *const names[CODE_PROBLEMS] = {
-        [CODE_NOT_FOUND] = "not found",   [CODE_MISMATCH] = "another build",
-        [CODE_UNREADABLE] = "unreadable", [CODE_NEEDS_KCORE] = "needs kcore",
-        [CODE_NO_FILE] = "in no file",
-    };
-    return names[problem];
-}
-
 // --- sections --------------------------------------------------------------------------------
 
 // The first section that ends after the address.

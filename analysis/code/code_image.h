@@ -59,7 +59,6 @@ enum code_problem {
     CODE_NO_FILE,     // anonymous memory (JIT), a deleted or special file
     CODE_PROBLEMS
 };
-const char *code_problem_name(enum code_problem problem);
 
 struct code_complaint {
     enum code_problem problem;

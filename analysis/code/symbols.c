@@ -42,7 +42,7 @@ struct symbols {
     struct jit_array jit; // by pid
     bool all_loaded;      // all tables are loaded: nothing may change any more
     uint32_t unknown;
-    uint64_t unreadable, malformed;
+    uint64_t unreadable;
 };
 
 static uint32_t add_name(struct symbols *symbols, const char *name)
@@ -114,11 +114,6 @@ struct name_pool *symbols_names(struct symbols *symbols)
 uint64_t symbols_unreadable(const struct symbols *symbols)
 {
     return symbols->unreadable;
-}
-
-uint64_t symbols_malformed_lines(const struct symbols *symbols)
-{
-    return symbols->malformed;
 }
 
 // --- the kernel ----------------------------------------------------------------------------------
@@ -200,11 +195,12 @@ static const struct symbol_table *jit_table(struct symbols *symbols, uint32_t pi
         return NULL;
     struct jit_symbols fresh = {.pid = pid};
     char path[4096];
+    uint64_t malformed = 0; // such lines are skipped
     snprintf(path, sizeof path, "%s/perf-%" PRIu32 ".map", symbols->jit_dir, pid);
     if (access(path, F_OK) < 0)
         snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", pid);
     if (access(path, F_OK) == 0 &&
-        symbol_table_add_jit_map(&fresh.table, symbols->names, path, &symbols->malformed, NULL) < 0)
+        symbol_table_add_jit_map(&fresh.table, symbols->names, path, &malformed, NULL) < 0)
         symbols->unreadable++;
     symbol_table_sort(&fresh.table);
     if (array_push(&symbols->jit, fresh) < 0) {

@@ -37,9 +37,8 @@ struct name_pool *symbols_names(struct symbols *symbols);
 // call it. Negative only when out of memory.
 int symbols_load_all(struct symbols *symbols, struct error *err);
 
-// Files and maps whose symbols could not be read, or had malformed lines, and how many lines.
+// How many files and maps had symbols that could not be read.
 uint64_t symbols_unreadable(const struct symbols *symbols);
-uint64_t symbols_malformed_lines(const struct symbols *symbols);
 
 // Names the address in a process at a time. Always fills *hit; false where no symbol covers it: the
 // name is then that of the file ("[libc.so.6]") or "[unknown]", and begin == end == address.

@@ -224,8 +224,7 @@ static void add_dwarf(struct filling *filling, Dwfl_Module *module, GElf_Addr bi
     }
 }
 
-// --- the whole file
-// ---------------------------------------------------------------------------------
+// --- the whole file ------------------------------------------------------------------------------
 
 int symbol_table_add_elf(struct symbol_table *table, struct name_pool *pool, const char *path,
                          const char *debug_dir, struct error *err)
