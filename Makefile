@@ -58,7 +58,7 @@ help:
 	@echo 'bench       the benchmarks, all or BENCH=name; tables, and $(BUILD)/bench/<name>.json'
 	@echo 'fuzz        each fuzz target for FUZZ_SECONDS (30); FUZZ=word those with it in their path'
 	@echo 'lint        clang-tidy, clang-format, cppcheck and shellcheck; LINT=path only what is there'
-	@echo 'tables      writes the tables of events, causes and protocols into the documentation'
+	@echo 'tables      writes the tables of events, causes, protocols and keys into the documentation'
 	@echo 'format      clang-format over the tree'
 	@echo 'compile_commands.json  how each file is compiled, for editors and clang tools'
 	@echo 'install     into PREFIX ($(PREFIX)), below DESTDIR when that is set'
@@ -212,9 +212,10 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/share/taillight/workloads
 	install -m 644 workloads/*.yaml $(DESTDIR)$(PREFIX)/share/taillight/workloads
 
-# Writes the program's tables into the documentation; tests/tree/test_tables.sh compares them.
-tables: $(BUILD)/tests/tree/tables
+# Writes the program's tables and keys into the documentation; tests of these names compare them.
+tables: all $(BUILD)/tests/tree/tables
 	$(Q)BUILD=$(BUILD) tests/tree/test_tables.sh --write
+	$(Q)BUILD=$(BUILD) tests/tree/test_manual_keys.sh --write
 
 # --- what reads the sources --------------------------------------------------------------------
 

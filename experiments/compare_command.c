@@ -9,7 +9,7 @@
 #include "analysis/report/report_compare.h"
 #include "base/options.h"
 #include "experiments/results/gate_report.h"
-#include "experiments/definition/gates.h"
+#include "analysis/compare/gates.h"
 
 struct compare_options {
     struct slice_options slices;

@@ -84,7 +84,7 @@ static int choose_slices(struct comparison *comparison, const struct comparison_
         result = add_percentile(comparison, latency_quantile_names[q], latency_quantiles[q], err);
     for (size_t i = 0; request->gates && i < request->gates->count && result == 0; i++) {
         const struct gate *gate = &request->gates->items[i];
-        if (gate->subject == GATE_PERCENTILE)
+        if (gate->quantile > 0)
             result = add_percentile(comparison, gate->name, gate->quantile, err);
     }
     return result;

@@ -43,7 +43,7 @@ void gate_results_text(const struct gate_result_array *results, FILE *out)
 static json_t *result_json(const struct gate_result *result)
 {
     const struct gate *gate = &result->gate;
-    bool share = gate->subject == GATE_PERCENTILE && gate->limit == GATE_MAX_INCREASE;
+    bool share = gate->subject->forms[gate->limit] == GATE_SHARE;
     double unit = share ? 1 : 1000;
     char words[200], clean[700];
     json_t *object = json_pack(

@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "analysis/compare/gate_judge.h"
+#include "analysis/compare/gates.h"
 
 // 0, ERROR_GATE (a gate failed) or ERROR_INCONCLUSIVE.
 int gate_results_exit_code(const struct gate_result_array *results);

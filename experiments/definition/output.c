@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
-#include "experiments/definition/gates.h"
+#include "analysis/compare/gates.h"
 #include "experiments/definition/resolve.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"

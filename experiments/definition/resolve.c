@@ -8,7 +8,7 @@
 #include "analysis/diagnosis/categories.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "base/units.h"
-#include "experiments/definition/gates.h"
+#include "analysis/compare/gates.h"
 #include "experiments/definition/tables.h"
 #include "experiments/servers/server_kind.h"
 

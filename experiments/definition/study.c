@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/diagnosis/diagnosis.h"
-#include "experiments/definition/gates.h"
+#include "analysis/compare/gates.h"
 #include "experiments/definition/output.h"
 #include "experiments/definition/resolve.h"
 #include "experiments/definition/tables.h"

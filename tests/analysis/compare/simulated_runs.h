@@ -10,7 +10,7 @@
 #include <gsl/gsl_rng.h>
 #include <math.h>
 
-#include "analysis/compare/gate_judge.h"
+#include "analysis/compare/gates.h"
 #include "analysis/compare/percentile_shift.h"
 
 struct simulation {

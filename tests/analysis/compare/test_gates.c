@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "experiments/definition/gates.h"
+#include "analysis/compare/gates.h"
 
 static int read_text(const char *text, struct gate_array *gates, struct error *err)
 {
@@ -50,7 +50,7 @@ static void every_kind_is_read(void **state)
     assert_int_equal(gates.count, 4);
     assert_true(gates.items[0].quantile == 0.99 && gates.items[0].value == 0.05);
     assert_true(fabs(gates.items[1].quantile - 0.999) < 1e-12 && gates.items[1].value == 200000);
-    assert_int_equal(gates.items[2].subject, GATE_CAUSE);
+    assert_string_equal(gates.items[2].subject->key, "cause");
     assert_true(gates.items[2].value == 10000);
     assert_true(gates.items[3].limit == GATE_MAX_INCREASE && gates.items[3].value == 1e6);
     assert_string_equal(gate_words(&gates.items[0], words, sizeof words), "p99 at most +5%");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/compare/gate_judge.h"
+#include "analysis/compare/gates.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -52,6 +53,14 @@ static void say_ns(struct gate_result *result)
 }
 
 // --- percentiles ---------------------------------------------------------------------------------
+
+static bool read_percentile(const char *name, struct gate *gate)
+{
+    double percentile;
+    int end = 0;
+    gate->quantile = sscanf(name, "p%lf%n", &percentile, &end) == 1 ? percentile / 100 : 0;
+    return end > 0 && !name[end] && gate->quantile > 0 && gate->quantile < 1;
+}
 
 static void judge_unknown(const struct percentile_shift *shift, struct gate_result *result)
 {
@@ -122,6 +131,13 @@ static void judge_percentile(const struct comparison *comparison, double confide
 
 // --- causes --------------------------------------------------------------------------------------
 
+static bool read_cause(const char *name, struct gate *gate)
+{
+    (void)gate;
+    size_t length = strlen(name);
+    return length >= 4 && name[length - 1] == ')' && strchr(name, '(');
+}
+
 static const struct cause_shift *find_cause(const struct slice_shift *slice, const char *name)
 {
     char text[100];
@@ -183,6 +199,148 @@ static void judge_cause(const struct comparison *comparison, double confidence,
         interval.between_runs ? "" : ", from one run: how runs differ is not in it");
 }
 
+// --- the table -----------------------------------------------------------------------------------
+
+// A row each: key, its line in the manual, what its value must be, the forms of `max` and
+// `max_increase`, and the functions that read its value and judge it.
+#define GATE_SUBJECTS(SUBJECT)                                                                     \
+    SUBJECT("percentile", "p99.9, or", "a percentile, like p99.9", GATE_DURATION, GATE_SHARE,      \
+            read_percentile, judge_percentile)                                                     \
+    SUBJECT("cause", "one with its role: nginx (A)",                                               \
+            "a cause with its role, as the summary and the comparison name them, like "            \
+            "\"nginx (A)\"",                                                                       \
+            GATE_DURATION, GATE_DURATION, read_cause, judge_cause)
+
+static const struct gate_subject gate_subjects[] = {
+#define AS_SUBJECT(key, help, is, max, increase, read, judge)                                      \
+    {key, is, {max, increase}, read, judge},
+    GATE_SUBJECTS(AS_SUBJECT)};
+enum { SUBJECTS = sizeof gate_subjects / sizeof *gate_subjects };
+
+// --- reading and writing -------------------------------------------------------------------------
+
+#define EXAMPLE                                                                                    \
+    "e.g. `{percentile: p99, max_increase: 5%}` or `{cause: \"head-of-line blocking (A)\", max: "  \
+    "10us}`"
+
+static const char *const limit_keys[GATE_LIMITS] = {"max", "max_increase"};
+
+// "5%", more than 0.
+static int read_share(const struct binding *binding, const struct node *node, struct gate *gate)
+{
+    double percent;
+    int end = 0;
+    if (sscanf(gate->text, "%lf %%%n", &percent, &end) != 1 || end == 0 || gate->text[end] ||
+        !(percent > 0) || !isfinite(percent))
+        return document_error(
+            binding->document, node, binding->err, "%s: `%s` is not a share above 0, like 5%%%s",
+            limit_keys[gate->limit], gate->text,
+            gate->limit == GATE_MAX ? "" : "; that nothing at all was added cannot be shown");
+    gate->value = percent / 100;
+    return 0;
+}
+
+static int read_limit(const struct binding *binding, const struct node *node, struct gate *gate)
+{
+    struct error inner;
+    uint64_t ns;
+    const char *text = node_text(node), *key = limit_keys[gate->limit];
+    if (strlen(text) >= sizeof gate->text)
+        return document_error(binding->document, node, binding->err,
+                              "%s: `%.40s...` is too long for a limit", key, text);
+    strcpy(gate->text, text);
+    if (gate->subject->forms[gate->limit] == GATE_SHARE)
+        return read_share(binding, node, gate);
+    if (units_parse_duration_ns(text, &ns, &inner) < 0)
+        return document_error(binding->document, node, binding->err, "%s: %s", key, inner.text);
+    if (ns == 0)
+        return document_error(binding->document, node, binding->err,
+                              "%s: a limit of 0 cannot be kept", key);
+    gate->value = (double)ns;
+    return 0;
+}
+
+static int refuse_subjects(const struct binding *binding, const struct node *node)
+{
+    char keys[300] = "";
+    for (int i = 0; i < SUBJECTS; i++)
+        text_append(keys, sizeof keys, "%sof a `%s`",
+                    i == 0             ? ""
+                    : i + 1 < SUBJECTS ? ", "
+                                       : " or ",
+                    gate_subjects[i].key);
+    return document_error(binding->document, node, binding->err, "a gate is %s, %s", keys, EXAMPLE);
+}
+
+static int read_gate(const struct binding *binding, const struct node *node, void *object)
+{
+    struct gate *gate = object;
+    const struct node *subject = NULL, *max = node_child(node, limit_keys[GATE_MAX]),
+                      *increase = node_child(node, limit_keys[GATE_MAX_INCREASE]);
+    for (int i = 0; i < SUBJECTS; i++) {
+        const struct node *value = node_child(node, gate_subjects[i].key);
+        if (value && gate->subject)
+            return refuse_subjects(binding, node);
+        if (value)
+            gate->subject = &gate_subjects[i], subject = value;
+    }
+    if (!subject)
+        return refuse_subjects(binding, node);
+    if (!max == !increase)
+        return document_error(binding->document, node, binding->err,
+                              "a gate has `max` or `max_increase`, one of them; write two gates "
+                              "for both");
+    gate->limit = increase ? GATE_MAX_INCREASE : GATE_MAX;
+    const char *name = node_text(subject);
+    if (strlen(name) >= sizeof gate->name || !gate->subject->read(name, gate))
+        return document_error(binding->document, subject, binding->err, "%s: `%s` is not %s",
+                              gate->subject->key, name, gate->subject->is);
+    strcpy(gate->name, name);
+    return read_limit(binding, increase ? increase : max, gate);
+}
+
+static const struct field gate_rows[] = {
+#define AS_FIELD(key, text, ...) {key, FIELD_TEXT, .help = text},
+    GATE_SUBJECTS(AS_FIELD){"max", FIELD_TEXT, .help = "at most so long: 200us, or"},
+    {"max_increase", FIELD_TEXT, .help = "so much more than the base: 5%, of a cause 10us"},
+};
+const struct fields gate_fields =
+    FIELDS(gate_rows, struct gate, .example = EXAMPLE, .check = read_gate);
+
+int gates_read(const struct document *document, const struct node *node, struct gate_array *out,
+               struct error *err)
+{
+    static const struct field list = {
+        .key = "gates", .kind = FIELD_LIST, .fields = &gate_fields, .size = sizeof *out};
+    const struct binding binding = {.document = document, .err = err};
+    return field_read(&binding, &list, node, out);
+}
+
+int gates_load(const char *path, bool needed, struct gate_array *out, struct error *err)
+{
+    struct document *document;
+    int result = document_open(path, &document, err);
+    if (result < 0)
+        return result;
+    result = gates_read(document, node_child(document_root(document), "gates"), out, err);
+    if (result == 0 && needed && out->count == 0)
+        result = document_error(document, NULL, err,
+                                "there are no gates in it: `gates: [{...}]`, %s", EXAMPLE);
+    document_free(document);
+    return result;
+}
+
+json_t *gates_json(const struct gate_array *gates)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < gates->count; i++) {
+        const struct gate *gate = &gates->items[i];
+        json_array_append_new(list, json_pack("{s:s, s:s}", gate->subject->key, gate->name,
+                                              limit_keys[gate->limit], gate->text));
+    }
+    return list;
+}
+
 int gates_judge(const struct gate_array *gates, const struct comparison *comparison,
                 struct gate_result_array *out, struct error *err)
 {
@@ -191,10 +349,7 @@ int gates_judge(const struct gate_array *gates, const struct comparison *compari
         struct gate_result result = {.gate = gates->items[i]};
         if (result.gate.limit == GATE_MAX_INCREASE && !comparison->has_base)
             continue;
-        if (result.gate.subject == GATE_PERCENTILE)
-            judge_percentile(comparison, confidence, &result);
-        else
-            judge_cause(comparison, confidence, &result);
+        result.gate.subject->judge(comparison, confidence, &result);
         if (array_push(out, result) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for the gates' results");
     }
