@@ -13,12 +13,8 @@ enum { MAX_NESTED = 16 }; // interrupts and softirqs open at once on a core; Lin
 static const char *const softirq_names[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
                                             "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
 static const char *const vector_names[] = {
-    [VECTOR_LOCAL_TIMER] = "local timer",
-    [VECTOR_RESCHEDULE] = "reschedule",
-    [VECTOR_CALL_FUNCTION] = "function call",
-    [VECTOR_CALL_FUNCTION_SINGLE] = "single function call",
-    [VECTOR_IRQ_WORK] = "irq work",
-    [VECTOR_OTHER] = "other",
+#define EVENT_VECTOR(NAME, number, name) [number] = name,
+#include "profiler/bpf/events.tbl.h"
 };
 
 struct builder {
@@ -160,22 +156,22 @@ static int take_exit(struct builder *builder, enum span_kind kind, const struct 
     return 0;
 }
 
-// The host says for how long it took the core since the last event, but not when. Taken as the end
-// of that time, because a core that is idle first does not notice.
-static int take_stolen(struct builder *builder, const struct event *event, int64_t time_ns)
+// The event says how long something took since the event before, but not when. Taken as the end of
+// that time, because a core that is idle first does not notice.
+static int take_lasted(struct builder *builder, enum span_kind kind, const char *cause,
+                       const struct event *event, int64_t time_ns)
 {
-    static const char name_text[] = "virtual CPU taken away";
     uint64_t passed = (uint64_t)(time_ns - builder->last_ns);
-    uint64_t stolen = event->payload.a < passed ? event->payload.a : passed;
+    uint64_t length = event->payload.a < passed ? event->payload.a : passed;
     uint32_t name;
-    if (stolen == 0 || !builder->started)
+    if (length == 0 || !builder->started)
         return 0;
-    if (name_table_intern(&builder->names, name_text, strlen(name_text), &name) < 0)
+    if (name_table_intern(&builder->names, cause, strlen(cause), &name) < 0)
         return -1;
-    return push_span(builder, (struct span){.begin_ns = time_ns - (int64_t)stolen,
+    return push_span(builder, (struct span){.begin_ns = time_ns - (int64_t)length,
                                             .end_ns = time_ns,
                                             .name = name & SPAN_NAMES,
-                                            .kind = SPAN_STOLEN,
+                                            .kind = kind,
                                             .depth = (uint8_t)(builder->depth + 1)});
 }
 
@@ -250,63 +246,57 @@ static int take_moment(struct thread_moment_array *moments, const struct event *
         moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
 }
 
-// Sets the length of the core's latest page fault, if it is this thread's.
-static void end_fault(struct builder *builder, uint32_t thread, int64_t time_ns)
+static int take_fault(struct builder *builder, const struct event *event, int64_t time_ns)
 {
-    if (builder->fault >= builder->out->faults.count)
-        return;
-    struct thread_moment *fault = &builder->out->faults.items[builder->fault];
-    int64_t length = time_ns - fault->time_ns;
-    if (fault->thread == thread && fault->value == 0 && length < UINT32_MAX)
-        fault->value = (uint32_t)length;
+    builder->fault = builder->out->faults.count;
+    return take_moment(&builder->out->faults, event, time_ns);
 }
 
-// Each kind has its case: without one this does not compile.
+// Sets the length of the core's latest page fault, if it is this thread's.
+static int take_fault_end(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    if (builder->fault >= builder->out->faults.count)
+        return 0;
+    struct thread_moment *fault = &builder->out->faults.items[builder->fault];
+    int64_t length = time_ns - fault->time_ns;
+    if (fault->thread == event->id && fault->value == 0 && length < UINT32_MAX)
+        fault->value = (uint32_t)length;
+    return 0;
+}
+
+static int take_unseen(struct builder *builder, const struct event *event)
+{
+    snprintf(builder->unseen, sizeof builder->unseen, "unseen up to %.16s", event->payload.text);
+    return 0;
+}
+
+static int take_handoff(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    struct core_timeline *core = builder->core;
+    return array_push(&core->handoff_sockets, event->id) < 0 ? -1
+                                                             : array_push(&core->handoffs, time_ns);
+}
+
+// What a row of the events' table may say that an event becomes.
+#define BECOMES_task_switch         take_switch(builder, event, time_ns)
+#define BECOMES_unseen              take_unseen(builder, event)
+#define BECOMES_waking              take_waking(builder, event, time_ns)
+#define BECOMES_entry(KIND)         take_entry(builder, SPAN_##KIND, event, time_ns)
+#define BECOMES_exit(KIND)          take_exit(builder, SPAN_##KIND, event, time_ns)
+#define BECOMES_lasted(KIND, cause) take_lasted(builder, SPAN_##KIND, cause, event, time_ns)
+#define BECOMES_handoff             take_handoff(builder, event, time_ns)
+#define BECOMES_moment(list)        take_moment(&builder->out->list, event, time_ns)
+#define BECOMES_fault               take_fault(builder, event, time_ns)
+#define BECOMES_fault_end           take_fault_end(builder, event, time_ns)
+#define BECOMES_nothing             0 // processes are taken before, messages are the join's (analysis/lifetime)
+
 static int take_event(struct builder *builder, const struct event *event, int64_t time_ns)
 {
     switch ((enum event_kind)event->kind) {
-    case EVENT_SWITCH:
-        return take_switch(builder, event, time_ns);
-    case EVENT_UNSEEN:
-        snprintf(builder->unseen, sizeof builder->unseen, "unseen up to %.16s",
-                 event->payload.text);
-        return 0;
-    case EVENT_WAKING:
-        return take_waking(builder, event, time_ns);
-    case EVENT_IRQ_ENTRY:
-        return take_entry(builder, SPAN_IRQ, event, time_ns);
-    case EVENT_IRQ_EXIT:
-        return take_exit(builder, SPAN_IRQ, event, time_ns);
-    case EVENT_SOFTIRQ_ENTRY:
-        return take_entry(builder, SPAN_SOFTIRQ, event, time_ns);
-    case EVENT_SOFTIRQ_EXIT:
-        return take_exit(builder, SPAN_SOFTIRQ, event, time_ns);
-    case EVENT_VECTOR_ENTRY:
-        return take_entry(builder, SPAN_VECTOR, event, time_ns);
-    case EVENT_VECTOR_EXIT:
-        return take_exit(builder, SPAN_VECTOR, event, time_ns);
-    case EVENT_STOLEN:
-        return take_stolen(builder, event, time_ns);
-    case EVENT_HANDOFF:
-        return array_push(&builder->core->handoff_sockets, event->id) < 0
-                   ? -1
-                   : array_push(&builder->core->handoffs, time_ns);
-    case EVENT_BLOCKED:
-        return take_moment(&builder->out->pauses, event, time_ns);
-    case EVENT_MIGRATE:
-        return take_moment(&builder->out->moves, event, time_ns);
-    case EVENT_PAGE_FAULT:
-        builder->fault = builder->out->faults.count;
-        return take_moment(&builder->out->faults, event, time_ns);
-    case EVENT_FAULT_END:
-        end_fault(builder, event->id, time_ns);
-        return 0;
-    case EVENT_PROCESS: // taken before (take_processes)
-    case EVENT_SEGMENT: // about messages: the join's (analysis/lifetime)
-    case EVENT_TRANSMIT:
-    case EVENT_ARRIVAL:
-    case EVENT_TAKEN:
-        return 0;
+#define EVENT(NAME, number, name, becomes, carries, means)                                         \
+    case EVENT_##NAME:                                                                             \
+        return BECOMES_##becomes;
+#include "profiler/bpf/events.tbl.h"
     }
     return 0;
 }

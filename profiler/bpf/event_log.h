@@ -18,16 +18,16 @@ enum { EVENT_LOG_VERSION = 1 };
 
 // What is recorded, and what it carries: profiler/bpf/events.tbl.h. Times are CLOCK_MONOTONIC.
 enum event_kind {
-#define EVENT(NAME, number, name, carries, means) EVENT_##NAME = number,
+#define EVENT(NAME, number, name, becomes, carries, means) EVENT_##NAME = number,
 #include "profiler/bpf/events.tbl.h"
 };
 
 enum {
     EVENT_KINDS = 1 // numbers below this are kinds, but for 0
-#define EVENT(NAME, number, name, carries, means) +1
+#define EVENT(NAME, number, name, becomes, carries, means) +1
 #include "profiler/bpf/events.tbl.h"
 };
-#define EVENT(NAME, number, name, carries, means)                                                  \
+#define EVENT(NAME, number, name, becomes, carries, means)                                         \
     _Static_assert((number) > 0 && (number) < EVENT_KINDS, "the kinds are numbered without a "     \
                                                            "gap");
 #include "profiler/bpf/events.tbl.h"
@@ -50,12 +50,8 @@ enum transmit_flags {
 };
 
 enum event_vector {
-    VECTOR_LOCAL_TIMER = 1,
-    VECTOR_RESCHEDULE = 2,
-    VECTOR_CALL_FUNCTION = 3,
-    VECTOR_CALL_FUNCTION_SINGLE = 4,
-    VECTOR_IRQ_WORK = 5,
-    VECTOR_OTHER = 6,
+#define EVENT_VECTOR(NAME, number, name) VECTOR_##NAME = number,
+#include "profiler/bpf/events.tbl.h"
 };
 
 struct event {

@@ -3,17 +3,28 @@
 // The vocabulary of the `events` backend, one row each; everything else derives from the rows: the
 // enum, the counts, the names in capture.json, docs/formats.md, the programs' table, assertions.
 //
-//     EVENT(NAME, number, name, carries, means)
+//     EVENT(NAME, number, name, becomes, carries, means)
 //         number stands in files and never changes; name is the key in capture.json; carries: what
-//         id, flags and payload (a, b or text) hold. analysis/timeline/timeline.c has a case for
-//         each, or does not compile.
+//         id, flags and payload (a, b or text) hold.
+//         becomes: what the timeline of its core makes of it. One of the BECOMES_... macros of
+//         analysis/timeline/timeline.c, which does not compile with another word:
+//             entry(KIND), exit(KIND)  a span of that kind (span_kinds.tbl.h) begins, ends
+//             lasted(KIND, "cause")    one of that name has just ended, and took `a` ns
+//             moment(LIST)             something happened to a thread, kept in that list
+//             nothing                  it is about messages, or taken before
+//         A span that messages wait for is a cause by its name; no other row is needed.
+//     EVENT_VECTOR(NAME, number, name)
+//         an x86 system vector, the id of VECTOR_ENTRY and VECTOR_EXIT.
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
 //         see struct event_program (profiler/events_programs.h).
 //
 // Included as often as needed, each time with the macro of interest defined before. The BPF
 // compiler reads it too. `make tables` writes the rows into the documentation.
 #ifndef EVENT
-#define EVENT(NAME, number, name, carries, means)
+#define EVENT(NAME, number, name, becomes, carries, means)
+#endif
+#ifndef EVENT_VECTOR
+#define EVENT_VECTOR(NAME, number, name)
 #endif
 #ifndef EVENT_PROGRAM
 #define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
@@ -21,46 +32,53 @@
 
 // clang-format off
 // Scheduler.
-EVENT(SWITCH, 1, "switch", "id: the thread that comes (0: idle); text: its name; flags: `enum switch_flags`",
+EVENT(SWITCH, 1, "switch", task_switch, "id: the thread that comes (0: idle); text: its name; flags: `enum switch_flags`",
       "another thread gets the core")
-EVENT(WAKING, 2, "waking", "id: the thread; a: the core it ran on last; b: the thread that wakes it, or that was interrupted by what wakes it (0: idle)",
+EVENT(WAKING, 2, "waking", waking, "id: the thread; a: the core it ran on last; b: the thread that wakes it, or that was interrupted by what wakes it (0: idle)",
       "a thread is made runnable")
 // Interrupts: entry and exit nest properly on a core.
-EVENT(IRQ_ENTRY, 3, "irq_entry", "id: irq number; text: the action's name",
+EVENT(IRQ_ENTRY, 3, "irq_entry", entry(IRQ), "id: irq number; text: the action's name",
       "a device interrupt begins")
-EVENT(IRQ_EXIT, 4, "irq_exit", "id: irq number", "it ends")
-EVENT(SOFTIRQ_ENTRY, 5, "softirq_entry", "id: vector number as in /proc/softirqs (0 HI, 1 TIMER, 2 NET_TX, ...)",
+EVENT(IRQ_EXIT, 4, "irq_exit", exit(IRQ), "id: irq number", "it ends")
+EVENT(SOFTIRQ_ENTRY, 5, "softirq_entry", entry(SOFTIRQ), "id: vector number as in /proc/softirqs (0 HI, 1 TIMER, 2 NET_TX, ...)",
       "a softirq begins")
-EVENT(SOFTIRQ_EXIT, 6, "softirq_exit", "id: vector number", "it ends")
-EVENT(VECTOR_ENTRY, 7, "vector_entry", "id: `enum event_vector`", "an x86 system vector begins")
-EVENT(VECTOR_EXIT, 8, "vector_exit", "id: `enum event_vector`", "it ends")
-EVENT(PAGE_FAULT, 9, "page_fault", "id: thread; a: address; b: instruction; flags: 1 user, 0 kernel",
+EVENT(SOFTIRQ_EXIT, 6, "softirq_exit", exit(SOFTIRQ), "id: vector number", "it ends")
+EVENT(VECTOR_ENTRY, 7, "vector_entry", entry(VECTOR), "id: `enum event_vector`", "an x86 system vector begins")
+EVENT(VECTOR_EXIT, 8, "vector_exit", exit(VECTOR), "id: `enum event_vector`", "it ends")
+EVENT(PAGE_FAULT, 9, "page_fault", fault, "id: thread; a: address; b: instruction; flags: 1 user, 0 kernel",
       "a thread touches a page that is not there")
 // Messages, by socket and byte offset. Offsets count payload: neither SYN nor FIN.
-EVENT(SEGMENT, 10, "segment", "id: socket; a: stream offset after the segment; b: skb->tstamp (CLOCK_REALTIME ns; 0: none)",
+EVENT(SEGMENT, 10, "segment", nothing, "id: socket; a: stream offset after the segment; b: skb->tstamp (CLOCK_REALTIME ns; 0: none)",
       "M(n). TCP looked at it at `time`: later than its arrival when the socket was busy")
-EVENT(HANDOFF, 11, "handoff", "id: socket; a: stream offset ready for the application; b: offset the application has read up to",
+EVENT(HANDOFF, 11, "handoff", handoff, "id: socket; a: stream offset ready for the application; b: offset the application has read up to",
       "M(h)")
-EVENT(TRANSMIT, 12, "transmit", "id: socket; a: stream offset after the last byte; b: bytes in this buffer; flags: `enum transmit_flags`",
+EVENT(TRANSMIT, 12, "transmit", nothing, "id: socket; a: stream offset after the last byte; b: bytes in this buffer; flags: `enum transmit_flags`",
       "bytes are handed to the device. A retransmission repeats its offset; stacked devices (VLAN, bond) report a buffer once each")
-EVENT(ARRIVAL, 13, "arrival", "id: socket; a: stream offset after the segment",
+EVENT(ARRIVAL, 13, "arrival", nothing, "id: socket; a: stream offset after the segment",
       "M(n) where the link is virtual (veth, loopback): a segment as its sender put it onto this host's backlog. There skb->tstamp is set only when IP delivers it")
 // Substitutes for a HANDOFF that the kernel did not deliver (see SWITCH_UNSEEN).
-EVENT(TAKEN, 14, "taken", "id: socket; a: stream offset it has read up to; b: when the socket's last segment was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)",
+EVENT(TAKEN, 14, "taken", nothing, "id: socket; a: stream offset it has read up to; b: when the socket's last segment was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)",
       "the application took bytes after a time unseen")
 // Why a thread does not run.
-EVENT(BLOCKED, 15, "blocked", "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state)",
+EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state)",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) and the end of a thread are not recorded")
-EVENT(MIGRATE, 16, "migrate", "id: thread; a: the core it was on; b: the core it goes to",
+EVENT(MIGRATE, 16, "migrate", moment(moves), "id: thread; a: the core it was on; b: the core it goes to",
       "the scheduler moves a thread")
-EVENT(PROCESS, 17, "process", "id: thread; text: the name of its process",
+EVENT(PROCESS, 17, "process", nothing, "id: thread; text: the name of its process",
       "whose a thread is that is not its process's first, before the first SWITCH to it (more than once is no harm)")
-EVENT(FAULT_END, 18, "fault_end", "id: thread",
+EVENT(FAULT_END, 18, "fault_end", fault_end, "id: thread",
       "the thread's latest PAGE_FAULT on this core has got its page. Faults that change no page count (write to a shared page, NUMA hints), and kernels before 6.2, have none")
-EVENT(UNSEEN, 19, "unseen", "id: the thread that leaves; text: its name",
+EVENT(UNSEEN, 19, "unseen", unseen, "id: the thread that leaves; text: its name",
       "just before a SWITCH with SWITCH_UNSEEN")
-EVENT(STOLEN, 20, "stolen", "a: for how many ns",
+EVENT(STOLEN, 20, "stolen", lasted(STOLEN, "virtual CPU taken away"), "a: for how many ns",
       "the host of this virtual machine had the core for others since the record before, by its own account")
+
+EVENT_VECTOR(LOCAL_TIMER, 1, "local timer")
+EVENT_VECTOR(RESCHEDULE, 2, "reschedule")
+EVENT_VECTOR(CALL_FUNCTION, 3, "function call")
+EVENT_VECTOR(CALL_FUNCTION_SINGLE, 4, "single function call")
+EVENT_VECTOR(IRQ_WORK, 5, "irq work")
+EVENT_VECTOR(OTHER, 6, "other")
 
 EVENT_PROGRAM(sched_switch, SCHEDULER, false, "which thread runs on each core", NULL)
 EVENT_PROGRAM(sched_waking, SCHEDULER, false, "who woke whom: wake-up latency", NULL)
@@ -92,4 +110,5 @@ EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capt
 // clang-format on
 
 #undef EVENT
+#undef EVENT_VECTOR
 #undef EVENT_PROGRAM

@@ -557,7 +557,7 @@ static void test_every_kind_is_counted(void **state)
     json_t *captured = json_object_get(scene->stats, "events");
     assert_int_equal(json_object_size(json), EVENT_KINDS - 1);
     assert_int_equal(json_object_size(captured), EVENT_KINDS - 1);
-#define EVENT(NAME, number, name, carries, means)                                                  \
+#define EVENT(NAME, number, name, becomes, carries, means)                                                  \
     assert_non_null(json_object_get(captured, name));                                              \
     assert_int_equal(json_integer_value(json_object_get(json, name)), 1 + (number == EVENT_STOLEN));
 #include "profiler/bpf/events.tbl.h"

@@ -16,7 +16,7 @@
 static void print_events(void)
 {
     printf("| number | name | when | carries |\n|---|---|---|---|\n");
-#define EVENT(NAME, number, name, carries, means)                                                  \
+#define EVENT(NAME, number, name, becomes, carries, means)                                         \
     printf("| %d | `%s` | %s | %s |\n", number, name, means, carries);
 #include "profiler/bpf/events.tbl.h"
 }
