@@ -77,7 +77,7 @@ static int dry_run(const struct experiment *experiment, const char *folder, cons
                    struct error *err)
 {
     struct progress silent;
-    struct run_outcome outcome;
+    struct run_folder none;
     progress_init(&silent, true);
     const struct run_settings settings = {.folder = folder, .progress = &silent, .dry = stdout};
     const char *which = *step ? step : experiment->configuration;
@@ -85,9 +85,7 @@ static int dry_run(const struct experiment *experiment, const char *folder, cons
     if (experiment->repetitions > 1)
         printf(", %llu times", (unsigned long long)experiment->repetitions);
     putchar('\n');
-    int result = run_experiment(experiment, &settings, &outcome, err);
-    run_outcome_free(&outcome);
-    return result;
+    return run_experiment(experiment, &settings, &none, err);
 }
 
 static int dry_run_set(const struct experiment_set *set, const char *folder, struct error *err)
@@ -115,17 +113,16 @@ static int dry_run_study(const struct study *study, const char *folder, struct e
 static int run_one(struct experiment *experiment, const struct run_settings *settings,
                    const struct run_results_settings *results, bool *available, struct error *err)
 {
-    struct run_outcome outcome;
+    struct run_folder folder;
     if (experiment->repetitions > 1)
         return repetitions_run(experiment, settings, results, available, err);
-    int result = run_experiment(experiment, settings, &outcome, err);
+    int result = run_experiment(experiment, settings, &folder, err);
     if (result == 0)
-        result = run_results_write(&outcome.folder, results, available, err);
+        result = run_results_write(&folder, results, available, err);
     if (result == 0)
-        result = gate_report_run(results->gates, experiment, &outcome.folder,
-                                 experiment->configuration, settings->progress, err);
+        result = gate_report_run(results->gates, experiment, &folder, experiment->configuration,
+                                 settings->progress, err);
     progress_end(settings->progress);
-    run_outcome_free(&outcome);
     return result;
 }
 

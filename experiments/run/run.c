@@ -60,7 +60,7 @@ static int write_experiment(struct run *run, struct error *err)
     json_t *document = experiment_to_json(run->experiment);
     if (!document)
         return error_set(err, ERROR_FAILED, "out of memory");
-    json_object_set(document, "warnings", run->outcome->warnings);
+    json_object_set(document, "warnings", run->warnings);
     json_object_set(document, "tuned", run->tuned);
     json_object_set(document, "neighbour_loads", run->neighbour_loads);
     json_object_set(document, "server_cpu", run->server_cpu);
@@ -72,7 +72,7 @@ static int write_experiment(struct run *run, struct error *err)
         if (run->hosts.items[i].kind->is_elsewhere)
             run->hosts.items[i].kind->add_facts(&run->hosts.items[i], host);
     }
-    int result = run_folder_write_json(&run->outcome->folder, "experiment.json", document, err);
+    int result = run_folder_write_json(run->folder, "experiment.json", document, err);
     json_decref(document);
     return result;
 }
@@ -105,13 +105,13 @@ static int start_server(struct run *run, size_t number, struct error *err)
     bool shim = plan->shim && run->shim_dir[0];
     progress_phase(run->progress, "starting the server `%s`", plan->name);
     snprintf(name, sizeof name, "logs/server-%s.log", plan->name);
-    run_folder_path(&run->outcome->folder, name, path);
+    run_folder_path(run->folder, name, path);
     const struct server_surroundings around = {.host = &run->hosts.items[plan->host],
                                                .from = run_load_host(run),
                                                .shim_path = shim ? run->shim : NULL,
                                                .shim_dir = shim ? run->shim_dir : NULL,
                                                .log_path = path,
-                                               .folder = &run->outcome->folder,
+                                               .folder = run->folder,
                                                .supervisor = &run->supervisor,
                                                .log = &run->log};
     return server_start(&run->servers[number], plan, &around, err);
@@ -187,8 +187,8 @@ static int run_in_folder(struct run *run, struct error *err)
 {
     char path[LOG_PATH_BYTES];
     struct error undone;
-    int result = command_log_open(
-        &run->log, run_folder_path(&run->outcome->folder, "commands.log", path), err);
+    int result =
+        command_log_open(&run->log, run_folder_path(run->folder, "commands.log", path), err);
     if (result == 0)
         result = supervisor_open(&run->supervisor, err);
     if (result < 0)
@@ -209,46 +209,40 @@ out:
 }
 
 int run_experiment(const struct experiment *experiment, const struct run_settings *settings,
-                   struct run_outcome *outcome, struct error *err)
+                   struct run_folder *folder, struct error *err)
 {
     struct run *run = calloc(1, sizeof *run);
-    *outcome = (struct run_outcome){.warnings = json_array()};
-    if (!run || !outcome->warnings) {
-        free(run);
+    if (!run)
         return error_set(err, ERROR_FAILED, "out of memory");
-    }
     run->experiment = experiment;
+    run->warnings = json_array();
     run->tuned = json_array();
-    run->outcome = outcome;
+    run->folder = folder;
     run->progress = settings->progress;
     run->supervisor.signals = -1;
     run->capture = run->load = run->clock = (struct process){.input = -1, .output = -1};
     for (size_t i = 0; i < EXPERIMENT_SERVERS_MAX; i++)
         run->servers[i].process = run->load;
-    int result = run_make_neighbours(run, err);
+    int result = run->warnings ? run_make_neighbours(run, err)
+                               : error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0)
         result = check_programs(experiment, err);
     if (result == 0 && settings->dry) {
-        snprintf(outcome->folder.path, sizeof outcome->folder.path, "%.4000s",
+        snprintf(folder->path, sizeof folder->path, "%.4000s",
                  settings->folder ? settings->folder : "RUN");
         result = run_dry(run, settings->dry, err);
     } else if (result == 0) {
-        result = run_folder_make(&outcome->folder, settings->folder, experiment->name, err);
+        result = run_folder_make(folder, settings->folder, experiment->name, err);
         if (result == 0)
-            result = run_write_inputs(&outcome->folder, experiment, err);
+            result = run_write_inputs(folder, experiment, err);
         if (result == 0)
             result = run_in_folder(run, err);
     }
     free(run->neighbours);
+    json_decref(run->warnings);
     json_decref(run->tuned);
     json_decref(run->neighbour_loads);
     json_decref(run->server_cpu);
     free(run);
     return result;
-}
-
-void run_outcome_free(struct run_outcome *outcome)
-{
-    json_decref(outcome->warnings);
-    outcome->warnings = NULL;
 }

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "experiments/common/run_folder.h"
 #include "experiments/plan/experiment.h"
-#include "experiments/run/run_outcome.h"
 
 struct run_settings {
     const char *folder; // where to, NULL: runs/<name>-<UTC time>
@@ -19,11 +19,10 @@ struct run_settings {
     FILE *dry; // not NULL: do nothing, write there every command and setting there would be
 };
 
-// Runs it. Also on failure the folder keeps what was written until then (never a summary.json), the
-// caller frees the outcome, and nothing is left running or changed. SIGINT and SIGTERM end the run
-// as "interrupted".
+// Runs it into *folder. Also on failure the folder keeps what was written until then (never a
+// summary.json), and nothing is left running or changed. SIGINT and SIGTERM end the run as
+// "interrupted".
 int run_experiment(const struct experiment *experiment, const struct run_settings *settings,
-                   struct run_outcome *outcome, struct error *err);
-void run_outcome_free(struct run_outcome *outcome);
+                   struct run_folder *folder, struct error *err);
 
 #endif

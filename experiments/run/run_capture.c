@@ -86,7 +86,7 @@ int run_start_capture(struct run *run, struct error *err)
     const char *argv[24];
     size_t n = 0;
     progress_phase(run->progress, "arming the capture");
-    run_folder_path(&run->outcome->folder, "logs/capture.log", run->capture_log);
+    run_folder_path(run->folder, "logs/capture.log", run->capture_log);
     for (size_t i = 0, used = 0; i < run->experiment->servers.count; i++)
         used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%u", i ? "," : "",
                                  run->experiment->servers.items[i].port);
@@ -161,7 +161,7 @@ int run_start_clock(struct run *run, struct error *err)
                       : program_path_self(program, sizeof program, err);
     const char *const argv[] = {program,     "capture", "--out",   run->load_dir,
                                 "--backend", "none",    "--quiet", NULL};
-    run_folder_path(&run->outcome->folder, "logs/client-clock.log", log);
+    run_folder_path(run->folder, "logs/client-clock.log", log);
     if (result == 0)
         result = run_start_command(run, host, argv, true, NULL, log, &run->clock, err);
     return result == 0 && !run->log.dry ? wait_ready(run, &run->clock, "the clock log", log, err)

@@ -73,8 +73,7 @@ static int rename_in_workload(struct run *run, const char *const *names, struct 
     char *yaml = workload_to_yaml_with(&run->experiment->workload, names);
     if (!yaml)
         return error_set(err, ERROR_FAILED, "out of memory");
-    int result =
-        run_folder_write(&run->outcome->folder, "client/workload.yaml", yaml, strlen(yaml), err);
+    int result = run_folder_write(run->folder, "client/workload.yaml", yaml, strlen(yaml), err);
     free(yaml);
     return result;
 }
@@ -90,13 +89,12 @@ static int gather_files(struct run *run, struct error *err)
     run->files_inside = count > 0;
     if (count == 0 || run->log.dry)
         return 0;
-    if (mkdir(run_folder_path(&run->outcome->folder, "workload", path), 0755) < 0)
+    if (mkdir(run_folder_path(run->folder, "workload", path), 0755) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
     for (size_t i = 0; i < count && result == 0; i++) {
         result = choose_name(paths[i], text[i], err);
         if (result == 0)
-            result =
-                copy_file(paths[i], run_folder_path(&run->outcome->folder, text[i], path), err);
+            result = copy_file(paths[i], run_folder_path(run->folder, text[i], path), err);
         names[i] = text[i];
     }
     return result == 0 ? rename_in_workload(run, names, err) : result;
@@ -136,7 +134,7 @@ static int copy_folder(struct run *run, struct host *host, bool fetch, const cha
 static int choose_directory(struct run *run, struct host *host, const char *name,
                             char path[LOG_PATH_BYTES], struct error *err)
 {
-    run_folder_path(&run->outcome->folder, name, path);
+    run_folder_path(run->folder, name, path);
     if (!host->kind->is_elsewhere)
         return 0;
     snprintf(path, LOG_PATH_BYTES, "%s/%s", host->directory, name);
@@ -149,7 +147,7 @@ static int send_files(struct run *run, struct error *err)
     char here[LOG_PATH_BYTES], there[LOG_PATH_BYTES];
     const struct experiment_agent_array *agents = &run->experiment->load.agents;
     int result = 0;
-    run_folder_path(&run->outcome->folder, "workload", here);
+    run_folder_path(run->folder, "workload", here);
     for (size_t i = 0; i < run->hosts.count && result == 0; i++) {
         struct host *host = &run->hosts.items[i];
         bool draws = host == run_load_host(run);
@@ -176,7 +174,7 @@ int run_choose_directories(struct run *run, struct error *err)
         result = choose_directory(run, run_server_host(run), "server", run->server_dir, err);
     if (result == 0)
         result = choose_directory(run, load, "client", run->client_dir, err);
-    run_folder_path(&run->outcome->folder, "client", here);
+    run_folder_path(run->folder, "client", here);
     memcpy(run->load_dir, run->load_here ? here : run->client_dir, sizeof run->load_dir);
     if (result == 0 && load->kind->is_elsewhere)
         result = copy_folder(run, load, false, run->client_dir, here, err);
@@ -190,8 +188,7 @@ static int fetch_folder(struct run *run, struct host *host, const char *there, c
     if (!host->kind->is_elsewhere)
         return 0;
     progress_phase(run->progress, "fetching what host %s wrote", host->plan->name);
-    return copy_folder(run, host, true, there, run_folder_path(&run->outcome->folder, name, here),
-                       err);
+    return copy_folder(run, host, true, there, run_folder_path(run->folder, name, here), err);
 }
 
 int run_fetch(struct run *run, struct error *err)

@@ -32,8 +32,7 @@ int run_start_hosts(struct run *run, struct error *err)
     struct error degraded;
     progress_phase(run->progress, "making %zu host%s", run->experiment->hosts.count,
                    run->experiment->hosts.count == 1 ? "" : "s");
-    int result =
-        hosts_start(&run->hosts, run->experiment, &run->outcome->folder, &run->log, &degraded, err);
+    int result = hosts_start(&run->hosts, run->experiment, run->folder, &run->log, &degraded, err);
     if (result == 0 && degraded.kind != ERROR_NONE)
         run_warn(run, "%s; hosts are this machine instead, over 127.0.0.1, and share its network",
                  degraded.text);
@@ -86,7 +85,7 @@ static int collect_other_facts(struct run *run, struct error *err)
         if (!facts)
             return -ERROR_FAILED;
         snprintf(name, sizeof name, "facts-%s.json", host->plan->name);
-        int result = run_folder_write_json(&run->outcome->folder, name, facts, err);
+        int result = run_folder_write_json(run->folder, name, facts, err);
         json_decref(facts);
         if (result < 0)
             return result;
@@ -122,7 +121,7 @@ int run_collect_facts(struct run *run, struct error *err)
                         : doctor_facts_json(capture_backends_examine);
     if (!facts)
         return err->kind ? -(int)err->kind : error_set(err, ERROR_FAILED, "out of memory");
-    int result = run_folder_write_json(&run->outcome->folder, "facts.json", facts, err);
+    int result = run_folder_write_json(run->folder, "facts.json", facts, err);
     json_decref(facts);
     return result == 0 ? collect_other_facts(run, err) : result;
 }

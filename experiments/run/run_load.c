@@ -52,7 +52,7 @@ static const char *place_load(struct run *run, const struct host *host, const ch
 {
     bool there = host && host->kind->is_elsewhere;
     fill_load_words(run, run->files_inside && !there ? "client" : directory, words);
-    return !run->files_inside ? NULL : there ? host->directory : run->outcome->folder.path;
+    return !run->files_inside ? NULL : there ? host->directory : run->folder->path;
 }
 
 int run_prepare(struct run *run, struct error *err)
@@ -67,7 +67,7 @@ int run_prepare(struct run *run, struct error *err)
     progress_phase(run->progress, "loading and verifying %llu keys",
                    (unsigned long long)run->experiment->workload.key_count);
     char path[LOG_PATH_BYTES];
-    run_folder_path(&run->outcome->folder, "logs/prepare.log", path);
+    run_folder_path(run->folder, "logs/prepare.log", path);
     int result = host_program(run_load_host(run), "taillight", program, err);
     if (result == 0)
         result =
@@ -147,7 +147,7 @@ static int start_load(struct run *run, struct error *err)
         argv[n++] = agent_words[i];
     }
     argv[n] = NULL;
-    run_folder_path(&run->outcome->folder, "logs/load.log", run->load_log);
+    run_folder_path(run->folder, "logs/load.log", run->load_log);
     int result = host ? host_program(host, "taillight", program, err)
                       : program_path_self(program, sizeof program, err);
     return result == 0 ? run_start_command(run, host, argv, false, directory, run->load_log,
@@ -221,7 +221,7 @@ static int keep_load_summary(struct run *run, const struct text_buffer *output, 
     const char *lack = json_string_value(json_object_get(document, "no_kernel_stamps"));
     if (lack)
         run_warn(run, "load: no kernel stamps: %s", lack);
-    int result = run_folder_write_json(&run->outcome->folder, "client/load.json", document, err);
+    int result = run_folder_write_json(run->folder, "client/load.json", document, err);
     json_decref(document);
     return result;
 }

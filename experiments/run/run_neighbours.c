@@ -47,7 +47,7 @@ static char *file_of(const struct run *run, const struct neighbour *neighbour, c
 {
     char name[120];
     snprintf(name, sizeof name, format, neighbour->plan->name);
-    return run_folder_path(&run->outcome->folder, name, path);
+    return run_folder_path(run->folder, name, path);
 }
 
 static int start_serving(struct run *run, struct neighbour *neighbour, struct error *err)
@@ -61,7 +61,7 @@ static int start_serving(struct run *run, struct neighbour *neighbour, struct er
         .host = &run->hosts.items[plan->host],
         .from = from,
         .log_path = file_of(run, neighbour, "logs/neighbour-%s.log", path),
-        .folder = &run->outcome->folder,
+        .folder = run->folder,
         .supervisor = &run->supervisor,
         .log = &run->log};
     return server_start(&neighbour->server, &neighbour->server_plan, &around, err);
@@ -205,7 +205,7 @@ static void keep_summary(struct run *run, const struct neighbour *neighbour,
                  neighbour->log_path);
         return;
     }
-    if (run_folder_write_json(&run->outcome->folder, name, document, &err) < 0)
+    if (run_folder_write_json(run->folder, name, document, &err) < 0)
         run_warn(run, "%s", err.text);
     latency = json_object_get(document, "latency_us");
     json_array_append_new(

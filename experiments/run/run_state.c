@@ -28,7 +28,7 @@ void run_warn(struct run *run, const char *format, ...)
     if (!run->progress->quiet)
         fprintf(stderr, "warning: %s\n", text);
     command_log_write(&run->log, "run", "warning: %s", text);
-    json_array_append_new(run->outcome->warnings, json_string(text));
+    json_array_append_new(run->warnings, json_string(text));
 }
 
 int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,

@@ -10,7 +10,6 @@
 #include "base/progress.h"
 #include "experiments/common/command_log.h"
 #include "experiments/hosts/host.h"
-#include "experiments/run/run_outcome.h"
 #include "experiments/common/supervisor.h"
 #include "experiments/servers/server.h"
 
@@ -32,7 +31,8 @@ struct neighbour {
 
 struct run {
     const struct experiment *experiment;
-    struct run_outcome *outcome;
+    struct run_folder *folder;
+    json_t *warnings; // list of strings: what this machine could not do, and what was unusual
     struct progress *progress;
     struct supervisor supervisor;
     struct command_log log;

@@ -80,7 +80,7 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
                    struct error *err)
 {
     char name[40], path[RUN_PATH_BYTES + 128];
-    struct run_outcome outcome;
+    struct run_folder folder;
     struct run_results_settings silent = *results;
     bool available = false;
     snprintf(name, sizeof name, "repetition-%zu", series->repetitions.count + 1);
@@ -90,12 +90,11 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
     int result = experiment_set_seed(experiment, seed, err);
     if (result < 0)
         return result;
-    result = run_experiment(experiment, &here, &outcome, err);
+    result = run_experiment(experiment, &here, &folder, err);
     if (result == 0)
-        result = run_results_write(&outcome.folder, &silent, &available, err);
+        result = run_results_write(&folder, &silent, &available, err);
     if (result == 0)
-        result = add_repetition(series, name, &outcome.folder, seed, err);
-    run_outcome_free(&outcome);
+        result = add_repetition(series, name, &folder, seed, err);
     series->available &= available;
     return result < 0 ? error_prefix(err, "%s", name) : 0;
 }

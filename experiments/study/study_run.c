@@ -24,7 +24,7 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
 {
     struct study_step *step = &series->study->steps.items[number];
     struct study_result *result = &series->results.steps.items[number];
-    struct run_outcome outcome;
+    struct run_folder folder;
     char name[80], path[RUN_PATH_BYTES + 128];
     uint64_t seed = step->experiment.load.seed;
     bool verdict = false;
@@ -43,12 +43,11 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
                                      round ? hash64(seed + round) & 0xffffffff : seed, err);
     if (status < 0)
         return status;
-    status = run_experiment(&step->experiment, &here, &outcome, err);
+    status = run_experiment(&step->experiment, &here, &folder, err);
     if (status == 0)
-        status = run_results_write(&outcome.folder, &series->silent, &verdict, err);
+        status = run_results_write(&folder, &series->silent, &verdict, err);
     if (status == 0)
-        status = study_result_add_run(result, &outcome.folder, err);
-    run_outcome_free(&outcome);
+        status = study_result_add_run(result, &folder, err);
     struct error ignored;
     experiment_set_seed(&step->experiment, seed,
                         &ignored); // back to the file's; it was valid before
