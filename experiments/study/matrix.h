@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // Runs an experiment file with a matrix: each configuration is a whole run (or its repetitions) in
-// a folder of its own below the experiment's, and one table shows the results of all.
+// a folder of its own below the experiment's, and one table shows the results of all. Where a
+// configuration is called `baseline`, as in `watched: {baseline: ..., shim: ...}`, the table shows
+// what the others cost compared with it: percentiles with their intervals, the server's CPU time,
+// and ratios (as Table 2 of NSight). Otherwise it shows latency from the intended time and, beside
+// it, from the send time.
 #ifndef EXPERIMENTS_STUDY_MATRIX_H
 #define EXPERIMENTS_STUDY_MATRIX_H
 
