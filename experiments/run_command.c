@@ -5,7 +5,7 @@
 
 #include "base/options.h"
 #include "base/progress.h"
-#include "experiments/definition/keys.h"
+#include "experiments/definition/study.h"
 #include "experiments/definition/output.h"
 #include "experiments/definition/experiment_set.h"
 #include "experiments/study/matrix.h"

@@ -2,7 +2,7 @@
 //
 // A document becomes an experiment (experiments/plan/experiment.h): everything is checked that can
 // be checked before anything is started. The keys are a table (base/fields.h), from which the
-// schema and the manual come, too (experiments/definition/keys.h).
+// schema and the manual come, too (experiments/definition/study.h).
 #ifndef EXPERIMENTS_DEFINITION_RESOLVE_H
 #define EXPERIMENTS_DEFINITION_RESOLVE_H
 

@@ -58,4 +58,13 @@ json_t *study_to_json(const struct study *study);
 // Prints what a run would do, in words.
 void study_print_plan(const struct study *study, FILE *out);
 
+// --- the keys of an experiment's file and of a study's, for editors and for people ---------------
+
+// A JSON Schema (draft 2020-12) of both. The caller owns it; NULL: no memory.
+json_t *experiment_json_schema(void);
+
+// The keys with their help, below each other as in a file. The manual has this text
+// (docs/man/taillight-run.1), and a test holds it against the tables.
+void experiment_print_keys(FILE *out);
+
 #endif
