@@ -1,6 +1,201 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/definition/experiment_set.h"
 
+#include <stdio.h>
+#include <string.h>
+
+enum { FILES_MAX = 8, NODES_MAX = 200000 };
+
+// --- extends -------------------------------------------------------------------------------------
+
+bool experiment_path_join(const char *from, const char *wanted, char path[EXPERIMENT_PATH_BYTES])
+{
+    const char *slash = strrchr(from, '/');
+    int directory = slash && wanted[0] != '/' ? (int)(slash - from) + 1 : 0;
+    while (strncmp(wanted, "./", 2) == 0)
+        wanted += 2;
+    int used = snprintf(path, EXPERIMENT_PATH_BYTES, "%.*s%s", directory, from, wanted);
+    return used > 0 && used < EXPERIMENT_PATH_BYTES;
+}
+
+struct chain {
+    const char *paths[FILES_MAX]; // from the file itself to what is extended
+    size_t count;
+    document_opener open;
+};
+
+static int extend(struct document **document, struct chain *chain, struct error *err);
+
+// Opens what the chain's last file extends, itself extended, and lays that file over it.
+static int extend_with(struct document **document, const struct node *key, const char *path,
+                       struct chain *chain, struct error *err)
+{
+    static const char *const dropped[] = {"extends", NULL};
+    struct document *base = NULL, *merged = NULL;
+    int result = chain->open(path, &base, err);
+    if (result < 0) {
+        struct error why = *err;
+        return document_error(*document, key, err, "extends: %s", why.text);
+    }
+    chain->paths[chain->count++] = path;
+    result = extend(&base, chain, err);
+    if (result == 0)
+        result =
+            document_merge(document_root(base), document_root(*document), dropped, &merged, err);
+    document_free(base);
+    if (result < 0)
+        return result;
+    document_free(*document);
+    *document = merged;
+    return 0;
+}
+
+static int extend(struct document **document, struct chain *chain, struct error *err)
+{
+    char path[EXPERIMENT_PATH_BYTES];
+    const struct node *root = document_root(*document), *key = node_child(root, "extends");
+    if (node_kind(root) != NODE_MAPPING || !key)
+        return 0;
+    const char *wanted = node_text(key);
+    if (!wanted || !*wanted || !experiment_path_join(chain->paths[chain->count - 1], wanted, path))
+        return document_error(*document, key, err,
+                              "`extends` takes one file, relative to this one");
+    for (size_t i = 0; i < chain->count; i++)
+        if (strcmp(chain->paths[i], path) == 0)
+            return document_error(*document, key, err, "extends: %s extends itself%s", path,
+                                  i + 1 == chain->count ? "" : ", through other files");
+    if (chain->count == FILES_MAX)
+        return document_error(*document, key, err, "extends: more than %d files", FILES_MAX);
+    return extend_with(document, key, path, chain, err);
+}
+
+int experiment_extend(struct document **document, const char *path, document_opener open,
+                      struct error *err)
+{
+    struct chain chain = {.paths = {path}, .count = 1, .open = open};
+    return extend(document, &chain, err);
+}
+
+// --- matrix --------------------------------------------------------------------------------------
+
+// Writes a value as it appears in a label: its scalars, one after the other.
+static void describe(const struct node *node, char *out, size_t out_bytes)
+{
+    size_t used = strlen(out);
+    const char *text = node_text(node);
+    if (text)
+        snprintf(out + used, out_bytes - used, "%s%s", used ? " " : "", text);
+    for (size_t i = 0; i < node_count(node); i++)
+        describe(node_entry(node, i), out, out_bytes);
+}
+
+static void extend_label(struct configuration *one, const char *axis, const char *value)
+{
+    const char *dot = strrchr(axis, '.');
+    size_t used = strlen(one->label);
+    snprintf(one->label + used, sizeof one->label - used, "%s%.60s=%.60s", used ? ", " : "",
+             dot ? dot + 1 : axis, value);
+}
+
+static int check_axis(const struct document *document, const struct node *matrix, size_t axis,
+                      struct error *err)
+{
+    const struct node *node = node_entry(matrix, axis), *key = node_entry_key(matrix, axis);
+    if (node_count(node) == 0)
+        return document_error(document, node, err,
+                              "matrix: `%s` takes a list of values, or variants by name: "
+                              "`{no: {capture: {backend: none}}, yes: {}}`",
+                              node_text(key));
+    for (size_t i = 0; node_kind(node) == NODE_MAPPING && i < node_count(node); i++)
+        if (node_kind(node_entry(node, i)) != NODE_MAPPING)
+            return document_error(document, node_entry(node, i), err,
+                                  "matrix: a variant is a part of an experiment, such as "
+                                  "`{load: {rate: 10k}}`");
+    return 0;
+}
+
+// Lays the axis' choice over the configuration.
+static int apply_choice(struct configuration *one, const struct node *matrix, size_t axis,
+                        size_t choice, struct error *err)
+{
+    const struct node *key = node_entry_key(matrix, axis), *node = node_entry(matrix, axis);
+    const struct node *value = node_entry(node, choice);
+    struct document *nested = NULL, *merged = NULL;
+    const char *variant = node_text(node_entry_key(node, choice));
+    char described[200] = "";
+    if (!variant)
+        describe(value, described, sizeof described);
+    extend_label(one, node_text(key), variant ? variant : described);
+    int result = variant ? 0 : document_nest(key, value, &nested, err);
+    if (result == 0)
+        result = document_merge(document_root(one->document),
+                                nested ? document_root(nested) : value, NULL, &merged, err);
+    document_free(nested);
+    if (result < 0)
+        return result;
+    document_free(one->document);
+    one->document = merged;
+    return 0;
+}
+
+// The configuration of that number, the last axis turning fastest.
+static int make_one(const struct document *document, const struct node *matrix, size_t number,
+                    struct configuration_array *out, struct error *err)
+{
+    static const char *const dropped[] = {"matrix", NULL};
+    const struct node *root = document_root(document);
+    size_t choices = 1;
+    struct configuration one = {.document = NULL};
+    int result = document_merge(root, root, dropped, &one.document, err);
+    if (result == 0 && array_push(out, one) < 0) {
+        document_free(one.document);
+        result = error_set(err, ERROR_FAILED, "out of memory for the matrix");
+    }
+    for (size_t i = 0; i < node_count(matrix); i++)
+        choices *= node_count(node_entry(matrix, i));
+    for (size_t i = 0; i < node_count(matrix) && result == 0; i++) {
+        size_t count = node_count(node_entry(matrix, i));
+        choices /= count;
+        result =
+            apply_choice(&out->items[out->count - 1], matrix, i, number / choices % count, err);
+    }
+    return result;
+}
+
+int experiment_expand(const struct document *document, struct configuration_array *out,
+                      struct error *err)
+{
+    const struct node *matrix = node_child(document_root(document), "matrix");
+    size_t count = 1;
+    int result = 0;
+    *out = (struct configuration_array){0};
+    if (matrix && (node_kind(matrix) != NODE_MAPPING || node_count(matrix) == 0))
+        return document_error(document, matrix, err,
+                              "matrix: keys with lists of values, e.g. `matrix: {load.rate: [10k, "
+                              "20k]}`");
+    for (size_t i = 0; i < node_count(matrix); i++) {
+        result = check_axis(document, matrix, i, err);
+        if (result < 0)
+            return result;
+        count *= node_count(node_entry(matrix, i));
+        if (count > CONFIGURATIONS_MAX || count * document_size(document) > NODES_MAX)
+            return document_error(document, matrix, err, "matrix: more than %d configurations",
+                                  CONFIGURATIONS_MAX);
+    }
+    for (size_t i = 0; i < count && result == 0; i++)
+        result = make_one(document, matrix, i, out, err);
+    if (result < 0)
+        configurations_free(out);
+    return result;
+}
+
+void configurations_free(struct configuration_array *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        document_free(all->items[i].document);
+    array_free(all);
+}
+
 static int refuse_opening(const char *path, struct document **out, struct error *err)
 {
     *out = NULL;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/definition/study.h"
 
-#include "experiments/definition/study.h"
-
 #include <stdlib.h>
 #include <string.h>
 

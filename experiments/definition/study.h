@@ -11,7 +11,7 @@
 
 #include "base/document.h"
 #include "base/fields.h"
-#include "experiments/definition/expand.h"
+#include "experiments/definition/experiment_set.h"
 #include "experiments/plan/experiment.h"
 
 // One experiment, or one study.
