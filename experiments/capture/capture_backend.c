@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/capture/capture_backend.h"
 
+#include <stdio.h>
+
+void capture_warn(struct capture *capture, const char *text)
+{
+    fprintf(stderr, "warning: %s\n", text);
+    json_array_append_new(capture->warnings, json_string(text));
+}
+
 int backend_needs_no_disabling(void *state, struct error *err)
 {
     (void)state;

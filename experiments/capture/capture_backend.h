@@ -1,21 +1,68 @@
 // SPDX-License-Identifier: MIT
 //
 // The backends of `taillight capture`: what it can record besides socket calls (the shim) and
-// clocks, which it always records. Each is a file (backend_events.c, ...) and a row in
-// CAPTURE_BACKENDS. Nobody else asks which backend is meant.
+// clocks, which it always records, and what its files share. Each is a file (backend_events.c, ...)
+// and a row in CAPTURE_BACKENDS. Nobody else asks which backend is meant.
 #ifndef EXPERIMENTS_CAPTURE_CAPTURE_BACKEND_H
 #define EXPERIMENTS_CAPTURE_CAPTURE_BACKEND_H
 
 #include <jansson.h>
+#include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
-#include "experiments/capture/capture_state.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "profiler/clock_recorder.h"
 #include "profiler/doctor/doctor_checks.h"
+#include "shim/message_collector.h"
+#include "shim/ring.h"
 
 // The row: backend_<name> is defined in capture/backend_<name>.c. They are started in this order;
 // the last that records names the capture ("backend" of capture.json).
 #define CAPTURE_BACKENDS(ROW) ROW(events) ROW(functions) ROW(samples) ROW(intel_pt)
+
+#define CAPTURE_BACKEND_COUNT(name) +1
+enum { CAPTURE_BACKENDS_COUNT = 0 CAPTURE_BACKENDS(CAPTURE_BACKEND_COUNT) };
+
+// Of Intel PT.
+struct capture_trace_options {
+    const char *detail; // "light", "normal", "fine"; NULL: normal
+    const char *event;  // perf's words in place of a preset; NULL: the preset
+    const char *pids;   // these processes instead of cores; NULL: cores
+    uint64_t buffer_bytes;
+    bool per_thread, snapshot;
+};
+
+struct capture_options {
+    const char *out, *shim, *backend_name, *functions, *port_list;
+    uint16_t ports[RING_PORTS];
+    size_t port_count;
+    uint64_t buffer_bytes;
+    cpu_set_t cores, helper_cores; // empty: all
+    bool no_events, quiet;
+    uint64_t sample_rate;
+    const char *perf; // program; NULL: the one in PATH
+    struct capture_trace_options trace;
+};
+
+struct capture {
+    struct capture_options options;
+    struct progress progress;
+    void *states[CAPTURE_BACKENDS_COUNT]; // by backend; NULL: it does not record
+    bool needed[CAPTURE_BACKENDS_COUNT];  // it was chosen: without it there is no capture
+    bool wanted[CAPTURE_BACKENDS_COUNT];  // needed, or wanted where it can be had
+    struct message_collector *collector;  // NULL: none
+    struct clock_recorder clock;
+    json_t *warnings, *document;
+    int signals;
+    char line[64]; // of standard input, as far as it was read
+    size_t line_used;
+};
+
+// A warning on stderr that capture.json keeps.
+void capture_warn(struct capture *capture, const char *text);
 
 struct capture_backend {
     const char *name;  // for --backend, and of its member of capture.json
@@ -49,11 +96,6 @@ struct capture_backend {
 
 #define CAPTURE_BACKEND_DECLARE(name) extern const struct capture_backend backend_##name;
 CAPTURE_BACKENDS(CAPTURE_BACKEND_DECLARE)
-
-#define CAPTURE_BACKEND_COUNT(name) +1
-enum { CAPTURE_BACKENDS_COUNT = 0 CAPTURE_BACKENDS(CAPTURE_BACKEND_COUNT) };
-_Static_assert((int)CAPTURE_BACKENDS_COUNT <= (int)CAPTURE_STATES,
-               "a capture has a state for each");
 
 extern const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COUNT];
 

@@ -4,7 +4,7 @@
 #ifndef EXPERIMENTS_CAPTURE_CAPTURE_OPTIONS_H
 #define EXPERIMENTS_CAPTURE_CAPTURE_OPTIONS_H
 
-#include "experiments/capture/capture_state.h"
+#include "experiments/capture/capture_backend.h"
 
 // Reads the command line into capture->options and what follows from it. *help: it asks for help
 // only, which was printed.

@@ -4,7 +4,7 @@
 #ifndef EXPERIMENTS_CAPTURE_CAPTURE_OUTPUT_H
 #define EXPERIMENTS_CAPTURE_CAPTURE_OUTPUT_H
 
-#include "experiments/capture/capture_state.h"
+#include "experiments/capture/capture_backend.h"
 
 // Ends what records and writes all logs, capture.json last: its being there says that they are
 // whole.
