@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "experiments/capture/capture_command.h"
 #include "experiments/commands.h"
-#include "experiments/remote/agent_roles.h"
+#include "experiments/remote/far_end.h"
 #include "experiments/remote/near_end.h"
 #include "loadgen/load_command.h"
 

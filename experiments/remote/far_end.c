@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/remote/far_end.h"
 
+#include "experiments/remote/far_end.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -15,9 +18,12 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/link.h"
+#include "base/options.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "experiments/common/program_path.h"
+#include "experiments/remote/keeper_service.h"
+#include "loadgen/agents/agent_command.h"
 
 enum { WORDS_MAX = 512, COMPRESS_FROM_BYTES = 512, END_GRACE_MS = 200 };
 
@@ -250,7 +256,7 @@ static int relay_program(struct far_end *end, struct error *err)
     return -(int)err->kind;
 }
 
-int far_end_run(struct error *err)
+static int run_far_end(struct error *err)
 {
     int status = 0;
     struct far_end *end = calloc(1, sizeof *end);
@@ -281,4 +287,45 @@ int far_end_run(struct error *err)
     ZSTD_freeCCtx(end->compressor);
     free(end);
     return result;
+}
+
+// --- the command ---------------------------------------------------------------------------------
+
+struct role_options {
+    bool start, keeper;
+};
+
+static const struct option_spec options[] = {
+    OPTION_FLAG("start", 0, struct role_options, start,
+                "start the program that comes with the first message, and be its link"),
+    OPTION_FLAG("keeper", 0, struct role_options, keeper,
+                "make the changes that a run asks for on this host, and undo them at the end"),
+    OPTION_END,
+};
+static const struct command_usage usage = {
+    .name = "agent",
+    .arguments = "[--start | --keeper]",
+    .summary = "The far end of a link (internal); without an option, a load agent.",
+    .details = "Started by `taillight run`, `load --agent` and `doctor HOST`; nobody needs to type "
+               "it. It ends when its\nstdin does, or when nothing has come for 5 s.",
+    .options = options,
+};
+
+int agent_roles_command(int argc, char **argv)
+{
+    struct role_options role = {false, false};
+    struct error err = {0};
+    int positional, result = 0;
+    bool help;
+    if (argc == 1)
+        return agent_command(argc, argv);
+    if (options_parse(&usage, argc, argv, &role, &positional, &help, &err) < 0)
+        return error_report(&err);
+    if (help)
+        return 0;
+    if (positional > 0 || role.start == role.keeper || isatty(STDIN_FILENO))
+        result = error_set(&err, ERROR_INPUT, "agent is started by other commands, not typed");
+    else
+        result = role.start ? run_far_end(&err) : keeper_service_run(&err);
+    return result < 0 ? error_report(&err) : 0;
 }

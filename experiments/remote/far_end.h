@@ -19,10 +19,11 @@
 #ifndef EXPERIMENTS_REMOTE_FAR_END_H
 #define EXPERIMENTS_REMOTE_FAR_END_H
 
-#include "base/error.h"
-
 enum { FAR_STDOUT = 1, FAR_STDERR = 2, FAR_COMPRESSED = 0x80, FAR_CHUNK_BYTES = 128 << 10 };
 
-int far_end_run(struct error *err);
+// `taillight agent`: what this program is at the far end of a link: with --start this, with
+// --keeper a keeper (experiments/remote/keeper_service.h), without an option a load agent
+// (loadgen/agents/agent_command.h). Returns the program's exit code.
+int agent_roles_command(int argc, char **argv);
 
 #endif
