@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/run/run_state.h"
+#include "experiments/run/run_phases.h"
 
 #include <stdarg.h>
 #include <stdio.h>
