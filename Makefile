@@ -90,7 +90,7 @@ page_files := $(sort $(wildcard $(addprefix analysis/report/*.,html css js)))
 $(BUILD)/analysis/report/page_files.inc: $(page_files) analysis/report
 	@mkdir -p $(@D)
 	$(Q)printf 'ASSET(%s, "%s")\n' $(foreach file,$(notdir $(page_files)),$(subst .,_,$(file)) $(file)) >$@
-$(BUILD)/analysis/report/page_assets.o: $(BUILD)/analysis/report/page_files.inc $(page_files)
+$(BUILD)/analysis/report/page_write.o: $(BUILD)/analysis/report/page_files.inc $(page_files)
 
 $(BUILD)/analysis/diagnosis/categories.o: analysis/diagnosis/categories.csv
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/compare/history_output.h"
+#include "analysis/compare/history.h"
 #include "analysis/report/page_history.h"
 #include "analysis/report/summary_text.h"
 #include "base/options.h"

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // The history of an experiment: an SQLite database with one row per run, and one per percentile and
-// cause of it (docs/gates.md).
+// cause of it; shown on the terminal, as a list and drawn, and for scripts (docs/gates.md).
 #ifndef ANALYSIS_COMPARE_HISTORY_H
 #define ANALYSIS_COMPARE_HISTORY_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "analysis/compare/change_points.h"
 #include "analysis/compare/comparison.h"
@@ -50,5 +52,14 @@ struct history_series_array ARRAY_OF(struct history_series);
 int history_read(struct history *history, const char *experiment, const char *name,
                  struct history_series_array *out, struct error *err);
 void history_series_free(struct history_series_array *series);
+
+// One line per series: how many runs, the latest value, and where its level changed.
+void history_list(const struct history_series_array *all, FILE *out);
+
+// One bar per run, and a line where the level changed.
+void history_plot(const struct history_series *series, bool unicode, FILE *out);
+
+// The caller owns it.
+json_t *history_json(const struct history_series_array *all);
 
 #endif

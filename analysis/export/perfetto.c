@@ -6,6 +6,91 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
+// --- protobuf -----------------------------------------------------------------------------------
+
+enum { WIRE_NUMBER = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, LONGEST_NUMBER = 10 };
+
+static size_t encode(uint8_t to[LONGEST_NUMBER], uint64_t value)
+{
+    size_t count = 0;
+    for (; value >= 0x80; value >>= 7)
+        to[count++] = (uint8_t)(value | 0x80);
+    to[count++] = (uint8_t)value;
+    return count;
+}
+
+static void put(struct protobuf *out, const void *bytes, size_t count)
+{
+    if (out->failed || array_reserve(out, out->count + count) < 0) {
+        out->failed = true;
+        return;
+    }
+    if (count)
+        memcpy(out->items + out->count, bytes, count);
+    out->count += count;
+}
+
+static void put_number(struct protobuf *out, uint64_t value)
+{
+    uint8_t bytes[LONGEST_NUMBER];
+    put(out, bytes, encode(bytes, value));
+}
+
+static void protobuf_number(struct protobuf *out, uint32_t field, uint64_t value)
+{
+    put_number(out, (uint64_t)field << 3 | WIRE_NUMBER);
+    put_number(out, value);
+}
+
+static void protobuf_fixed64(struct protobuf *out, uint32_t field, uint64_t value)
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(value >> 8 * i);
+    put_number(out, (uint64_t)field << 3 | WIRE_FIXED64);
+    put(out, bytes, sizeof bytes);
+}
+
+static void protobuf_bytes(struct protobuf *out, uint32_t field, const void *bytes, size_t count)
+{
+    put_number(out, (uint64_t)field << 3 | WIRE_BYTES);
+    put_number(out, count);
+    put(out, bytes, count);
+}
+
+static void protobuf_text(struct protobuf *out, uint32_t field, const char *text)
+{
+    protobuf_bytes(out, field, text, strlen(text));
+}
+
+// Writes the length into the byte that was reserved; if it needs more, the message moves.
+static size_t protobuf_open(struct protobuf *out, uint32_t field)
+{
+    put_number(out, (uint64_t)field << 3 | WIRE_BYTES);
+    put(out, "", 1);
+    return out->count;
+}
+
+static void protobuf_close(struct protobuf *out, size_t opened)
+{
+    uint8_t length[LONGEST_NUMBER];
+    if (out->failed)
+        return;
+    size_t bytes = out->count - opened, wanted = encode(length, bytes);
+    put(out, length, wanted - 1); // makes room
+    if (out->failed)
+        return;
+    memmove(out->items + opened - 1 + wanted, out->items + opened, bytes);
+    memcpy(out->items + opened - 1, length, wanted);
+}
+
+static void protobuf_free(struct protobuf *out)
+{
+    array_free(out);
+}
+
 // Field numbers, by message.
 enum { TRACE_PACKET = 1 };
 enum {

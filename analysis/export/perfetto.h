@@ -10,12 +10,21 @@
 #ifndef ANALYSIS_EXPORT_PERFETTO_H
 #define ANALYSIS_EXPORT_PERFETTO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analysis/export/protobuf.h"
 #include "base/error.h"
+
+// Protobuf's wire format (protobuf.dev/programming-guides/encoding), written field by field: enough
+// for these few messages, which need no schema compiler. A zeroed one is empty. Where memory
+// runs out, `failed` stays set and what follows is lost.
+struct protobuf {
+    uint8_t *items;
+    size_t count, capacity;
+    bool failed;
+};
 
 // A file being written, beside `path`; perfetto_close moves it there.
 struct perfetto;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/compare/history_output.h"
+#include "analysis/compare/history.h"
 #include "analysis/report/page_write.h"
 #include "base/text.h"
 

@@ -6,8 +6,31 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/report/page_assets.h"
 #include "base/text.h"
+
+// --- the files of the page -----------------------------------------------------------------------
+
+// The pages' own files, inside the program: templates, their style and their scripts. The
+// assembler includes them, so building needs no other tool. page_files.inc lists them; the
+// Makefile writes it from what this folder holds. Paths are relative to the top of the tree, where
+// make runs.
+#define ASSET(symbol, file)                                                                        \
+    __asm__(".section .rodata\n"                                                                   \
+            ".local " #symbol "_begin, " #symbol "_end\n" #symbol                                  \
+            "_begin: .incbin \"analysis/report/" file "\"\n" #symbol "_end: .byte 0\n"             \
+            ".previous\n");                                                                        \
+    extern const char symbol##_begin[], symbol##_end[];
+#include "analysis/report/page_files.inc"
+#undef ASSET
+
+#define ASSET(symbol, file) {file, symbol##_begin, symbol##_end},
+static const struct page_asset {
+    const char *name;
+    const char *begin, *end;
+} page_assets[] = { // ends with a NULL name
+#include "analysis/report/page_files.inc"
+    {0},
+};
 
 static void write_escaped(const char *text, FILE *out)
 {

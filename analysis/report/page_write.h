@@ -7,6 +7,7 @@
 #define ANALYSIS_REPORT_PAGE_WRITE_H
 
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/error.h"

@@ -6,12 +6,12 @@
 
 #include <jansson.h>
 
+#include "analysis/diagnosis/categories.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/lifetime/applications.h"
 #include "analysis/lifetime/calls.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/lifetime/lifetime.h"
-#include "analysis/run/run_categories.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_samples.h"
 #include "analysis/run/run_trace.h"
@@ -72,6 +72,22 @@ struct run_lifetimes {
 
 enum { VERDICT_BYTES = 800 };
 
+// The categories that a run's causes are sorted into. First match: in a file the user names, then
+// in RUN/categories.csv, which the experiment left there, then in the program's own. Which files
+// were used is kept for the report and run.db.
+#define RUN_CATEGORIES_FILE "categories.csv"
+
+struct category_source {
+    char file[4200];
+    size_t rules; // how many; the table has the sources' rules one after another
+};
+
+struct run_categories {
+    struct categories table;
+    struct category_source sources[2]; // the first to match first
+    size_t source_count;               // 0: the program's own alone
+};
+
 // Why the slow ones were slow, in numbers and in words.
 struct run_findings {
     struct run_categories categories; // of causes
@@ -104,5 +120,14 @@ void run_analysis_free(struct run_analysis *analysis);
 // The machine a stage passes on, by the experiment's name of the host ("client" and "server" where
 // it names none). "" where client and server are one machine, and for the network between two.
 const char *run_stage_machine(const struct run_analysis *analysis, enum stamp_kind ends_at);
+
+// What the lifetimes of a run's requests amount to: fills the counts, rates, latencies with their
+// intervals and the stages at each quantile of run->lifetimes, whose requests are joined. -1: no
+// memory.
+int run_statistics(struct run_analysis *run);
+
+// asked: a file that the user names, or NULL. A bad file is ERROR_INPUT with its line.
+int run_categories_read(struct run_categories *categories, const char *run_dir, const char *asked,
+                        struct error *err);
 
 #endif

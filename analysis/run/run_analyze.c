@@ -9,7 +9,7 @@
 #include "analysis/lifetime/join.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_input.h"
-#include "analysis/run/run_statistics.h"
+#include "analysis/run/run_analysis.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/run/run_trace_events.h"
 #include "analysis/run/run_verdict.h"

@@ -9,7 +9,7 @@
 
 // Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT.
 // slices: what to diagnose, the first for the verdict; none: what the experiment asks for.
-// categories: a file that takes precedence over the run's own (run_categories.h), or NULL.
+// categories: a file that takes precedence over the run's own, or NULL.
 int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
                 const char *categories, struct progress *progress, struct run_analysis *out,
                 struct error *err);

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/timeline/function_log_spans.h"
 #include "analysis/timeline/function_spans.h"
-#include "analysis/timeline/names.h"
+#include "analysis/timeline/span.h"
 #include "base/log_file.h"
 #include "base/array.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "analysis/run/run_input.h"
-#include "analysis/samples/sample_instants.h"
+#include "analysis/samples/sample_hints.h"
 #include "base/text.h"
 
 enum { FUNCTIONS_LISTED = 25 };

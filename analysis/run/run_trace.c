@@ -13,7 +13,7 @@
 #include "analysis/pt/pt_trace_perf.h"
 #include "analysis/run/run_input.h"
 #include "analysis/timeline/function_spans.h"
-#include "analysis/timeline/names.h"
+#include "analysis/timeline/span.h"
 
 // One core's functions on their way from the trace into the timeline.
 struct core_functions {

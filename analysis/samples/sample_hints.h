@@ -9,7 +9,9 @@
 #define ANALYSIS_SAMPLES_SAMPLE_HINTS_H
 
 #include "analysis/diagnosis/diagnosis.h"
+#include "analysis/lifetime/lifetime.h"
 #include "analysis/samples/sample_profile.h"
+#include "analysis/timeline/span.h"
 
 enum {
     SAMPLE_HINTS_MOST = 8,        // causes, those that weigh most
@@ -42,5 +44,13 @@ struct sample_hints {
 // "application time (A)" where it is none of them. -1: no memory.
 int sample_hints_find(const struct sample_profile *profile, const struct diagnosis_input *in,
                       const struct diagnosis *diagnosis, struct sample_hints *out);
+
+// Which instant a sample tells of. A counter's interrupt is an NMI: it tells of now. The clock's
+// (cpu-clock) is an ordinary timer interrupt: perf notes the time within it, and where the core had
+// been before it; so that instant lies before the interrupt, which the events saw begin.
+//
+// Moves the clock's samples to just before the interrupt that they were taken in; others stay.
+// Their order stays, too. Does nothing for other events.
+void sample_instants_settle(struct sample_profile *profile, const struct host_timeline *host);
 
 #endif

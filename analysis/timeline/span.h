@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "base/map.h"
 
 enum span_kind {
 #define SPAN_KIND(NAME, number, word, label, colour, ink, means) SPAN_##NAME = number,
@@ -36,7 +37,7 @@ enum {
                         // out, or it was not traced then)
 };
 
-enum { SPAN_NAMES = (1 << 21) - 1 }; // the greatest number of a name (names.h)
+enum { SPAN_NAMES = (1 << 21) - 1 }; // the greatest number of a name
 
 // Tens of millions are held at once: 24 bytes each.
 struct span {
@@ -165,5 +166,20 @@ typedef void span_stack_visitor(const struct span *const *open, unsigned depth, 
                                 int64_t end_ns, void *context);
 void core_timeline_stacks(const struct core_timeline *timeline, int64_t begin_ns, int64_t end_ns,
                           span_stack_visitor *each, void *context);
+
+// A table of distinct names, each known by a small number: thousands of spans share one comm.
+struct name_table {
+    struct name_array *names; // where the names go; the table owns only its index
+    struct map numbers;
+};
+
+// Names already in *names keep their numbers. -1 when memory runs out.
+int name_table_init(struct name_table *table, struct name_array *names);
+void name_table_fini(struct name_table *table);
+
+// The number of a name of at most `bytes` bytes (it ends earlier at a NUL), added when it is new.
+// Bytes that are not printable ASCII become '?', so that names are safe to print. -1: no memory,
+// or no number up to SPAN_NAMES is left.
+int name_table_intern(struct name_table *table, const char *text, size_t bytes, uint32_t *number);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/timeline/names.h"
+#include "analysis/timeline/span.h"
 #include "base/array.h"
 
 enum { MAX_NESTED = 16 }; // interrupts and softirqs open at once on a core; Linux nests fewer

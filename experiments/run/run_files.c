@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/run/run_categories.h"
+#include "analysis/run/run_analysis.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
 #include "experiments/plan/experiment.h"

@@ -14,7 +14,7 @@
 //     BENCH_TRIALS (100): simulated comparisons a row, three times as many of equal builds
 //                                                                writes $BUILD/bench/gate.json
 #include "analysis/compare/cause_shift.h"
-#include "analysis/compare/run_set.h"
+#include "analysis/compare/run_profile.h"
 #include "analysis/run/run_analyze.h"
 #include "base/progress.h"
 #include "base/units.h"

@@ -14,7 +14,6 @@
 #include "analysis/perf/perf_data.h"
 #include "analysis/perf/perf_data_parse.h"
 #include "analysis/samples/sample_hints.h"
-#include "analysis/samples/sample_instants.h"
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario_joined.h"
 #include "tests/analysis/perf/perf_data_maker.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/timeline/function_log_spans.h"
+#include "analysis/timeline/function_spans.h"
 
 static int64_t same(const void *context, enum host_clock clock, uint64_t value)
 {
