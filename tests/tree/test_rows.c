@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// No row of a vocabulary has an empty text, and no protocol lacks a member. (A row that is too
+// short does not compile; kinds of hosts, servers and backends: tests/experiments/test_kinds.c.)
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "workloads/protocols.h"
+
+static void filled(const char *row, const char *member, const char *text)
+{
+    if (!text || !text[0])
+        fail_msg("%s: its `%s` is missing", row, member);
+}
+
+static void vocabularies_are_whole(void **state)
+{
+    (void)state;
+#define EVENT(NAME, number, name, becomes, carries, means)                                         \
+    filled("EVENT " #NAME, "name", name);                                                          \
+    filled("EVENT " #NAME, "becomes", #becomes);                                                   \
+    filled("EVENT " #NAME, "carries", carries);                                                    \
+    filled("EVENT " #NAME, "means", means);
+#define EVENT_VECTOR(NAME, number, name) filled("EVENT_VECTOR " #NAME, "name", name);
+#define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)                                      \
+    filled("EVENT_PROGRAM " #name, "gives", gives);
+#include "profiler/bpf/events.tbl.h"
+#define SPAN_KIND(NAME, number, word, label, colour, ink, means)                                   \
+    filled("SPAN_KIND " #NAME, "word", word);                                                      \
+    filled("SPAN_KIND " #NAME, "label", label);                                                    \
+    filled("SPAN_KIND " #NAME, "means", means);
+#include "analysis/timeline/span_kinds.tbl.h"
+#define CAUSE_CLASS(NAME, name, means)                                                             \
+    filled("CAUSE_CLASS " #NAME, "name", name);                                                    \
+    filled("CAUSE_CLASS " #NAME, "means", means);
+#define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)                   \
+    filled("COMPONENT " #NAME, "name", name);                                                      \
+    filled("COMPONENT " #NAME, "category", category);                                              \
+    filled("COMPONENT " #NAME, "means", means);
+#include "analysis/diagnosis/causes.tbl.h"
+#define STAMP(NAME, name, stage, ROLE, means)                                                      \
+    filled("STAMP " #NAME, "name", name);                                                          \
+    filled("STAMP " #NAME, "means", means);
+#define LIFETIME_STATE(NAME, words, means)                                                         \
+    filled("LIFETIME_STATE " #NAME, "words", words);                                               \
+    filled("LIFETIME_STATE " #NAME, "means", means);
+#define JOIN_COUNT(name, means) filled("JOIN_COUNT " #name, "means", means);
+#include "analysis/lifetime/lifetimes.tbl.h"
+}
+
+static void protocols_are_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PROTOCOLS; i++) {
+        const struct protocol *protocol = protocols[i];
+        filled("a protocol", "name", protocol->name);
+        filled(protocol->name, "speaks", protocol->speaks);
+        filled(protocol->name, "replies", protocol->replies);
+        if (!protocol->request_bytes_max || !protocol->encode || !protocol->parse ||
+            !protocol->answers)
+            fail_msg("%s: a function is missing", protocol->name);
+        assert_in_range(protocol->operation_count, 1, PROTOCOL_OPERATIONS_MAX);
+        for (unsigned k = 0; k < protocol->operation_count; k++)
+            filled(protocol->name, "operations[].name", protocol->operations[k].name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vocabularies_are_whole),
+        cmocka_unit_test(protocols_are_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
