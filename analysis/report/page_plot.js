@@ -27,7 +27,10 @@ const svg = (tag, attributes, ...children) =>
 const sections = [];
 
 function addSections() {
-  for (const {id, title, before, has, draw} of sections) {
+  for (const section of sections) {
+    const lacks = ['id', 'title', 'before', 'has', 'draw'].find(member => !section[member]);
+    if (lacks) throw new Error(`section ${section.id ?? section.title} has no ${lacks}`);
+    const {id, title, before, has, draw} = section;
     const body = element('div', {}), own = element(
         'section', {id, 'aria-labelledby': `${id}-title`}, element('h2', {id: `${id}-title`}, title), body);
     byId(`${before}-title`).closest('section').before(own);
