@@ -1,12 +1,182 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report/report_html.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "analysis/report/page_data.h"
+#include "analysis/export/run_summary.h"
+#include "analysis/report/page_json.h"
 #include "analysis/report/page_write.h"
 #include "analysis/report/summary_text.h"
+#include "analysis/run/result_fields.h"
+
+// --- the page's data -----------------------------------------------------------------------------
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static json_t *measures_build(struct page_builder *builder)
+{
+    const struct run_analysis *run = builder->run;
+    json_t *object = page_fields_build(builder, run_measures, run);
+    page_put(builder, object, "duration_ns",
+             page_ns((double)(run->lifetimes.end_ns - run->lifetimes.begin_ns)));
+    const struct two_hosts *hosts = &run->lifetimes.join.hosts; // null where they are one
+    bool related = hosts->apart && hosts->exchanges > 0;
+    const double none = (double)NAN;
+    page_put(builder, object, "hosts_bound_ns", page_ns(related ? hosts->bound_p99_ns : none));
+    page_put(builder, object, "round_trip_p50_ns",
+             page_ns(related ? hosts->round_trip_ns[0] : none));
+    page_put(builder, object, "round_trip_p99_ns",
+             page_ns(related ? hosts->round_trip_ns[2] : none));
+    return object;
+}
+
+static json_t *latency_build(struct page_builder *builder, const struct latency_summary *latency)
+{
+    json_t *object = json_object(), *value = json_array(), *low = json_array(),
+           *high = json_array();
+    for (int i = 0; i < LATENCY_QUANTILES; i++) {
+        const struct quantile_interval *interval = &latency->interval_ns[i];
+        page_append(builder, value, page_ns(latency->value_ns[i]));
+        page_append(builder, low, interval->known ? page_ns(interval->low) : json_null());
+        page_append(builder, high, interval->known ? page_ns(interval->high) : json_null());
+    }
+    page_put(builder, object, "value", value);
+    page_put(builder, object, "low", low);
+    page_put(builder, object, "high", high);
+    return object;
+}
+
+// The names the columns refer to by number: stamps, stages, roles, states, quantiles.
+static void put_vocabulary(struct page_builder *builder, json_t *page)
+{
+    json_t *stamps = json_array(), *stages = json_array(), *roles = json_array(),
+           *states = json_array(), *quantiles = json_array();
+    for (int kind = 0; kind < STAMP_KINDS; kind++) {
+        json_t *stage = json_object();
+        page_append(builder, stamps, page_text(stamp_name((enum stamp_kind)kind)));
+        bool ends_stage = kind != STAMP_INTENDED;
+        page_put(builder, stage, "name",
+                 page_text(ends_stage ? stage_name((enum stamp_kind)kind,
+                                                   builder->run->lifetimes.join.hosts.both_ways)
+                                      : ""));
+        page_put(builder, stage, "role",
+                 ends_stage ? json_integer(stage_role((enum stamp_kind)kind)) : json_null());
+        page_put(builder, stage, "machine",
+                 page_text(run_stage_machine(builder->run, (enum stamp_kind)kind)));
+        page_append(builder, stages, stage);
+    }
+    for (int role = 0; role < ROLES; role++)
+        page_append(builder, roles, page_text(role_name((enum core_role)role)));
+    for (int state = 0; state < LIFETIME_STATES; state++) {
+        json_t *one = json_object();
+        page_put(builder, one, "name", page_text(lifetime_state_name((enum lifetime_state)state)));
+        page_put(builder, one, "count", page_count(builder->run->lifetimes.states[state]));
+        page_append(builder, states, one);
+    }
+    for (int i = 0; i < LATENCY_QUANTILES; i++)
+        page_append(builder, quantiles, page_text(latency_quantile_names[i]));
+    page_put(builder, page, "stamps", stamps);
+    page_put(builder, page, "stages", stages);
+    page_put(builder, page, "roles", roles);
+    page_put(builder, page, "states", states);
+    page_put(builder, page, "quantiles", quantiles);
+    page_put(builder, page, "span_kinds", page_span_kinds());
+}
+
+static json_t *stage_table_build(struct page_builder *builder)
+{
+    json_t *table = json_array();
+    for (int i = 0; i < LATENCY_QUANTILES; i++) {
+        json_t *row = json_array();
+        for (int stage = 0; stage < STAGES; stage++)
+            page_append(builder, row,
+                        page_ns(builder->run->lifetimes.stage_at_quantile_ns[i][stage]));
+        page_append(builder, table, row);
+    }
+    return table;
+}
+
+// How it was measured, as the parts of the run wrote it down.
+static json_t *documents_build(struct page_builder *builder)
+{
+    const struct run_analysis *run = builder->run;
+    json_t *object = json_object();
+    json_t *const documents[] = {run->evidence.experiment, run->evidence.load,
+                                 run->evidence.capture, run->evidence.facts};
+    static const char *const names[] = {"experiment", "load", "capture", "facts"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        page_put(builder, object, names[i], documents[i] ? json_incref(documents[i]) : json_null());
+    return object;
+}
+
+static json_t *curves_build(struct page_builder *builder)
+{
+    json_t *curves = json_object();
+    page_put(builder, curves, "corrected", page_curve_build(builder, true));
+    page_put(builder, curves, "uncorrected", page_curve_build(builder, false));
+    return curves;
+}
+
+static json_t *diagnoses_build(struct page_builder *builder)
+{
+    json_t *diagnoses = json_array();
+    for (size_t i = 0; i < builder->run->findings.diagnoses.count; i++)
+        page_append(builder, diagnoses, page_diagnosis_build(builder, i));
+    return diagnoses;
+}
+
+static json_t *page_build(struct page_builder *builder)
+{
+    const struct run_analysis *run = builder->run;
+    json_t *page = json_object();
+    put_vocabulary(builder, page);
+    page_put(builder, page, "version", page_text(TAILLIGHT_VERSION));
+    page_put(builder, page, "name", page_text(run->evidence.name));
+    page_put(builder, page, "run", page_text(base_name(run->evidence.run_dir)));
+    page_put(builder, page, "verdict", page_text(run->findings.verdict));
+    page_put(builder, page, "available", json_boolean(run->findings.verdict_available));
+    page_put(builder, page, "captured", json_boolean(run->evidence.server.cores.count > 0));
+    page_put(builder, page, "counts", page_fields_build(builder, run_counts, run));
+    page_put(builder, page, "measures", measures_build(builder));
+    page_put(builder, page, "latency", latency_build(builder, &run->lifetimes.latency));
+    page_put(builder, page, "uncorrected",
+             latency_build(builder, &run->lifetimes.uncorrected_latency));
+    page_put(builder, page, "curves", curves_build(builder));
+    page_put(builder, page, "stage_ns", stage_table_build(builder));
+    page_put(builder, page, "diagnoses", diagnoses_build(builder));
+    page_put(builder, page, "timelines", page_timelines_build(builder));
+    page_put(builder, page, "names", json_incref(builder->names)); // which the timelines gathered
+    page_put(builder, page, "documents", documents_build(builder));
+    page_put(builder, page, "categories", run_summary_categories(run));
+    page_put(builder, page, "samples", page_samples_build(builder));
+    return page;
+}
+
+json_t *page_data_build(const struct run_analysis *run, struct error *err)
+{
+    size_t names = run->evidence.server.names.count;
+    struct page_builder builder = {.run = run, .names = json_array()};
+    builder.name_page = malloc((names + 1) * sizeof *builder.name_page);
+    builder.failed = !builder.name_page;
+    for (size_t i = 0; builder.name_page && i < names; i++)
+        builder.name_page[i] = -1;
+    json_t *page = builder.failed ? NULL : page_build(&builder);
+    json_decref(builder.names);
+    free(builder.name_page);
+    if (page && !builder.failed)
+        return page;
+    json_decref(page);
+    error_set(err, ERROR_FAILED, "the report of %s does not fit into memory; free some and retry",
+              run->evidence.run_dir);
+    return NULL;
+}
 
 // What the sections share comes before them. Each section_*.js adds itself; page.js shows them.
 static const char *const scripts[] = {"page_plot.js",       "page_latency.js", "page_causes.js",
