@@ -41,8 +41,7 @@ function renderFacts() {
                   `${data.blocks} blocks of time within each run. With one run a side they do not know how much runs differ by themselves: repeat both to learn that`}.`
   ]);
   if (data.warning) facts.push(['Beware', data.warning]);
-  byId('facts').replaceChildren(
-      ...facts.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
+  showFacts(byId('facts'), facts);
 }
 
 function renderLatency() {

@@ -76,6 +76,7 @@ int history_page_write(const struct history_series_array *all, const char *path,
         return error_set(err, ERROR_FAILED, "no memory for the history's page");
     history_page_verdict(all, verdict, sizeof verdict);
     const struct page page = {.template_name = "page_history.html",
+                              .title = "History",
                               .verdict = verdict,
                               .scripts = scripts,
                               .data = document};

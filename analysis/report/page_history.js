@@ -105,8 +105,7 @@ function drawFacts() {
     `E-divisive means, a permutation test at ${100 * data.significance} % with ${
         data.permutations} permutations; a level takes three runs at least`
   ]);
-  byId('facts').replaceChildren(...facts.flatMap(
-      ([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
+  showFacts(byId('facts'), facts);
 }
 
 if (experiments.length > 1)

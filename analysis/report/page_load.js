@@ -152,8 +152,7 @@ function drawFacts() {
                  count(ordered.filter(point => point.verdict === 'ok').length)} of them without reservation`]
   ];
   if (data.slo) facts.unshift(['SLO', `${data.slo.text}: ${data.slo.verdict}`]);
-  byId('facts').replaceChildren(...facts.flatMap(
-      ([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
+  showFacts(byId('facts'), facts);
 }
 
 function drawRuns() {

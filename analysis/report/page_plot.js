@@ -255,6 +255,12 @@ function table(columns, rows, caption) {
               row => element('tr', {}, ...row.map((content, i) => cell('td', content, i))))));
 }
 
+// facts: [name, text].
+function showFacts(place, facts) {
+  place.replaceChildren(
+      ...facts.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
+}
+
 // A group of buttons of which one is pressed. choices: [key, label].
 function choice(place, label, choices, current, chosen) {
   place.replaceChildren(

@@ -169,8 +169,7 @@ function drawFacts() {
   else if (between)
     facts.push(['Between runs', `too few have a known ${between.percentile} to compare them`]);
   if (whole.rounds > 1) facts.push(['Rounds', `all steps in turn, ${count(whole.rounds)} times`]);
-  byId('facts').replaceChildren(...facts.flatMap(
-      ([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
+  showFacts(byId('facts'), facts);
 }
 
 function draw() {

@@ -244,6 +244,7 @@ int pt_page_write(const struct pt_result *result, const struct pt_page_stream *s
     find_extent(&page);
     static const char *const scripts[] = {"page_plot.js", "page_trace.js", NULL};
     const struct page html = {.template_name = "page_trace.html",
+                              .title = "Processor trace",
                               .scripts = scripts,
                               .write_data = write_data,
                               .context = &page};

@@ -27,7 +27,8 @@
 static const struct page_asset {
     const char *name;
     const char *begin, *end;
-} page_assets[] = { // ends with a NULL name
+} page_assets[] = {
+    // ends with a NULL name
 #include "analysis/report/page_files.inc"
     {0},
 };
@@ -107,6 +108,8 @@ static int write_part(const struct page *page, const char *name, FILE *out, stru
 {
     if (strcmp(name, "title") == 0)
         write_clean(page->title, out);
+    else if (strcmp(name, "about") == 0)
+        write_clean(page->about ? page->about : "", out);
     else if (strcmp(name, "verdict") == 0)
         write_clean(page->verdict, out);
     else if (strcmp(name, "summary") == 0)
@@ -123,7 +126,7 @@ static int write_part(const struct page *page, const char *name, FILE *out, stru
 static const char *shared_asset(const char *part)
 {
     static const char *const shared[][2] = {{"head", "page_head.html"},
-                                            {"style", "page_style.html"},
+                                            {"facts", "page_verdict.html"},
                                             {"css", "page.css"},
                                             {"foot", "page_foot.html"}};
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)

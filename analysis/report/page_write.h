@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Writes a page from its template, in which {{name}} stands for a part: head, style and foot are
+// Writes a page from its template, in which {{name}} stands for a part: head, facts and foot are
 // the same for all pages and may hold parts themselves, the others are in struct page. Text from a
 // run is escaped here, whatever it holds.
 #ifndef ANALYSIS_REPORT_PAGE_WRITE_H
@@ -17,10 +17,12 @@ typedef int page_data_writer(void *context, FILE *out, struct error *err);
 
 struct page {
     const char *template_name;
-    const char *title, *verdict; // a name and a sentence; NULL: the template has none
-    const char *summary;         // lines of text, for browsers without scripts
-    const char *const *scripts;  // the page's own, in order, NULL at the end; may be "section_*.js"
-    const json_t *data;          // or, where this is NULL, what write_data writes
+    const char *title;          // a name
+    const char *about;          // what follows it in the browser's title; NULL: nothing
+    const char *verdict;        // a sentence; NULL: the template has none
+    const char *summary;        // lines of text, for browsers without scripts
+    const char *const *scripts; // the page's own, in order, NULL at the end; may be "section_*.js"
+    const json_t *data;         // or, where this is NULL, what write_data writes
     page_data_writer *write_data;
     void *context; // of write_data
 };

@@ -271,6 +271,7 @@ int report_compare_html(const struct comparison *comparison, const char *path, s
         return error_set(err, ERROR_FAILED, "no memory for the comparison's page");
     const struct page page = {.template_name = "page_compare.html",
                               .title = comparison->sides[COMPARE_CANDIDATE].name,
+                              .about = " compared",
                               .verdict =
                                   comparison->asked ? comparison->shifts.items[0].verdict : "",
                               .scripts = scripts,

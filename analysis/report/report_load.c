@@ -80,6 +80,7 @@ int report_load_write(const json_t *document, const char *path, struct error *er
     report_load_verdict(document, verdict, sizeof verdict);
     const struct page page = {.template_name = "page_load.html",
                               .title = text_of(document, "server"),
+                              .about = " under load",
                               .verdict = verdict,
                               .scripts = scripts,
                               .data = document};
