@@ -8,7 +8,6 @@
 #include "analysis/export/run_perfetto.h"
 #include "analysis/export/run_summary.h"
 #include "analysis/report/report_html.h"
-#include "analysis/report/report_load.h"
 #include "analysis/report/report_set.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
