@@ -25,10 +25,9 @@
 
 #define ASSET(symbol, file) {file, symbol##_begin, symbol##_end},
 static const struct page_asset {
-    const char *name;
+    const char *name; // NULL: the end
     const char *begin, *end;
 } page_assets[] = {
-    // ends with a NULL name
 #include "analysis/report/page_files.inc"
     {0},
 };
