@@ -2,6 +2,7 @@
 #include "base/json_numbers.h"
 
 #include <math.h>
+#include <stdio.h>
 
 json_t *json_number_or_null(double value)
 {
@@ -16,4 +17,15 @@ json_t *json_number_pair(double low, double high)
 json_t *json_interval_or_null(const struct quantile_interval *interval)
 {
     return interval->known ? json_number_pair(interval->low, interval->high) : json_null();
+}
+
+int json_print_new(json_t *document, size_t flags, const char *what, struct error *err)
+{
+    if (!document)
+        return error_set(err, ERROR_FAILED, "cannot print %s: out of memory", what);
+    int written = json_dumpf(document, stdout, flags);
+    json_decref(document);
+    if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
+        return error_set_errno(err, ERROR_FAILED, "cannot print %s", what);
+    return 0;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Numbers as JSON. JSON has no infinite or unknown numbers (RFC 8259, 6): they become null.
+// JSON: numbers, of which it has no infinite or unknown ones (RFC 8259, 6): they become null; and
+// documents on stdout.
 #ifndef BASE_JSON_NUMBERS_H
 #define BASE_JSON_NUMBERS_H
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "base/quantile.h"
 
 // The caller owns what is returned; NULL: out of memory.
@@ -16,5 +18,11 @@ json_t *json_number_pair(double low, double high);
 
 // [low, high] of an interval, or null if it is not known.
 json_t *json_interval_or_null(const struct quantile_interval *interval);
+
+enum { JSON_FOR_PEOPLE = JSON_INDENT(2) | JSON_REAL_PRECISION(12) };
+
+// Prints a document and a newline on stdout, at once, and frees it. flags: json_dumpf's. NULL, and
+// what cannot be printed, is ERROR_FAILED "cannot print <what>".
+int json_print_new(json_t *document, size_t flags, const char *what, struct error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "analysis/compare/comparison_json.h"
 #include "analysis/diagnosis/slice_options.h"
 #include "analysis/report/report_compare.h"
+#include "base/json_numbers.h"
 #include "base/options.h"
 #include "experiments/results/gate_report.h"
 #include "analysis/compare/gates.h"
@@ -58,15 +59,6 @@ static int read_gates(const char *file, const char *candidate, struct gate_array
     return access(path, F_OK) == 0 ? gates_load(path, false, out, err) : 0;
 }
 
-static int print_json(json_t *document, struct error *err)
-{
-    bool printed = document &&
-                   json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 &&
-                   putchar('\n') != EOF;
-    json_decref(document);
-    return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the comparison");
-}
-
 static int write_text(const struct comparison *comparison, const struct compare_options *chosen,
                       const struct gate_report *judged, struct error *err)
 {
@@ -87,7 +79,7 @@ static int write_json(const struct comparison *comparison, const struct compare_
         json_decref(document);
         return error_set(err, ERROR_FAILED, "out of memory for the comparison");
     }
-    int result = print_json(document, err);
+    int result = json_print_new(document, JSON_FOR_PEOPLE, "the comparison", err);
     if (result < 0)
         return result;
     return gate_report_write(judged, &chosen->report, comparison->sides[COMPARE_CANDIDATE].name,

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/json_numbers.h"
 #include "base/options.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/keeper/keeper_journal.h"
@@ -145,10 +146,9 @@ static int restore_journals(const struct command_options *o, struct error *err)
             "{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "journals", (int)r.journals, "settings",
             (int)r.settings, "directories", (int)r.directories, "rebooted", (int)r.rebooted, "live",
             (int)r.live, "elsewhere", (int)r.elsewhere, "failed", (int)r.failed);
-        json_dumpf(document, stdout, JSON_INDENT(2));
-        putchar('\n');
-        json_decref(document);
-        return result;
+        int printed =
+            json_print_new(document, JSON_INDENT(2), "what was restored", result < 0 ? NULL : err);
+        return result < 0 ? result : printed;
     }
     if (r.journals || !o->print.quiet)
         printf("%u runs had left something: %u settings restored, %u directories removed\n",

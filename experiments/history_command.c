@@ -8,6 +8,7 @@
 #include "analysis/compare/history.h"
 #include "analysis/report/page_history.h"
 #include "analysis/report/summary_text.h"
+#include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
 
@@ -63,16 +64,6 @@ static int add_run(struct history *history, const char *run, const struct histor
     return result;
 }
 
-static int print_json(const struct history_series_array *all, struct error *err)
-{
-    json_t *document = history_json(all);
-    bool printed = document &&
-                   json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 &&
-                   putchar('\n') != EOF;
-    json_decref(document);
-    return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the history");
-}
-
 static int print_series(struct history *history, bool plot, const struct history_options *chosen,
                         struct error *err)
 {
@@ -87,7 +78,7 @@ static int print_series(struct history *history, bool plot, const struct history
     if (result == 0 && chosen->html)
         result = history_page_write(&all, chosen->html, err);
     if (result == 0 && chosen->json)
-        result = print_json(&all, err);
+        result = json_print_new(history_json(&all), JSON_FOR_PEOPLE, "the history", err);
     else if (result == 0 && chosen->html)
         printf("%s%s\n", chosen->quiet ? "" : "Report: ", chosen->html);
     else if (result == 0 && !plot)

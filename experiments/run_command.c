@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "experiments/definition/study.h"
@@ -56,21 +57,18 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-static int print_plans(const struct experiment_set *set, bool json)
+static int print_plans(const struct experiment_set *set, bool json, struct error *err)
 {
-    json_t *document = json_array();
-    for (size_t i = 0; i < set->count && json; i++)
-        json_array_append_new(document, experiment_to_json(&set->items[i]));
     for (size_t i = 0; i < set->count && !json; i++)
         experiment_print_plan(&set->items[i], stdout);
+    if (!json)
+        return 0;
     // A single experiment is printed as an object, a matrix as a list.
-    const json_t *shown =
-        set->count == 1 && !set->items[0].configuration[0] ? json_array_get(document, 0) : document;
-    int written = json ? json_dumpf(shown, stdout, JSON_INDENT(2)) : 0;
-    json_decref(document);
-    if (json)
-        putchar('\n');
-    return written < 0 ? ERROR_FAILED : 0;
+    bool single = set->count == 1 && !set->items[0].configuration[0];
+    json_t *document = single ? experiment_to_json(&set->items[0]) : json_array();
+    for (size_t i = 0; i < set->count && !single; i++)
+        json_array_append_new(document, experiment_to_json(&set->items[i]));
+    return json_print_new(document, JSON_INDENT(2), "the experiment", err);
 }
 
 static int dry_run(const struct experiment *experiment, const char *folder, const char *step,
@@ -155,15 +153,6 @@ static int run_set(struct experiment_set *set, const struct run_options *o, bool
     return write_gates(gates, o, set->items[0].name, err);
 }
 
-static int print_schema(void)
-{
-    json_t *schema = experiment_json_schema();
-    int written = schema ? json_dumpf(schema, stdout, JSON_INDENT(2)) : -1;
-    json_decref(schema);
-    putchar('\n');
-    return written < 0 ? ERROR_FAILED : 0;
-}
-
 static int choose_categories(struct experiment_set *set, const char *asked, struct error *err)
 {
     int result = 0;
@@ -200,14 +189,12 @@ static int run_study(const char *path, const struct run_options *o, struct gate_
         return result;
     }
     if (o->check) {
-        json_t *document = o->json ? study_to_json(&study) : NULL;
         if (o->json)
-            json_dumpf(document, stdout, JSON_INDENT(2));
+            result = json_print_new(study_to_json(&study), JSON_INDENT(2), "the study", err);
         else
             study_print_plan(&study, stdout);
-        json_decref(document);
         study_free(&study);
-        return 0;
+        return result;
     }
     if (o->dry_run) {
         result = dry_run_study(&study, o->out, err);
@@ -238,7 +225,9 @@ int run_command(int argc, char **argv)
     if (help)
         return 0;
     if (values.schema)
-        return print_schema();
+        return json_print_new(experiment_json_schema(), JSON_INDENT(2), "the schema", &err) < 0
+                   ? error_report(&err)
+                   : 0;
     if (values.help_keys) {
         experiment_print_keys(stdout);
         return 0;
@@ -260,7 +249,7 @@ int run_command(int argc, char **argv)
     if (choose_categories(&set, values.categories, &err) < 0)
         code = error_report(&err);
     else if (values.check)
-        code = print_plans(&set, values.json);
+        code = print_plans(&set, values.json, &err) < 0 ? error_report(&err) : 0;
     else if (values.dry_run)
         code = dry_run_set(&set, values.out, &err) < 0 ? error_report(&err) : 0;
     else if (run_set(&set, &values, &available, &gates, &err) < 0)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json_numbers.h"
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/run_folder.h"
@@ -291,16 +292,6 @@ static int arm_capture(struct capture *capture, struct error *err)
 
 // --- while it runs -------------------------------------------------------------------------------
 
-// Prints a document as one line, and frees it.
-static int print_line(json_t *line, struct error *err)
-{
-    int written = line ? json_dumpf(line, stdout, JSON_COMPACT) : -1;
-    json_decref(line);
-    if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
-        return error_set_errno(err, ERROR_FAILED, "cannot print on standard output");
-    return 0;
-}
-
 static int print_ready(const struct capture *capture, struct error *err)
 {
     json_t *line = json_pack("{s:b, s:b, s:O}", "ready", 1, "shim", capture->collector != NULL,
@@ -308,7 +299,7 @@ static int print_ready(const struct capture *capture, struct error *err)
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
         json_object_set_new(line, capture_backends[i]->name,
                             json_boolean(capture->states[i] != NULL));
-    return print_line(line, err);
+    return json_print_new(line, JSON_COMPACT, "a line", err);
 }
 
 static int take_snapshot(struct capture *capture, struct error *err)
@@ -320,7 +311,9 @@ static int take_snapshot(struct capture *capture, struct error *err)
     if (result == 0)
         capture_warn(capture, "a snapshot was asked for, but none can be taken: no --snapshot, or "
                               "no trace");
-    return result > 0 ? print_line(json_pack("{s:i}", "snapshot", number), err) : result;
+    return result > 0
+               ? json_print_new(json_pack("{s:i}", "snapshot", number), JSON_COMPACT, "a line", err)
+               : result;
 }
 
 // Reads bytes of standard input: each line "snapshot" takes a snapshot.

@@ -10,26 +10,16 @@
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
+#include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "loadgen/client/sample_log.h"
-
-static int print_json(const struct run_analysis *run, struct error *err)
-{
-    json_t *summary = run_summary_json(run);
-    int written =
-        summary ? json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
-    json_decref(summary);
-    if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
-        return error_set_errno(err, ERROR_FAILED, "cannot print the summary");
-    return 0;
-}
 
 static int print_results(const struct run_analysis *run,
                          const struct run_results_settings *settings, const char *report,
                          struct error *err)
 {
     if (settings->json)
-        return print_json(run, err);
+        return json_print_new(run_summary_json(run), JSON_FOR_PEOPLE, "the summary", err);
     if (!settings->quiet) {
         struct summary_style style = summary_style_for(stdout);
         style.full = settings->full;

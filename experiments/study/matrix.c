@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/report/report_set.h"
+#include "base/json_numbers.h"
 #include "experiments/capture/capture_backend.h"
 
 static const char baseline[] = "=baseline"; // the end of its label
@@ -294,9 +295,7 @@ static int write_matrix(const struct run_folder *folder, const char *name, json_
     if (result == 0)
         result = report_set_write(folder->path, NULL, err);
     if (result == 0 && results->json)
-        json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    if (result == 0 && results->json)
-        putchar('\n');
+        result = json_print_new(json_incref(document), JSON_FOR_PEOPLE, "the table", err);
     else if (result == 0 && results->quiet)
         printf("%s/report.html\n", folder->path);
     else if (result == 0) {

@@ -151,20 +151,17 @@ static json_t *write_document(struct series *series, const struct between_runs *
     return document;
 }
 
-static int print_repetitions(const struct series *series, const json_t *document,
+static int print_repetitions(const struct series *series, json_t *document,
                              const struct between_runs *found,
                              const struct run_results_settings *results, struct error *err)
 {
     if (results->silent)
         return 0;
-    if (results->json) {
-        json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-        putchar('\n');
-    } else {
-        if (!results->quiet)
-            print_words(series, found);
-        printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);
-    }
+    if (results->json)
+        return json_print_new(json_incref(document), JSON_FOR_PEOPLE, "the repetitions", err);
+    if (!results->quiet)
+        print_words(series, found);
+    printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);
     return fflush(stdout) == EOF
                ? error_set_errno(err, ERROR_FAILED, "cannot print the repetitions")
                : 0;

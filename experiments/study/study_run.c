@@ -7,6 +7,7 @@
 #include "analysis/compare/comparison_json.h"
 #include "analysis/report/report_compare.h"
 #include "base/hash.h"
+#include "base/json_numbers.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/study/study_results.h"
 
@@ -242,16 +243,12 @@ static int print_results(const struct series *series, const struct run_results_s
         return 0;
     if (results->json) {
         json_t *document = run_folder_read_json(&series->folder, "study.json", err);
-        if (!document)
-            return -ERROR_FAILED;
-        json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-        putchar('\n');
-        json_decref(document);
-    } else {
-        if (!results->quiet)
-            study_results_print(&series->results, stdout);
-        printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);
+        return document ? json_print_new(document, JSON_FOR_PEOPLE, "the results", err)
+                        : -ERROR_FAILED;
     }
+    if (!results->quiet)
+        study_results_print(&series->results, stdout);
+    printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);
     return fflush(stdout) == EOF ? error_set_errno(err, ERROR_FAILED, "cannot print the results")
                                  : 0;
 }
