@@ -278,12 +278,12 @@ static int write_json(const struct study_results *results, const struct run_fold
 
 // --- files ---------------------------------------------------------------------------------------
 
-static void draw_curves(struct study_results *results, FILE *out)
+static void draw_curves(const struct study_results *results, FILE *out)
 {
     struct cdf_series series[CDF_SERIES_MAX];
     size_t count = 0;
     for (size_t i = 0; i < results->steps.count && count < CDF_SERIES_MAX; i++) {
-        struct study_result *one = &results->steps.items[i];
+        const struct study_result *one = &results->steps.items[i];
         if (one->latencies.count)
             series[count++] =
                 (struct cdf_series){one->step->name, one->latencies.items, one->latencies.count};
@@ -291,18 +291,8 @@ static void draw_curves(struct study_results *results, FILE *out)
     report_cdf_svg(series, count, out);
 }
 
-static void write_picture(struct study_results *results, FILE *out)
-{
-    draw_curves(results, out);
-}
-
-static void write_text(struct study_results *results, FILE *out)
-{
-    study_results_print(results, out);
-}
-
-static int write_file(struct study_results *results, const struct run_folder *folder,
-                      const char *name, void (*write)(struct study_results *, FILE *),
+static int write_file(const struct study_results *results, const struct run_folder *folder,
+                      const char *name, void (*write)(const struct study_results *, FILE *),
                       struct error *err)
 {
     char *text = NULL;
@@ -323,9 +313,9 @@ int study_results_write(struct study_results *results, const struct run_folder *
     for (size_t i = 0; i < results->steps.count; i++)
         quantile_sort(results->steps.items[i].latencies.items,
                       results->steps.items[i].latencies.count);
-    int status = write_file(results, folder, "cdf.svg", write_picture, err);
+    int status = write_file(results, folder, "cdf.svg", draw_curves, err);
     if (status == 0)
-        status = write_file(results, folder, "results.md", write_text, err);
+        status = write_file(results, folder, "results.md", study_results_print, err);
     if (status == 0)
         status = write_json(results, folder, err);
     return status < 0 ? status : report_set_write(folder->path, NULL, err);
