@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/run_folder.h"
+#include "experiments/common/supervisor.h"
 
 #define CAPTURE_BACKEND_WORD(name) ", " #name
 
@@ -233,20 +234,6 @@ enum {
 
 // --- arming --------------------------------------------------------------------------------------
 
-static int open_signals(struct capture *capture, struct error *err)
-{
-    sigset_t taken;
-    sigemptyset(&taken);
-    sigaddset(&taken, SIGINT);
-    sigaddset(&taken, SIGTERM);
-    sigaddset(&taken, SIGHUP);
-    sigaddset(&taken, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &taken, NULL);
-    capture->signals = signalfd(-1, &taken, SFD_CLOEXEC);
-    return capture->signals < 0 ? error_set_errno(err, ERROR_FAILED, "cannot listen for signals")
-                                : 0;
-}
-
 static int start_backend(struct capture *capture, size_t i, struct error *err)
 {
     const struct capture_backend *backend = capture_backends[i];
@@ -272,7 +259,8 @@ static int arm_capture(struct capture *capture, struct error *err)
     if (CPU_COUNT(&o->helper_cores) &&
         sched_setaffinity(0, sizeof o->helper_cores, &o->helper_cores) < 0)
         return error_set_errno(err, ERROR_INPUT, "--helper-cores: cannot run there");
-    int result = open_signals(capture, err);
+    capture->signals = supervisor_open_signals(SIGUSR1, NULL, err);
+    int result = capture->signals < 0 ? capture->signals : 0;
     if (result == 0)
         result =
             clock_recorder_start(&capture->clock, CLOCK_INTERVAL_NS, CLOCK_RECORDER_KNOTS, err);

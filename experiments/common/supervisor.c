@@ -20,22 +20,31 @@ uint64_t supervisor_now_ns(void)
     return (uint64_t)monotonic_ns();
 }
 
-int supervisor_open(struct supervisor *supervisor, struct error *err)
+int supervisor_open_signals(int more, sigset_t *before, struct error *err)
 {
-    sigset_t taken;
-    *supervisor = (struct supervisor){.signals = -1};
+    sigset_t taken, until_now;
     sigemptyset(&taken);
     sigaddset(&taken, SIGINT);
     sigaddset(&taken, SIGTERM);
     sigaddset(&taken, SIGHUP);
-    sigaddset(&taken, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &taken, &supervisor->mask_before);
-    supervisor->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (supervisor->signals >= 0)
-        return 0;
-    int result = error_set_errno(err, ERROR_FAILED, "cannot listen for signals");
-    sigprocmask(SIG_SETMASK, &supervisor->mask_before, NULL);
-    return result;
+    sigaddset(&taken, more);
+    sigprocmask(SIG_BLOCK, &taken, &until_now);
+    int fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) {
+        error_set_errno(err, ERROR_FAILED, "cannot listen for signals");
+        sigprocmask(SIG_SETMASK, &until_now, NULL);
+        return -ERROR_FAILED;
+    }
+    if (before)
+        *before = until_now;
+    return fd;
+}
+
+int supervisor_open(struct supervisor *supervisor, struct error *err)
+{
+    *supervisor = (struct supervisor){.signals = -1};
+    supervisor->signals = supervisor_open_signals(SIGCHLD, &supervisor->mask_before, err);
+    return supervisor->signals < 0 ? supervisor->signals : 0;
 }
 
 static void take_signals(struct supervisor *supervisor)

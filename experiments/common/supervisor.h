@@ -34,7 +34,12 @@ struct supervisor {
     size_t watched_count;
 };
 
-// Takes over SIGINT, SIGTERM and SIGCHLD. Close gives them back.
+// Blocks SIGINT, SIGTERM, SIGHUP and one more signal, and returns a signalfd, which does not block,
+// that they are read from instead. *before (may be NULL): the mask until then. On failure the mask
+// is as it was.
+int supervisor_open_signals(int more, sigset_t *before, struct error *err);
+
+// Takes over SIGINT, SIGTERM, SIGHUP and SIGCHLD. Close gives them back.
 int supervisor_open(struct supervisor *supervisor, struct error *err);
 void supervisor_close(struct supervisor *supervisor);
 

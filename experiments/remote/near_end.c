@@ -19,6 +19,7 @@
 #include "base/options.h"
 #include "base/process.h"
 #include "base/units.h"
+#include "experiments/common/supervisor.h"
 #include "experiments/remote/deployment.h"
 #include "experiments/remote/far_end.h"
 #include "experiments/remote/link_file.h"
@@ -449,19 +450,6 @@ static int end_alike(int status)
     return ERROR_FAILED;
 }
 
-static int open_signals(struct near *near, struct error *err)
-{
-    sigset_t taken;
-    sigemptyset(&taken);
-    sigaddset(&taken, SIGINT);
-    sigaddset(&taken, SIGTERM);
-    sigaddset(&taken, SIGHUP);
-    sigaddset(&taken, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &taken, NULL);
-    near->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
-    return near->signals < 0 ? error_set_errno(err, ERROR_FAILED, "cannot listen for signals") : 0;
-}
-
 int link_command(int argc, char **argv)
 {
     struct error err = {0};
@@ -484,8 +472,9 @@ int link_command(int argc, char **argv)
         argv[1 + positional] = NULL;
         name_link(near);
         near->program = (const char *const *)(argv + 2);
-        result = open_signals(near, &err);
-        if (result == 0)
+        near->signals = supervisor_open_signals(SIGUSR1, NULL, &err);
+        result = near->signals;
+        if (result >= 0)
             result = run_program(near, &err);
     }
     int code = result < 0 ? error_report(&err) : 0, status = near->status;
