@@ -183,3 +183,17 @@ int supervisor_wait(struct supervisor *supervisor, struct process *awaited,
         drained = ended == 1;
     }
 }
+
+int supervisor_finish(struct supervisor *supervisor, struct process *process, const char *what,
+                      const char *log_path, unsigned seconds, struct error *err)
+{
+    int status = 0;
+    int result = supervisor_wait(supervisor, process, NULL, false,
+                                 supervisor_now_ns() + seconds * 1000000000ull, &status, err);
+    if (result == 0)
+        return error_set(err, ERROR_FAILED, "%s does not end within %u s; see %s", what, seconds,
+                         log_path);
+    if (result > 0 && status != 0)
+        return supervisor_end_error(err, what, status, log_path);
+    return result < 0 ? result : 0;
+}

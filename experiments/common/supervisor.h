@@ -56,6 +56,11 @@ int supervisor_wait(struct supervisor *supervisor, struct process *awaited,
                     struct text_buffer *output, bool until_line, uint64_t deadline_ns, int *status,
                     struct error *err);
 
+// Waits until a process has ended, for so many seconds at most. ERROR_FAILED also when it does not
+// end in time, or ends with anything but success; `what` and its log are named.
+int supervisor_finish(struct supervisor *supervisor, struct process *process, const char *what,
+                      const char *log_path, unsigned seconds, struct error *err);
+
 // CLOCK_MONOTONIC now.
 uint64_t supervisor_now_ns(void);
 

@@ -123,20 +123,14 @@ int run_start_capture(struct run *run, struct error *err)
 
 int run_stop_capture(struct run *run, struct error *err)
 {
-    int status;
     if (!run->capturing)
         return 0;
     progress_phase(run->progress, "writing what was captured");
     supervisor_unwatch(&run->supervisor, &run->capture);
     close(run->capture.input); // the end of its input makes it stop
     run->capture.input = -1;
-    int result = supervisor_wait(&run->supervisor, &run->capture, NULL, false,
-                                 supervisor_now_ns() + CAPTURE_GRACE_S * SECOND_NS, &status, err);
-    if (result == 0)
-        return error_set(err, ERROR_FAILED, "the capture does not end; see %s", run->capture_log);
-    if (result > 0 && status != 0)
-        return supervisor_end_error(err, "the capture", status, run->capture_log);
-    return result < 0 ? result : 0;
+    return supervisor_finish(&run->supervisor, &run->capture, "the capture", run->capture_log,
+                             CAPTURE_GRACE_S, err);
 }
 
 // --- the client's clock --------------------------------------------------------------------------
@@ -170,15 +164,12 @@ int run_start_clock(struct run *run, struct error *err)
 
 int run_stop_clock(struct run *run, struct error *err)
 {
-    int status = 0;
+    char log[LOG_PATH_BYTES];
     if (run->clock.pid <= 0)
         return 0;
     close(run->clock.input);
     run->clock.input = -1;
-    int result = supervisor_wait(&run->supervisor, &run->clock, NULL, false,
-                                 supervisor_now_ns() + CLOCK_TIMEOUT_S * SECOND_NS, &status, err);
-    return result == 0 || (result > 0 && status)
-               ? error_set(err, ERROR_FAILED, "the client's clock log does not end well")
-           : result < 0 ? result
-                        : 0;
+    return supervisor_finish(&run->supervisor, &run->clock, "the clock log",
+                             run_folder_path(run->folder, "logs/client-clock.log", log),
+                             CLOCK_TIMEOUT_S, err);
 }

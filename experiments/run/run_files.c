@@ -102,21 +102,6 @@ static int gather_files(struct run *run, struct error *err)
 
 // --- to other machines, and back -----------------------------------------------------------------
 
-// Waits for a copy to end; a failure of it, or no end in time, is an error.
-static int finish_copy(struct run *run, struct process *process, const char *what,
-                       const struct host *host, struct error *err)
-{
-    int status = 0;
-    int result = supervisor_wait(&run->supervisor, process, NULL, false,
-                                 supervisor_now_ns() + COPY_TIMEOUT_S * SECOND_NS, &status, err);
-    if (result == 0)
-        result = error_set(err, ERROR_FAILED, "%s host %s does not end", what, host->plan->name);
-    else if (result > 0 && status != 0)
-        result = supervisor_end_error(err, what, status, host->log_path);
-    process_stop(process, 0);
-    return result < 0 ? result : 0;
-}
-
 static int copy_folder(struct run *run, struct host *host, bool fetch, const char *there,
                        const char *here, struct error *err)
 {
@@ -125,9 +110,13 @@ static int copy_folder(struct run *run, struct host *host, bool fetch, const cha
     if (run->log.dry)
         return 0;
     int result = host_start_copy(host, fetch, there, here, &process, err);
-    return result == 0 ? finish_copy(run, &process, fetch ? "fetching the logs" : "sending files",
-                                     host, err)
-                       : result;
+    if (result < 0)
+        return result;
+    result =
+        supervisor_finish(&run->supervisor, &process, fetch ? "fetching the logs" : "sending files",
+                          host->log_path, COPY_TIMEOUT_S, err);
+    process_stop(&process, 0);
+    return result;
 }
 
 // Chooses where processes on that host write the files that belong into the run's folder `name`.
@@ -199,8 +188,7 @@ int run_fetch(struct run *run, struct error *err)
                : result;
 }
 
-// --- what is in the folder from the start
-// ---------------------------------------------------------
+// --- what is in the folder from the start --------------------------------------------------------
 
 // Writes the document that the experiment was resolved from, where its file is not all of it.
 static int write_derived(const struct run_folder *folder, const struct experiment *experiment,

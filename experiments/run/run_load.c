@@ -57,7 +57,6 @@ static const char *place_load(struct run *run, const struct host *host, const ch
 
 int run_prepare(struct run *run, struct error *err)
 {
-    int status;
     struct load_words words;
     struct process process;
     const char *directory = place_load(run, run_load_host(run), run->client_dir, &words);
@@ -74,15 +73,10 @@ int run_prepare(struct run *run, struct error *err)
             run_start_command(run, run_load_host(run), argv, false, directory, path, &process, err);
     if (result < 0 || run->log.dry)
         return result;
-    result = supervisor_wait(&run->supervisor, &process, NULL, false,
-                             supervisor_now_ns() + PREPARE_TIMEOUT_S * SECOND_NS, &status, err);
-    if (result == 0)
-        result = error_set(err, ERROR_FAILED, "the dataset is not loaded after %d s; see %s",
-                           PREPARE_TIMEOUT_S, path);
-    else if (result > 0 && status != 0)
-        result = supervisor_end_error(err, "loading the dataset", status, path);
+    result = supervisor_finish(&run->supervisor, &process, "loading the dataset", path,
+                               PREPARE_TIMEOUT_S, err);
     process_stop(&process, 0);
-    return result < 0 ? result : 0;
+    return result;
 }
 
 // --- the load ------------------------------------------------------------------------------------
