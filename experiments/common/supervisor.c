@@ -82,20 +82,14 @@ void supervisor_unwatch(struct supervisor *supervisor, const struct process *pro
     supervisor->watched_count = kept;
 }
 
-char *supervisor_describe_end(int status, char *out, size_t out_bytes)
-{
-    if (WIFSIGNALED(status))
-        snprintf(out, out_bytes, "was killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else
-        snprintf(out, out_bytes, "ended with exit code %d", WEXITSTATUS(status));
-    return out;
-}
-
 int supervisor_end_error(struct error *err, const char *what, int status, const char *log_path)
 {
     char how[100], last[400];
-    supervisor_describe_end(status, how, sizeof how);
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(how, sizeof how, "ended with exit code %d", WEXITSTATUS(status));
     command_log_last_line(log_path, last, sizeof last);
     // The last line of one of our own commands says it all.
     if (WIFEXITED(status) && strncmp(last, "taillight: ", 11) == 0)

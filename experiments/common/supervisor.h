@@ -64,11 +64,9 @@ int supervisor_finish(struct supervisor *supervisor, struct process *process, co
 // CLOCK_MONOTONIC now.
 uint64_t supervisor_now_ns(void);
 
-// How a process ended, in words: "was killed by signal 9 (Killed)", "ended with exit code 1".
-char *supervisor_describe_end(int status, char *out, size_t out_bytes);
-
-// Fills *err: "<what> <how it ended>; the last line of <log>: <that line>", or, when that line is
-// the complaint of a taillight command, "<what>: <complaint>". Returns -ERROR_FAILED.
+// Fills *err: "<what> was killed by signal 9 (Killed); the last line of <log>: <that line>", or,
+// when that line is the complaint of a taillight command, "<what>: <complaint>". Returns
+// -ERROR_FAILED.
 int supervisor_end_error(struct error *err, const char *what, int status, const char *log_path);
 
 #endif

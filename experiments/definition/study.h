@@ -43,8 +43,6 @@ struct study {
     struct document *document; // owns the text above
 };
 
-extern const struct fields study_fields;
-
 // Reads a file through `open`. Returns 1 with a study, which the caller frees; 0 when the file has
 // no steps and is an experiment; negative, with nothing to free, when it is neither: ERROR_INPUT
 // with file, line and column.

@@ -14,9 +14,9 @@
 
 enum { CAUSES_SHOWN = 8 };
 
-const double study_quantiles[STUDY_QUANTILES] = {0.25, 0.5, 0.9, 0.99, 0.999, 0.9999};
-const char *const study_quantile_names[STUDY_QUANTILES] = {"p25", "p50",   "p90",
-                                                           "p99", "p99.9", "p99.99"};
+static const double study_quantiles[STUDY_QUANTILES] = {0.25, 0.5, 0.9, 0.99, 0.999, 0.9999};
+static const char *const study_quantile_names[STUDY_QUANTILES] = {"p25", "p50",   "p90",
+                                                                  "p99", "p99.9", "p99.99"};
 
 // --- the results of one run ----------------------------------------------------------------------
 

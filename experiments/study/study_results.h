@@ -14,9 +14,7 @@
 #include "experiments/results/run_results.h"
 #include "experiments/definition/study.h"
 
-enum { STUDY_QUANTILES = 6 };
-extern const double study_quantiles[STUDY_QUANTILES];           // 0.25 0.5 0.9 0.99 0.999 0.9999
-extern const char *const study_quantile_names[STUDY_QUANTILES]; // "p25" ...
+enum { STUDY_QUANTILES = 6 }; // p25, p50, p90, p99, p99.9, p99.99
 
 // One run of a step.
 struct study_run_result {
