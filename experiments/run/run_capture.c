@@ -8,7 +8,6 @@
 
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
-#include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
 
@@ -81,8 +80,7 @@ static char *helper_cores(struct run *run, char *out, size_t out_bytes)
 int run_start_capture(struct run *run, struct error *err)
 {
     struct host *host = run_server_host(run);
-    char program[RUN_PATH_BYTES], ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256],
-        buffer[32];
+    char ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256], buffer[32];
     const char *argv[24];
     size_t n = 0;
     progress_phase(run->progress, "arming the capture");
@@ -91,7 +89,7 @@ int run_start_capture(struct run *run, struct error *err)
         used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%u", i ? "," : "",
                                  run->experiment->servers.items[i].port);
     const char *const fixed[] = {
-        program,          "capture",
+        "taillight",      "capture",
         "--out",          run->server_dir,
         "--port",         ports,
         "--cores",        units_format_cores(&host->plan->cores, cores, sizeof cores),
@@ -108,10 +106,8 @@ int run_start_capture(struct run *run, struct error *err)
     argv[n++] = "--buffer";
     argv[n++] = buffer;
     argv[n] = NULL;
-    int result = host_program(host, "taillight", program, err);
-    if (result == 0)
-        result =
-            run_start_command(run, host, argv, true, NULL, run->capture_log, &run->capture, err);
+    int result =
+        run_start_command(run, host, argv, true, NULL, run->capture_log, &run->capture, err);
     if (result == 0 && !run->log.dry)
         result = wait_ready(run, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)
@@ -147,17 +143,14 @@ static bool any_is_elsewhere(const struct run *run)
 // log is enough.
 int run_start_clock(struct run *run, struct error *err)
 {
-    char program[RUN_PATH_BYTES], log[LOG_PATH_BYTES];
+    char log[LOG_PATH_BYTES];
     struct host *host = run->load_here ? NULL : run_load_host(run);
     if (!any_is_elsewhere(run))
         return 0;
-    int result = host ? host_program(host, "taillight", program, err)
-                      : program_path_self(program, sizeof program, err);
-    const char *const argv[] = {program,     "capture", "--out",   run->load_dir,
-                                "--backend", "none",    "--quiet", NULL};
+    const char *argv[] = {"taillight", "capture", "--out",   run->load_dir,
+                          "--backend", "none",    "--quiet", NULL};
     run_folder_path(run->folder, "logs/client-clock.log", log);
-    if (result == 0)
-        result = run_start_command(run, host, argv, true, NULL, log, &run->clock, err);
+    int result = run_start_command(run, host, argv, true, NULL, log, &run->clock, err);
     return result == 0 && !run->log.dry ? wait_ready(run, &run->clock, "the clock log", log, err)
                                         : result;
 }

@@ -46,12 +46,8 @@ int run_start_hosts(struct run *run, struct error *err)
 static int start_asking(struct run *run, struct host *host, struct process *process,
                         struct error *err)
 {
-    char program[RUN_PATH_BYTES];
-    int result = host_program(host, "taillight", program, err);
-    const char *const argv[] = {program, "doctor", "--json", NULL};
-    return result == 0
-               ? run_start_command(run, host, argv, false, NULL, host->log_path, process, err)
-               : result;
+    const char *argv[] = {"taillight", "doctor", "--json", NULL};
+    return run_start_command(run, host, argv, false, NULL, host->log_path, process, err);
 }
 
 static json_t *ask_facts(struct run *run, struct host *host, struct error *err)

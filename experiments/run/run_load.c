@@ -8,7 +8,6 @@
 
 #include "base/units.h"
 #include "experiments/common/core_times.h"
-#include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
 
@@ -60,17 +59,14 @@ int run_prepare(struct run *run, struct error *err)
     struct load_words words;
     struct process process;
     const char *directory = place_load(run, run_load_host(run), run->client_dir, &words);
-    char program[RUN_PATH_BYTES];
-    const char *const argv[] = {program,      "load",         "--prepare", "--server", words.server,
-                                "--workload", words.workload, "--quiet",   NULL};
+    const char *argv[] = {"taillight",  "load",         "--prepare", "--server", words.server,
+                          "--workload", words.workload, "--quiet",   NULL};
     progress_phase(run->progress, "loading and verifying %llu keys",
                    (unsigned long long)run->experiment->workload.key_count);
     char path[LOG_PATH_BYTES];
     run_folder_path(run->folder, "logs/prepare.log", path);
-    int result = host_program(run_load_host(run), "taillight", program, err);
-    if (result == 0)
-        result =
-            run_start_command(run, run_load_host(run), argv, false, directory, path, &process, err);
+    int result =
+        run_start_command(run, run_load_host(run), argv, false, directory, path, &process, err);
     if (result < 0 || run->log.dry)
         return result;
     result = supervisor_finish(&run->supervisor, &process, "loading the dataset", path,
@@ -119,8 +115,7 @@ static int start_load(struct run *run, struct error *err)
     struct load_words words;
     struct host *host = run->load_here ? NULL : run_load_host(run);
     const char *directory = place_load(run, host, run->load_dir, &words);
-    char program[RUN_PATH_BYTES];
-    const char *const fixed[] = {program,         "load",
+    const char *const fixed[] = {"taillight",     "load",
                                  "--server",      words.server,
                                  "--workload",    words.workload,
                                  "--rate",        words.rate,
@@ -142,11 +137,7 @@ static int start_load(struct run *run, struct error *err)
     }
     argv[n] = NULL;
     run_folder_path(run->folder, "logs/load.log", run->load_log);
-    int result = host ? host_program(host, "taillight", program, err)
-                      : program_path_self(program, sizeof program, err);
-    return result == 0 ? run_start_command(run, host, argv, false, directory, run->load_log,
-                                           &run->load, err)
-                       : result;
+    return run_start_command(run, host, argv, false, directory, run->load_log, &run->load, err);
 }
 
 static int load_end_error(struct run *run, int status, struct error *err)

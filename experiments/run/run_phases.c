@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
 
 struct host *run_server_host(struct run *run)
@@ -31,12 +32,17 @@ void run_warn(struct run *run, const char *format, ...)
     json_array_append_new(run->warnings, json_string(text));
 }
 
-int run_start_command(struct run *run, struct host *host, const char *const *argv, bool input,
+int run_start_command(struct run *run, struct host *host, const char **argv, bool input,
                       const char *directory, const char *log_path, struct process *process,
                       struct error *err)
 {
-    char described[2000];
+    char described[2000], program[RUN_PATH_BYTES];
     struct process_place place = {.netns = NULL};
+    int result = host ? host_program(host, "taillight", program, err)
+                      : program_path_self(program, sizeof program, err);
+    if (result < 0)
+        return result;
+    argv[0] = program;
     if (host)
         place = host_place(host, host->kind->is_elsewhere && host != run_load_host(run)
                                      ? &host->helpers
@@ -46,8 +52,8 @@ int run_start_command(struct run *run, struct host *host, const char *const *arg
     place.directory = directory;
     place.pipe_input = input;
     place.pipe_output = true;
-    int result = host ? host_start_process(host, argv, &place, process, err)
-                      : process_start(process, argv, &place, err);
+    result = host ? host_start_process(host, argv, &place, process, err)
+                  : process_start(process, argv, &place, err);
     command_log_write(&run->log, host ? host->plan->name : "run", "%s%s",
                       process_describe(argv, described, sizeof described),
                       result < 0 ? ": failed" : "");
