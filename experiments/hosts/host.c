@@ -28,25 +28,6 @@ struct keeper *host_machine_keeper(struct host *host, struct error *err)
     return &host->outside;
 }
 
-int host_start_process(const struct host *host, const char *const *argv,
-                       const struct process_place *place, struct process *process,
-                       struct error *err)
-{
-    return host->kind->start_process(host, argv, place, process, err);
-}
-
-int host_start_copy(const struct host *host, bool to_here, const char *there, const char *here,
-                    struct process *process, struct error *err)
-{
-    return host->kind->start_copy(host, to_here, there, here, process, err);
-}
-
-int host_program(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
-                 struct error *err)
-{
-    return host->kind->find_program(host, name, path, err);
-}
-
 int host_run(const struct host *host, const char *const *argv, struct command_log *log,
              struct error *err)
 {

@@ -48,20 +48,6 @@ int hosts_start(struct host_array *hosts, const struct experiment *experiment,
 // Undoes everything on all hosts. The error is the first thing that could not be undone.
 int hosts_end(struct host_array *hosts, struct command_log *log, struct error *err);
 
-// Starts a process there. On a host behind ssh, what fails over there shows when the process ends.
-int host_start_process(const struct host *host, const char *const *argv,
-                       const struct process_place *place, struct process *process,
-                       struct error *err);
-
-// The path, on that host, of what was built with this program: "taillight", "labserver",
-// "libtaillight-shim.so".
-int host_program(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
-                 struct error *err);
-
-// Copies the files of a folder to a host on another machine, or back, as a process to wait for.
-int host_start_copy(const struct host *host, bool to_here, const char *there, const char *here,
-                    struct process *process, struct error *err);
-
 // The place of a process on the host, on these cores (kept by reference; NULL: the host's own).
 // Where the host has a control group and its cores are among that one's, the process is in it.
 struct process_place host_place(const struct host *host, const cpu_set_t *cores);

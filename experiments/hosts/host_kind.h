@@ -48,10 +48,13 @@ struct host_kind {
                  struct command_log *log, struct error *err);
     // Joins hosts that have all been started.
     int (*join)(struct host_array *hosts, struct command_log *log, struct error *err);
-    // As host_start_process and host_program.
+    // Starts a process there. On a host behind ssh, what fails over there shows when the process
+    // ends.
     int (*start_process)(const struct host *host, const char *const *argv,
                          const struct process_place *place, struct process *process,
                          struct error *err);
+    // The path there of what was built with this program: "taillight", "labserver",
+    // "libtaillight-shim.so".
     int (*find_program)(const struct host *host, const char *name, char path[RUN_PATH_BYTES],
                         struct error *err);
     // Ends what is not the keeper's.
@@ -59,7 +62,7 @@ struct host_kind {
 
     // Of kinds that are elsewhere; all of them, or none.
 
-    // As host_start_copy.
+    // Copies the files of a folder to a host on another machine, or back, as a process to wait for.
     int (*start_copy)(const struct host *host, bool to_here, const char *there, const char *here,
                       struct process *process, struct error *err);
     // Adds to what experiment.json says of the host.

@@ -87,7 +87,8 @@ static int make_shim_directory(struct run *run, struct error *err)
         wanted |= run->experiment->servers.items[i].shim;
     if (!wanted)
         return 0;
-    int result = host_program(run_server_host(run), "libtaillight-shim.so", run->shim, err);
+    int result = run_server_host(run)->kind->find_program(run_server_host(run),
+                                                          "libtaillight-shim.so", run->shim, err);
     if (result < 0)
         return result;
     snprintf(run->shim_dir, sizeof run->shim_dir, "/dev/shm/taillight-%d-%llx", getpid(),

@@ -109,7 +109,7 @@ static int copy_folder(struct run *run, struct host *host, bool fetch, const cha
     command_log_write(&run->log, host->plan->name, fetch ? "fetch %s" : "send to %s", there);
     if (run->log.dry)
         return 0;
-    int result = host_start_copy(host, fetch, there, here, &process, err);
+    int result = host->kind->start_copy(host, fetch, there, here, &process, err);
     if (result < 0)
         return result;
     result =

@@ -85,7 +85,7 @@ static int start_held(const struct host *host, const char *const *argv, struct p
     memcpy(words, shell, sizeof shell);
     memcpy(words + SHELL_WORDS, argv, count * sizeof *words);
     place.pipe_input = true;
-    int result = host_start_process(host, words, &place, process, err);
+    int result = host->kind->start_process(host, words, &place, process, err);
     free(words);
     return result;
 }
@@ -105,8 +105,9 @@ static int start_or_hold(struct run *run, struct neighbour *neighbour, const str
                          struct error *err)
 {
     char described[1000];
-    int result = neighbour->held ? start_held(host, argv, *place, &neighbour->process, err)
-                                 : host_start_process(host, argv, place, &neighbour->process, err);
+    int result = neighbour->held
+                     ? start_held(host, argv, *place, &neighbour->process, err)
+                     : host->kind->start_process(host, argv, place, &neighbour->process, err);
     command_log_write(&run->log, host->plan->name, "%s%s%s", neighbour->held ? "ready to: " : "",
                       process_describe(argv, described, sizeof described),
                       result < 0 ? ": failed" : "");
@@ -146,7 +147,7 @@ static int start_load(struct run *run, struct neighbour *neighbour, struct error
     file_of(run, neighbour, "logs/neighbour-%s-load.log", neighbour->log_path);
     place.log_path = neighbour->log_path;
     place.pipe_output = true; // a few kB, which the pipe holds until it has ended
-    int result = host_program(from, "taillight", program, err);
+    int result = from->kind->find_program(from, "taillight", program, err);
     return result == 0 ? start_or_hold(run, neighbour, from, argv, &place, err) : result;
 }
 

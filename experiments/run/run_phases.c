@@ -38,7 +38,7 @@ int run_start_command(struct run *run, struct host *host, const char **argv, boo
 {
     char described[2000], program[RUN_PATH_BYTES];
     struct process_place place = {.netns = NULL};
-    int result = host ? host_program(host, "taillight", program, err)
+    int result = host ? host->kind->find_program(host, "taillight", program, err)
                       : program_path_self(program, sizeof program, err);
     if (result < 0)
         return result;
@@ -52,7 +52,7 @@ int run_start_command(struct run *run, struct host *host, const char **argv, boo
     place.directory = directory;
     place.pipe_input = input;
     place.pipe_output = true;
-    result = host ? host_start_process(host, argv, &place, process, err)
+    result = host ? host->kind->start_process(host, argv, &place, process, err)
                   : process_start(process, argv, &place, err);
     command_log_write(&run->log, host ? host->plan->name : "run", "%s%s",
                       process_describe(argv, described, sizeof described),

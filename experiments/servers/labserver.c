@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "experiments/hosts/host.h"
+#include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
 static bool labserver_speaks(const char *protocol)
@@ -16,7 +17,7 @@ static int labserver_make_command(struct command_line *line, const struct experi
 {
     char path[RUN_PATH_BYTES];
     (void)folder;
-    int result = host_program(host, "labserver", path, err);
+    int result = host->kind->find_program(host, "labserver", path, err);
     if (result < 0)
         return result;
     command_line_add_copy(line, path);

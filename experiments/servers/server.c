@@ -56,7 +56,7 @@ static int send_folder(struct host *host, const char *name, char path[RUN_PATH_B
     if (host->keeper.dry)
         return 0;
     if (result == 0)
-        result = host_start_copy(host, false, path, here, &process, err);
+        result = host->kind->start_copy(host, false, path, here, &process, err);
     if (result < 0)
         return result;
     result = process_wait(&process, READY_TIMEOUT_MS, &status, err);
@@ -105,7 +105,8 @@ static int start_process(struct server *server, const struct server_surroundings
         return result;
     result = plan->kind->make_command(&line, plan, around->host, files, err);
     if (result == 0) {
-        result = host_start_process(around->host, line.words.items, &place, &server->process, err);
+        result = around->host->kind->start_process(around->host, line.words.items, &place,
+                                                   &server->process, err);
         command_log_write(around->log, plan->name, "%s%s%s%s%s%s", shim ? directory : "",
                           shim ? " " : "", shim ? preload : "", shim ? " " : "",
                           process_describe(line.words.items, described, sizeof described),
