@@ -264,4 +264,17 @@ static inline void observe_end(struct observation *observation, enum call_kind k
     observe_moved(observation, &exit, kind, (uint64_t)moved, 0);
 }
 
+// The body of a function that passes on a call and returns how many bytes it moved: observed when
+// its connection is watched (watched: the table's entry, 0 for not).
+#define PASS_ON(watched, kind, call)                                                               \
+    do {                                                                                           \
+        const uint32_t entry = (watched);                                                          \
+        if (likely(!entry))                                                                        \
+            return (call);                                                                         \
+        struct observation observation = observe_begin(entry);                                     \
+        const ssize_t moved = (call);                                                              \
+        observe_end(&observation, kind, moved);                                                    \
+        return moved;                                                                              \
+    } while (0)
+
 #endif

@@ -13,36 +13,19 @@ extern void __chk_fail(void) __attribute__((noreturn));
 
 SHIM_EXPORT ssize_t read(int fd, void *buffer, size_t bytes)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched))
-        return real.read(fd, buffer, bytes);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.read(fd, buffer, bytes);
-    observe_end(&observation, CALL_RECEIVE, moved);
-    return moved;
+    PASS_ON(shim_watched(fd), CALL_RECEIVE, real.read(fd, buffer, bytes));
 }
 SHIM_EXPORT ssize_t __read(int fd, void *buffer, size_t bytes) __attribute__((alias("read")));
 
 SHIM_EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched))
-        return real.readv(fd, parts, count);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.readv(fd, parts, count);
-    observe_end(&observation, CALL_RECEIVE, moved);
-    return moved;
+    PASS_ON(shim_watched(fd), CALL_RECEIVE, real.readv(fd, parts, count));
 }
 
 SHIM_EXPORT ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched) || (flags & NOT_OF_THE_STREAM))
-        return real.recv(fd, buffer, bytes, flags);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.recv(fd, buffer, bytes, flags);
-    observe_end(&observation, CALL_RECEIVE, moved);
-    return moved;
+    PASS_ON(flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE,
+            real.recv(fd, buffer, bytes, flags));
 }
 SHIM_EXPORT ssize_t __recv(int fd, void *buffer, size_t bytes, int flags)
     __attribute__((alias("recv")));
@@ -50,13 +33,8 @@ SHIM_EXPORT ssize_t __recv(int fd, void *buffer, size_t bytes, int flags)
 SHIM_EXPORT ssize_t recvfrom(int fd, void *restrict buffer, size_t bytes, int flags,
                              __SOCKADDR_ARG from, socklen_t *restrict from_bytes)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched) || (flags & NOT_OF_THE_STREAM))
-        return real.recvfrom(fd, buffer, bytes, flags, from, from_bytes);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.recvfrom(fd, buffer, bytes, flags, from, from_bytes);
-    observe_end(&observation, CALL_RECEIVE, moved);
-    return moved;
+    PASS_ON(flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE,
+            real.recvfrom(fd, buffer, bytes, flags, from, from_bytes));
 }
 
 // The kernel's RX stamp, where the application has asked for one: the software stamp of

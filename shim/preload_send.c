@@ -5,37 +5,19 @@
 
 SHIM_EXPORT ssize_t write(int fd, const void *buffer, size_t bytes)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched))
-        return real.write(fd, buffer, bytes);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.write(fd, buffer, bytes);
-    observe_end(&observation, CALL_SEND, moved);
-    return moved;
+    PASS_ON(shim_watched(fd), CALL_SEND, real.write(fd, buffer, bytes));
 }
 SHIM_EXPORT ssize_t __write(int fd, const void *buffer, size_t bytes)
     __attribute__((alias("write")));
 
 SHIM_EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched))
-        return real.writev(fd, parts, count);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.writev(fd, parts, count);
-    observe_end(&observation, CALL_SEND, moved);
-    return moved;
+    PASS_ON(shim_watched(fd), CALL_SEND, real.writev(fd, parts, count));
 }
 
 SHIM_EXPORT ssize_t send(int fd, const void *buffer, size_t bytes, int flags)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched))
-        return real.send(fd, buffer, bytes, flags);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.send(fd, buffer, bytes, flags);
-    observe_end(&observation, CALL_SEND, moved);
-    return moved;
+    PASS_ON(shim_watched(fd), CALL_SEND, real.send(fd, buffer, bytes, flags));
 }
 SHIM_EXPORT ssize_t __send(int fd, const void *buffer, size_t bytes, int flags)
     __attribute__((alias("send")));
@@ -43,24 +25,12 @@ SHIM_EXPORT ssize_t __send(int fd, const void *buffer, size_t bytes, int flags)
 SHIM_EXPORT ssize_t sendto(int fd, const void *buffer, size_t bytes, int flags,
                            __CONST_SOCKADDR_ARG to, socklen_t to_bytes)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched))
-        return real.sendto(fd, buffer, bytes, flags, to, to_bytes);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.sendto(fd, buffer, bytes, flags, to, to_bytes);
-    observe_end(&observation, CALL_SEND, moved);
-    return moved;
+    PASS_ON(shim_watched(fd), CALL_SEND, real.sendto(fd, buffer, bytes, flags, to, to_bytes));
 }
 
 SHIM_EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched))
-        return real.sendmsg(fd, message, flags);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.sendmsg(fd, message, flags);
-    observe_end(&observation, CALL_SEND, moved);
-    return moved;
+    PASS_ON(shim_watched(fd), CALL_SEND, real.sendmsg(fd, message, flags));
 }
 
 SHIM_EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
@@ -81,13 +51,7 @@ SHIM_EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int f
 
 SHIM_EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t bytes)
 {
-    uint32_t watched = shim_watched(to);
-    if (likely(!watched))
-        return real.sendfile(to, from, offset, bytes);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.sendfile(to, from, offset, bytes);
-    observe_end(&observation, CALL_SEND, moved);
-    return moved;
+    PASS_ON(shim_watched(to), CALL_SEND, real.sendfile(to, from, offset, bytes));
 }
 SHIM_EXPORT ssize_t sendfile64(int to, int from, off64_t *offset, size_t bytes)
     __attribute__((alias("sendfile")));
@@ -97,11 +61,6 @@ SHIM_EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_o
                            unsigned flags)
 {
     uint32_t sending = shim_watched(to);
-    uint32_t watched = sending ? sending : shim_watched(from);
-    if (likely(!watched))
-        return real.splice(from, from_offset, to, to_offset, bytes, flags);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.splice(from, from_offset, to, to_offset, bytes, flags);
-    observe_end(&observation, sending ? CALL_SEND : CALL_RECEIVE, moved);
-    return moved;
+    PASS_ON(sending ? sending : shim_watched(from), sending ? CALL_SEND : CALL_RECEIVE,
+            real.splice(from, from_offset, to, to_offset, bytes, flags));
 }
