@@ -6,7 +6,6 @@
 #define WORKLOADS_DATASET_CLIENT_H
 
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/error.h"
 #include "workloads/workload.h"
@@ -20,22 +19,22 @@ struct dataset_report {
 // Told now and then how far it is; `phase` is "storing" or "verifying".
 typedef void dataset_progress(void *context, const char *phase, uint64_t done, uint64_t all);
 
-// Where the server is, in words.
-enum { DATASET_PLACE_BYTES = 300 };
-static inline void dataset_place(const char *host, uint16_t port, char place[DATASET_PLACE_BYTES])
-{
-    if (host[0] == '/')
-        snprintf(place, DATASET_PLACE_BYTES, "%s", host);
-    else
-        snprintf(place, DATASET_PLACE_BYTES, "%s port %u", host, port);
-}
+struct dataset {
+    const struct workload *workload;
+    const char *host;
+    uint16_t port;
+    char place[300]; // both, for messages
+    dataset_progress *progress;
+    void *context;
+    struct dataset_report *report;
+    char *value; // room for the longest
+    union {      // opened and freed by the client
+        struct memcached_st *memcached;
+        struct redisContext *redis;
+    };
+};
 
-int dataset_prepare_memcached(const struct workload *workload, const char *host, uint16_t port,
-                              dataset_progress *progress, void *context,
-                              struct dataset_report *report, struct error *err);
-
-int dataset_prepare_redis(const struct workload *workload, const char *host, uint16_t port,
-                          dataset_progress *progress, void *context, struct dataset_report *report,
-                          struct error *err);
+int dataset_prepare_memcached(struct dataset *dataset, struct error *err);
+int dataset_prepare_redis(struct dataset *dataset, struct error *err);
 
 #endif

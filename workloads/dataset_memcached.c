@@ -12,80 +12,67 @@ enum {
     PATIENCE_MS = 5000, // for a connection or any single answer
 };
 
-struct memcached_dataset {
-    const struct workload *workload;
-    const char *host;
-    uint16_t port;
-    char place[DATASET_PLACE_BYTES]; // both, for messages
-    memcached_st *client;
-    dataset_progress *progress;
-    void *context;
-    struct dataset_report *report;
-    char *value; // room for the longest
-    char keys[KEYS_AT_ONCE][WORKLOAD_KEY_BYTES_MAX];
-};
-
-static int memcached_refuse(const struct memcached_dataset *dataset, memcached_return_t status,
+static int memcached_refuse(const struct dataset *dataset, memcached_return_t status,
                             const char *doing, struct error *err)
 {
-    int number = memcached_last_error_errno(dataset->client);
+    int number = memcached_last_error_errno(dataset->memcached);
     return error_set(err, ERROR_FAILED,
                      "cannot %s the dataset at %s: %s%s%s (is memcached running there?)", doing,
-                     dataset->place, memcached_strerror(dataset->client, status),
+                     dataset->place, memcached_strerror(dataset->memcached, status),
                      number ? ": " : "", number ? strerror(number) : "");
 }
 
-static void progress_report(struct memcached_dataset *dataset, const char *phase, uint64_t done)
+static void progress_report(struct dataset *dataset, const char *phase, uint64_t done)
 {
     if (dataset->progress && (done % PROGRESS_EVERY == 0 || done == dataset->workload->key_count))
         dataset->progress(dataset->context, phase, done, dataset->workload->key_count);
 }
 
-static int open_client(struct memcached_dataset *dataset, struct error *err)
+static int open_client(struct dataset *dataset, struct error *err)
 {
-    dataset->client = memcached_create(NULL);
-    dataset->value = malloc(workload_value_bytes_max(dataset->workload) + 1);
-    if (!dataset->client || !dataset->value)
+    dataset->memcached = memcached_create(NULL);
+    if (!dataset->memcached)
         return error_set(err, ERROR_FAILED, "out of memory for the dataset");
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, PATIENCE_MS);
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, PATIENCE_MS);
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, PATIENCE_MS);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, PATIENCE_MS);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
     memcached_return_t status =
         dataset->host[0] == '/'
-            ? memcached_server_add_unix_socket(dataset->client, dataset->host)
-            : memcached_server_add(dataset->client, dataset->host, dataset->port);
+            ? memcached_server_add_unix_socket(dataset->memcached, dataset->host)
+            : memcached_server_add(dataset->memcached, dataset->host, dataset->port);
     if (status == MEMCACHED_SUCCESS)
         // sends a request, so that an absent server shows here
-        status = memcached_version(dataset->client);
+        status = memcached_version(dataset->memcached);
     return status == MEMCACHED_SUCCESS ? 0 : memcached_refuse(dataset, status, "load", err);
 }
 
 // Reads the last key back on the connection that carried the sets: once that is answered, all of
 // them have been executed. Whether it is there is only checked later.
-static memcached_return_t wait_for_sets(struct memcached_dataset *dataset)
+static memcached_return_t wait_for_sets(struct dataset *dataset)
 {
-    memcached_return_t status = memcached_flush_buffers(dataset->client);
+    memcached_return_t status = memcached_flush_buffers(dataset->memcached);
     if (status != MEMCACHED_SUCCESS)
         return status;
+    char key[WORKLOAD_KEY_BYTES_MAX];
     size_t bytes;
     uint32_t flags;
-    size_t key_bytes =
-        workload_key(dataset->workload, dataset->workload->key_count - 1, dataset->keys[0]);
-    free(memcached_get(dataset->client, dataset->keys[0], key_bytes, &bytes, &flags, &status));
+    size_t key_bytes = workload_key(dataset->workload, dataset->workload->key_count - 1, key);
+    free(memcached_get(dataset->memcached, key, key_bytes, &bytes, &flags, &status));
     return status == MEMCACHED_NOTFOUND ? MEMCACHED_SUCCESS : status;
 }
 
-static int keys_store(struct memcached_dataset *dataset, struct error *err)
+static int keys_store(struct dataset *dataset, struct error *err)
 {
+    char key[WORKLOAD_KEY_BYTES_MAX];
     // Without replies and buffered: ten times faster, and the verification finds what went wrong.
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_NOREPLY, 1);
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
     for (uint64_t i = 0; i < dataset->workload->key_count; i++) {
-        size_t key_bytes = workload_key(dataset->workload, i, dataset->keys[0]);
+        size_t key_bytes = workload_key(dataset->workload, i, key);
         size_t value_bytes = workload_value_bytes(dataset->workload, i);
         workload_value(dataset->workload, i, dataset->value);
-        memcached_return_t status = memcached_set(dataset->client, dataset->keys[0], key_bytes,
-                                                  dataset->value, value_bytes, 0, 0);
+        memcached_return_t status =
+            memcached_set(dataset->memcached, key, key_bytes, dataset->value, value_bytes, 0, 0);
         if (status != MEMCACHED_SUCCESS && status != MEMCACHED_BUFFERED)
             return memcached_refuse(dataset, status, "store", err);
         dataset->report->stored++;
@@ -94,13 +81,12 @@ static int keys_store(struct memcached_dataset *dataset, struct error *err)
     }
     memcached_return_t status = wait_for_sets(dataset);
     // Changing these closes the connection.
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
-    memcached_behavior_set(dataset->client, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 0);
     return status == MEMCACHED_SUCCESS ? 0 : memcached_refuse(dataset, status, "store", err);
 }
 
-static int value_compare(struct memcached_dataset *dataset, memcached_result_st *found,
-                         struct error *err)
+static int value_compare(struct dataset *dataset, memcached_result_st *found, struct error *err)
 {
     const char *key = memcached_result_key_value(found);
     size_t key_bytes = memcached_result_key_length(found);
@@ -122,22 +108,22 @@ static int value_compare(struct memcached_dataset *dataset, memcached_result_st 
     return 0;
 }
 
-static int verify_some(struct memcached_dataset *dataset, uint64_t first, size_t count,
-                       struct error *err)
+static int verify_some(struct dataset *dataset, uint64_t first, size_t count, struct error *err)
 {
+    char room[KEYS_AT_ONCE][WORKLOAD_KEY_BYTES_MAX];
     const char *keys[KEYS_AT_ONCE];
     size_t key_bytes[KEYS_AT_ONCE];
     for (size_t i = 0; i < count; i++) {
-        keys[i] = dataset->keys[i];
-        key_bytes[i] = workload_key(dataset->workload, first + i, dataset->keys[i]);
+        keys[i] = room[i];
+        key_bytes[i] = workload_key(dataset->workload, first + i, room[i]);
     }
-    memcached_return_t status = memcached_mget(dataset->client, keys, key_bytes, count);
+    memcached_return_t status = memcached_mget(dataset->memcached, keys, key_bytes, count);
     if (status != MEMCACHED_SUCCESS)
         return memcached_refuse(dataset, status, "verify", err);
     int result = 0;
     memcached_result_st found;
-    memcached_result_create(dataset->client, &found);
-    while (result == 0 && memcached_fetch_result(dataset->client, &found, &status))
+    memcached_result_create(dataset->memcached, &found);
+    while (result == 0 && memcached_fetch_result(dataset->memcached, &found, &status))
         result = value_compare(dataset, &found, err);
     memcached_result_free(&found);
     if (result == 0 && status != MEMCACHED_END && status != MEMCACHED_NOTFOUND &&
@@ -146,7 +132,7 @@ static int verify_some(struct memcached_dataset *dataset, uint64_t first, size_t
     return result;
 }
 
-static int keys_verify(struct memcached_dataset *dataset, struct error *err)
+static int keys_verify(struct dataset *dataset, struct error *err)
 {
     uint64_t all = dataset->workload->key_count;
     for (uint64_t first = 0; first < all; first += KEYS_AT_ONCE) {
@@ -165,28 +151,14 @@ static int keys_verify(struct memcached_dataset *dataset, struct error *err)
                      dataset->place, dataset->report->verified, all, dataset->report->bytes >> 20);
 }
 
-int dataset_prepare_memcached(const struct workload *workload, const char *host, uint16_t port,
-                              dataset_progress *progress, void *context,
-                              struct dataset_report *report, struct error *err)
+int dataset_prepare_memcached(struct dataset *dataset, struct error *err)
 {
-    struct memcached_dataset *dataset = calloc(1, sizeof *dataset);
-    if (!dataset)
-        return error_set(err, ERROR_FAILED, "out of memory for the dataset");
-    dataset->workload = workload;
-    dataset->host = host;
-    dataset->port = port;
-    dataset_place(host, port, dataset->place);
-    dataset->progress = progress;
-    dataset->context = context;
-    dataset->report = report;
     int result = open_client(dataset, err);
     if (result == 0)
         result = keys_store(dataset, err);
     if (result == 0)
         result = keys_verify(dataset, err);
-    if (dataset->client)
-        memcached_free(dataset->client);
-    free(dataset->value);
-    free(dataset);
+    if (dataset->memcached)
+        memcached_free(dataset->memcached);
     return result;
 }

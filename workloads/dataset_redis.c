@@ -22,21 +22,7 @@ enum data_type { TYPE_STRING, TYPE_LIST, TYPE_HASH, TYPE_SORTED_SET, TYPES };
 
 static const char *const prefixes[TYPES] = {"", "list:", "hash:", "zset:"};
 
-struct redis_dataset {
-    const struct workload *workload;
-    const char *host;
-    uint16_t port;
-    char place[DATASET_PLACE_BYTES]; // both, for messages
-    redisContext *client;
-    dataset_progress *progress;
-    void *context;
-    struct dataset_report *report;
-    char *value; // room for the longest
-    char key[KEY_BYTES_MAX];
-    bool wanted[TYPES];
-};
-
-static int redis_refuse(const struct redis_dataset *dataset, const char *doing, const char *why,
+static int redis_refuse(const struct dataset *dataset, const char *doing, const char *why,
                         struct error *err)
 {
     return error_set(err, ERROR_FAILED,
@@ -45,38 +31,39 @@ static int redis_refuse(const struct redis_dataset *dataset, const char *doing, 
                      doing, dataset->place, why);
 }
 
-static int open_client(struct redis_dataset *dataset, struct error *err)
+static int open_client(struct dataset *dataset, struct error *err)
 {
     const struct timeval patience = {PATIENCE_S, 0};
-    dataset->client = dataset->host[0] == '/'
-                          ? redisConnectUnixWithTimeout(dataset->host, patience)
-                          : redisConnectWithTimeout(dataset->host, dataset->port, patience);
-    dataset->value = malloc(workload_value_bytes_max(dataset->workload) + 1);
-    if (!dataset->client || !dataset->value)
+    dataset->redis = dataset->host[0] == '/'
+                         ? redisConnectUnixWithTimeout(dataset->host, patience)
+                         : redisConnectWithTimeout(dataset->host, dataset->port, patience);
+    if (!dataset->redis)
         return error_set(err, ERROR_FAILED, "out of memory for the dataset");
-    if (dataset->client->err)
-        return redis_refuse(dataset, "load", dataset->client->errstr, err);
-    redisSetTimeout(dataset->client, patience);
+    if (dataset->redis->err)
+        return redis_refuse(dataset, "load", dataset->redis->errstr, err);
+    redisSetTimeout(dataset->redis, patience);
     return 0;
 }
 
-static size_t make_key(struct redis_dataset *dataset, enum data_type type, uint64_t index)
+static size_t make_key(const struct dataset *dataset, enum data_type type, uint64_t index,
+                       char key[KEY_BYTES_MAX])
 {
     size_t prefix_bytes = strlen(prefixes[type]);
-    memcpy(dataset->key, prefixes[type], prefix_bytes);
-    return prefix_bytes + workload_key(dataset->workload, index, dataset->key + prefix_bytes);
+    memcpy(key, prefixes[type], prefix_bytes);
+    return prefix_bytes + workload_key(dataset->workload, index, key + prefix_bytes);
 }
 
 // Puts the commands that make one key's data of a type. Returns how many.
-static int append_store(struct redis_dataset *dataset, enum data_type type, uint64_t index)
+static int append_store(struct dataset *dataset, enum data_type type, uint64_t index)
 {
     enum { WORDS = 2 + 2 * REDIS_RANGE };
     static const char *const digits[REDIS_RANGE] = {"0", "1", "2", "3", "4",
                                                     "5", "6", "7", "8", "9"};
     static const char *const names[TYPES] = {"SET", "RPUSH", "HSET", "ZADD"};
-    size_t key_bytes = make_key(dataset, type, index);
+    char key[KEY_BYTES_MAX];
+    size_t key_bytes = make_key(dataset, type, index, key);
     size_t value_bytes = workload_value_bytes(dataset->workload, index);
-    const char *words[WORDS] = {names[type], dataset->key};
+    const char *words[WORDS] = {names[type], key};
     size_t bytes[WORDS] = {strlen(names[type]), key_bytes};
     int count = 2;
     workload_value(dataset->workload, index, dataset->value);
@@ -96,32 +83,31 @@ static int append_store(struct redis_dataset *dataset, enum data_type type, uint
     dataset->report->stored++;
     dataset->report->bytes += key_bytes + (size_t)values * value_bytes;
     if (type == TYPE_STRING)
-        return redisAppendCommandArgv(dataset->client, count, words, bytes) == REDIS_OK ? 1 : -1;
+        return redisAppendCommandArgv(dataset->redis, count, words, bytes) == REDIS_OK ? 1 : -1;
     // Otherwise this would be added to what an earlier run left.
-    return redisAppendCommand(dataset->client, "DEL %b", dataset->key, key_bytes) == REDIS_OK &&
-                   redisAppendCommandArgv(dataset->client, count, words, bytes) == REDIS_OK
+    return redisAppendCommand(dataset->redis, "DEL %b", key, key_bytes) == REDIS_OK &&
+                   redisAppendCommandArgv(dataset->redis, count, words, bytes) == REDIS_OK
                ? 2
                : -1;
 }
 
-static int append_read(struct redis_dataset *dataset, enum data_type type, uint64_t index)
+static int append_read(struct dataset *dataset, enum data_type type, uint64_t index)
 {
     static const char *const formats[TYPES] = {"GET %b", "LRANGE %b 0 -1", "HGET %b field",
                                                "ZRANGE %b 0 -1"};
-    size_t key_bytes = make_key(dataset, type, index);
-    return redisAppendCommand(dataset->client, formats[type], dataset->key, key_bytes) == REDIS_OK
-               ? 1
-               : -1;
+    char key[KEY_BYTES_MAX];
+    size_t key_bytes = make_key(dataset, type, index, key);
+    return redisAppendCommand(dataset->redis, formats[type], key, key_bytes) == REDIS_OK ? 1 : -1;
 }
 
-static bool is_value(const struct redis_dataset *dataset, const redisReply *reply, size_t bytes)
+static bool is_value(const struct dataset *dataset, const redisReply *reply, size_t bytes)
 {
     return reply->type == REDIS_REPLY_STRING && reply->len == bytes &&
            memcmp(reply->str, dataset->value, bytes) == 0;
 }
 
 // Compares a reply with what was stored.
-static bool reply_matches(struct redis_dataset *dataset, enum data_type type, uint64_t index,
+static bool reply_matches(struct dataset *dataset, enum data_type type, uint64_t index,
                           const redisReply *reply)
 {
     size_t bytes = workload_value_bytes(dataset->workload, index);
@@ -142,21 +128,23 @@ static bool reply_matches(struct redis_dataset *dataset, enum data_type type, ui
 }
 
 // Takes the replies of one key's commands; only the last one holds the data.
-static int take_replies(struct redis_dataset *dataset, enum data_type type, uint64_t index,
-                        int count, bool verify, struct error *err)
+static int take_replies(struct dataset *dataset, enum data_type type, uint64_t index, int count,
+                        bool verify, struct error *err)
 {
+    char key[KEY_BYTES_MAX];
+    size_t key_bytes = verify ? make_key(dataset, type, index, key) : 0;
     int result = 0;
     for (int i = 0; i < count && result == 0; i++) {
         redisReply *reply = NULL;
-        if (redisGetReply(dataset->client, (void **)&reply) != REDIS_OK)
-            return redis_refuse(dataset, verify ? "verify" : "store", dataset->client->errstr, err);
+        if (redisGetReply(dataset->redis, (void **)&reply) != REDIS_OK)
+            return redis_refuse(dataset, verify ? "verify" : "store", dataset->redis->errstr, err);
         if (reply->type == REDIS_REPLY_ERROR)
             result = redis_refuse(dataset, verify ? "verify" : "store", reply->str, err);
         else if (verify && !reply_matches(dataset, type, index, reply))
             result = error_set(err, ERROR_FAILED,
                                "%s: what key %.*s holds is not what was stored: Redis "
                                "evicted it (maxmemory), or another client writes there",
-                               dataset->place, (int)make_key(dataset, type, index), dataset->key);
+                               dataset->place, (int)key_bytes, key);
         else if (verify)
             dataset->report->verified++;
         freeReplyObject(reply);
@@ -164,7 +152,7 @@ static int take_replies(struct redis_dataset *dataset, enum data_type type, uint
     return result;
 }
 
-static int dataset_pass(struct redis_dataset *dataset, enum data_type type, bool verify,
+static int dataset_pass(struct dataset *dataset, enum data_type type, bool verify,
                         struct error *err)
 {
     uint64_t all = dataset->workload->key_count;
@@ -189,30 +177,19 @@ static int dataset_pass(struct redis_dataset *dataset, enum data_type type, bool
     return 0;
 }
 
-int dataset_prepare_redis(const struct workload *workload, const char *host, uint16_t port,
-                          dataset_progress *progress, void *context, struct dataset_report *report,
-                          struct error *err)
+int dataset_prepare_redis(struct dataset *dataset, struct error *err)
 {
-    const double *mix = workload->mix;
-    struct redis_dataset dataset = {
-        .workload = workload,
-        .host = host,
-        .port = port,
-        .progress = progress,
-        .context = context,
-        .report = report,
-        .wanted = {[TYPE_STRING] = mix[REDIS_GET] > 0 || mix[REDIS_SET] > 0,
-                   [TYPE_LIST] = mix[REDIS_LRANGE] > 0 || mix[REDIS_LPOP] > 0,
-                   [TYPE_HASH] = mix[REDIS_HGET] > 0,
-                   [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0}};
-    dataset_place(host, port, dataset.place);
-    int result = open_client(&dataset, err);
+    const double *mix = dataset->workload->mix;
+    const bool wanted[TYPES] = {[TYPE_STRING] = mix[REDIS_GET] > 0 || mix[REDIS_SET] > 0,
+                                [TYPE_LIST] = mix[REDIS_LRANGE] > 0 || mix[REDIS_LPOP] > 0,
+                                [TYPE_HASH] = mix[REDIS_HGET] > 0,
+                                [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0};
+    int result = open_client(dataset, err);
     for (int verify = 0; verify < 2 && result == 0; verify++)
         for (enum data_type type = 0; type < TYPES && result == 0; type++)
-            if (dataset.wanted[type])
-                result = dataset_pass(&dataset, type, verify, err);
-    if (dataset.client)
-        redisFree(dataset.client);
-    free(dataset.value);
+            if (wanted[type])
+                result = dataset_pass(dataset, type, verify, err);
+    if (dataset->redis)
+        redisFree(dataset->redis);
     return result;
 }
