@@ -10,11 +10,11 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "experiments/capture/capture_backend.h"
+#include "experiments/common/supervisor.h"
 #include "experiments/keeper/keeper_journal.h"
 #include "experiments/remote/far_host.h"
 #include "experiments/remote/link_file.h"
-#include "experiments/common/supervisor.h"
-#include "profiler/doctor/doctor_print.h"
+#include "profiler/doctor/doctor.h"
 
 enum { EXAMINE_TIMEOUT_S = 60 };
 

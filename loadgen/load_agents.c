@@ -7,11 +7,9 @@
 
 #include "base/json_numbers.h"
 #include "base/units.h"
-#include "loadgen/agents/agent_findings.h"
 #include "loadgen/agents/agent_fleet.h"
 #include "loadgen/agents/agent_pool.h"
-#include "loadgen/agents/agents_word.h"
-#include "loadgen/method/method_machine.h"
+#include "loadgen/method/method_rounds.h"
 
 enum { DISAGREEMENTS_TOLD = 8 };
 

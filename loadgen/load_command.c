@@ -8,10 +8,8 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "loadgen/load_plan.h"
-#include "loadgen/load_repeat.h"
 #include "loadgen/load_run.h"
 #include "loadgen/load_search.h"
-#include "loadgen/load_sweep.h"
 #include "workloads/dataset.h"
 
 static const struct command_usage usage = {

@@ -15,10 +15,9 @@
 #include "loadgen/client/server_address.h"
 #include "loadgen/engine/engine.h"
 #include "loadgen/engine/recording.h"
+#include "loadgen/load_texts.h"
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/method.h"
-#include "loadgen/slo.h"
-#include "loadgen/sweep_range.h"
 #include "workloads/workload.h"
 
 struct load_options {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/load_repeat.h"
 
 #include <jansson.h>
 #include <math.h>

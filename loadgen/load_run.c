@@ -10,7 +10,6 @@
 #include "loadgen/engine/live_view.h"
 #include "loadgen/engine/schedule.h"
 #include "loadgen/load_agents.h"
-#include "loadgen/method/method_machine.h"
 #include "loadgen/method/method_rounds.h"
 
 static const double memory_share = 0.8; // of what is available, for samples

@@ -25,4 +25,15 @@ int load_check_memory(const struct load_plan *plan, double rate, uint64_t durati
 // All of a plain `taillight load`: the load, its files and its report.
 int load_run(struct load_plan *plan, struct error *err);
 
+// All of `taillight load --repetitions N`: repeats the same load, restarting the server in between
+// if asked: percentiles of each repetition and of all pooled, and how far apart they are
+// (loadgen/method/between_runs.h). The repetitions' files are in repetition-1, repetition-2, ...
+// below --samples.
+int load_repeat(struct load_plan *plan, struct error *err);
+
+// A sweep: one load for each of a range of ascending rates, until the client or the server is
+// saturated. Prints a table or the document, and writes what --out asks for. ERROR_INCONCLUSIVE:
+// none of its rates gave a trustworthy result.
+int load_sweep(struct load_plan *plan, struct error *err);
+
 #endif

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/load_sweep.h"
 
 #include <stdio.h>
 #include <string.h>

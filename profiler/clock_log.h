@@ -29,8 +29,4 @@ struct clock_reading {
 };
 _Static_assert(sizeof(struct clock_reading) == 24, "the log format is fixed");
 
-// Takes one knot: the narrowest of `tries` sandwiches of each clock. Fills HOST_CLOCKS - 1
-// readings. No allocation; about 0.1 us per try.
-void clock_take_knot(struct clock_reading readings[HOST_CLOCKS - 1], unsigned tries);
-
 #endif

@@ -5,10 +5,47 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/log_file.h"
 #include "base/clock.h"
+#include "base/log_file.h"
+#include "base/tsc.h"
 
 enum { READINGS_PER_KNOT = HOST_CLOCKS - 1, TRIES = 8, NEAR_NS = 1000000 };
+
+static const clockid_t posix_clocks[HOST_CLOCKS] = {
+    [HOST_CLOCK_RAW] = CLOCK_MONOTONIC_RAW,
+    [HOST_CLOCK_MONOTONIC] = CLOCK_MONOTONIC,
+    [HOST_CLOCK_REALTIME] = CLOCK_REALTIME,
+};
+
+// The fences keep the clock's own reading of the TSC between ours.
+static uint64_t tsc_fenced(void)
+{
+    _mm_lfence();
+    uint64_t cycles = tsc_now();
+    _mm_lfence();
+    return cycles;
+}
+
+// Takes one knot: the narrowest of `tries` sandwiches of each clock. Fills HOST_CLOCKS - 1
+// readings. No allocation; about 0.1 us per try.
+static void clock_take_knot(struct clock_reading readings[HOST_CLOCKS - 1], unsigned tries)
+{
+    for (uint32_t clock = HOST_CLOCK_RAW; clock < HOST_CLOCKS; clock++) {
+        struct clock_reading *best = &readings[clock - 1];
+        *best = (struct clock_reading){.clock = clock, .width = UINT32_MAX};
+        for (unsigned i = 0; i < (tries ? tries : 1); i++) {
+            struct timespec now;
+            uint64_t before = tsc_fenced();
+            clock_gettime(posix_clocks[clock], &now);
+            uint64_t width = tsc_fenced() - before;
+            if (width >= best->width && best->tsc)
+                continue;
+            best->width = width < UINT32_MAX ? (uint32_t)width : UINT32_MAX;
+            best->tsc = before + width / 2;
+            best->ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+        }
+    }
+}
 
 // Drops every other knot; the first stays.
 static void thin_out(struct clock_recorder *recorder)

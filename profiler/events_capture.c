@@ -15,8 +15,8 @@
 #include "base/array.h"
 #include "base/log_file.h"
 #include "base/units.h"
+#include "profiler/events_programs.h"
 #include "profiler/events_skeleton.h"
-#include "profiler/program_costs.h"
 #include "profiler/receive_stamps.h"
 
 struct event_array ARRAY_OF(struct event);

@@ -60,12 +60,29 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
                            struct events_bpf **out, struct error *err);
 
 // How often a program of the table ran, and for how long in all, while the kernel's statistics were
-// on (profiler/program_costs.h). False: it did not run, or it is not known.
+// on (program_costs_poll). False: it did not run, or it is not known.
 bool events_programs_cost(const struct events_bpf *programs,
                           const struct event_program_state states[EVENT_PROGRAMS], size_t index,
                           uint64_t *runs, uint64_t *ns);
 
 // How often the kernel skipped a program because it had interrupted itself on the same core.
 unsigned long long events_programs_skipped(const struct events_bpf *programs);
+
+// --- what they cost ------------------------------------------------------------------------------
+// How long the capture's BPF programs run, by the kernel's own statistics (bpf_enable_stats, Linux
+// 5.8). The statistics slow the programs down, so they are only on once, for a moment with traffic:
+// turning them on and off patches the kernel's code.
+
+struct program_costs {
+    int fd; // keeps the statistics on while open; -1: off
+    bool done;
+    uint64_t records, looked_ns; // when traffic was last checked, or the statistics turned on
+};
+
+void program_costs_init(struct program_costs *costs);
+
+// To be called regularly with the number of records so far.
+void program_costs_poll(struct program_costs *costs, uint64_t records);
+void program_costs_end(struct program_costs *costs);
 
 #endif

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "profiler/host_facts.h"
-#include "profiler/privilege.h"
 
 #define DEVICE "/sys/bus/event_source/devices/intel_pt"
 

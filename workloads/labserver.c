@@ -24,12 +24,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
 #include "base/units.h"
 #include "workloads/distribution.h"
 #include "workloads/distribution_text.h"
-#include "base/hash.h"
 #include "workloads/item_store.h"
 #include "workloads/lab_fault.h"
 #include "workloads/server_request.h"

@@ -93,6 +93,17 @@ int workload_set_protocol(struct workload *workload, const struct protocol *prot
 char *workload_to_yaml(const struct workload *workload);
 json_t *workload_to_json(const struct workload *workload);
 
+// The files that a workload reads: a recorded schedule and the tables of empirical distributions.
+// Another host that is to draw its requests needs copies of them.
+enum { WORKLOAD_FILES_MAX = 5 };
+
+// Their paths as the workload has them, always in the same order, and how many there are. The text
+// stays the workload's.
+size_t workload_files(const struct workload *workload, const char *paths[WORKLOAD_FILES_MAX]);
+
+// As workload_to_yaml, with these paths in place of the workload's, in that order.
+char *workload_to_yaml_with(const struct workload *workload, const char *const *paths);
+
 // The key of that index: writes workload_key_bytes() bytes, at most WORKLOAD_KEY_BYTES_MAX, without
 // a NUL, and returns how many. Distinct for distinct indices, printable.
 size_t workload_key(const struct workload *workload, uint64_t index, char *out);

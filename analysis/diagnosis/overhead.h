@@ -2,7 +2,7 @@
 //
 // An estimate of what the tool itself costs the server where no trace shows it: how often its BPF
 // programs and its shim were called in a piece of time (the records say) times how long one call
-// takes (measured by the capture, profiler/program_costs.h, or by `make bench BENCH=shim`).
+// takes (measured by the capture, profiler/events_programs.h, or by `make bench BENCH=shim`).
 #ifndef ANALYSIS_DIAGNOSIS_OVERHEAD_H
 #define ANALYSIS_DIAGNOSIS_OVERHEAD_H
 

@@ -13,7 +13,6 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"
-#include "profiler/sampling.h"
 
 struct samples {
     struct perf_recorder recorder;

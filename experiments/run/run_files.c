@@ -17,9 +17,9 @@
 
 #include "analysis/run/run_analysis.h"
 #include "experiments/hosts/host_kind.h"
-#include "experiments/run/run_phases.h"
 #include "experiments/plan/experiment.h"
-#include "workloads/workload_files.h"
+#include "experiments/run/run_phases.h"
+#include "workloads/workload.h"
 
 enum { SUM_TIMEOUT_MS = 60000, COPY_TIMEOUT_S = 600, NAME_BYTES = 100 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/agents/agent_pool.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -145,4 +146,152 @@ int agent_pool(const struct fleet_outcome *outcome, struct engine_result *pool, 
     if (status < 0)
         engine_result_free(pool);
     return status;
+}
+
+// --- what each agent measured --------------------------------------------------------------------
+
+int agents_measured_add(struct agents_measured *measured, const struct fleet_outcome *fleet,
+                        bool first, struct error *err)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct engine_result *result = &fleet->agents[i].result;
+        struct agent_latencies *latencies = &measured->agents[i];
+        if (first)
+            latencies->count = 0;
+        if (fleet->agents[i].lost[0] || !agent_kind_measures(fleet->agents[i].spec->kind))
+            continue;
+        if (array_reserve(latencies, latencies->count + result->sample_count) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for the latencies of agent %s",
+                             fleet->agents[i].spec->name);
+        for (size_t k = 0; k < result->sample_count; k++)
+            latencies->items[latencies->count++] =
+                sample_latency_us(&result->samples[k], result->tsc_hz);
+    }
+    return 0;
+}
+
+void agents_measured_free(struct agents_measured *measured)
+{
+    for (size_t i = 0; i < AGENTS_MAX; i++)
+        array_free(&measured->agents[i]);
+}
+
+int agents_measured_judge(const struct agents_measured *measured, const struct fleet_outcome *fleet,
+                          const struct method_settings *settings, struct agent_finding *findings,
+                          size_t *count, struct error *err)
+{
+    *count = 0;
+    if (settings->pattern.kind != PATTERN_CONSTANT || settings->recorded)
+        return 0;
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct agent_latencies *latencies = &measured->agents[i];
+        struct percentile_interval found;
+        size_t warm_up;
+        if (latencies->count == 0)
+            continue;
+        int status = stationarity_warm_up(latencies->items, latencies->count, &warm_up, err);
+        if (status == 0)
+            status =
+                percentile_interval_take(latencies->items + warm_up, latencies->count - warm_up, 1,
+                                         settings->quantile, settings->confidence, &found, err);
+        if (status < 0)
+            return status;
+        findings[(*count)++] = (struct agent_finding){fleet->agents[i].spec->name, found.value,
+                                                      found.interval.low, found.interval.high};
+    }
+    return 0;
+}
+
+size_t agent_disagreements(const struct agent_finding *findings, size_t count,
+                           struct agent_disagreement *pairs, size_t room)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count; j++)
+            if (findings[i].high < findings[j].low) { // false for NaN
+                if (found < room)
+                    pairs[found] = (struct agent_disagreement){i, j};
+                found++;
+            }
+    return found;
+}
+
+// --- the agents' own word ------------------------------------------------------------------------
+
+static const char *check_of(const json_t *report, const char *name)
+{
+    const char *found = json_string_value(
+        json_object_get(json_object_get(json_object_get(report, "method"), "checks"), name));
+    return found ? found : "unknown";
+}
+
+// Whether an agent was late or short of CPU weakens its own percentiles only. An agent that only
+// loads has none, and whether its requests arrived as scheduled is covered by another check.
+static bool is_asked(const struct agent_outcome *agent, const char *check)
+{
+    return strcmp(check, "client") != 0 || agent_kind_measures(agent->spec->kind);
+}
+
+// How well an agent sent is judged by itself; what it measured is judged in the pool.
+static bool sent_wrong(const struct agent_outcome *agent)
+{
+    static const char *const checks[] = {"load", "client", "arrivals"};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (is_asked(agent, checks[i]) && strcmp(check_of(agent->report, checks[i]), "failed") == 0)
+            return true;
+    return false;
+}
+
+static void add_reasons(const struct fleet_outcome *fleet, struct load_summary *summary)
+{
+    for (size_t i = 0; i < fleet->count; i++)
+        if (fleet->agents[i].lost[0])
+            load_summary_add_reason(summary, "agent %s was lost: %s", fleet->agents[i].spec->name,
+                                    fleet->agents[i].lost);
+    for (size_t i = 0; i < fleet->count; i++) {
+        const json_t *report = fleet->agents[i].report;
+        size_t k;
+        json_t *reason;
+        if (!report || !sent_wrong(&fleet->agents[i]))
+            continue;
+        json_array_foreach(json_object_get(report, "reasons"), k, reason) load_summary_add_reason(
+            summary, "agent %s: %s", fleet->agents[i].spec->name, json_string_value(reason));
+    }
+}
+
+// Passed if all agents passed, failed if one failed, unknown if it is unknown of one.
+static enum method_finding check_of_all(const struct fleet_outcome *fleet, const char *name)
+{
+    enum method_finding worst = METHOD_PASSED;
+    for (size_t i = 0; i < fleet->count; i++) {
+        const char *found = check_of(fleet->agents[i].report, name);
+        if (!is_asked(&fleet->agents[i], name))
+            continue;
+        if (strcmp(found, "failed") == 0)
+            return METHOD_FAILED;
+        if (strcmp(found, "passed") != 0)
+            worst = METHOD_UNKNOWN;
+    }
+    return worst;
+}
+
+// Over several rounds: failed if one failed, passed if one passed; a short round may leave it
+// unknown.
+static enum method_finding check_of_both(enum method_finding one, enum method_finding other)
+{
+    if (one == METHOD_FAILED || other == METHOD_FAILED)
+        return METHOD_FAILED;
+    return one == METHOD_PASSED || other == METHOD_PASSED ? METHOD_PASSED : METHOD_UNKNOWN;
+}
+
+void agents_hear(struct agents_word *word, const struct fleet_outcome *fleet, bool first)
+{
+    struct load_summary troubles = {.ok = true};
+    enum method_finding client = check_of_all(fleet, "client");
+    enum method_finding arrivals = check_of_all(fleet, "arrivals");
+    add_reasons(fleet, &troubles);
+    if (first || !troubles.ok)
+        word->troubles = troubles;
+    word->client = first ? client : check_of_both(word->client, client);
+    word->arrivals = first ? arrivals : check_of_both(word->arrivals, arrivals);
 }

@@ -7,12 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
-#include "loadgen/client/client_reconnect.h"
 #include "loadgen/client/client_socket.h"
 #include "workloads/memcached_udp.h"
-#include "base/clock.h"
 
 enum {
     REPLY_BATCH = 64,

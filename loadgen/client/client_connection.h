@@ -9,7 +9,7 @@
 //
 // When the stream ends or breaks the protocol, the requests in flight are lost; requests put but
 // not sent move to another connection; and the connection is opened again from the event loop
-// (loadgen/client/client_reconnect.c), after growing pauses, until it has failed for reconnect_ms.
+// (loadgen/client/client_socket.c), after growing pauses, until it has failed for reconnect_ms.
 // Each reconnect counts as a new connection: a new id, a new entry for connections.tlog, offsets
 // and request numbers from 0.
 #ifndef LOADGEN_CLIENT_CONNECTION_H

@@ -7,8 +7,8 @@
 #include <sys/time.h>
 
 #include "base/tsc.h"
-#include "loadgen/client/client_reconnect.h"
 #include "loadgen/client/client_samples.h"
+#include "loadgen/client/client_socket.h"
 #include "workloads/memcached_udp.h"
 
 enum {

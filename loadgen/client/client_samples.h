@@ -6,7 +6,7 @@
 #define LOADGEN_CLIENT_CLIENT_SAMPLES_H
 
 #include "loadgen/client/client_state.h"
-#include "loadgen/client/live_counters.h"
+#include "loadgen/client/connection_counts.h"
 
 static inline struct sample *connection_sample(struct client_connection *connection, uint64_t slot)
 {

@@ -51,7 +51,7 @@ struct connection_context {
     int64_t reconnect_ms; // how long a connection that ended is tried again; 0: not at all
     uint32_t open;        // connections open at present
     struct live_counters
-        *live; // this thread's (loadgen/client/live_counters.h); NULL: no live view
+        *live; // this thread's (loadgen/client/connection_counts.h); NULL: no live view
     bool kernel_stamps;
     bool hardware_stamps; // NIC stamps in addition to the kernel's
     bool progress;        // set when any connection had work to do

@@ -16,16 +16,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
 #include "loadgen/client/client_datagram.h"
-#include "loadgen/client/nic_clock.h"
 #include "loadgen/client/nic_stamps.h"
 #include "loadgen/engine/engine_merge.h"
 #include "loadgen/engine/engine_worker.h"
 #include "workloads/memcached_udp.h"
 #include "workloads/protocols.h"
-#include "base/clock.h"
 
 enum {
     SETTLE_NS = 20000000, // pause between the last connect and the first request

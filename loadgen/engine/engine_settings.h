@@ -40,7 +40,7 @@ struct engine_settings {
     uint64_t (*agree)(void *context, uint64_t needs_ns);
     void *agree_context;
     struct live_counters
-        *live;             // one per thread (loadgen/client/live_counters.h); NULL: no live view
+        *live; // one per thread (loadgen/client/connection_counts.h); NULL: no live view
     uint32_t busy_poll_us; // SO_BUSY_POLL of every connection; 0: left alone
 };
 

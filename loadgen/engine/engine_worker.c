@@ -6,10 +6,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
-#include "loadgen/client/live_counters.h"
-#include "base/clock.h"
+#include "loadgen/client/connection_counts.h"
 
 enum {
     // up to this many due requests get a send call each; more share these calls

@@ -6,11 +6,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
-#include "loadgen/client/live_counters.h"
+#include "loadgen/client/connection_counts.h"
 #include "loadgen/engine/engine_worker.h"
-#include "base/clock.h"
 
 enum {
     CONNECT_MS = 5000,

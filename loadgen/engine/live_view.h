@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
-#include "loadgen/client/live_counters.h"
+#include "loadgen/client/connection_counts.h"
 
 struct live_view;
 

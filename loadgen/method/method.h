@@ -18,7 +18,6 @@
 #include "loadgen/method/method_arrivals.h"
 #include "loadgen/method/method_independence.h"
 #include "loadgen/method/method_interval.h"
-#include "loadgen/method/method_levels.h"
 #include "loadgen/method/method_stationarity.h"
 #include "workloads/distribution.h"
 

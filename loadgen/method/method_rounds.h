@@ -14,7 +14,20 @@
 #include "loadgen/engine/live_view.h"
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/method.h"
-#include "loadgen/method/method_machine.h"
+
+// --- the machine's time --------------------------------------------------------------------------
+// The share of the machine's time that its hypervisor gave to others during the load (steal,
+// /proc/stat): a latency that changes along with it may be the machine's doing, not the server's.
+
+// Since boot, over all CPUs, in clock ticks. Zeroed: unknown.
+struct machine_time {
+    uint64_t stolen, all;
+};
+
+struct machine_time machine_time_read(void);
+
+// The share of the time since `before` that was stolen; 0 where it is unknown.
+double machine_stolen_since(const struct machine_time *before);
 
 struct rounds;
 

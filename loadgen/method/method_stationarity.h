@@ -15,6 +15,8 @@
 
 #include "base/error.h"
 #include "base/quantile.h"
+#include "loadgen/engine/engine_result.h"
+#include "workloads/rate_pattern.h"
 
 // Dickey and Fuller's regression with a constant, diff(y)_t = a + g y_{t-1} + sum of d_i
 // diff(y)_{t-i} (Said and Dickey, Biometrika 71(3), 1984); the number of lags by Akaike's
@@ -77,5 +79,33 @@ int stationarity_warm_up(const double *values, size_t count, size_t *warm_up, st
 // target percentile, compared between the halves beside the median. ERROR_FAILED: out of memory.
 int stationarity_judge(const double *values, size_t count, double q, struct stationarity *result,
                        struct error *err);
+
+// --- loads whose rate changes --------------------------------------------------------------------
+// Loads whose rate changes by plan (workloads/rate_pattern.h). A step's levels are judged one by
+// one: latency must be stationary within each, not across them. Where the rate changes all the time
+// (ramp, diurnal) nothing can be stationary, and a percentile describes a mix of loads: this is
+// reported, and is no fault of the load.
+
+struct level {
+    double factor;    // of the rate
+    size_t count;     // of the requests in it
+    double median_us; // of those, after its warm-up
+    double target_us; // the target percentile, the same
+    struct stationarity stationarity;
+};
+
+struct levels {
+    unsigned count; // 0: no levels
+    struct level items[PATTERN_VALUES];
+};
+
+// `values`: the latencies of all samples, in us and schedule order. q: the target
+// percentile. ERROR_FAILED: out of memory.
+int levels_judge(const struct engine_result *run, const double *values,
+                 const struct rate_pattern *pattern, double duration_s, double q,
+                 struct levels *levels, struct error *err);
+
+// The first level that is not stationary, or NULL.
+const struct level *levels_unsteady(const struct levels *levels);
 
 #endif

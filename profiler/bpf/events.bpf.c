@@ -8,7 +8,6 @@
 // may interrupt one another; a record's last store is the one that makes it whole.
 #include "profiler/bpf/record.bpf.h"
 
-#include "profiler/bpf/connections.bpf.h"
 #include "profiler/bpf/interrupts.bpf.h"
 #include "profiler/bpf/messages.bpf.h"
 #include "profiler/bpf/scheduler.bpf.h"

@@ -6,6 +6,7 @@
 #define PROFILER_DOCTOR_DOCTOR_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 #include "profiler/doctor/doctor_item.h"
@@ -26,5 +27,18 @@ json_t *doctor_json(const struct doctor_items *items);
 
 // Examines the host and makes that document, for a run folder's facts.json.
 json_t *doctor_facts_json(doctor_check check_backends);
+
+// --- for people ----------------------------------------------------------------------------------
+// What profiler/doctor/doctor.h finds, on one screen or as a document.
+
+struct doctor_options {
+    bool json;
+    bool all;   // the BPF programs one by one, too
+    bool quiet; // only what is limited or missing
+};
+
+// Examines this host (check_backends: as doctor_examine's) and prints on stdout.
+int doctor_print(const struct doctor_options *chosen, doctor_check check_backends,
+                 struct error *err);
 
 #endif

@@ -7,13 +7,12 @@
 #include <unistd.h>
 
 #include "profiler/doctor/doctor_checks.h"
-#include "profiler/host_facts.h"
 #include "profiler/events_capture.h"
 #include "profiler/function_tracer.h"
-#include "profiler/privilege.h"
+#include "profiler/host_facts.h"
+#include "profiler/perf_recorder.h"
 #include "profiler/processor_trace.h"
 #include "profiler/receive_stamps.h"
-#include "profiler/sampling.h"
 
 static void check_btf(struct doctor_items *items)
 {

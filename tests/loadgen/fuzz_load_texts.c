@@ -7,8 +7,7 @@
 
 #include "loadgen/agents/agent.h"
 #include "loadgen/client/server_address.h"
-#include "loadgen/slo.h"
-#include "loadgen/sweep_range.h"
+#include "loadgen/load_texts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

@@ -11,11 +11,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loadgen/method/load_saturation.h"
-#include "loadgen/load_search.h"
-#include "loadgen/slo.h"
-#include "loadgen/sweep_range.h"
 #include "base/hash.h"
+#include "loadgen/load_search.h"
+#include "loadgen/load_texts.h"
+#include "loadgen/method/load_saturation.h"
 
 static void ranges_are_steps_or_factors(void **state)
 {

@@ -13,7 +13,7 @@
 #include <sys/timex.h>
 #include <time.h>
 
-#include "profiler/privilege.h"
+#include "profiler/host_facts.h"
 
 struct clock_state {
     long frequency; // adjtimex units

@@ -35,12 +35,12 @@
 #include "base/connection.h"
 #include "base/log_file.h"
 #include "base/process.h"
+#include "profiler/bpf/event_log.h"
 #include "profiler/clock_log.h"
 #include "profiler/clock_map.h"
 #include "profiler/clock_recorder.h"
-#include "profiler/bpf/event_log.h"
 #include "profiler/events_capture.h"
-#include "profiler/privilege.h"
+#include "profiler/host_facts.h"
 
 enum { PORT = 21301, CONNECTIONS = 6, ROUNDS = 40, LARGE = 40000 };
 

@@ -14,7 +14,6 @@
 #include "workloads/protocols.h"
 #include "workloads/redis.h"
 #include "workloads/workload.h"
-#include "workloads/workload_files.h"
 
 static int load_text(const char *text, size_t bytes, struct workload *workload, struct error *err)
 {

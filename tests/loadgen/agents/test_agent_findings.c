@@ -11,8 +11,7 @@
 #include <gsl/gsl_rng.h>
 
 #include "base/quantile.h"
-#include "loadgen/agents/agent_findings.h"
-#include "loadgen/agents/agents_word.h"
+#include "loadgen/agents/agent_pool.h"
 #include "tests/loadgen/method/method_series.h"
 
 // The 95 % interval of the median of 2000 uniform values in [0, 100) + shift.

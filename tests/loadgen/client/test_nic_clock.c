@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "loadgen/client/nic_clock.h"
+#include "loadgen/client/nic_stamps.h"
 
 static const int64_t real_begin = 1763000000000000000, phc_begin = 1000000000000000;
 
