@@ -10,8 +10,6 @@
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_result_print.h"
 #include "analysis/pt/pt_trace.h"
-#include "analysis/pt/pt_trace_json.h"
-#include "analysis/pt/pt_trace_perf.h"
 #include "analysis/trace_export.h"
 #include "base/options.h"
 #include "base/progress.h"

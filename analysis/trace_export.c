@@ -5,8 +5,8 @@
 
 #include "analysis/export/pt_folded.h"
 #include "analysis/export/pt_perfetto.h"
-#include "analysis/pt/calls/pt_order.h"
-#include "analysis/pt/pt_functions.h"
+#include "analysis/pt/calls/pt_span.h"
+#include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_strip.h"
 #include "analysis/report/page_trace.h"
 

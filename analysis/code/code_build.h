@@ -16,4 +16,20 @@
 int code_images_build(const struct perf_maps *maps, const struct code_image_options *options,
                       struct code_images *out, struct error *err);
 
+// --- code given by hand: --page and --elf --------------------------------------------------------
+
+// Raw code given by hand: bytes of `path` at `address` (--page 0xADDRESS=FILE), or an ELF file at
+// its own addresses or moved so that its lowest loaded byte is at `base` (--elf FILE[@0xBASE]).
+struct code_given {
+    const char *path;
+    uint64_t address; // page: where; ELF: base, when has_address
+    bool has_address;
+    bool raw; // a page
+};
+
+// Parses the values of --page and --elf.
+int code_given_parse_page(const char *text, struct code_given *out, struct error *err);
+int code_given_parse_elf(const char *text, struct code_given *out, struct error *err);
+void code_given_free(struct code_given *given);
+
 #endif

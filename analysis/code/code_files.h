@@ -20,7 +20,7 @@ enum { CODE_NONE = 0xffffffff };
 
 static const uint64_t code_kernel_begins = (uint64_t)1 << 63;
 
-struct code_given; // code_given.h
+struct code_given; // code_build.h
 
 struct code_image_options {
     const char *symfs;      // NULL: none

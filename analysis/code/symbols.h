@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "analysis/code/code_image.h"
+#include "analysis/code/symbols_table.h"
 #include "analysis/perf/perf_data.h"
 #include "base/error.h"
 #include "base/name_pool.h"
@@ -48,5 +49,24 @@ bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t
 // C++ names (and Rust's that look like them) made readable, others as they are. The caller frees;
 // NULL: out of memory.
 char *symbol_demangle(const char *name);
+
+// --- functions that the kernel made while it ran -------------------------------------------------
+// Functions that the kernel made while it ran (BPF programs, trampolines, optimised probes) and
+// removed again, from KSYMBOL records. An address may have had several names, one after another.
+
+struct made_symbol {
+    struct symbol symbol;
+    uint64_t from, to; // perf clock, [from, to)
+};
+struct made_symbols ARRAY_OF(struct made_symbol); // by address, then time
+
+// Reads the recording's KSYMBOL records. -1: out of memory. The caller frees the array.
+int made_symbols_read(const struct perf_data *data, struct name_pool *pool,
+                      struct made_symbols *out);
+
+// The function at the address at that time; if there was none, one from another time (a trace may
+// have no times), or NULL.
+const struct symbol *made_symbols_find(const struct made_symbols *made, uint64_t address,
+                                       uint64_t time);
 
 #endif

@@ -22,7 +22,7 @@ struct symbol_table {
     struct symbol_array symbols; // by address, one per address
 };
 
-// Each (and symbols_elf.h) adds to the table and leaves it unsorted; symbol_table_sort ends the
+// Each adds to the table and leaves it unsorted; symbol_table_sort ends the
 // filling. kallsyms: functions only ("t", "T", "w", "W"), "[module]" kept out of the name. A
 // kallsyms whose addresses are all zero (read without privileges) is ERROR_INPUT.
 int symbol_table_add_kallsyms(struct symbol_table *table, struct name_pool *pool, const char *path,
@@ -34,5 +34,11 @@ int symbol_table_add_jit_map(struct symbol_table *table, struct name_pool *pool,
 void symbol_table_sort(struct symbol_table *table);
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
 void symbol_table_free(struct symbol_table *table);
+
+// --- the functions of an ELF file ----------------------------------------------------------------
+
+// Functions of an ELF file, in the file's own address terms. debug_dir: as code_image_options.
+int symbol_table_add_elf(struct symbol_table *table, struct name_pool *pool, const char *path,
+                         const char *debug_dir, struct error *err);
 
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analysis/diagnosis/blocking.h"
+#include "analysis/diagnosis/decomposer.h"
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
 

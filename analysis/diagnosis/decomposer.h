@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The state while a message is decomposed (decompose.h), and the functions that assign a piece of a
-// core's time to a component. decompose.c follows the message's life and asks blocking.c about the
-// time of the message's own thread; both assign time through this header.
+// core's time to a component. decompose.c follows the message's life and asks decompose_thread_time
+// about the time of the message's own thread; both assign time through this header.
 #ifndef ANALYSIS_DIAGNOSIS_DECOMPOSER_H
 #define ANALYSIS_DIAGNOSIS_DECOMPOSER_H
 
@@ -109,5 +109,12 @@ void sweep_add_application(struct sweep *sweep, uint32_t application, int64_t be
 typedef void sweep_rest(struct sweep *sweep, int64_t begin_ns, int64_t end_ns);
 int64_t sweep_add_packets(struct sweep *sweep, int64_t begin_ns, int64_t end_ns, int64_t last_ns,
                           sweep_rest *rest);
+
+// --- waiting for other messages ------------------------------------------------------------------
+
+// Divides the running time [begin_ns, end_ns) of the message's thread between work for the message
+// and work for requests ahead of it.
+void decompose_thread_time(struct decomposer *decomposer, const struct lifetime *life,
+                           uint32_t thread, int64_t begin_ns, int64_t end_ns);
 
 #endif

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <jansson.h>
 
 #include "analysis/diagnosis/categories.h"
-#include "analysis/diagnosis/overhead.h"
 #include "analysis/diagnosis/views.h"
 #include "analysis/lifetime/applications.h"
 #include "analysis/lifetime/calls.h"
@@ -102,6 +102,16 @@ struct diagnosis {
     char reason[200];   // the reason for that
 };
 
+// An estimate of what the tool itself costs the server where no trace shows it: how often its BPF
+// programs and its shim were called in a piece of time (the records say) times how long one call
+// takes (measured by the capture, profiler/events_programs.h, or by `make bench BENCH=shim`).
+
+struct overhead {
+    double record_ns; // a scheduler or interrupt event; 0: not known
+    double packet_ns; // a segment and its hand-off
+    double call_ns;   // a socket call that the shim records
+};
+
 struct diagnosis_input {
     enum lifetime_part part;          // which of the messages' lifetimes to explain
     const struct lifetime *lifetimes; // of the whole run
@@ -134,5 +144,8 @@ int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_s
 int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
              struct diagnosis *out, struct error *err);
 void diagnosis_free(struct diagnosis *diagnosis);
+
+// From capture.json; shim: whether socket calls were recorded. NULL: nothing is known.
+struct overhead overhead_of_capture(const json_t *capture, bool shim);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "analysis/pt/pt_label.h"
+#include "analysis/pt/pt_trace.h"
 
 // The node of a stack's innermost function, 0: no memory.
 static uint32_t node_at(struct pt_folded *folded, struct pt_map_key key)

@@ -8,8 +8,7 @@
 
 #include <stdio.h>
 
-#include "analysis/pt/pt_map.h"
-#include "analysis/pt/calls/pt_order.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_trace.h"
 
 struct pt_folded_node {

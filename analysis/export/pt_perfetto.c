@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "analysis/pt/pt_label.h"
+#include "analysis/pt/pt_trace.h"
 #include "base/array.h"
 
 enum { CORES_TRACK = 1 }; // parent of the cores' tracks

@@ -9,8 +9,7 @@
 #define ANALYSIS_EXPORT_PT_PERFETTO_H
 
 #include "analysis/export/perfetto.h"
-#include "analysis/pt/pt_map.h"
-#include "analysis/pt/calls/pt_order.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_trace.h"
 
 // Tracks, for those who look for them.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Reads what anyone's `perf record` wrote: a file, the output of a pipe, or a directory, compressed
-// or not. What was read is here. The parser (perf_data_parse.h) works on bytes and does no I/O;
-// perf_data_open.h is the thin layer that maps files for it. Nothing in the input is trusted: what
+// or not. What was read is here. The parser (perf_data_parse.c) works on bytes and does no I/O;
+// perf_data_open.c is the thin layer that maps files for it. Nothing in the input is trusted: what
 // is malformed is left out, counted, and complained about with its place; a truncated file gives
 // what is readable.
 //
@@ -19,6 +19,7 @@
 
 #include "analysis/perf/perf_data_format.h"
 #include "base/array.h"
+#include "base/error.h"
 
 enum { PERF_NO_CPU = 0xffffffff, PERF_NO_PID = 0xffffffff }; // as perf writes -1
 
@@ -287,5 +288,17 @@ const struct perf_aux_extent *perf_aux_extent_at(const struct perf_aux_stream *s
 // TSC to perf clock (ns) and back; the conversion must be valid.
 uint64_t perf_time_of_tsc(const struct perf_time_conversion *conversion, uint64_t tsc);
 uint64_t perf_tsc_of_time(const struct perf_time_conversion *conversion, uint64_t ns);
+
+// --- reading (perf_data_open.c, perf_data_parse.c) -----------------------------------------------
+
+// The thin opener: maps a perf.data file, the saved output of `perf record -o -`, a perf.data
+// directory, or standard input ("-": copied to an unlinked temporary file first), and parses it.
+int perf_data_open(const char *path, const struct perf_limits *limits, struct perf_data *out,
+                   struct error *err);
+
+// Parses inputs[0..count). The bytes must stay until perf_data_free. A header that cannot be used
+// at all is ERROR_INPUT (file and byte offset named); everything after that is a complaint.
+int perf_data_parse(const struct perf_input *inputs, size_t count, const struct perf_limits *limits,
+                    struct perf_data *out, struct error *err);
 
 #endif

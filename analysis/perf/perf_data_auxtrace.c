@@ -2,7 +2,7 @@
 //
 // What AUXTRACE_INFO says about the hardware, the streams that are made of AUXTRACE records, and
 // the conversion between the TSC and perf's clock from TIME_CONV.
-#include "analysis/perf/perf_data_auxtrace.h"
+#include "analysis/perf/perf_data_reader.h"
 #include "base/array.h"
 
 #include <inttypes.h>

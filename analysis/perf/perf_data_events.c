@@ -2,7 +2,6 @@
 #include "analysis/perf/perf_data_events.h"
 
 #include "analysis/perf/perf_data_reader.h"
-#include "analysis/perf/perf_data_switches.h"
 #include "base/array.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
 //
 // The features of a perf.data: what the host was, which files were mapped, the names of the events,
 // the code of BPF programs. In a file they come after the records; in a pipe they are records.
-#include "analysis/perf/perf_data_features.h"
+#include "analysis/perf/perf_data_reader.h"
 
 #include <inttypes.h>
 #include <stdio.h>

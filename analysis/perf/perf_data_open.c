@@ -2,9 +2,8 @@
 //
 // Maps what the parser reads: a file, a directory's files, or a pipe's output, which is saved to an
 // unnamed temporary file.
-#include "analysis/perf/perf_data_open.h"
+#include "analysis/perf/perf_data.h"
 
-#include "analysis/perf/perf_data_parse.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -33,8 +33,7 @@ struct perf_reader {
     uint64_t released; // the input's pages before this offset were given back
     uint64_t switches; // kept in perf_data.switches, over all CPUs
     bool compressed;   // the current record was compressed, so it must be copied to be kept
-    struct perf_inflater
-        *inflater; // perf_data_compressed.c; of the input being read, NULL until needed
+    struct perf_inflater *inflater; // of the input being read, NULL until needed
     struct perf_id_entry_array ids; // ascending id, once attrs_indexed
     bool attrs_indexed;
     unsigned times_indexed;
@@ -70,5 +69,49 @@ void perf_add_attr(struct perf_reader *reader, const uint8_t *attr, size_t attr_
 void perf_index_attrs(struct perf_reader *reader);
 // The attribute with that id, or NULL.
 struct perf_attr *perf_attr_of_id(struct perf_reader *reader, uint64_t id);
+
+// --- context switches of a lean reading, by CPU --------------------------------------------------
+
+// Adds a SWITCH or SWITCH_CPU_WIDE to its CPU's (or thread's) list.
+void perf_take_switch(struct perf_reader *reader, const struct perf_event *event);
+// Once everything is read: sorts the lists.
+void perf_finish_switches(struct perf_data *data);
+
+// --- COMPRESSED and COMPRESSED2 records ----------------------------------------------------------
+
+// Reads the whole records of bytes[0, count). Returns how many bytes they took; *stopped when
+// what follows cannot be read. base: their place in the input (not for compressed ones).
+typedef size_t perf_records_read(struct perf_reader *reader, const uint8_t *bytes, uint64_t count,
+                                 uint64_t base, bool *stopped);
+
+// Decompresses a record and reads the complete records in it with `read_records`.
+void perf_read_compressed(struct perf_reader *reader, const uint8_t *record, size_t size,
+                          perf_records_read *read_records);
+// Ends an input: complains about an incomplete record at its end.
+void perf_inflater_end(struct perf_reader *reader);
+
+// --- the readers of the other records ------------------------------------------------------------
+
+// perf_data_samples.c
+void perf_read_sample(struct perf_reader *reader, const uint8_t *record, size_t size);
+// Once everything is read: sorts them by time.
+void perf_sort_samples(struct perf_sample_array *samples);
+
+// perf_data_auxtrace.c
+void perf_read_auxtrace_info(struct perf_reader *reader, const uint8_t *record, size_t size);
+void perf_read_time_conversion(struct perf_reader *reader, const uint8_t *record, size_t size);
+// `available` bytes follow the record.
+void perf_read_auxtrace(struct perf_reader *reader, const uint8_t *record, size_t size,
+                        const uint8_t *data, uint64_t available);
+// Once everything is read: finds how much of each snapshot repeats the previous one.
+void perf_finish_streams(struct perf_reader *reader);
+
+// perf_data_features.c
+void perf_read_feature(struct perf_reader *reader, uint64_t feature, const uint8_t *bytes,
+                       uint64_t count);
+void perf_read_build_id(struct perf_reader *reader, const uint8_t *record, size_t size);
+void perf_read_event_update(struct perf_reader *reader, const uint8_t *record, size_t size);
+// Once everything is read: sets the names of the attributes.
+void perf_finish_attrs(struct perf_reader *reader);
 
 #endif

@@ -2,7 +2,7 @@
 //
 // Samples: where the processor was, and its call chain. The order of a sample's fields is fixed
 // (perf_event_open(2), PERF_RECORD_SAMPLE); the attribute says which of them are present.
-#include "analysis/perf/perf_data_samples.h"
+#include "analysis/perf/perf_data_reader.h"
 #include "base/array.h"
 
 #include <inttypes.h>

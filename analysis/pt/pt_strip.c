@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analysis/pt/pt_label.h"
+#include "analysis/pt/pt_trace.h"
 #include "base/units.h"
 #include "base/array.h"
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "analysis/pt/calls/pt_span.h"
-#include "analysis/pt/pt_map.h"
 #include "analysis/pt/pt_result.h"
 
 enum { PT_STRIP_COLUMNS = 72 };

@@ -2,7 +2,7 @@
 //
 // A whole recording, ready to decode: its streams, the code that ran, the names of functions, and
 // how its clock becomes nanoseconds. Three loaders fill it: a bare stream (here), trace.json
-// (pt_trace_json.h), perf.data (pt_trace_perf.h); the rest of the program does not know which.
+// (pt_trace_json.c), perf.data (pt_trace_perf.c); the rest of the program does not know which.
 #ifndef ANALYSIS_PT_PT_TRACE_H
 #define ANALYSIS_PT_PT_TRACE_H
 
@@ -11,6 +11,7 @@
 
 #include "analysis/perf/perf_data.h"
 #include "analysis/pt/calls/pt_calls.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/image/pt_code.h"
 #include "analysis/pt/image/pt_image.h"
 #include "analysis/pt/walk/pt_stream.h"
@@ -90,5 +91,35 @@ double pt_trace_duration_ns(const struct pt_trace *trace, uint64_t ticks);
 // Adds files named by the user to every address space.
 int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, size_t count,
                       struct error *err);
+
+// --- names for people ----------------------------------------------------------------------------
+
+enum { PT_LABEL_BYTES = 512 };
+
+// The name of a function, an address, or why nothing is known. For tasks as pt_label_task. Returns
+// the text, which may be in out. Asks trace->symbols: one thread at a time.
+const char *pt_label(const struct pt_trace *trace, enum pt_span_kind kind, uint64_t function,
+                     bool known, char out[PT_LABEL_BYTES]);
+
+// A thread's name ("" unknown, "idle" for number 0), and its process (the number itself: unknown).
+const char *pt_label_task(const struct pt_trace *trace, uint32_t task);
+uint32_t pt_label_process(const struct pt_trace *trace, uint32_t task);
+
+// Whether a span's function belongs to the kernel, which the uppermost bit of keys and addresses
+// says.
+static inline bool pt_label_is_kernel(uint64_t function)
+{
+    return function >> 63 != 0;
+}
+
+// --- loaders (pt_trace_json.c, pt_trace_perf.c) --------------------------------------------------
+
+// trace.json: a list of CPUs with their raw streams and context switches, modules and their
+// addresses, and the conversion of time. Paths in it are relative to it.
+int pt_trace_load_json(struct pt_trace *trace, const char *path, struct error *err);
+
+// Loads a perf.data that `perf record -e intel_pt//` wrote. options: where to look for code.
+int pt_trace_load_perf(struct pt_trace *trace, const char *path,
+                       const struct code_image_options *options, struct error *err);
 
 #endif

@@ -2,7 +2,7 @@
 //
 // Loads trace.json, in the shapes LLDB has written over time: raw streams by CPU, with
 // PERF_RECORD_SWITCH_CPU_WIDE records beside them, or by thread. All paths are relative to it.
-#include "analysis/pt/pt_trace_json.h"
+#include "analysis/pt/pt_trace.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -2,12 +2,12 @@
 //
 // Loads perf.data: one stream for each AUX ring, the context switches of its CPU, and the code of
 // the processes that ran.
-#include "analysis/pt/pt_trace_perf.h"
+#include "analysis/pt/pt_trace.h"
 
 #include "analysis/perf/perf_data_events.h"
-#include "analysis/perf/perf_data_open.h"
+#include "analysis/perf/perf_data.h"
 #include "analysis/pt/image/pt_patches.h"
-#include "analysis/pt/pt_map.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "base/pages.h"
 
 #include <inttypes.h>

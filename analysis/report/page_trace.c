@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/pt/pt_label.h"
-#include "analysis/pt/pt_map.h"
+#include "analysis/pt/pt_trace.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/report/page_write.h"
 
 // --- keeping -----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #ifndef ANALYSIS_REPORT_PAGE_TRACE_H
 #define ANALYSIS_REPORT_PAGE_TRACE_H
 
-#include "analysis/pt/calls/pt_order.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_result.h"
 
 enum { PT_PAGE_SPANS = 150000 }; // of all streams; some 35 bytes of the file each

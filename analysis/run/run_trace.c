@@ -5,12 +5,9 @@
 #include <stdlib.h>
 
 #include "analysis/diagnosis/trace_windows.h"
-#include "analysis/pt/calls/pt_order.h"
-#include "analysis/pt/pt_label.h"
-#include "analysis/pt/pt_map.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
-#include "analysis/pt/pt_trace_perf.h"
 #include "analysis/run/run_input.h"
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/span.h"

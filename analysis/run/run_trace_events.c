@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "analysis/lifetime/deliveries.h"
-#include "analysis/pt/pt_label.h"
-#include "analysis/pt/pt_map.h"
+#include "analysis/pt/pt_trace.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_result.h"
 #include "base/array.h"
 

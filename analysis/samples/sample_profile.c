@@ -12,7 +12,6 @@
 #include "analysis/perf/perf_data.h"
 #include "analysis/perf/perf_data_events.h"
 #include "analysis/perf/perf_data_maps.h"
-#include "analysis/perf/perf_data_open.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
 #include "base/hash.h"

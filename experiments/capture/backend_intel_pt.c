@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "analysis/perf/perf_data.h"
-#include "analysis/perf/perf_data_open.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "analysis/export/pt_perfetto.h"
-#include "analysis/pt/pt_functions.h"
-#include "analysis/pt/pt_label.h"
+#include "analysis/pt/pt_result.h"
+#include "analysis/pt/pt_trace.h"
 #include "analysis/pt/pt_strip.h"
 #include "analysis/trace_export.h"
 #include "tests/analysis/export/perfetto_reader.h"

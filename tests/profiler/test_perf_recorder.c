@@ -19,7 +19,6 @@
 #include <cmocka.h>
 
 #include "analysis/perf/perf_data.h"
-#include "analysis/perf/perf_data_open.h"
 #include "profiler/perf_recorder.h"
 
 static char folder[] = "/tmp/taillight-recorder-XXXXXX";

@@ -6,7 +6,7 @@
 #ifndef ANALYSIS_PT_IMAGE_PT_CODE_H
 #define ANALYSIS_PT_IMAGE_PT_CODE_H
 
-#include "analysis/code/code_given.h"
+#include "analysis/code/code_build.h"
 #include "analysis/code/code_image.h"
 #include "analysis/code/symbols.h"
 #include "analysis/pt/image/pt_image.h"

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/pt/packets/pt_bytes.h"
 #include "analysis/pt/packets/pt_packets.h"
 #include "base/array.h"
 #include "base/error.h"

@@ -8,7 +8,6 @@
 #include <intel-pt.h>
 #include <stdint.h>
 
-#include "analysis/pt/packets/pt_bytes.h"
 #include "analysis/pt/packets/pt_packets.h"
 #include "analysis/pt/packets/pt_windows.h"
 #include "base/array.h"

@@ -11,6 +11,7 @@
 
 #include <intel-pt.h>
 #include <stdint.h>
+#include <stddef.h>
 
 #include "analysis/pt/image/pt_image.h"
 #include "base/error.h"
@@ -66,5 +67,13 @@ void pt_stretches_free(struct pt_stretches *stretches);
 // PT_NO_STRETCH: out of memory, or there is no such address space.
 uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint64_t ip,
                            enum pt_stretch_aim aim, uint64_t aim_ip);
+
+// --- what kind of branch an instruction is -------------------------------------------------------
+// What kind of branch an instruction is. libipt's block decoder reports ptic_error instead wherever
+// its cache only knows that the instruction needs a target.
+
+// Looks at the instruction's first bytes (prefixes, opcode, ModRM; Intel SDM volume 2, appendix A).
+// Only for instructions that need a target: anything else is ptic_other.
+enum pt_insn_class pt_opcode_class(const uint8_t *code, size_t bytes, enum pt_exec_mode mode);
 
 #endif

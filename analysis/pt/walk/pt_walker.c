@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "analysis/pt/walk/pt_opcode.h"
+#include "analysis/pt/walk/pt_stretches.h"
 
 struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
                                   bool careful, struct error *err)

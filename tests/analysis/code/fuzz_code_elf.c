@@ -11,10 +11,9 @@
 #include <string.h>
 
 #include "analysis/code/code_build.h"
-#include "analysis/code/code_given.h"
 #include "analysis/code/code_elf.h"
 #include "analysis/code/symbols.h"
-#include "analysis/code/symbols_elf.h"
+#include "analysis/code/symbols_table.h"
 #include "tests/analysis/code/fuzz_file.h"
 
 enum section {

@@ -19,9 +19,8 @@
 #include <cmocka.h>
 
 #include "analysis/code/code_build.h"
-#include "analysis/code/code_given.h"
 #include "analysis/code/code_elf.h"
-#include "analysis/perf/perf_data_parse.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf/capture_folder.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 

@@ -14,10 +14,9 @@
 #include <cmocka.h>
 
 #include "analysis/code/code_build.h"
-#include "analysis/code/code_given.h"
 #include "analysis/code/code_elf.h"
 #include "analysis/code/symbols.h"
-#include "analysis/perf/perf_data_open.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf/capture_folder.h"
 
 static struct capture_folder hase;

@@ -16,11 +16,9 @@
 
 #include "analysis/code/code_build.h"
 #include "analysis/code/code_elf.h"
-#include "analysis/code/code_given.h"
 #include "analysis/code/symbols.h"
-#include "analysis/code/symbols_elf.h"
-#include "analysis/code/symbols_made.h"
-#include "analysis/perf/perf_data_parse.h"
+#include "analysis/code/symbols_table.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf/capture_folder.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 

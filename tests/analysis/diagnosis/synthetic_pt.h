@@ -7,7 +7,7 @@
 #define TESTS_ANALYSIS_DIAGNOSIS_SYNTHETIC_PT_H
 
 #include "analysis/pt/calls/pt_calls.h"
-#include "analysis/pt/calls/pt_order.h"
+#include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_segments.h"
 #include "analysis/timeline/function_spans.h"
 #include "tests/analysis/diagnosis/synthetic.h"

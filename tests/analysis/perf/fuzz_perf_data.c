@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/code/symbols_made.h"
+#include "analysis/code/symbols.h"
 #include "analysis/perf/perf_data.h"
 #include "analysis/perf/perf_data_events.h"
 #include "analysis/perf/perf_data_maps.h"
-#include "analysis/perf/perf_data_parse.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 
 static uint64_t used; // so that nothing read is optimised away
@@ -169,8 +168,8 @@ static void use(const struct perf_data *data)
     for (size_t i = 0; i < data->complaints.count; i++)
         use_text(data->complaints.items[i].text);
     for (size_t i = 0; i < data->switches.count; i++)
-        for (size_t k = 0; k < data->switches.items[i].runs.count; k++)
-            used += data->switches.items[i].runs.items[k].time;
+        for (size_t k = 0; k < data->switches.items[i].stints.count; k++)
+            used += data->switches.items[i].stints.items[k].time;
     if (data->time.valid)
         used += perf_tsc_of_time(&data->time, perf_time_of_tsc(&data->time, used));
     use_maps(data);

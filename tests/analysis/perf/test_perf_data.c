@@ -12,7 +12,6 @@
 
 #include "analysis/perf/perf_data.h"
 #include "analysis/perf/perf_data_events.h"
-#include "analysis/perf/perf_data_parse.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 
 static int parse(const struct maker *maker, struct perf_data *data, struct error *err)

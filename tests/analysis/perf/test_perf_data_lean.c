@@ -13,8 +13,6 @@
 
 #include "analysis/perf/perf_data.h"
 #include "analysis/perf/perf_data_events.h"
-#include "analysis/perf/perf_data_open.h"
-#include "analysis/perf/perf_data_parse.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 
 static struct perf_limits lean_limits(void)

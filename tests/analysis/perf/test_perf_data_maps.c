@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "analysis/perf/perf_data_maps.h"
-#include "analysis/perf/perf_data_parse.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 
 enum { EXECUTABLE = PROT_READ | PROT_EXEC };

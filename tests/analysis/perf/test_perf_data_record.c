@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/perf/perf_data_open.h"
+#include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf/capture_folder.h"
 #include "tests/analysis/perf/perf_compare.h"
 

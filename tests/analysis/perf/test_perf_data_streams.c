@@ -13,7 +13,6 @@
 
 #include "analysis/perf/perf_data.h"
 #include "analysis/perf/perf_data_events.h"
-#include "analysis/perf/perf_data_parse.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 
 static void parse_well(struct maker *maker, struct perf_data *data)

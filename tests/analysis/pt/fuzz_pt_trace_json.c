@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "analysis/pt/pt_trace.h"
-#include "analysis/pt/pt_trace_json.h"
 
 static const char sound[] =
     "{\"type\": \"intel-pt\", \"cpuInfo\": {\"vendor\": \"GenuineIntel\", \"family\": 6, "

@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <unistd.h>
 
-#include "analysis/pt/pt_label.h"
+#include "analysis/pt/pt_trace.h"
 #include "analysis/report/page_trace.h"
 #include "analysis/trace_export.h"
 #include "tests/analysis/pt/pt_round_trip.h"

@@ -12,7 +12,6 @@
 
 #include "analysis/lifetime/join.h"
 #include "analysis/perf/perf_data.h"
-#include "analysis/perf/perf_data_parse.h"
 #include "analysis/samples/sample_hints.h"
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario_joined.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/perf/perf_data_parse.h"
+#include "analysis/perf/perf_data.h"
 #include "analysis/pt/image/pt_patches.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 

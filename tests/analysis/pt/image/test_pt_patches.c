@@ -13,11 +13,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/perf/perf_data_parse.h"
+#include "analysis/perf/perf_data.h"
 #include "analysis/pt/image/pt_patches.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
-#include "analysis/pt/pt_trace_perf.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 #include "tests/analysis/pt/pt_writer.h"
 
