@@ -112,8 +112,6 @@ static int code_add_elf(struct code_finder *finder, struct code_section_array *s
     return 0;
 }
 
-// --- every process -------------------------------------------------------------------------------
-
 // --- the kernel's code ---------------------------------------------------------------------------
 // The kernel's code as it was when it ran: a copy of /proc/kcore with kallsyms and modules, made by
 // `perf record --kcore` beside the recording or by `perf buildid-cache --kcore` in perf's cache.
@@ -228,6 +226,8 @@ static int code_add_kcore(struct code_finder *finder, const struct perf_maps *ma
     free(folder);
     return result;
 }
+
+// --- every process -------------------------------------------------------------------------------
 
 // --- mappings ----------------------------------------------------------------------------------
 

@@ -185,9 +185,7 @@ static double function_analysis_explain(struct function_analysis *analysis, uint
 static int compare_ns_down(const void *left, const void *right)
 {
     const struct attribution *a = left, *b = right;
-    if (a->ns < b->ns || a->ns > b->ns)
-        return a->ns > b->ns ? -1 : 1;
-    return order_of(a->cause, b->cause);
+    return order_of(b->ns, a->ns) ?: order_of(a->cause, b->cause);
 }
 
 // What explaining one message after another needs.
@@ -389,10 +387,9 @@ static struct cause summarise_cause(const struct component *component,
 static int compare_total_down(const void *left, const void *right)
 {
     const struct cause *a = left, *b = right;
-    if (a->total_ns < b->total_ns || a->total_ns > b->total_ns)
-        return a->total_ns > b->total_ns ? -1 : 1;
-    int order = strcmp(a->name, b->name);
-    return order ? order : (int)a->role - (int)b->role;
+    return order_of(b->total_ns, a->total_ns) ?:
+           strcmp(a->name, b->name) ?:
+           (int)a->role - (int)b->role;
 }
 
 // Finds a cause by its component's name and role, which together are unique.

@@ -69,9 +69,7 @@ static int slowest_first(const void *left, const void *right, void *context)
     const struct diagnosed_message *a = left, *b = right;
     double one = lifetime_part_ns(&in->lifetimes[a->lifetime], in->part);
     double other = lifetime_part_ns(&in->lifetimes[b->lifetime], in->part);
-    if (one < other || one > other)
-        return one > other ? -1 : 1;
-    return order_of(a->lifetime, b->lifetime);
+    return order_of(other, one) ?: order_of(a->lifetime, b->lifetime);
 }
 
 static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out,

@@ -23,9 +23,7 @@ struct ranked { // of a million messages: kept small
 static int compare_latency(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;
-    if (a->latency_ns < b->latency_ns || a->latency_ns > b->latency_ns)
-        return a->latency_ns < b->latency_ns ? -1 : 1;
-    return order_of(a->lifetime, b->lifetime);
+    return order_of(a->latency_ns, b->latency_ns) ?: order_of(a->lifetime, b->lifetime);
 }
 
 static int compare_operation(const void *left, const void *right)

@@ -124,14 +124,11 @@ static int context_sums_add(struct context_sums *sums, uint64_t lifetime, int si
 static int compare_contexts(const void *left, const void *right)
 {
     const struct core_context *a = left, *b = right;
-    if (a->role != b->role)
-        return a->role < b->role ? -1 : 1;
-    if (a->core != b->core)
-        return a->core < b->core ? -1 : 1;
-    for (int side = 0; side < VIEW_SIDES; side++)
-        if (a->ns[side] < b->ns[side] || a->ns[side] > b->ns[side])
-            return a->ns[side] > b->ns[side] ? -1 : 1;
-    return strcmp(a->name, b->name);
+    return order_of(a->role, b->role) ?:
+           order_of(a->core, b->core) ?:
+           order_of(b->ns[VIEW_SLICE], a->ns[VIEW_SLICE]) ?:
+           order_of(b->ns[VIEW_REFERENCE], a->ns[VIEW_REFERENCE]) ?:
+           strcmp(a->name, b->name);
 }
 
 static double sum_at(const struct component_sums *row, size_t component)
@@ -186,9 +183,7 @@ struct ranked {
 static int compare_ranked(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;
-    if (a->latency_ns < b->latency_ns || a->latency_ns > b->latency_ns)
-        return a->latency_ns < b->latency_ns ? -1 : 1;
-    return order_of(a->lifetime, b->lifetime);
+    return order_of(a->latency_ns, b->latency_ns) ?: order_of(a->lifetime, b->lifetime);
 }
 
 // The lifetimes of the reference, moved to the front of *ranked; returns how many.
@@ -291,9 +286,7 @@ static void summarise_blocking(struct builder *builder, enum blocking_scope scop
 static int longest_first(const void *left, const void *right)
 {
     const struct named_blocker *a = left, *b = right;
-    if (a->total_ns < b->total_ns || a->total_ns > b->total_ns)
-        return a->total_ns > b->total_ns ? -1 : 1;
-    return order_of(a->lifetime, b->lifetime);
+    return order_of(b->total_ns, a->total_ns) ?: order_of(a->lifetime, b->lifetime);
 }
 
 static int pick_worst(struct builder *builder)

@@ -237,9 +237,7 @@ static void sum_processing(struct message_view *out)
 static int compare_blockers(const void *left, const void *right)
 {
     const struct blocker *a = left, *b = right;
-    if (a->ns < b->ns || a->ns > b->ns)
-        return a->ns > b->ns ? -1 : 1;
-    return order_of(a->lifetime, b->lifetime);
+    return order_of(b->ns, a->ns) ?: order_of(a->lifetime, b->lifetime);
 }
 
 int view_queue(const struct diagnosis_input *in, uint64_t lifetime, struct message_view *out,

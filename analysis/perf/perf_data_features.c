@@ -87,8 +87,7 @@ static void read_topology(struct perf_reader *reader, struct cursor *cursor)
     array_free(&reader->data->cpus);
     for (uint32_t cpu = 0; cpu < reader->data->cpus_available && cursor->left >= 8; cpu++) {
         struct perf_cpu_place place = {.core = take_u32(cursor), .socket = take_u32(cursor)};
-        if (array_push(&reader->data->cpus, place) < 0)
-            reader->out_of_memory = true;
+        reader->out_of_memory |= array_push(&reader->data->cpus, place) < 0;
     }
 }
 

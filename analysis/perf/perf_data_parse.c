@@ -191,8 +191,7 @@ static void read_id_index(struct perf_reader *reader, const uint8_t *record, siz
                                       .ring = (uint32_t)perf_u64(entry + 8),
                                       .cpu = (uint32_t)perf_u64(entry + 16),
                                       .thread = (uint32_t)perf_u64(entry + 24)};
-        if (array_push(&reader->data->id_places, place) < 0)
-            reader->out_of_memory = true;
+        reader->out_of_memory |= array_push(&reader->data->id_places, place) < 0;
     }
 }
 

@@ -27,8 +27,7 @@ void perf_complain(struct perf_reader *reader, const char *format, ...)
     va_start(args, format);
     vsnprintf(complaint.text, sizeof complaint.text, format, args);
     va_end(args);
-    if (array_push(&data->complaints, complaint) < 0)
-        reader->out_of_memory = true;
+    reader->out_of_memory |= array_push(&data->complaints, complaint) < 0;
 }
 
 const uint8_t *perf_copy_record(struct perf_reader *reader, const uint8_t *record, size_t size)
@@ -121,8 +120,8 @@ void perf_index_attrs(struct perf_reader *reader)
         if (attr->sample_type & PERF_SAMPLE_HAS_AUX)
             reader->attr_takes_aux = true;
         for (size_t k = 0; k < attr->id_count; k++)
-            if (array_push(&reader->ids, (struct perf_id_entry){attr->ids[k], (uint32_t)i}) < 0)
-                reader->out_of_memory = true;
+            reader->out_of_memory |=
+                array_push(&reader->ids, (struct perf_id_entry){attr->ids[k], (uint32_t)i}) < 0;
     }
     array_sort(&reader->ids, by_id);
 }
@@ -189,8 +188,7 @@ void perf_take_switch(struct perf_reader *reader, const struct perf_event *event
     }
     struct perf_stint_array *stints = &list->stints;
     list->disordered |= stints->count && stints->items[stints->count - 1].time > stint.time;
-    if (array_push(stints, stint) < 0)
-        reader->out_of_memory = true;
+    reader->out_of_memory |= array_push(stints, stint) < 0;
 }
 
 static int by_time(const void *a, const void *b)

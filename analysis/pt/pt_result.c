@@ -150,9 +150,7 @@ static int by_identity(const void *a, const void *b)
 static int by_self(const void *a, const void *b)
 {
     const struct pt_function_total *x = a, *y = b;
-    if (x->self != y->self)
-        return x->self < y->self ? 1 : -1;
-    return by_identity(a, b);
+    return order_of(y->self, x->self) ?: by_identity(a, b);
 }
 
 static struct pt_function_list collect_functions(const struct pt_result *result, bool by_process)
@@ -224,9 +222,7 @@ struct group {
 static int by_time(const void *a, const void *b)
 {
     const struct group *x = a, *y = b;
-    if (x->time != y->time)
-        return x->time < y->time ? 1 : -1;
-    return order_of(x->first, y->first);
+    return order_of(y->time, x->time) ?: order_of(x->first, y->first);
 }
 
 struct pt_function_list pt_functions_by_process(const struct pt_result *result)

@@ -65,9 +65,7 @@ int pt_strip_take(struct pt_strip *strip, const struct pt_span *span)
 static int longest_first(const void *left, const void *right)
 {
     const struct pt_task_total *a = left, *b = right;
-    if (a->time != b->time)
-        return a->time < b->time ? 1 : -1;
-    return order_of(a->task, b->task);
+    return order_of(b->time, a->time) ?: order_of(a->task, b->task);
 }
 
 // The tasks of all streams except idle ones, those that ran longest first.
