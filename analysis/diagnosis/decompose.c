@@ -108,7 +108,7 @@ static void find_function(const struct span *const *open, unsigned depth, int64_
 // traced.
 static int64_t gap_component(struct sweep *sweep)
 {
-    const struct thread_stretch *before = sweep->before;
+    const struct thread_stint *before = sweep->before;
     const struct core_timeline *core =
         before ? host_timeline_core(sweep->decomposer->in->server, before->core) : NULL;
     sweep->gap_function = NULL;
@@ -177,8 +177,8 @@ static void sweep_core(struct sweep *sweep, uint16_t number, int64_t begin_ns, i
 
 // A thread that sleeps waits for no core, whatever the core does meanwhile. Returns where that
 // ends, no earlier than `begin_ns`.
-static int64_t sweep_pause(struct sweep *sweep, const struct thread_stretch *before,
-                           int64_t begin_ns, int64_t resumed_ns)
+static int64_t sweep_pause(struct sweep *sweep, const struct thread_stint *before, int64_t begin_ns,
+                           int64_t resumed_ns)
 {
     uint32_t pause;
     int64_t woken = sweep->runnable_since_ns < resumed_ns ? sweep->runnable_since_ns : resumed_ns;
@@ -190,9 +190,9 @@ static int64_t sweep_pause(struct sweep *sweep, const struct thread_stretch *bef
 }
 
 // A thread that is ready to run may be moved by the scheduler: it then waits for the core it was
-// moved to. Returns when it begins to wait for the core on which it stretches next.
-static int64_t sweep_moves(struct sweep *sweep, const struct thread_stretch *before,
-                           int64_t begin_ns, int64_t resumed_ns)
+// moved to. Returns when it begins to wait for the core on which it runs next.
+static int64_t sweep_moves(struct sweep *sweep, const struct thread_stint *before, int64_t begin_ns,
+                           int64_t resumed_ns)
 {
     size_t count;
     const struct thread_moment *moves =
@@ -224,13 +224,13 @@ static int64_t woken_after(const struct waking *wakings, size_t count, int64_t s
     return low < count ? wakings[low].time_ns : INT64_MAX;
 }
 
-static size_t first_stretch_ending_after(const struct thread_stretch *stretches, size_t count,
-                                         int64_t time_ns)
+static size_t first_stint_ending_after(const struct thread_stint *stints, size_t count,
+                                       int64_t time_ns)
 {
-    return array_bound(0, count, at, stretches[at].end_ns <= time_ns);
+    return array_bound(0, count, at, stints[at].end_ns <= time_ns);
 }
 
-// While a thread does not stretch, it waits for the core that it stretches on next.
+// While a thread does not run, it waits for the core that it runs on next.
 static void sweep_application_cores(struct decomposer *decomposer, const struct lifetime *life,
                                     uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied)
 {
@@ -244,24 +244,22 @@ static void sweep_application_cores(struct decomposer *decomposer, const struct 
         sweep_add(&sweep, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
         return;
     }
-    size_t stretch_count, waking_count;
-    const struct thread_stretch *stretches =
-        host_timeline_stretches(server, thread, &stretch_count);
+    size_t stint_count, waking_count;
+    const struct thread_stint *stints = host_timeline_stints(server, thread, &stint_count);
     const struct waking *wakings = host_timeline_wakings(server, thread, &waking_count);
-    size_t stretch = first_stretch_ending_after(stretches, stretch_count, begin_ns);
-    for (; begin_ns < end_ns; stretch++) {
-        bool known = stretch < stretch_count;
-        int64_t until =
-            known && stretches[stretch].end_ns < end_ns ? stretches[stretch].end_ns : end_ns;
-        uint16_t core = known ? stretches[stretch].core : life->stamp_core[STAMP_APPLICATION];
-        int64_t stopped = stretch > 0 ? stretches[stretch - 1].end_ns : INT64_MIN;
-        sweep.before = stretch > 0 ? &stretches[stretch - 1] : NULL;
+    size_t stint = first_stint_ending_after(stints, stint_count, begin_ns);
+    for (; begin_ns < end_ns; stint++) {
+        bool known = stint < stint_count;
+        int64_t until = known && stints[stint].end_ns < end_ns ? stints[stint].end_ns : end_ns;
+        uint16_t core = known ? stints[stint].core : life->stamp_core[STAMP_APPLICATION];
+        int64_t stopped = stint > 0 ? stints[stint - 1].end_ns : INT64_MIN;
+        sweep.before = stint > 0 ? &stints[stint - 1] : NULL;
         sweep.runnable_since_ns = woken_after(wakings, waking_count, stopped);
-        if (stretch > 0) {
+        if (stint > 0) {
             int64_t resumed =
-                known && stretches[stretch].begin_ns < until ? stretches[stretch].begin_ns : until;
-            begin_ns = sweep_pause(&sweep, &stretches[stretch - 1], begin_ns, resumed);
-            begin_ns = sweep_moves(&sweep, &stretches[stretch - 1], begin_ns, resumed);
+                known && stints[stint].begin_ns < until ? stints[stint].begin_ns : until;
+            begin_ns = sweep_pause(&sweep, &stints[stint - 1], begin_ns, resumed);
+            begin_ns = sweep_moves(&sweep, &stints[stint - 1], begin_ns, resumed);
         }
         sweep_core(&sweep, core, begin_ns, until);
         begin_ns = until;

@@ -123,13 +123,13 @@ struct sweep {
     bool receiving;          // the core has begun receive processing
     int64_t last_handoff_ns; // of other data on that core before this message's
     // Role A.
-    uint32_t thread;                     // the thread that has the message now
-    int64_t runnable_since_ns;           // when the thread was woken; INT64_MAX: it was not
-    const struct thread_stretch *before; // the thread's last run; NULL: none is known
-    const char *gap_function;            // the function in which the thread left its core
-    bool replied;                        // after the application's send call began
-    bool moved;                          // it waits on another core than it ran on
-    const struct span *receiver;         // the receive processing at hand
+    uint32_t thread;                   // the thread that has the message now
+    int64_t runnable_since_ns;         // when the thread was woken; INT64_MAX: it was not
+    const struct thread_stint *before; // the thread's last stint; NULL: none is known
+    const char *gap_function;          // the function in which the thread left its core
+    bool replied;                      // after the application's send call began
+    bool moved;                        // it waits on another core than it ran on
+    const struct span *receiver;       // the receive processing at hand
 };
 
 // The context of a piece: its innermost span that is no function; NULL where nobody knows.

@@ -44,15 +44,14 @@ static void add_range(struct chooser *chooser, uint16_t core, struct time_range 
 static void add_thread(struct chooser *chooser, uint32_t thread, struct time_range range)
 {
     size_t count;
-    const struct thread_stretch *stretches =
-        host_timeline_stretches(chooser->in->server, thread, &count);
+    const struct thread_stint *stints = host_timeline_stints(chooser->in->server, thread, &count);
     // the thread's first stay on a core that ends after the range begins
-    size_t low = array_bound(0, count, at, stretches[at].end_ns <= range.begin_ns);
+    size_t low = array_bound(0, count, at, stints[at].end_ns <= range.begin_ns);
     uint16_t core = NO_CORE;
     for (; low < count; low++) {
-        if (stretches[low].core != core)
-            add_range(chooser, core = stretches[low].core, range);
-        if (stretches[low].end_ns >= range.end_ns)
+        if (stints[low].core != core)
+            add_range(chooser, core = stints[low].core, range);
+        if (stints[low].end_ns >= range.end_ns)
             break;
     }
 }

@@ -94,10 +94,9 @@ static void add_core(struct context_sums *sums, int side, enum core_role role, u
     core_timeline_pieces(core, begin_ns, end_ns, add_piece, sums);
 }
 
-static size_t first_stretch_after(const struct thread_stretch *stretches, size_t count,
-                                  int64_t time_ns)
+static size_t first_stint_after(const struct thread_stint *stints, size_t count, int64_t time_ns)
 {
-    return array_bound(0, count, at, stretches[at].end_ns <= time_ns);
+    return array_bound(0, count, at, stints[at].end_ns <= time_ns);
 }
 
 static int context_sums_add(struct context_sums *sums, uint64_t lifetime, int side)
@@ -108,14 +107,14 @@ static int context_sums_add(struct context_sums *sums, uint64_t lifetime, int si
                                                       : life->stamp_ns[STAMP_REPLY];
     add_core(sums, side, ROLE_R, life->stamp_core[STAMP_HANDOFF], life->stamp_ns[STAMP_NIC], at);
     size_t count;
-    const struct thread_stretch *stretches =
-        host_timeline_stretches(sums->in->server, life->thread, &count);
-    size_t i = first_stretch_after(stretches, count, at);
+    const struct thread_stint *stints =
+        host_timeline_stints(sums->in->server, life->thread, &count);
+    size_t i = first_stint_after(stints, count, at);
     for (; at < end; i++) {
         bool known = i < count;
-        int64_t until = known && stretches[i].end_ns < end ? stretches[i].end_ns : end;
-        add_core(sums, side, ROLE_A,
-                 known ? stretches[i].core : life->stamp_core[STAMP_APPLICATION], at, until);
+        int64_t until = known && stints[i].end_ns < end ? stints[i].end_ns : end;
+        add_core(sums, side, ROLE_A, known ? stints[i].core : life->stamp_core[STAMP_APPLICATION],
+                 at, until);
         at = until;
     }
     return sums->out_of_memory ? -1 : 0;

@@ -46,13 +46,13 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "blocked in system call %u", pause);
 }
 
-bool pause_after(const struct host_timeline *host, const struct thread_stretch *stretch,
+bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,
                  uint32_t *pause)
 {
     size_t count;
-    const struct thread_moment *pauses = thread_moments_of(&host->pauses, stretch->thread, &count);
-    size_t after = pauses ? thread_moments_before(pauses, count, stretch->end_ns + 1) : 0;
-    if (after == 0 || pauses[after - 1].time_ns < stretch->begin_ns)
+    const struct thread_moment *pauses = thread_moments_of(&host->pauses, stint->thread, &count);
+    size_t after = pauses ? thread_moments_before(pauses, count, stint->end_ns + 1) : 0;
+    if (after == 0 || pauses[after - 1].time_ns < stint->begin_ns)
         return false;
     *pause = pauses[after - 1].value;
     return true;

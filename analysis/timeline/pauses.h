@@ -15,9 +15,9 @@
 // "blocked in fsync", "blocked in system call 321".
 void pause_name(uint32_t pause, char *out, size_t out_bytes);
 
-// What the thread went to sleep in at the end of a stretch on a core. False: it did not, or that is
+// What the thread went to sleep in at the end of a stint on a core. False: it did not, or that is
 // not known.
-bool pause_after(const struct host_timeline *host, const struct thread_stretch *stretch,
+bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,
                  uint32_t *pause);
 
 // How much of a thread's running time [begin_ns, end_ns) went to page faults. The capture has the

@@ -41,7 +41,7 @@ void host_timeline_free(struct host_timeline *host)
         free(host->names.items[i]);
     array_free(&host->names);
     array_free(&host->wakings);
-    array_free(&host->stretches);
+    array_free(&host->stints);
     array_free(&host->pauses);
     array_free(&host->moves);
     array_free(&host->faults);
@@ -69,11 +69,11 @@ static size_t first_not_below(const void *items, size_t count, size_t size, size
         end_ > first_ ? (array)->items + first_ : NULL;                                            \
     })
 
-const struct thread_stretch *host_timeline_stretches(const struct host_timeline *host,
-                                                     uint32_t thread, size_t *count)
+const struct thread_stint *host_timeline_stints(const struct host_timeline *host, uint32_t thread,
+                                                size_t *count)
 {
     *count = 0;
-    return host->stretches.count ? OF_THREAD(&host->stretches, thread, count) : NULL;
+    return host->stints.count ? OF_THREAD(&host->stints, thread, count) : NULL;
 }
 
 const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,

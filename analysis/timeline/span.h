@@ -77,13 +77,13 @@ struct core_timeline {
                                     // outside these there are no SPAN_FUNCTIONs, whatever ran
 };
 
-// A thread was made runnable (waking), or ran on a core for a while (stretch).
+// A thread was made runnable (waking), or ran on a core for a while (stint).
 struct waking {
     int64_t time_ns;
     uint32_t thread;
     uint16_t core; // where it was to run
 };
-struct thread_stretch {
+struct thread_stint {
     int64_t begin_ns;
     int64_t end_ns;
     uint32_t thread;
@@ -102,18 +102,18 @@ struct thread_moment_array ARRAY_OF(struct thread_moment);
 #define PAUSE_NO_CALL (UINT32_MAX - 1) // outside of any, as in a page fault
 
 struct waking_array ARRAY_OF(struct waking);
-struct thread_stretch_array ARRAY_OF(struct thread_stretch);
+struct thread_stint_array ARRAY_OF(struct thread_stint);
 
 struct timeline_array ARRAY_OF(struct core_timeline);
 
 // All cores of one host.
 struct host_timeline {
-    struct timeline_array cores;           // ascending core numbers
-    struct name_array names;               // owned; "memcached", "NET_RX", "virtio1-input.0", ...
-    struct waking_array wakings;           // by thread, then by time
-    struct thread_stretch_array stretches; // by thread, then by time
-    struct thread_moment_array pauses;     // it went to sleep, but not for lack of work: see above
-    struct thread_moment_array moves;      // the scheduler moved it; value: the core it went to
+    struct timeline_array cores;       // ascending core numbers
+    struct name_array names;           // owned; "memcached", "NET_RX", "virtio1-input.0", ...
+    struct waking_array wakings;       // by thread, then by time
+    struct thread_stint_array stints;  // by thread, then by time
+    struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
+    struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
     struct thread_moment_array faults; // page faults; value: how long until it had its page, ns (0:
                                        // not known); all three by thread, then by time
     uint64_t damaged;                  // records that are not events
@@ -125,9 +125,9 @@ struct host_timeline {
 const struct core_timeline *host_timeline_core(const struct host_timeline *host, uint16_t core);
 void host_timeline_free(struct host_timeline *host);
 
-// The stretches and the wakings of one thread, in order of time; NULL and 0 when there are none.
-const struct thread_stretch *host_timeline_stretches(const struct host_timeline *host,
-                                                     uint32_t thread, size_t *count);
+// The stints and the wakings of one thread, in order of time; NULL and 0 when there are none.
+const struct thread_stint *host_timeline_stints(const struct host_timeline *host, uint32_t thread,
+                                                size_t *count);
 const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,
                                            size_t *count);
 

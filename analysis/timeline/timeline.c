@@ -356,9 +356,9 @@ static int compare_wakings(const void *left, const void *right)
     return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
 }
 
-static int compare_stretches(const void *left, const void *right)
+static int compare_stints(const void *left, const void *right)
 {
-    const struct thread_stretch *a = left, *b = right;
+    const struct thread_stint *a = left, *b = right;
     return order_of(a->thread, b->thread) ?: order_of(a->begin_ns, b->begin_ns);
 }
 
@@ -381,22 +381,22 @@ static int index_threads(struct host_timeline *out)
         for (size_t i = 0; i < spans->count; i++) {
             const struct span *span = &spans->items[i];
             if (span->kind == SPAN_TASK &&
-                array_push(&out->stretches, (struct thread_stretch){.begin_ns = span->begin_ns,
-                                                                    .end_ns = span->end_ns,
-                                                                    .thread = span->id,
-                                                                    .core = core->core}) < 0)
+                array_push(&out->stints, (struct thread_stint){.begin_ns = span->begin_ns,
+                                                               .end_ns = span->end_ns,
+                                                               .thread = span->id,
+                                                               .core = core->core}) < 0)
                 return -1;
         }
     }
-    array_sort(&out->stretches, compare_stretches);
+    array_sort(&out->stints, compare_stints);
     array_sort(&out->wakings, compare_wakings);
     sort_moments(&out->pauses);
     sort_moments(&out->moves);
     sort_moments(&out->faults);
     // A thread cannot run on two cores at once: one of its switches was lost.
-    for (size_t i = 1; i < out->stretches.count; i++)
-        if (out->stretches.items[i].thread == out->stretches.items[i - 1].thread &&
-            out->stretches.items[i].begin_ns < out->stretches.items[i - 1].end_ns)
+    for (size_t i = 1; i < out->stints.count; i++)
+        if (out->stints.items[i].thread == out->stints.items[i - 1].thread &&
+            out->stints.items[i].begin_ns < out->stints.items[i - 1].end_ns)
             out->unpaired++;
     return 0;
 }

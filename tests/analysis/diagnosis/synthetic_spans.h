@@ -152,11 +152,11 @@ static inline void synthetic_switch(struct synthetic *s, unsigned core, int64_t 
 {
     const struct span *spans = s->server.cores.items[core].spans.items;
     if (core == 0 && s->depth[0] && spans[s->open[0][0]].id == SYNTHETIC_THREAD)
-        SYNTHETIC_PUSH(&s->server.stretches,
-                       (struct thread_stretch){.begin_ns = spans[s->open[0][0]].begin_ns,
-                                               .end_ns = time,
-                                               .thread = SYNTHETIC_THREAD,
-                                               .core = 0});
+        SYNTHETIC_PUSH(&s->server.stints,
+                       (struct thread_stint){.begin_ns = spans[s->open[0][0]].begin_ns,
+                                             .end_ns = time,
+                                             .thread = SYNTHETIC_THREAD,
+                                             .core = 0});
     while (s->depth[core])
         synthetic_close(s, core, time);
     synthetic_open(s, core, time, kind, id, name);

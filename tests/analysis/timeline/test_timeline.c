@@ -98,11 +98,11 @@ static void interrupts_nest_in_tasks(void **state)
     assert_int_equal(span_at(&f, 5)->name, span_at(&f, 7)->name); // one name, one number
     assert_well_formed(&f.host);
     size_t count;
-    const struct thread_stretch *stretches = host_timeline_stretches(&f.host, 5, &count);
+    const struct thread_stint *stints = host_timeline_stints(&f.host, 5, &count);
     assert_int_equal(count, 2);
-    assert_int_equal(stretches[0].begin_ns, 1300);
-    assert_int_equal(stretches[0].end_ns, 1400);
-    assert_null(host_timeline_stretches(&f.host, 6, &count));
+    assert_int_equal(stints[0].begin_ns, 1300);
+    assert_int_equal(stints[0].end_ns, 1400);
+    assert_null(host_timeline_stints(&f.host, 6, &count));
     assert_null(host_timeline_core(&f.host, 0));
     assert_non_null(host_timeline_core(&f.host, 2));
     release(&f);
