@@ -78,7 +78,10 @@ wait $capture || fail "exit $? at the end of its input"
 # From here on standard input never ends.
 exec 7<>"$work/in"
 
-# perf dies meanwhile: the capture fails and says so.
+# perf dies meanwhile: the capture fails and says so. Emptied here, because the shell empties it only
+# when the capture is begun beside it: the readiness and the perf of the one before are not this one's.
+: >"$work/out"
+: >"$work/perf.pid"
 "$taillight" capture --out "$out.dies" "${with_script[@]}" <&7 >"$work/out" 2>"$work/cmd.err" &
 capture=$!
 wait_for "$work/out" '"ready":true' 10 || fail "it is not ready"
