@@ -126,6 +126,12 @@ $(filter $(BUILD)/profiler/%,$(objects)): $(skeletons)
 
 # --- tests -------------------------------------------------------------------------------------
 
+# Benchmarks link as the program does: calls into a shared library would be part of what they measure.
+$(BUILD)/tests/bench/%: tests/bench/%.c $(library)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo '  BENCH $@')
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(library) $(LDLIBS) -lcmocka
+
 $(BUILD)/tests/%: tests/%.c | $(shared)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo '  TEST  $@')
