@@ -26,27 +26,6 @@ const char *cause_class_name(enum cause_class class)
 
 enum { CORE_ROLES = 2 }; // R or A
 
-int component_table_init(struct component_table *table, const struct host_timeline *host,
-                         const struct categories *categories)
-{
-    *table = (struct component_table){.host = host, .categories = categories};
-    size_t names = host ? host->names.count : 0;
-    table->by_context = calloc((names + 1) * SPAN_KINDS * CORE_ROLES, sizeof *table->by_context);
-    if (!table->by_context)
-        return -1;
-    for (int i = 0; i < FIXED_COMPONENTS; i++)
-        if (array_push(&table->components, fixed_components[i]) < 0)
-            return -1;
-    return 0;
-}
-
-void component_table_fini(struct component_table *table)
-{
-    free(table->by_context);
-    table->by_context = NULL;
-    array_free(&table->components);
-}
-
 // A kernel thread that exists once per core or pool is one cause: the remedy for "ksoftirqd/3" is
 // the one for "ksoftirqd/0".
 static int task_name_length(const char *name)
@@ -76,6 +55,56 @@ static void name_context(struct component *component, const char *name, enum spa
     }
 }
 
+static struct component context_component(const struct component_table *table, const char *name,
+                                          enum span_kind kind, enum core_role role)
+{
+    struct component component = {
+        .role = role, .class = CAUSE_CONTEXT, .explains = true, .functions = true};
+    name_context(&component, name, kind);
+    component.category = categories_of_context(table->categories, kind, name);
+    return component;
+}
+
+// Found by their names, as those that appear with the first context of theirs.
+static int add_event_components(struct component_table *table)
+{
+    static const struct {
+        enum span_kind kind;
+        const char *name;
+    } rows[] = {
+#define EVENT_COMPONENT(KIND, name) {SPAN_##KIND, name},
+#include "profiler/bpf/events.tbl.h"
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (enum core_role role = ROLE_R; role <= ROLE_A; role++) {
+            struct component one = context_component(table, rows[i].name, rows[i].kind, role);
+            if (array_push(&table->components, one) < 0)
+                return -1;
+        }
+    return 0;
+}
+
+int component_table_init(struct component_table *table, const struct host_timeline *host,
+                         const struct categories *categories)
+{
+    *table = (struct component_table){.host = host, .categories = categories};
+    size_t names = host ? host->names.count : 0;
+    table->by_context = calloc((names + 1) * SPAN_KINDS * CORE_ROLES, sizeof *table->by_context);
+    if (!table->by_context)
+        return -1;
+    for (int i = 0; i < FIXED_COMPONENTS; i++)
+        if (array_push(&table->components, fixed_components[i]) < 0)
+            return -1;
+    return add_event_components(table);
+}
+
+void component_table_fini(struct component_table *table)
+{
+    free(table->by_context);
+    table->by_context = NULL;
+    array_free(&table->components);
+}
+
 static int64_t find_or_add(struct component_table *table, const struct component *wanted)
 {
     for (size_t i = FIXED_COMPONENTS; i < table->components.count; i++) {
@@ -103,11 +132,8 @@ int64_t component_of_context(struct component_table *table, const struct span *s
         ((size_t)span->name * SPAN_KINDS + span->kind) * CORE_ROLES + (role == ROLE_A ? 1 : 0);
     if (table->by_context[slot])
         return (int64_t)table->by_context[slot] - 1;
-    struct component component = {
-        .role = role, .class = CAUSE_CONTEXT, .explains = true, .functions = true};
-    const char *name = table->host->names.items[span->name];
-    name_context(&component, name, span->kind);
-    component.category = categories_of_context(table->categories, span->kind, name);
+    struct component component =
+        context_component(table, table->host->names.items[span->name], span->kind, role);
     int64_t number = find_or_add(table, &component);
     if (number >= 0)
         table->by_context[slot] = (uint32_t)number + 1;

@@ -2,7 +2,7 @@
 //
 // What a lifetime's nanoseconds can be made of: every piece of it belongs to exactly one component.
 // A component is a name at a core role, and a candidate cause. Some exist from the start
-// (causes.tbl.h); the others are added when the first context of their name is met.
+// (causes.tbl.h and EVENT_COMPONENT of profiler/bpf/events.tbl.h); the others are added when the first context of their name is met.
 #ifndef ANALYSIS_DIAGNOSIS_COMPONENTS_H
 #define ANALYSIS_DIAGNOSIS_COMPONENTS_H
 

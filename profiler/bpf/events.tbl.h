@@ -13,6 +13,9 @@
 //             moment(LIST)             something happened to a thread, kept in that list
 //             nothing                  it is about messages, or taken before
 //         A span that messages wait for is a cause by its name; no other row is needed.
+//     EVENT_COMPONENT(KIND, "cause")
+//         every life has a component of that name at R and at A, also where no such span was met:
+//         the time of the spans of that kind and name, as `lasted(KIND, "cause")` makes them.
 //     EVENT_VECTOR(NAME, number, name)
 //         an x86 system vector, the id of VECTOR_ENTRY and VECTOR_EXIT.
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
@@ -22,6 +25,9 @@
 // compiler reads it too. `make tables` writes the rows into the documentation.
 #ifndef EVENT
 #define EVENT(NAME, number, name, becomes, carries, means)
+#endif
+#ifndef EVENT_COMPONENT
+#define EVENT_COMPONENT(KIND, name)
 #endif
 #ifndef EVENT_VECTOR
 #define EVENT_VECTOR(NAME, number, name)
@@ -73,6 +79,8 @@ EVENT(UNSEEN, 19, "unseen", unseen, "id: the thread that leaves; text: its name"
 EVENT(STOLEN, 20, "stolen", lasted(STOLEN, "virtual CPU taken away"), "a: for how many ns",
       "the host of this virtual machine had the core for others since the record before, by its own account")
 
+EVENT_COMPONENT(STOLEN, "virtual CPU taken away")
+
 EVENT_VECTOR(LOCAL_TIMER, 1, "local timer")
 EVENT_VECTOR(RESCHEDULE, 2, "reschedule")
 EVENT_VECTOR(CALL_FUNCTION, 3, "function call")
@@ -110,5 +118,6 @@ EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capt
 // clang-format on
 
 #undef EVENT
+#undef EVENT_COMPONENT
 #undef EVENT_VECTOR
 #undef EVENT_PROGRAM

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "workloads/protocols.h"
@@ -51,6 +52,27 @@ static void vocabularies_are_whole(void **state)
 #include "analysis/lifetime/lifetimes.tbl.h"
 }
 
+// A component that no event gives its time would stay empty without a word.
+static void event_components_have_an_event(void **state)
+{
+    (void)state;
+    static const char *const becomes[] = {
+#define EVENT(NAME, number, name, becomes, carries, means) #becomes,
+#include "profiler/bpf/events.tbl.h"
+    };
+    static const char *const wanted[] = {
+#define EVENT_COMPONENT(KIND, name) "lasted(" #KIND ", " #name ")",
+#include "profiler/bpf/events.tbl.h"
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        size_t at = 0, events = sizeof becomes / sizeof *becomes;
+        while (at < events && strcmp(becomes[at], wanted[i]) != 0)
+            at++;
+        if (at == events)
+            fail_msg("no EVENT becomes %s, as an EVENT_COMPONENT says", wanted[i]);
+    }
+}
+
 static void protocols_are_whole(void **state)
 {
     (void)state;
@@ -72,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vocabularies_are_whole),
+        cmocka_unit_test(event_components_have_an_event),
         cmocka_unit_test(protocols_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
