@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/analyze_command.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/analyze_trace.h"
 #include "analysis/diagnosis/slice_options.h"
 #include "analysis/export/run_database.h"
 #include "analysis/export/run_summary.h"
 #include "analysis/run/run_analyze.h"
+#include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/units.h"
 
@@ -44,23 +43,9 @@ static const struct command_usage usage = {
 
 static int write_summary(const struct run_analysis *analysis, const char *path, struct error *err)
 {
-    char partial[4400];
-    snprintf(partial, sizeof partial, "%s.partial", path);
     json_t *summary = run_summary_json(analysis);
-    if (!summary)
-        return error_set(err, ERROR_FAILED, "no memory for %s", path);
-    int result = 0;
-    FILE *file = fopen(partial, "we");
-    if (!file)
-        result = error_set_errno(err, ERROR_FAILED, "cannot create %s", partial);
-    else if (json_dumpf(summary, file, JSON_INDENT(2)) < 0 || fputc('\n', file) == EOF)
-        result = error_set_errno(err, ERROR_FAILED, "cannot write %s", partial);
-    if (file && fclose(file) != 0 && result == 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot write %s", partial);
-    if (result == 0 && rename(partial, path) < 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", partial, path);
-    if (result < 0)
-        unlink(partial);
+    int result = summary ? json_write(summary, JSON_INDENT(2), path, err)
+                         : error_set(err, ERROR_FAILED, "no memory for %s", path);
     json_decref(summary);
     return result;
 }
@@ -127,15 +112,6 @@ static void print_findings(const struct run_analysis *run)
     printf("\nwritten: %s/run.db, %s/summary.json\n", run->evidence.run_dir, run->evidence.run_dir);
 }
 
-static int print_json(const struct run_analysis *run, struct error *err)
-{
-    json_t *summary = run_summary_json(run);
-    bool printed =
-        summary && json_dumpf(summary, stdout, JSON_INDENT(2)) == 0 && fputc('\n', stdout) != EOF;
-    json_decref(summary);
-    return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the summary");
-}
-
 static int analyze(const char *run_dir, const struct analyze_options *chosen, struct error *err)
 {
     struct diagnosis_slice_array slices = {0};
@@ -151,7 +127,7 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
         return result;
     result = run_analysis_write(&run, err);
     if (result == 0 && chosen->json)
-        result = print_json(&run, err);
+        result = json_print_new(run_summary_json(&run), JSON_INDENT(2), "the summary", err);
     else if (result == 0)
         print_findings(&run);
     int code = run.findings.verdict_available ? 0 : ERROR_INCONCLUSIVE;

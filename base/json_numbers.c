@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/new_file.h"
+
 json_t *json_number_or_null(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -28,4 +30,19 @@ int json_print_new(json_t *document, size_t flags, const char *what, struct erro
     if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
         return error_set_errno(err, ERROR_FAILED, "cannot print %s", what);
     return 0;
+}
+
+int json_write(const json_t *document, size_t flags, const char *path, struct error *err)
+{
+    struct new_file out;
+    int result = new_file_open(&out, path, err);
+    if (result < 0)
+        return result;
+    if (json_dumpf(document, out.file, flags) < 0 && !ferror(out.file))
+        result = error_set(err, ERROR_FAILED,
+                           "cannot write %s: out of memory, or text that is "
+                           "not UTF-8",
+                           path);
+    fputc('\n', out.file);
+    return new_file_finish(&out, result, err);
 }

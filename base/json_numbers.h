@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // JSON: numbers, of which it has no infinite or unknown ones (RFC 8259, 6): they become null; and
-// documents on stdout.
+// documents on stdout and in files.
 #ifndef BASE_JSON_NUMBERS_H
 #define BASE_JSON_NUMBERS_H
 
@@ -24,5 +24,8 @@ enum { JSON_FOR_PEOPLE = JSON_INDENT(2) | JSON_REAL_PRECISION(12) };
 // Prints a document and a newline on stdout, at once, and frees it. flags: json_dumpf's. NULL, and
 // what cannot be printed, is ERROR_FAILED "cannot print <what>".
 int json_print_new(json_t *document, size_t flags, const char *what, struct error *err);
+
+// Writes a document and a newline as a new file (base/new_file.h).
+int json_write(const json_t *document, size_t flags, const char *path, struct error *err);
 
 #endif

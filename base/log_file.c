@@ -27,32 +27,26 @@ int log_writer_open(struct log_writer *writer, const char *path, enum log_kind k
                     uint32_t version, size_t record_bytes, struct error *err)
 {
     memset(writer, 0, sizeof *writer);
-    if (strlen(path) >= sizeof writer->path)
-        return error_set(err, ERROR_INPUT, "%s: path too long for a log file", path);
-    strcpy(writer->path, path);
-    snprintf(writer->partial, sizeof writer->partial, "%s.partial", path);
     memcpy(writer->header.magic, log_magic, sizeof log_magic);
     writer->header.kind = kind;
     writer->header.version = version;
     writer->header.header_bytes = sizeof writer->header;
     writer->header.record_bytes = (uint32_t)record_bytes;
     log_boot_id(writer->header.boot_id);
-    writer->file = fopen(writer->partial, "wbe");
-    if (!writer->file)
-        return error_set_errno(err, ERROR_FAILED, "cannot create %s", writer->partial);
-    if (fwrite(&writer->header, sizeof writer->header, 1, writer->file) != 1) {
-        error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->partial);
-        log_writer_discard(writer);
-        return -ERROR_FAILED;
-    }
-    return 0;
+    int result = new_file_open(&writer->out, path, err);
+    if (result < 0)
+        return result;
+    if (fwrite(&writer->header, sizeof writer->header, 1, writer->out.file) == 1)
+        return 0;
+    result = error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.partial);
+    return new_file_finish(&writer->out, result, err);
 }
 
 int log_writer_append(struct log_writer *writer, const void *records, size_t count,
                       struct error *err)
 {
-    if (count && fwrite(records, writer->header.record_bytes, count, writer->file) != count)
-        return error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->partial);
+    if (count && fwrite(records, writer->header.record_bytes, count, writer->out.file) != count)
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.partial);
     writer->header.records += count;
     return 0;
 }
@@ -60,32 +54,17 @@ int log_writer_append(struct log_writer *writer, const void *records, size_t cou
 int log_writer_close(struct log_writer *writer, uint64_t dropped, struct error *err)
 {
     writer->header.dropped = dropped;
-    FILE *file = writer->file;
-    bool written = fseek(file, 0, SEEK_SET) == 0 &&
-                   fwrite(&writer->header, sizeof writer->header, 1, file) == 1 &&
-                   fflush(file) == 0;
-    int saved = errno;
-    if (fclose(file) != 0 && written) {
-        written = false;
-        saved = errno;
-    }
-    writer->file = NULL;
-    if (written && rename(writer->partial, writer->path) == 0)
-        return 0;
-    if (!written)
-        errno = saved;
-    error_set_errno(err, ERROR_FAILED, "cannot finish %s", writer->path);
-    unlink(writer->partial);
-    return -ERROR_FAILED;
+    FILE *file = writer->out.file;
+    int result = 0;
+    if (fseek(file, 0, SEEK_SET) < 0 ||
+        fwrite(&writer->header, sizeof writer->header, 1, file) != 1)
+        result = error_set_errno(err, ERROR_FAILED, "cannot finish %s", writer->out.path);
+    return new_file_finish(&writer->out, result, err);
 }
 
 void log_writer_discard(struct log_writer *writer)
 {
-    if (!writer->file)
-        return;
-    fclose(writer->file);
-    writer->file = NULL;
-    unlink(writer->partial);
+    new_file_finish(&writer->out, -ERROR_FAILED, NULL);
 }
 
 int log_write(const char *path, enum log_kind kind, uint32_t version, size_t record_bytes,

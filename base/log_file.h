@@ -11,9 +11,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/error.h"
+#include "base/new_file.h"
 
 enum log_kind {
     LOG_CONNECTIONS = 1, // struct connection   (base/connection.h)
@@ -38,10 +38,8 @@ struct log_header {
 _Static_assert(sizeof(struct log_header) == 128, "the log format is fixed");
 
 struct log_writer {
-    FILE *file;
+    struct new_file out;
     struct log_header header;
-    char path[512];
-    char partial[520];
 };
 
 // Creates "<path>.partial". On success the writer must be closed or discarded.

@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
+#include "base/new_file.h"
 
 // --- protobuf -----------------------------------------------------------------------------------
 
@@ -131,25 +131,24 @@ enum { NOTE_INT = 4, NOTE_NAME = 10 };
 enum { INTERNED_CATEGORY = 1, INTERNED_NAME = 2, INTERNED_IID = 1, INTERNED_TEXT = 2 };
 
 struct perfetto {
-    char *path, *partial;
-    FILE *file;
+    struct new_file out;
     pthread_mutex_t lock; // of the file
 };
 
 // --- the file ----------------------------------------------------------------------------------
 
+static int perfetto_finish(struct perfetto *perfetto, int result, struct error *err)
+{
+    result = new_file_finish(&perfetto->out, result, err);
+    pthread_mutex_destroy(&perfetto->lock);
+    free(perfetto);
+    return result;
+}
+
 void perfetto_abandon(struct perfetto *perfetto)
 {
-    if (!perfetto)
-        return;
-    if (perfetto->file) {
-        fclose(perfetto->file);
-        unlink(perfetto->partial);
-    }
-    pthread_mutex_destroy(&perfetto->lock);
-    free(perfetto->path);
-    free(perfetto->partial);
-    free(perfetto);
+    if (perfetto)
+        perfetto_finish(perfetto, -ERROR_FAILED, NULL);
 }
 
 // Declares one clock for the times of all packets, the trace's own, so that nothing is converted.
@@ -189,50 +188,30 @@ struct perfetto *perfetto_create(const char *path, const char *axis, uint64_t be
         return NULL;
     }
     pthread_mutex_init(&perfetto->lock, NULL);
-    perfetto->path = strdup(path);
-    if (!perfetto->path || asprintf(&perfetto->partial, "%s.partial", path) < 0) {
-        perfetto->partial = NULL;
-        error_set(err, ERROR_FAILED, "out of memory for %s", path);
-        goto failed;
-    }
-    perfetto->file = fopen(perfetto->partial, "we");
-    if (!perfetto->file) {
-        error_set_errno(err, ERROR_FAILED, "cannot create %s", perfetto->partial);
-        goto failed;
-    }
-    if (write_head(perfetto, axis, begin_ns, err) == 0)
+    if (new_file_open(&perfetto->out, path, err) == 0 &&
+        write_head(perfetto, axis, begin_ns, err) == 0)
         return perfetto;
-failed:
     perfetto_abandon(perfetto);
     return NULL;
 }
 
 int perfetto_close(struct perfetto *perfetto, struct error *err)
 {
-    FILE *file = perfetto->file;
-    int result = 0;
-    if (fclose(file) != 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot write %s", perfetto->partial);
-    else if (rename(perfetto->partial, perfetto->path) < 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", perfetto->partial,
-                                 perfetto->path);
-    if (result < 0)
-        unlink(perfetto->partial);
-    perfetto->file = NULL;
-    perfetto_abandon(perfetto);
-    return result;
+    return perfetto_finish(perfetto, 0, err);
 }
 
 int perfetto_flush(struct perfetto *perfetto, struct perfetto_sequence *sequence, struct error *err)
 {
     struct protobuf *packets = &sequence->packets;
     if (packets->failed || sequence->interned.failed)
-        return error_set(err, ERROR_FAILED, "out of memory for packets of %s", perfetto->partial);
+        return error_set(err, ERROR_FAILED, "out of memory for packets of %s",
+                         perfetto->out.partial);
     pthread_mutex_lock(&perfetto->lock);
-    size_t written = packets->count ? fwrite(packets->items, 1, packets->count, perfetto->file) : 0;
+    size_t written =
+        packets->count ? fwrite(packets->items, 1, packets->count, perfetto->out.file) : 0;
     pthread_mutex_unlock(&perfetto->lock);
     if (written < packets->count)
-        return error_set_errno(err, ERROR_FAILED, "cannot write %s", perfetto->partial);
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", perfetto->out.partial);
     packets->count = 0;
     return 0;
 }

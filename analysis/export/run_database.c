@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/export/run_database.h"
 
-#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/export/database_row.h"
 #include "analysis/lifetime/streams.h"
 #include "analysis/run/result_fields.h"
+#include "base/new_file.h"
 #include "base/text.h"
 
 static const char schema_format[] = // with the columns of diagnosis_fields and cause_fields
@@ -402,20 +401,14 @@ static int fill_database(sqlite3 *database, const struct run_analysis *run)
 
 int run_database_write(const struct run_analysis *analysis, const char *path, struct error *err)
 {
-    char partial[4400];
+    struct new_file out; // SQLite takes an empty file for a new database
     sqlite3 *database = NULL;
-    if ((size_t)snprintf(partial, sizeof partial, "%s.partial", path) >= sizeof partial)
-        return error_set(err, ERROR_INPUT, "%.80s...: path too long for a database", path);
-    if (unlink(partial) < 0 && errno != ENOENT)
-        return error_set_errno(err, ERROR_FAILED, "cannot replace %s", partial);
-    int result = 0;
-    if (sqlite3_open(partial, &database) != SQLITE_OK || fill_database(database, analysis) < 0)
-        result = database_error(database, partial, err);
-    if (sqlite3_close(database) != SQLITE_OK && result == 0)
-        result = database_error(database, partial, err);
-    if (result == 0 && rename(partial, path) < 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", partial, path);
+    int result = new_file_open(&out, path, err);
     if (result < 0)
-        unlink(partial);
-    return result;
+        return result;
+    if (sqlite3_open(out.partial, &database) != SQLITE_OK || fill_database(database, analysis) < 0)
+        result = database_error(database, out.partial, err);
+    if (sqlite3_close(database) != SQLITE_OK && result == 0)
+        result = database_error(database, out.partial, err);
+    return new_file_finish(&out, result, err);
 }

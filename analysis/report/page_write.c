@@ -4,8 +4,8 @@
 #include <fnmatch.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/new_file.h"
 #include "base/text.h"
 
 // --- the files of the page -----------------------------------------------------------------------
@@ -158,19 +158,10 @@ static int fill_template(const struct page_asset *template, const struct page *p
 
 int page_write(const struct page *page, const char *path, struct error *err)
 {
-    char partial[4200];
-    if ((size_t)snprintf(partial, sizeof partial, "%s.partial", path) >= sizeof partial)
-        return error_set(err, ERROR_INPUT, "the report's path is too long: %.80s...", path);
-    FILE *out = fopen(partial, "we");
-    if (!out)
-        return error_set_errno(err, ERROR_FAILED, "cannot write the report to %s", partial);
-    int result = fill_template(find_asset(page->template_name), page, out, err);
-    bool bad = ferror(out) != 0;
-    if ((fclose(out) != 0 || bad) && result == 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot write the report to %s", partial);
-    if (result == 0 && rename(partial, path) < 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", partial, path);
+    struct new_file out;
+    int result = new_file_open(&out, path, err);
     if (result < 0)
-        unlink(partial);
-    return result;
+        return error_prefix(err, "the report");
+    result = fill_template(find_asset(page->template_name), page, out.file, err);
+    return new_file_finish(&out, result, err);
 }

@@ -10,6 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json_numbers.h"
+#include "base/new_file.h"
+
 char *run_folder_path(const struct run_folder *folder, const char *name,
                       char path[RUN_PATH_BYTES + 128])
 {
@@ -30,35 +33,15 @@ json_t *run_folder_read_json(const struct run_folder *folder, const char *name, 
 int run_folder_write(const struct run_folder *folder, const char *name, const char *text,
                      size_t bytes, struct error *err)
 {
-    char path[RUN_PATH_BYTES + 128], partial[RUN_PATH_BYTES + 140];
-    run_folder_path(folder, name, path);
-    snprintf(partial, sizeof partial, "%s.partial", path);
-    FILE *file = fopen(partial, "we");
-    if (!file)
-        return error_set_errno(err, ERROR_FAILED, "cannot create %s", partial);
-    bool written = fwrite(text, 1, bytes, file) == bytes && fflush(file) == 0;
-    int number = errno;
-    if (fclose(file) != 0 && written) {
-        written = false;
-        number = errno;
-    }
-    if (written && rename(partial, path) == 0)
-        return 0;
-    errno = written ? errno : number;
-    int result = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
-    unlink(partial);
-    return result;
+    char path[RUN_PATH_BYTES + 128];
+    return new_file_write(run_folder_path(folder, name, path), text, bytes, err);
 }
 
 int run_folder_write_json(const struct run_folder *folder, const char *name, const json_t *document,
                           struct error *err)
 {
-    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    if (!text)
-        return error_set(err, ERROR_FAILED, "%s: out of memory, or text that is not UTF-8", name);
-    int result = run_folder_write(folder, name, text, strlen(text), err);
-    free(text);
-    return result;
+    char path[RUN_PATH_BYTES + 128];
+    return json_write(document, JSON_FOR_PEOPLE, run_folder_path(folder, name, path), err);
 }
 
 // Makes a directory and those above it.

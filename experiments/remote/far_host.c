@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_numbers.h"
 #include "base/units.h"
 #include "experiments/common/program_path.h"
 #include "experiments/remote/link_file.h"
@@ -109,7 +110,7 @@ static int set_up_host(struct far_host *far, struct keeper *keeper,
         return result;
     snprintf(control, sizeof control, "%.100s/s", private);
     json_t *link = link_file_make(plan, control);
-    result = link ? link_file_save(link, far->link_file, err)
+    result = link ? json_write(link, JSON_COMPACT, far->link_file, err)
                   : error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0)
         result = start_link(far, keeper, err);
@@ -122,7 +123,7 @@ static int set_up_host(struct far_host *far, struct keeper *keeper,
         result = keeper_clock_offset(keeper, &far->clock_offset_ns, &far->clock_bound_ns, err);
     if (result == 0) {
         json_object_set_new(link, "directory", json_string(far->directory));
-        result = link_file_save(link, far->link_file, err);
+        result = json_write(link, JSON_COMPACT, far->link_file, err);
     }
     json_decref(link);
     return result;

@@ -53,17 +53,6 @@ json_t *link_file_make(const struct experiment_host *plan, const char *control)
                      cores);
 }
 
-int link_file_save(const json_t *document, const char *path, struct error *err)
-{
-    char partial[300];
-    snprintf(partial, sizeof partial, "%.280s.partial", path);
-    if (json_dump_file(document, partial, JSON_COMPACT) == 0 && rename(partial, path) == 0)
-        return 0;
-    int result = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
-    unlink(partial);
-    return result;
-}
-
 int link_file_load(const char *path, struct link_file *link, struct error *err)
 {
     json_error_t where;

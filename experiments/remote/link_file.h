@@ -29,8 +29,6 @@ struct link_file {
 // caller owns it; NULL: out of memory.
 json_t *link_file_make(const struct experiment_host *plan, const char *control);
 
-int link_file_save(const json_t *document, const char *path, struct error *err);
-
 // Reads and checks one. link_file_free frees, also after an error.
 int link_file_load(const char *path, struct link_file *link, struct error *err);
 void link_file_free(struct link_file *link);
