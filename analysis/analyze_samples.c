@@ -7,6 +7,7 @@
 
 #include "analysis/samples/sample_profile.h"
 #include "base/array.h"
+#include "base/json_numbers.h"
 
 enum { THREADS_LISTED = 10, NOTES_PRINTED = 8 };
 
@@ -71,10 +72,7 @@ static int print_json(const struct sample_profile *profile, const struct sums *s
         "throttled", (json_int_t)profile->throttled, "unnamed", (json_int_t)profile->unnamed,
         "without_chain", (json_int_t)profile->without_chain, "left_out",
         (json_int_t)profile->left_out, "threads", threads, "functions", functions, "notes", notes);
-    bool printed =
-        document && json_dumpf(document, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-    json_decref(document);
-    return printed ? 0 : error_set(err, ERROR_FAILED, "cannot print the result");
+    return json_print_new(document, JSON_INDENT(2), "the result", err);
 }
 
 static double percent(uint64_t part, const struct sample_profile *profile)

@@ -11,6 +11,7 @@
 #include "analysis/pt/pt_result_print.h"
 #include "analysis/pt/pt_trace.h"
 #include "analysis/trace_export.h"
+#include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
 
@@ -227,10 +228,8 @@ static int decode(struct pt_trace *trace, const struct analyze_options *given,
     int decoded = pt_export_decode(trace, &how, &files, &result, err);
     progress_end(progress);
     if (decoded == 0 && given->json) {
-        json_t *document = pt_result_json(&result, given->top);
-        if (!document || json_dumpf(document, stdout, JSON_INDENT(2)) < 0 || putchar('\n') < 0)
-            decoded = error_set(err, ERROR_FAILED, "cannot print the result");
-        json_decref(document);
+        decoded =
+            json_print_new(pt_result_json(&result, given->top), JSON_INDENT(2), "the result", err);
     } else if (decoded == 0) {
         pt_result_print(&result, given->top, stdout);
     }

@@ -12,6 +12,7 @@
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
+#include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/text.h"
@@ -56,19 +57,6 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-static int print_json(const struct run_analysis *run, struct error *err)
-{
-    json_t *summary = run_summary_json(run);
-    if (!summary)
-        return error_set(err, ERROR_FAILED, "cannot make the summary of %s: out of memory",
-                         run->evidence.run_dir);
-    int written = json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    json_decref(summary);
-    if (written < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
-        return error_set_errno(err, ERROR_FAILED, "cannot print the summary");
-    return 0;
-}
-
 static int write_report(const struct run_analysis *run, const struct report_options *values,
                         struct error *err)
 {
@@ -86,7 +74,7 @@ static int write_report(const struct run_analysis *run, const struct report_opti
             return written;
     }
     if (values->json)
-        return print_json(run, err);
+        return json_print_new(run_summary_json(run), JSON_FOR_PEOPLE, "the summary", err);
     if (!values->quiet || values->text) {
         struct summary_style style = summary_style_for(stdout);
         style.full = values->full;
@@ -118,10 +106,8 @@ static int report_document(const char *directory, const struct report_options *v
                  : is_load    ? report_load_write(document, path, err)
                               : report_set_write(directory, path, err);
     if (status == 0 && values->json)
-        status = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 ||
-                         putchar('\n') == EOF
-                     ? error_set_errno(err, ERROR_FAILED, "cannot print the document")
-                     : 0;
+        status = json_print_new(json_incref(document), JSON_INDENT(2) | JSON_REAL_PRECISION(9),
+                                "the document", err);
     json_decref(document);
     if (status < 0 || values->json)
         return status;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "loadgen/load_plan.h"
@@ -43,10 +44,10 @@ static int prepare_dataset(struct load_plan *plan, struct error *err)
     if (status < 0)
         return status;
     if (plan->options.json)
-        return load_print_json(json_pack("{s:I,s:I,s:I}", "stored", (json_int_t)report.stored,
-                                         "verified", (json_int_t)report.verified, "bytes",
-                                         (json_int_t)report.bytes),
-                               err);
+        return json_print_new(json_pack("{s:I,s:I,s:I}", "stored", (json_int_t)report.stored,
+                                        "verified", (json_int_t)report.verified, "bytes",
+                                        (json_int_t)report.bytes),
+                              LOAD_JSON, "the result", err);
     if (plan->workload.protocol->dataset == DATASET_NONE)
         printf("protocol %s needs no dataset\n", plan->workload.protocol->name);
     else

@@ -108,13 +108,14 @@ int load_curve_finish(json_t *document, const struct load_plan *plan, struct err
         return error_set(err, ERROR_FAILED, "out of memory for the curve");
     if (plan->options.out) {
         snprintf(path, sizeof path, "%s/sweep.json", plan->options.out);
-        if (json_dump_file(document, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0) {
+        int status = json_write(document, LOAD_JSON, path, err);
+        if (status < 0) {
             json_decref(document);
-            return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+            return status;
         }
     }
     if (plan->options.json)
-        return load_print_json(document, err);
+        return json_print_new(document, LOAD_JSON, "the result", err);
     json_decref(document);
     return 0;
 }

@@ -38,15 +38,6 @@ int load_write_logs(const char *directory, const struct engine_result *result,
                      result->samples, result->sample_count, 0, err);
 }
 
-int load_print_json(json_t *json, struct error *err)
-{
-    int status = json ? json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
-    json_decref(json);
-    if (status < 0 || putchar('\n') == EOF || fflush(stdout) != 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot print the result");
-    return 0;
-}
-
 json_t *load_result_json(const struct engine_result *result, const struct load_facts *facts,
                          const struct load_summary *summary, const struct method *method,
                          const struct rounds *rounds, json_t *agents)

@@ -30,6 +30,9 @@ struct load_point {
 
 void load_outcome_free(struct load_outcome *outcome);
 
+// How all documents of loads are written.
+enum { LOAD_JSON = JSON_INDENT(2) | JSON_REAL_PRECISION(9) };
+
 // The document of `taillight load --json`. The caller owns it; NULL: out of memory.
 json_t *load_outcome_json(const struct load_plan *plan, const struct load_point *point,
                           const struct load_outcome *outcome);
@@ -56,8 +59,5 @@ int load_write_files(const struct load_options *options, const struct engine_res
 
 // Creates a folder, unless it exists.
 int load_make_directory(const char *path, struct error *err);
-
-// Prints a document on stdout and releases it; a NULL document means out of memory.
-int load_print_json(json_t *json, struct error *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/json_numbers.h"
 #include "base/process.h"
 #include "loadgen/load_run.h"
 #include "loadgen/method/between_runs.h"
@@ -186,7 +187,8 @@ static int repeat_report(const struct repeat *repeat, struct error *err)
     method_percentile_name(plan->quantile, percentile, sizeof percentile);
     between_runs_judge(repeat->repetitions, repeat->done, plan->options.confidence, &found);
     if (plan->options.json) {
-        int status = load_print_json(repeat_json(repeat, &found, percentile), err);
+        int status =
+            json_print_new(repeat_json(repeat, &found, percentile), LOAD_JSON, "the result", err);
         if (status < 0)
             return status;
     } else {

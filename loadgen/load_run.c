@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json_numbers.h"
 #include "base/progress.h"
 #include "loadgen/client/sample_log.h"
 #include "loadgen/engine/live_view.h"
@@ -21,8 +22,8 @@ static int run_report(const struct load_plan *plan, const struct engine_result *
     const struct load_facts facts = load_plan_facts(plan);
     int status = 0;
     if (plan->options.json) {
-        status =
-            load_print_json(load_result_json(result, &facts, summary, method, rounds, agents), err);
+        status = json_print_new(load_result_json(result, &facts, summary, method, rounds, agents),
+                                LOAD_JSON, "the result", err);
     } else {
         load_summary_print(summary, result, &facts, stdout);
         method_print(method, stdout);

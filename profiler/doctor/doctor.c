@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "profiler/doctor/doctor_checks.h"
 #include "profiler/host_facts.h"
@@ -129,19 +130,16 @@ int doctor_print(const struct doctor_options *chosen, doctor_check check_backend
                  struct error *err)
 {
     struct doctor_items items;
-    int failed = 0;
+    int result = 0;
     if (doctor_examine(check_backends, &items, err) < 0)
         return -ERROR_FAILED;
     if (chosen->json) {
-        json_t *document = doctor_json(&items);
-        failed = !document || json_dumpf(document, stdout, JSON_INDENT(2)) < 0;
-        printf("\n");
-        json_decref(document);
+        result = json_print_new(doctor_json(&items), JSON_INDENT(2), "the doctor's findings", err);
     } else {
         print_people(&items, chosen);
+        if (fflush(stdout) != 0)
+            result = error_set_errno(err, ERROR_FAILED, "cannot print the doctor's findings");
     }
     array_free(&items);
-    return failed || fflush(stdout) != 0
-               ? error_set_errno(err, ERROR_FAILED, "doctor: cannot write to stdout")
-               : 0;
+    return result;
 }
