@@ -24,7 +24,7 @@
 static char folder[] = "/tmp/taillight-recorder-XXXXXX";
 static char perf_path[64], log_path[64], output_path[64], words_path[64];
 
-// Does as perf does, but for $MODE. Notes what it is told, and its process number.
+// Does as perf does, but for $MODE. Notes its arguments, its commands and its process number.
 static const char script[] =
     "#!/bin/bash\n"
     "output=${@: -1}\n"
@@ -45,18 +45,15 @@ static const char script[] =
     "        *:stop) printf 'ack\\n\\0'; exit 0 ;;\n"
     "        *) printf 'ack\\n\\0' ;;\n"
     "    esac\n"
-    "done\n";
+    "done\n"
+    "[ \"$MODE\" = stays ] && exec sleep 600\n"; // ends neither with its driver nor by itself
 
 static struct perf_recorder_settings settings_of(const char *mode)
 {
     setenv("MODE", mode, 1);
     unlink(words_path);
-    return (struct perf_recorder_settings){.perf = perf_path,
-                                           .event = "intel_pt//",
-                                           .output = output_path,
-                                           .log = log_path,
-                                           .answer_ms = 400,
-                                           .end_ms = 400};
+    return (struct perf_recorder_settings){
+        .perf = perf_path, .event = "intel_pt//", .output = output_path, .log = log_path};
 }
 
 static void read_file(const char *path, char *out, size_t out_bytes)
@@ -141,6 +138,10 @@ static void fails(const char *mode, const char *why)
     struct error err = {0};
     struct perf_recorder_settings settings = settings_of(mode);
     int result = perf_recorder_start(&recorder, &settings, &err);
+    if (strcmp(mode, "mute") == 0)
+        recorder.answer_ms = 400; // only now: a shell may take longer to begin
+    if (strcmp(mode, "lingers") == 0)
+        recorder.end_ms = 400;
     if (result == 0)
         result = perf_recorder_enable(&recorder, &err);
     for (int i = 0; result == 0 && i < 100 && strcmp(mode, "killed") == 0; i++) {
@@ -210,7 +211,7 @@ static void there_is_none(void **state)
 static void it_dies_with_us(void **state)
 {
     (void)state;
-    struct perf_recorder_settings settings = settings_of("well");
+    struct perf_recorder_settings settings = settings_of("stays");
     pid_t driver = fork();
     if (driver == 0) {
         struct perf_recorder recorder;
