@@ -178,11 +178,14 @@ json_t *page_data_build(const struct run_analysis *run, struct error *err)
     return NULL;
 }
 
-// What the sections share comes before them. Each section_*.js adds itself; page.js shows them.
-static const char *const scripts[] = {"page_plot.js",       "page_latency.js", "page_causes.js",
-                                      "page_categories.js", "page_boxes.js",   "page_lifetimes.js",
-                                      "page_timeline.js",   "page_views.js",   "page_blocking.js",
-                                      "section_*.js",       "page.js",         NULL};
+// What the sections share comes before them. Each section_*.js adds itself; page.js runs them.
+static const char *const scripts[] = {"page_plot.js",
+                                      "page_views.js",
+                                      "page_causes.js",
+                                      "page_timeline.js",
+                                      "section_*.js",
+                                      "page.js",
+                                      NULL};
 
 // The terminal summary, for browsers without scripts. The caller frees; NULL: no memory.
 static char *plain_summary(const struct run_analysis *run)

@@ -82,9 +82,9 @@ function drawFlame(nodes, chosen) {
 sections.push({
   id: 'samples',
   title: 'Where the samples were',
-  before: 'lost',
+  place: 50,
   has: () => Boolean(data.samples),
-  draw(body) {
+  start(body) {
     const {samples} = data, hint = (...words) => element('p', {class: 'hint'}, ...words);
     body.append(
         element(

@@ -37,9 +37,9 @@ const setUp = () => {
 sections.push({
   id: 'setup',
   title: 'What was set up',
-  before: 'how',
+  place: 70,
   has: () => setUp().tuned.length + setUp().loads.length > 0,
-  draw: body => body.append(
+  start: body => body.append(
       element('div', {id: 'tuned-table'}, tunedTable(setUp().tuned)),
       element('h3', {}, 'Loads of the neighbours'),
       element('div', {id: 'neighbour-table'}, neighbourTable(setUp().loads)))

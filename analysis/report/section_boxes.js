@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The box plot of what each cause added to the messages it slowed, with how many they were;
-// choosing a cause leaves only its balloons. After NSight's figures 13 and 15.
+// The box plot of what each cause added to the messages it slowed, with how many they were, in
+// groups of categories where the reader wants these; choosing a cause leaves only its balloons.
+// After NSight's figures 13 and 15.
 
 const BOX_ROWS = 14;
 const SORTS = {
@@ -140,15 +141,6 @@ function renderBoxes(focus) {
   if (focus) rows.find(row => row.dataset.cause === focus)?.focus();
 }
 
-function renderBalloonControls() {
-  choice(
-      byId('balloon-controls'), 'Spread', [['order', 'one after the other'], ['time', 'by time']],
-      view.spread, key => {
-        view.spread = key;
-        balloons.load();
-      });
-}
-
 function renderBoxControls() {
   choice(
       byId('box-controls'), 'Sort by',
@@ -177,3 +169,55 @@ function renderCauseTable() {
                    duration(cause.total_ns), all ? percent(cause.total_ns, whole) : '–']),
           'Causes'));
 }
+
+// The rows of the box plot: causes, in groups below a heading when the reader wants these. Groups
+// are in order of their time, or of their first cause where that is what causes are sorted by.
+function boxEntries(causes) {
+  if (!view.grouped) return causes.map(cause => ({cause, height: 30}));
+  const sums = categoriesOf(current());
+  const names = view.sort === 'total' ? sums.map(one => one.name) :
+                                        [...new Set(causes.map(cause => cause.category))];
+  return names.flatMap(name => {
+    const own = causes.filter(cause => cause.category === name);
+    const heading = {heading: name, total: sums.find(one => one.name === name).total, height: 30};
+    return own.length ? [heading, ...own.map(cause => ({cause, height: 30}))] : [];
+  });
+}
+
+function boxHeading({heading, total, height}, y, size) {
+  return svg(
+      'g', {},
+      svg('line', {class: 'axis', x1: 0, x2: size.width, y1: y + height - .5, y2: y + height - .5}),
+      svg('text', {class: 'heading', x: 0, y: y + height - 8}, heading),
+      svg('text', {class: 'muted', x: size.width - 4, y: y + height - 8, 'text-anchor': 'end'},
+          duration(total)));
+}
+
+function renderGroupControls() {
+  choice(
+      byId('group-controls'), 'Groups', [[true, 'by category'], [false, 'none']], view.grouped,
+      key => {
+        view.grouped = key;
+        renderBoxes();
+      });
+}
+
+sections.push({
+  id: 'boxes',
+  title: 'What each cause added',
+  place: 32,
+  within: 'diagnosis',
+  controls: ['group-controls', 'box-controls'],
+  markup: `
+    <p class="hint">Whiskers reach from the least to the most it added to a message, boxes hold the middle half, the bar is the median. Choose a row to see only its balloons. A category is a class of remedy.</p>
+    <div id="box-plot"></div>
+    <details><summary>As a table</summary><div id="cause-table"></div></details>`,
+  diagnosis: () => {
+    renderBoxControls();
+    renderGroupControls();
+    renderBoxes();
+    renderCauseTable();
+  },
+  message: () => renderBoxes(),
+  draw: () => renderBoxes()
+});

@@ -59,7 +59,6 @@ function renderLifetimeBars(lifetimes) {
 
 function renderLifetimes() {
   const {lifetimes} = current();
-  byId('lifetimes').hidden = !lifetimes.length;
   renderLifetimeBars(lifetimes);
   byId('lifetime-table')
       .replaceChildren(table(
@@ -69,3 +68,16 @@ function renderLifetimes() {
           ],
           lifetimes.map(lifetimeRow), 'Lifetimes on the server'));
 }
+
+sections.push({
+  id: 'lifetimes',
+  title: 'Each lifetime on the server',
+  place: 33,
+  within: 'diagnosis',
+  has: () => current().lifetimes.length > 0,
+  markup: `
+    <p class="hint">The same slice of the time until the application had the request, until it had answered, and until the answer left: the messages slowest in each, and why. A bar is all that they took longer than an ordinary one. From is the least of them, ordinary the median.</p>
+    <div id="lifetime-plot"></div>
+    <div id="lifetime-table"></div>`,
+  draw: () => renderLifetimes()
+});

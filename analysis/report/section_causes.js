@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+//
+// Why the slow ones were slow: which diagnosis is shown, and of which category its causes are: the
+// class of remedy that a cause asks for. The reader may leave only one of them in the plots. The
+// sections with `within: 'diagnosis'` show the rest.
+
+const inCategory = cause => view.category === null || view.category === cause.category;
+const causeShown = cause =>
+    inCategory(cause) && (view.cause === null || view.cause === causeKey(cause));
+
+// The categories of the diagnosis on show with their time, the largest first.
+function categoriesOf(diagnosis) {
+  const totals = new Map();
+  for (const {category, total_ns: ns} of diagnosis.causes)
+    totals.set(category, (totals.get(category) ?? 0) + (ns || 0));
+  return [...totals].map(([name, total]) => ({name, total})).sort((a, b) => b.total - a.total);
+}
+
+function renderCategoryControls() {
+  const categories = categoriesOf(current()),
+        whole = categories.reduce((sum, one) => sum + one.total, 0);
+  choice(
+      byId('category-controls'), 'Category',
+      [
+        [null, 'all'],
+        ...categories.map(({name, total}) => [name, `${name} ${percent(total, whole)}`])
+      ],
+      view.category, key => chooseCategory(key));
+  renderCategoryNote();
+}
+
+function chooseCategory(category) {
+  view.category = category;
+  if (!current().causes.some(cause => causeShown(cause))) view.cause = null;
+  renderCategoryNote();
+  balloons.draw();
+  renderBoxes();
+  renderCauseTable();
+}
+
+// Said in words too: the buttons are not printed.
+function renderCategoryNote() {
+  const note = byId('category-note');
+  note.hidden = view.category === null;
+  note.textContent = `Only causes of the category “${view.category}” are shown.`;
+}
+
+function sliceWords(diagnosis) {
+  if (diagnosis.not_available) return `N/A: ${diagnosis.reason || 'no reason was given'}`;
+  const left = diagnosis.left_out.reduce((sum, number, state) => state > 0 ? sum + number : sum, 0);
+  const shown = diagnosis.shown < diagnosis.total ?
+      ` The ${count(diagnosis.shown)} slowest are in this report.` :
+      '';
+  return `${plural(diagnosis.total, 'message')} of ${count(diagnosis.candidates)} took ${
+             duration(diagnosis.slice_low_ns)} to ${
+             duration(diagnosis.slice_high_ns)}; an ordinary one takes ${
+             duration(diagnosis.reference_latency_ns, 'an unknown time')} ` +
+      `(median of ${count(diagnosis.reference_count)}). Differences below ${
+             duration(diagnosis.granularity_ns, '–')} are ignored.${
+             left ? ` ${plural(left, 'message')} could not be followed and ${
+                        left === 1 ? 'is' : 'are'} left out.` :
+                    ''}${shown}`;
+}
+
+// The sections of the diagnosis follow in its element, unless there is nothing to show.
+function renderDiagnosis() {
+  const diagnosis = current(), has = diagnosis && diagnosis.messages.id.length > 0;
+  renderWindows();
+  byId('diagnosis').hidden = !has;
+  byId('slice-lead').textContent = !diagnosis ?
+      'Nothing was diagnosed: the run has no capture, or nothing to explain.' :
+      has || diagnosis.not_available ? sliceWords(diagnosis) :
+                                       'No message falls into this slice.';
+  if (has) renderCategoryControls();
+}
+
+function renderWindows() {
+  if (data.diagnoses.length > 1)
+    choice(
+        byId('windows'), 'Slice', data.diagnoses.map((diagnosis, i) => [i, diagnosis.label]),
+        view.diagnosis, index => chooseDiagnosis(index));
+}
+
+sections.push({
+  id: 'causes',
+  title: 'Why the slow ones were slow',
+  place: 30,
+  markup: `
+    <div class="controls" id="windows"></div>
+    <p class="lead" id="slice-lead"></p>
+    <div id="diagnosis">
+    <div class="controls" id="category-controls"></div>
+    <p class="lead" id="category-note" aria-live="polite" hidden></p>
+    </div>`,
+  diagnosis: () => renderDiagnosis()
+});

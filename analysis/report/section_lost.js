@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+//
+// What was lost, and what that weakens; what the load generator and the capture warn of.
+
+const WEAKENS = {
+  unsent: [
+    'requests never sent', 'They count as never answered: the percentiles they reach read “never”.'
+  ],
+  timed_out: ['requests without a reply in time', 'They count as never answered.'],
+  lost: ['requests lost with their connection', 'They count as never answered.'],
+  order_violations: [
+    'stamps out of order by more than the clock error',
+    'The stage that ends at such a stamp reads 0, its neighbour is too long.'
+  ],
+  dropped_events: [
+    'kernel events dropped by the capture',
+    'Spans around them are unknown; causes there stay unexplained.'
+  ],
+  dropped_calls: [
+    'socket calls dropped by the shim',
+    'Their messages have no M(a) or reply stamp, hence no diagnosis.'
+  ],
+  dropped_samples: ['client samples dropped', 'The latency distribution lacks these requests.'],
+  unpaired: ['spans without a begin or an end', 'Their time is shown as records lost.'],
+  lost_intervals: ['gaps in the capture', 'Nobody knows what ran in them.'],
+};
+
+const lossesOf = () => Object.keys(WEAKENS)
+                           .filter(key => data.counts[key] > 0)
+                           .map(key => `${count(data.counts[key])} ${WEAKENS[key][0]}`);
+
+// What the load generator and the capture said against themselves.
+function warnings() {
+  const {load, capture, experiment} = data.documents;
+  return [load?.reasons, load?.warnings, capture?.warnings, experiment?.warnings]
+      .filter(Array.isArray)
+      .flat()
+      .filter(text => typeof text === 'string')
+      // The engine repeats what its children said, with their names in front.
+      .filter((text, i, all) => !all.slice(0, i).some(earlier => text.includes(earlier)));
+}
+
+// Every leaf of a document as [path, value].
+function leaves(value, path = [], out = []) {
+  if (value !== null && typeof value === 'object')
+    for (const [key, inner] of Object.entries(value)) leaves(inner, [...path, key], out);
+  else
+    out.push([path.join('.'), value]);
+  return out;
+}
+
+function renderLosses() {
+  const rows =
+      Object.entries(WEAKENS).map(([key, [what, weakens]]) => [what, data.counts[key], weakens]);
+  data.states.forEach((state, i) => {
+    if (i > 1)
+      rows.push([
+        `answered requests: ${state.name}`, state.count,
+        'They are in the latency distribution, but cannot be explained.'
+      ]);
+  });
+  for (const document of ['load', 'capture'])
+    for (const [path, value] of data.documents[document] ? leaves(data.documents[document]) : [])
+      if (typeof value === 'number' &&
+          /drop|lost|lose|miss|unmatch|unsent|overrun|fail|unseen|truncat/i.test(path))
+        rows.push([
+          `${document}: ${path.replace(/_/g, ' ')}`, value,
+          'As counted by the ' + (document === 'load' ? 'load generator.' : 'capture.')
+        ]);
+  const body = rows.map(
+      ([what, number, weakens]) => element(
+          'tr', {class: number ? null : 'zero'}, element('td', {class: 'text'}, what),
+          element('td', {class: number ? 'nowrap bad' : 'nowrap'}, count(number)),
+          element('td', {class: 'text'}, number ? weakens : '')));
+  byId('warnings').replaceChildren(...warnings().map(text => element('p', {class: 'bad'}, text)));
+  byId('lost-table')
+      .replaceChildren(element(
+          'table', {}, element('caption', {class: 'only-screen-reader'}, 'Losses'),
+          element(
+              'thead', {},
+              element(
+                  'tr', {}, element('th', {class: 'text'}, 'what'), element('th', {}, 'how many'),
+                  element('th', {class: 'text'}, 'what it weakens'))),
+          element('tbody', {}, ...body)));
+}
+
+sections.push({
+  id: 'lost',
+  title: 'What was lost',
+  place: 60,
+  markup: `
+    <p class="lead">Every loss the tool knows of, and what it weakens. A zero was counted, not assumed.</p>
+    <div id="warnings"></div>
+    <div id="lost-table"></div>`,
+  start: () => renderLosses()
+});

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+//
+// The report's part on queues: what was ahead of the slice's messages beside that of ordinary ones,
+// what their cores did, which requests held up others.
+
+const VIEW_SIDES = ['these messages', 'ordinary ones'];
+
+// A request that can be gone to: a button that chooses it.
+function requestButton(id, text) {
+  return element('button', {type: 'button', class: 'request', click: () => chooseMessage(id, true)}, text);
+}
+
+function renderBlocking() {
+  const {by, worst_blockers: worst} = current().views.blocking;
+  byId('blocking-table').replaceChildren(table(
+      [['held up by', true], ['core', true], ['messages'], ['median'], ['total'], ['mean'], ['ordinary mean']],
+      by.map(one => [
+        one.by, one.role, count(one.messages), one.messages ? duration(one.median_us * 1000) : '–',
+        one.messages ? duration(one.total_us * 1000) : '–', duration(one.mean_us * 1000, '–'),
+        duration(known(one.reference_mean_us) ? one.reference_mean_us * 1000 : null, '–')
+      ]),
+      'Head-of-line blocking'));
+  byId('blockers-table').replaceChildren(
+      worst.length ? table(
+                         [['request', true], ['operation', true], ['connection'], ['messages it held up'], ['for, in all']],
+                         worst.slice(0, 10).map(one => [
+                           requestButton(one.request, String(one.request)), operationName(one.operation),
+                           String(one.connection), count(one.messages), duration(one.total_us * 1000)
+                         ]),
+                         'The requests that held up others longest') :
+                     element('p', {class: 'empty'}, 'No request of this run held one of these up.'));
+}
+
+function renderQueues() {
+  const {queue} = current().views;
+  const sides = [queue, queue.map(one => ({...one, ahead: one.reference_ahead, us: one.reference_us}))];
+  renderQueue(byId('queue-plot'), sides, VIEW_SIDES);
+  byId('queue-table').replaceChildren(queueTable(sides, VIEW_SIDES));
+}
+
+function renderCores() {
+  const {contexts} = current().views;
+  const sides = [contexts, contexts.map(one => ({...one, share: one.reference_share}))];
+  renderContexts(byId('contexts-plot'), sides, VIEW_SIDES);
+  byId('contexts-table').replaceChildren(contextTable(sides, VIEW_SIDES));
+}
+
+const hasViews = () => Boolean(current().views);
+
+sections.push({
+  id: 'queue',
+  title: 'Messages ahead',
+  place: 34,
+  within: 'diagnosis',
+  has: hasViews,
+  markup: `
+    <p class="hint">What a message had ahead of it from its arrival to its reply: calls of its thread for others, requests served first, hand-offs by the kernel. Ordinary ones are those around the median.</p>
+    <div class="plot" id="queue-plot"></div>
+    <details><summary>As a table</summary><div id="queue-table"></div></details>`,
+  draw: () => renderQueues()
+});
+
+sections.push({
+  id: 'contexts',
+  title: 'What the cores did',
+  place: 35,
+  within: 'diagnosis',
+  has: hasViews,
+  markup: `
+    <p class="hint">Shares of the messages' time on the server, from M(n) until the reply left, by core and context.</p>
+    <div class="plot" id="contexts-plot"></div>
+    <details><summary>As a table</summary><div id="contexts-table"></div></details>`,
+  draw: () => renderCores()
+});
+
+sections.push({
+  id: 'blocking',
+  title: 'Head-of-line blocking',
+  place: 36,
+  within: 'diagnosis',
+  has: hasViews,
+  markup: `
+    <p class="hint">Which requests the core or the thread served while a message waited: on the same connection, in the same batch (epoll return) or an earlier one, in another thread on its core, or handed over first on its receive core.</p>
+    <div id="blocking-table"></div>
+    <h3>The requests that held up others longest</h3>
+    <div id="blockers-table"></div>`,
+  draw: () => renderBlocking()
+});

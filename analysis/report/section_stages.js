@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+//
+// The stages of the typical request at each percentile.
+
+// By where the work is done: the client blue, the network grey, R green, A warm.
+const STAGE_COLOURS = [
+  null, '#0072b2', '#56b4e9', '#a9adb3', '#009e73', '#e69f00', '#d55e00', '#cc79a7', '#c4c7cb',
+  '#9fd4f3'
+];
+const STAGE_INK = [
+  null, '#fff', '#10242f', '#1d1e21', '#fff', '#2b1e00', '#fff', '#2d1020', '#1d1e21', '#10242f'
+];
+const stagesInUse = () =>
+    data.stages.map((_, i) => i).filter(i => i > 0 && data.stage_ns.some(row => row[i] > 0));
+const rowTotal = row => row.reduce((sum, ns) => sum + (ns || 0), 0);
+const roleMark = role => role === null ? '' : data.roles[role];
+// Where client and server are two machines, also which one.
+const stageMark = stage => [roleMark(stage.role), stage.machine].filter(Boolean).join(', ');
+
+function stageBar(row, used, whole) {
+  const total = rowTotal(row), width = byId('stages-plot').clientWidth - 170;
+  return element(
+      'div', {class: 'bar', style: `width:${100 * total / whole}%`},
+      ...used.filter(i => row[i] > 0).map(i => {
+        const share = row[i] / total, pixels = share * width * total / whole,
+              name = data.stages[i].name;
+        const label = pixels > name.length * 7.4 + 66 ? `${name} ${duration(row[i])}` :
+            pixels > 58 ? duration(row[i]) :
+                          '';
+        const text = `${name} (${stageMark(data.stages[i])})\n${duration(row[i])}, ${
+            percent(share)} of ${duration(total)}`;
+        return element(
+            'div', {
+              class: 'piece',
+              style: `flex:${row[i]} 1 0;background:${STAGE_COLOURS[i]};color:${STAGE_INK[i]}`,
+              pointermove: event => showTip(event, text),
+              pointerleave: hideTip
+            },
+            label);
+      }));
+}
+
+let stageScale = 'share';
+
+function renderStages() {
+  const used = stagesInUse(), place = byId('stages-plot');
+  if (!used.length) {
+    place.replaceChildren(element(
+        'p', {class: 'empty'},
+        'No request has stages: nothing was answered, or nothing could be stamped.'));
+    return;
+  }
+  const longest = Math.max(...data.stage_ns.map(rowTotal)), rows = [];
+  data.quantiles.forEach((name, i) => {
+    const total = rowTotal(data.stage_ns[i]);
+    if (total > 0)
+      rows.push(
+          element('div', {class: 'name'}, name),
+          stageBar(data.stage_ns[i], used, stageScale === 'share' ? total : longest),
+          element('div', {class: 'total'}, duration(total)));
+  });
+  place.replaceChildren(
+      element('div', {class: 'stages', 'aria-hidden': 'true'}, ...rows),
+      element(
+          'div', {class: 'legend', style: 'padding-left:70px'},
+          ...used.map(
+              i => element(
+                  'span', {},
+                  element('span', {class: 'swatch', style: `background:${STAGE_COLOURS[i]}`}),
+                  data.stages[i].name,
+                  element('span', {class: 'role'}, stageMark(data.stages[i]))))));
+}
+
+function renderStageControls() {
+  choice(
+      byId('stages-controls'), 'Bars show',
+      [['share', 'shares of each request'], ['scale', 'time, on one scale']], stageScale, key => {
+        stageScale = key;
+        renderStages();
+      });
+  const used = stagesInUse();
+  byId('stages-table')
+      .replaceChildren(table(
+          [['stage', true], ['where', true], ...data.quantiles.map(name => [name])],
+          used.map(
+                  i =>
+                      [data.stages[i].name, stageMark(data.stages[i]),
+                       ...data.stage_ns.map(row => duration(row[i], '–'))])
+              .concat([['sum', '', ...data.stage_ns.map(row => duration(rowTotal(row)))]]),
+          'Stages by percentile'));
+}
+
+sections.push({
+  id: 'stages',
+  title: 'Where the time goes',
+  place: 20,
+  markup: `
+    <p class="lead">The requests around each percentile, on average, from the instant it was meant to be sent to its reply. <b>R</b> is the core that received it, <b>A</b> the core of the application.</p>
+    <div class="controls" id="stages-controls"></div>
+    <div id="stages-plot"></div>
+    <details><summary>As a table</summary><div id="stages-table"></div></details>`,
+  start: () => renderStageControls(),
+  draw: () => renderStages()
+});
