@@ -117,11 +117,12 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
     struct diagnosis_slice_array slices = {0};
     struct run_analysis run = {0};
     struct progress progress;
+    const struct run_request request = {
+        .run_dir = run_dir, .slices = &slices, .categories = chosen->categories};
     int result = slice_options_read(&chosen->slices, &slices, err);
     progress_init(&progress, chosen->quiet);
     if (result == 0)
-        result = run_analyze(run_dir, slices.items, slices.count, chosen->categories, &progress,
-                             &run, err);
+        result = run_analyze(&request, &progress, &run, err);
     array_free(&slices);
     if (result < 0)
         return result;

@@ -123,11 +123,12 @@ static int report_run(const char *directory, const struct report_options *values
     struct diagnosis_slice_array slices = {0};
     struct run_analysis run = {0};
     struct progress progress;
+    const struct run_request request = {
+        .run_dir = directory, .slices = &slices, .categories = values->categories};
     int result = slice_options_read(&values->slices, &slices, err);
     progress_init(&progress, values->quiet);
     if (result == 0)
-        result = run_analyze(directory, slices.items, slices.count, values->categories, &progress,
-                             &run, err);
+        result = run_analyze(&request, &progress, &run, err);
     progress_end(&progress);
     array_free(&slices);
     if (result < 0)

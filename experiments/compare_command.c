@@ -67,7 +67,7 @@ static int write_text(const struct comparison *comparison, const struct compare_
         printf("\nReport: %s\n", chosen->output);
     if (judged->results.count)
         putchar('\n');
-    return gate_report_write(judged, &chosen->report, comparison->sides[COMPARE_CANDIDATE].name,
+    return gate_report_write(judged, &chosen->report, comparison->sides[COMPARE_CANDIDATE]->name,
                              false, stdout, err);
 }
 
@@ -82,7 +82,7 @@ static int write_json(const struct comparison *comparison, const struct compare_
     int result = json_print_new(document, JSON_FOR_PEOPLE, "the comparison", err);
     if (result < 0)
         return result;
-    return gate_report_write(judged, &chosen->report, comparison->sides[COMPARE_CANDIDATE].name,
+    return gate_report_write(judged, &chosen->report, comparison->sides[COMPARE_CANDIDATE]->name,
                              true, NULL, err);
 }
 

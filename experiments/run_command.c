@@ -112,14 +112,18 @@ static int run_one(struct experiment *experiment, const struct run_settings *set
                    const struct run_results_settings *results, bool *available, struct error *err)
 {
     struct run_folder folder;
+    struct run_set kept = {.path = ""};
     if (experiment->repetitions > 1)
         return repetitions_run(experiment, settings, results, available, err);
-    int result = run_experiment(experiment, settings, &folder, err);
+    int result = gate_report_want(results->gates, experiment, &kept, err);
     if (result == 0)
-        result = run_results_write(&folder, results, available, err);
+        result = run_experiment(experiment, settings, &folder, err);
     if (result == 0)
-        result = gate_report_run(results->gates, experiment, &folder, experiment->configuration,
-                                 settings->progress, err);
+        result = run_results_write(&folder, results, &kept, available, err);
+    if (result == 0)
+        result = gate_report_runs(results->gates, experiment, &folder, &kept,
+                                  experiment->configuration, err);
+    run_set_free(&kept);
     progress_end(settings->progress);
     return result;
 }

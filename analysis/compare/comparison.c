@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/compare/comparison.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -155,24 +158,13 @@ static struct diagnosis_slice band_around(double quantile)
     return (struct diagnosis_slice){.low = quantile - half, .high = quantile + half};
 }
 
-static bool is_same_slice(const struct diagnosis_slice *a, const struct diagnosis_slice *b)
-{
-    return fabs(a->low - b->low) < 1e-9 && fabs(a->high - b->high) < 1e-9 &&
-           a->min_latency_ns == b->min_latency_ns && a->from_ns == b->from_ns &&
-           a->to_ns == b->to_ns && a->relative == b->relative && a->one == b->one &&
-           a->request == b->request;
-}
-
 // Adds a slice unless it is there already; *index is its place.
 static int add_slice(struct comparison *comparison, const struct diagnosis_slice *slice,
                      size_t *index, struct error *err)
 {
-    for (*index = 0; *index < comparison->slices.count; ++*index)
-        if (is_same_slice(&comparison->slices.items[*index], slice))
-            return 0;
-    return array_push(&comparison->slices, *slice) < 0
-               ? error_set(err, ERROR_FAILED, "out of memory for slices")
-               : 0;
+    int64_t at = diagnosis_slice_add(&comparison->slices, slice);
+    *index = (size_t)at;
+    return at < 0 ? error_set(err, ERROR_FAILED, "out of memory for slices") : 0;
 }
 
 static int add_percentile(struct comparison *comparison, const char *name, double quantile,
@@ -209,10 +201,11 @@ static int add_asked(struct comparison *comparison, const struct comparison_requ
     return result;
 }
 
-static int choose_slices(struct comparison *comparison, const struct comparison_request *request,
-                         struct error *err)
+int comparison_plan(struct comparison *comparison, const struct comparison_request *request,
+                    struct error *err)
 {
     struct diagnosis_slice own;
+    *comparison = (struct comparison){.has_base = request->base};
     int result = add_asked(comparison, request, err);
     if (result == 0 && !request->gate_slice)
         result = run_set_own_slice(request->candidate, &own, err);
@@ -231,20 +224,27 @@ static int choose_slices(struct comparison *comparison, const struct comparison_
 
 // --- comparing -----------------------------------------------------------------------------------
 
+static int first_side(const struct comparison *comparison)
+{
+    return comparison->has_base ? COMPARE_BASE : COMPARE_CANDIDATE;
+}
+
 static void comparison_warn(struct comparison *comparison)
 {
     size_t bytes = sizeof comparison->warning;
-    for (int side = COMPARE_BASE; side < COMPARE_SIDES; side++) {
-        const struct run_set *set = &comparison->sides[side];
+    for (int side = first_side(comparison); side < COMPARE_SIDES; side++) {
+        const struct run_set *set = comparison->sides[side];
         if (set->inconclusive)
             text_append(comparison->warning, bytes, "%s%s: the load was n/a in %zu of %zu runs: %s",
                         comparison->warning[0] ? "; " : "",
                         side == COMPARE_BASE ? "base" : "candidate", set->inconclusive,
                         set->latencies.count, set->reason);
     }
-    double base = comparison->sides[COMPARE_BASE].offered_rate,
-           candidate = comparison->sides[COMPARE_CANDIDATE].offered_rate;
-    if (comparison->has_base && fabs(candidate / base - 1) > 0.02)
+    if (!comparison->has_base)
+        return;
+    double base = comparison->sides[COMPARE_BASE]->offered_rate,
+           candidate = comparison->sides[COMPARE_CANDIDATE]->offered_rate;
+    if (fabs(candidate / base - 1) > 0.02)
         text_append(comparison->warning, bytes, "%sthe loads differ: %.6g and %.6g requests/s",
                     comparison->warning[0] ? "; " : "", base, candidate);
 }
@@ -254,12 +254,10 @@ static int compare_slice(struct comparison *comparison, size_t slice, struct err
     struct slice_profile_list lists[COMPARE_SIDES] = {{0}, {0}};
     struct compared_slice found = {.verdict = ""};
     int result = 0;
-    for (int side = 0; side < COMPARE_SIDES; side++) {
-        const struct run_profile_array *profiles = &comparison->sides[side].profiles;
-        for (size_t r = 0; r < profiles->count && result == 0; r++)
-            if (array_push(&lists[side], &profiles->items[r].slices.items[slice]) < 0)
+    for (int side = first_side(comparison); side < COMPARE_SIDES; side++)
+        for (size_t r = 0; r < comparison->sides[side]->profiles.count && result == 0; r++)
+            if (array_push(&lists[side], comparison_profile(comparison, side, r, slice)) < 0)
                 result = error_set(err, ERROR_FAILED, "out of memory for profiles");
-    }
     if (result == 0)
         result = slice_shift(lists, COMPARE_CONFIDENCE, &found.shift, err);
     if (result == 0 && comparison->has_base)
@@ -290,10 +288,9 @@ static void compare_percentile(struct comparison *comparison, struct compared_pe
 int comparison_finish(struct comparison *comparison, struct error *err)
 {
     int result = 0;
-    for (int side = comparison->has_base ? COMPARE_BASE : COMPARE_CANDIDATE;
-         side < COMPARE_SIDES && result == 0; side++)
-        result =
-            latency_set_make(&comparison->sides[side].latencies, &comparison->latencies[side], err);
+    for (int side = first_side(comparison); side < COMPARE_SIDES && result == 0; side++)
+        result = latency_set_make(&comparison->sides[side]->latencies, &comparison->latencies[side],
+                                  err);
     for (size_t i = 0; i < comparison->slices.count && result == 0; i++)
         result = compare_slice(comparison, i, err);
     for (size_t i = 0; i < comparison->percentiles.count && result == 0; i++)
@@ -302,16 +299,34 @@ int comparison_finish(struct comparison *comparison, struct error *err)
     return result;
 }
 
+const struct slice_profile *comparison_profile(const struct comparison *comparison, int side,
+                                               size_t run, size_t slice)
+{
+    return run_set_profile(comparison->sides[side], run, &comparison->slices.items[slice]);
+}
+
+static bool is_same_folder(const char *a, const char *b)
+{
+    char left[PATH_MAX], right[PATH_MAX];
+    return realpath(a, left) && realpath(b, right) && strcmp(left, right) == 0;
+}
+
 int comparison_make(struct comparison *comparison, const struct comparison_request *request,
                     struct progress *progress, struct error *err)
 {
     const char *const paths[COMPARE_SIDES] = {request->base, request->candidate};
-    *comparison = (struct comparison){.has_base = request->base};
-    int result = choose_slices(comparison, request, err);
-    for (int side = request->base ? COMPARE_BASE : COMPARE_CANDIDATE;
-         side < COMPARE_SIDES && result == 0; side++)
-        result = run_set_read(paths[side], &comparison->slices, request->categories, progress,
-                              &comparison->sides[side], err);
+    int result = comparison_plan(comparison, request, err);
+    for (int side = first_side(comparison); side < COMPARE_SIDES && result == 0; side++) {
+        struct run_set *set = &comparison->read[side];
+        comparison->sides[side] = set;
+        if (side && request->base && is_same_folder(request->base, request->candidate)) {
+            comparison->sides[side] = comparison->sides[COMPARE_BASE];
+            break;
+        }
+        result = run_set_want(set, &comparison->slices, err);
+        if (result == 0)
+            result = run_set_read(set, paths[side], request->categories, progress, err);
+    }
     progress_phase(progress, "comparing");
     if (result == 0)
         result = comparison_finish(comparison, err);
@@ -321,8 +336,8 @@ int comparison_make(struct comparison *comparison, const struct comparison_reque
 
 bool comparison_is_single(const struct comparison *comparison)
 {
-    return comparison->sides[COMPARE_BASE].profiles.count == 1 &&
-           comparison->sides[COMPARE_CANDIDATE].profiles.count == 1;
+    return comparison->has_base && comparison->sides[COMPARE_BASE]->profiles.count == 1 &&
+           comparison->sides[COMPARE_CANDIDATE]->profiles.count == 1;
 }
 
 bool comparison_any_known(const struct comparison *comparison)
@@ -345,6 +360,6 @@ void comparison_free(struct comparison *comparison)
     array_free(&comparison->slices);
     for (int side = 0; side < COMPARE_SIDES; side++) {
         latency_set_free(comparison->latencies[side]);
-        run_set_free(&comparison->sides[side]);
+        run_set_free(&comparison->read[side]);
     }
 }

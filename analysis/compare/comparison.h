@@ -35,7 +35,8 @@ struct compared_slice_array ARRAY_OF(struct compared_slice);
 
 struct comparison {
     bool has_base;
-    struct run_set sides[COMPARE_SIDES];
+    const struct run_set *sides[COMPARE_SIDES]; // whose slices include the comparison's
+    struct run_set read[COMPARE_SIDES];         // by comparison_make, empty where it did not
     struct latency_set *latencies[COMPARE_SIDES];
     struct diagnosis_slice_array slices; // without duplicates; those asked for come first
     size_t asked;                        // how many slices were asked for
@@ -53,14 +54,22 @@ struct comparison_request {
     const char *categories;                     // as of run_analyze(), for all runs; NULL: none
 };
 
-// Analyzes each run once, keeps what is compared, and compares. The caller frees with
-// comparison_free, whatever happens.
+// Chooses what is compared: the slices and the percentiles. The runs' folders are read only for the
+// slice of the gates, when it is not given. The caller frees with comparison_free, whatever happens.
+int comparison_plan(struct comparison *comparison, const struct comparison_request *request,
+                    struct error *err);
+
+// Compares the sides, which the caller has set. They belong to the caller and must live as long.
+int comparison_finish(struct comparison *comparison, struct error *err);
+
+// All of it: plans, analyzes each run once, keeps what is compared, and compares.
 int comparison_make(struct comparison *comparison, const struct comparison_request *request,
                     struct progress *progress, struct error *err);
 void comparison_free(struct comparison *comparison);
 
-// Its second half: compares the sides, whose profiles must have the comparison's slices.
-int comparison_finish(struct comparison *comparison, struct error *err);
+// What a run of a side spent its time on in one of the comparison's slices.
+const struct slice_profile *comparison_profile(const struct comparison *comparison, int side,
+                                               size_t run, size_t slice);
 
 // Whether each side is one run.
 bool comparison_is_single(const struct comparison *comparison);

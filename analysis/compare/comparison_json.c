@@ -140,14 +140,14 @@ static json_t *find_context(json_t *list, const struct core_context *wanted)
 }
 
 // Over all runs of the side: the causes' shares of their messages' time.
-static json_t *contexts_json(const struct run_set *set, size_t slice)
+static json_t *contexts_json(const struct run_set *set, const struct diagnosis_slice *slice)
 {
     json_t *contexts = json_array();
     double sum = 0;
     for (size_t r = 0; r < set->profiles.count; r++)
-        sum += set->profiles.items[r].slices.items[slice].context_ns;
+        sum += run_set_profile(set, r, slice)->context_ns;
     for (size_t r = 0; r < set->profiles.count; r++) {
-        const struct core_context_array *all = &set->profiles.items[r].slices.items[slice].contexts;
+        const struct core_context_array *all = &run_set_profile(set, r, slice)->contexts;
         for (size_t i = 0; i < all->count; i++) {
             double share = all->items[i].ns[VIEW_SLICE] / sum;
             json_t *known = r ? find_context(contexts, &all->items[i]) : NULL;
@@ -166,16 +166,16 @@ static json_t *contexts_json(const struct run_set *set, size_t slice)
 
 static json_t *side_json(const struct comparison *comparison, size_t slice, int side)
 {
-    const struct run_set *set = &comparison->sides[side];
+    const struct run_set *set = comparison->sides[side];
     const struct slice_shift *shift = &comparison->shifts.items[slice].shift;
     json_t *object = json_pack(
         "{s:I, s:I, s:o, s:o, s:o, s:o}", "runs", (json_int_t)shift->runs[side], "messages",
         (json_int_t)shift->messages[side], "mean_us", json_micros(shift->mean_ns[side]), "low_us",
         json_micros(shift->low_ns[side]), "high_us", json_micros(shift->high_ns[side]), "contexts",
-        contexts_json(set, slice));
+        contexts_json(set, &comparison->slices.items[slice]));
     if (set->profiles.count ==
         1) { // the median over several runs does not follow from their medians
-        const struct slice_profile *only = &set->profiles.items[0].slices.items[slice];
+        const struct slice_profile *only = comparison_profile(comparison, side, 0, slice);
         json_object_set_new(object, "queue", queue_json(only));
         json_object_set_new(object, "blocking", blocking_json(only));
     }
@@ -286,6 +286,6 @@ json_t *comparison_json(const struct comparison *comparison)
         comparison->shifts.items[comparison->gate_slice].shift.words, "slices", slices);
     for (int side = 0; side < COMPARE_SIDES; side++)
         json_object_set_new(document, side_names[side],
-                            set_json(&comparison->sides[side], comparison->latencies[side]));
+                            set_json(comparison->sides[side], comparison->latencies[side]));
     return document;
 }

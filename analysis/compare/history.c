@@ -66,7 +66,7 @@ void history_close(struct history *history)
 static int add_run(struct history *history, const struct comparison *run, const char *folder,
                    const char *label, int64_t *id)
 {
-    const struct run_set *set = &run->sides[COMPARE_CANDIDATE];
+    const struct run_set *set = run->sides[COMPARE_CANDIDATE];
     const char *slash = strrchr(folder, '/');
     uint64_t requests = 0;
     struct row row;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/compare/run_profile.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,17 +254,44 @@ static int take_slice(const struct run_analysis *run, const struct diagnosis *di
     return result;
 }
 
-int run_profile_take(const struct run_analysis *run, struct run_profile *out, struct error *err)
+// The profile of a slice, from the run's own diagnosis of it or one made for the purpose.
+static int profile_slice(const struct run_analysis *run, struct diagnosis_slice slice,
+                         struct slice_profile *out, struct error *err)
 {
+    struct diagnosis made;
+    const struct diagnosis *found = NULL;
+    int result = run_place_slice(run, &slice, err);
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < run->findings.diagnoses.count && !found; i++)
+        if (diagnosis_slice_is_same(&run->findings.diagnoses.items[i].slice, &slice))
+            found = &run->findings.diagnoses.items[i];
+    if (!found) {
+        struct diagnosis_input in;
+        run_diagnosis_input(run, &in);
+        if ((result = diagnose(&in, &slice, &made, err)) < 0)
+            return result;
+    }
+    if (take_slice(run, found ? found : &made, out) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory to compare %s", run->evidence.run_dir);
+    if (!found)
+        diagnosis_free(&made);
+    return result;
+}
+
+static int take_profile(const struct run_analysis *run, const struct diagnosis_slice_array *slices,
+                        struct run_profile *out, struct error *err)
+{
+    int result = 0;
     *out = (struct run_profile){.scheduled = run->lifetimes.scheduled,
                                 .answered = run->lifetimes.answered,
                                 .joined = run->lifetimes.states[LIFETIME_WHOLE]};
-    for (size_t i = 0; i < run->findings.diagnoses.count; i++) {
-        if (array_push(&out->slices, (struct slice_profile){0}) < 0 ||
-            take_slice(run, &run->findings.diagnoses.items[i], &out->slices.items[i]) < 0)
-            return error_set(err, ERROR_FAILED, "no memory to compare %s", run->evidence.run_dir);
-    }
-    return 0;
+    for (size_t i = 0; i < slices->count && result == 0; i++)
+        result = array_push(&out->slices, (struct slice_profile){0}) < 0
+                     ? error_set(err, ERROR_FAILED, "no memory to compare %s",
+                                 run->evidence.run_dir)
+                     : profile_slice(run, slices->items[i], &out->slices.items[i], err);
+    return result;
 }
 
 static void slice_profile_free(struct slice_profile *slice)
@@ -277,7 +305,7 @@ static void slice_profile_free(struct slice_profile *slice)
     free(slice->functions);
 }
 
-void run_profile_free(struct run_profile *profile)
+static void run_profile_free(struct run_profile *profile)
 {
     for (size_t i = 0; i < profile->slices.count; i++)
         slice_profile_free(&profile->slices.items[i]);
@@ -358,13 +386,32 @@ int run_set_own_slice(const char *path, struct diagnosis_slice *out, struct erro
     return result;
 }
 
+int run_set_want(struct run_set *set, const struct diagnosis_slice_array *slices, struct error *err)
+{
+    for (size_t i = 0; i < slices->count; i++)
+        if (diagnosis_slice_add(&set->slices, &slices->items[i]) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for slices");
+    return 0;
+}
+
+const struct slice_profile *run_set_profile(const struct run_set *set, size_t run,
+                                            const struct diagnosis_slice *slice)
+{
+    size_t at = 0;
+    while (at < set->slices.count && !diagnosis_slice_is_same(&set->slices.items[at], slice))
+        at++;
+    assert(at < set->slices.count);
+    return &set->profiles.items[run].slices.items[at];
+}
+
 int run_set_add(struct run_set *set, const struct run_analysis *run, struct error *err)
 {
     int result = take_latencies(set, run, err);
     if (result == 0 && array_push(&set->profiles, (struct run_profile){0}) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for %s", run->evidence.run_dir);
     if (result == 0)
-        result = run_profile_take(run, &set->profiles.items[set->profiles.count - 1], err);
+        result =
+            take_profile(run, &set->slices, &set->profiles.items[set->profiles.count - 1], err);
     memcpy(set->name, run->evidence.name, sizeof set->name);
     note_load(set, run->evidence.load);
     double count = (double)set->profiles.count;
@@ -373,25 +420,10 @@ int run_set_add(struct run_set *set, const struct run_analysis *run, struct erro
     return result;
 }
 
-static int read_run(struct run_set *set, const char *folder,
-                    const struct diagnosis_slice_array *slices, const char *categories,
-                    struct progress *progress, struct error *err)
+int run_set_read(struct run_set *set, const char *path, const char *categories,
+                 struct progress *progress, struct error *err)
 {
-    struct run_analysis run;
-    int result = run_analyze(folder, slices->items, slices->count, categories, progress, &run, err);
-    if (result < 0)
-        return result;
-    result = run_set_add(set, &run, err);
-    run_analysis_free(&run);
-    return result;
-}
-
-int run_set_read(const char *path, const struct diagnosis_slice_array *slices,
-                 const char *categories, struct progress *progress, struct run_set *out,
-                 struct error *err)
-{
-    *out = (struct run_set){.offered_rate = 0};
-    snprintf(out->path, sizeof out->path, "%s", path);
+    snprintf(set->path, sizeof set->path, "%s", path);
     size_t count = count_runs(path);
     if (count == 0)
         return error_set(err, ERROR_INPUT,
@@ -401,8 +433,16 @@ int run_set_read(const char *path, const struct diagnosis_slice_array *slices,
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
         char folder[PATH_BYTES];
-        run_set_folder(path, i, folder, sizeof folder);
-        result = read_run(out, folder, slices, categories, progress, err);
+        struct run_analysis run;
+        const struct run_request request = {
+            .run_dir = run_set_folder(path, i, folder, sizeof folder),
+            .slices = &set->slices,
+            .categories = categories};
+        result = run_analyze(&request, progress, &run, err);
+        if (result < 0)
+            break;
+        result = run_set_add(set, &run, err);
+        run_analysis_free(&run);
     }
     return result;
 }
@@ -415,4 +455,5 @@ void run_set_free(struct run_set *set)
         run_profile_free(&set->profiles.items[i]);
     array_free(&set->latencies);
     array_free(&set->profiles);
+    array_free(&set->slices);
 }

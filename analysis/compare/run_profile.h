@@ -59,13 +59,8 @@ struct slice_profile_array ARRAY_OF(struct slice_profile);
 
 struct run_profile {
     uint64_t scheduled, answered, joined;
-    struct slice_profile_array slices;
+    struct slice_profile_array slices; // in the order of those of its set
 };
-
-// Takes the profiles from an analyzed run, one per diagnosis. -ERROR_FAILED: no memory. The caller
-// frees either way.
-int run_profile_take(const struct run_analysis *run, struct run_profile *out, struct error *err);
-void run_profile_free(struct run_profile *profile);
 
 // Finds the component of that name and role; -1: the slice has none.
 int64_t slice_profile_find(const struct slice_profile *slice, const char *name,
@@ -77,9 +72,11 @@ struct run_profile_array ARRAY_OF(struct run_profile);
 
 struct run_set {
     char path[4096];
+    struct diagnosis_slice_array slices; // that the profiles have, without duplicates; chosen
+                                         // before the first run is added
     char name[128];                     // of the experiment
     struct latency_run_array latencies; // one per run
-    struct run_profile_array profiles;  // one per run, with the slices asked for
+    struct run_profile_array profiles;  // one per run
     double offered_rate, achieved_rate; // means over the runs
     size_t inconclusive;                // number of runs that had such a load
     char reason[200];                   // of the first of them
@@ -94,15 +91,21 @@ char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes
 // The slices of the runs' own diagnosis.
 int run_set_own_slice(const char *path, struct diagnosis_slice *out, struct error *err);
 
-// Adds an analyzed run. -ERROR_FAILED: no memory.
+// Adds slices to those that the profiles will have. -ERROR_FAILED: no memory.
+int run_set_want(struct run_set *set, const struct diagnosis_slice_array *slices,
+                 struct error *err);
+
+// Adds an analyzed run, whose request had the set's slices as `profiled` or as `slices`.
 int run_set_add(struct run_set *set, const struct run_analysis *run, struct error *err);
 
-// Analyzes each run once, one after the other, so that one at a time is in memory. categories: as
-// of run_analyze(). Not a run or damaged: ERROR_INPUT that names the folder. The caller frees
-// either way.
-int run_set_read(const char *path, const struct diagnosis_slice_array *slices,
-                 const char *categories, struct progress *progress, struct run_set *out,
-                 struct error *err);
+// What a run of the set spent its time on in one of the set's slices.
+const struct slice_profile *run_set_profile(const struct run_set *set, size_t run,
+                                            const struct diagnosis_slice *slice);
+
+// Analyzes each run once, one after the other, so that one at a time is in memory, and adds it.
+// categories: as of run_analyze(). Not a run or damaged: ERROR_INPUT that names the folder.
+int run_set_read(struct run_set *set, const char *path, const char *categories,
+                 struct progress *progress, struct error *err);
 void run_set_free(struct run_set *set);
 
 #endif

@@ -32,6 +32,11 @@ struct diagnosis_slice {
 };
 struct diagnosis_slice_array ARRAY_OF(struct diagnosis_slice);
 
+bool diagnosis_slice_is_same(const struct diagnosis_slice *a, const struct diagnosis_slice *b);
+
+// Adds a slice unless it is there already. Returns its place, or -1: no memory.
+int64_t diagnosis_slice_add(struct diagnosis_slice_array *all, const struct diagnosis_slice *slice);
+
 // "p99-100", "p20-p30", ">500us", "99.9-100".
 int diagnosis_slice_parse(const char *text, struct diagnosis_slice *out, struct error *err);
 

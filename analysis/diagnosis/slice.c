@@ -3,6 +3,7 @@
 // "p99-100", "p20-p30", "99.9-100", ">500us": which messages to explain, read from what the user
 // wrote and printed again.
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,4 +100,20 @@ char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_n
                  (double)(slice->to_ns - begin_ns) / 1e9);
     snprintf(out, out_bytes, "%s, %s", diagnosis_slice_words(slice, what, sizeof what), window);
     return out;
+}
+
+bool diagnosis_slice_is_same(const struct diagnosis_slice *a, const struct diagnosis_slice *b)
+{
+    return fabs(a->low - b->low) < 1e-9 && fabs(a->high - b->high) < 1e-9 &&
+           a->min_latency_ns == b->min_latency_ns && a->from_ns == b->from_ns &&
+           a->to_ns == b->to_ns && a->relative == b->relative && a->one == b->one &&
+           a->request == b->request;
+}
+
+int64_t diagnosis_slice_add(struct diagnosis_slice_array *all, const struct diagnosis_slice *slice)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (diagnosis_slice_is_same(&all->items[i], slice))
+            return (int64_t)i;
+    return array_push(all, *slice) < 0 ? -1 : (int64_t)all->count - 1;
 }

@@ -97,7 +97,7 @@ static void write_queue(const struct comparison *comparison, size_t index, FILE 
     if (!comparison_is_single(comparison))
         return;
     for (int side = 0; side < COMPARE_SIDES; side++) {
-        sides[side] = &comparison->sides[side].profiles.items[0].slices.items[index];
+        sides[side] = comparison_profile(comparison, side, 0, index);
         if (!sides[side]->has_views)
             return;
     }
@@ -157,8 +157,8 @@ static void write_slice(const struct comparison *comparison, size_t index, FILE 
 
 void report_compare_text(const struct comparison *comparison, FILE *out)
 {
-    const struct run_set *base = &comparison->sides[COMPARE_BASE],
-                         *candidate = &comparison->sides[COMPARE_CANDIDATE];
+    const struct run_set *base = comparison->sides[COMPARE_BASE],
+                         *candidate = comparison->sides[COMPARE_CANDIDATE];
     char runs[40], clean[800];
     fprintf(out, "%s %s", candidate->path, runs_of(candidate, runs));
     fprintf(out, " against %s %s\n", base->path, runs_of(base, runs));
@@ -255,8 +255,7 @@ static json_t *document_of(const struct comparison *comparison)
         const struct slice_shift *slice = &comparison->shifts.items[i].shift;
         json_t *sides[COMPARE_SIDES];
         for (int side = 0; side < COMPARE_SIDES; side++)
-            sides[side] =
-                balloons_json(slice, &comparison->sides[side].profiles.items[0].slices.items[i]);
+            sides[side] = balloons_json(slice, comparison_profile(comparison, side, 0, i));
         json_object_set_new(json_array_get(slices, i), "balloons",
                             json_pack("{s:o, s:o}", "base", sides[COMPARE_BASE], "candidate",
                                       sides[COMPARE_CANDIDATE]));
@@ -270,7 +269,7 @@ int report_compare_html(const struct comparison *comparison, const char *path, s
     if (!document)
         return error_set(err, ERROR_FAILED, "no memory for the comparison's page");
     const struct page page = {.template_name = "page_compare.html",
-                              .title = comparison->sides[COMPARE_CANDIDATE].name,
+                              .title = comparison->sides[COMPARE_CANDIDATE]->name,
                               .about = " compared",
                               .verdict =
                                   comparison->asked ? comparison->shifts.items[0].verdict : "",

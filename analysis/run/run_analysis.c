@@ -50,7 +50,33 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .categories =
             run->findings.categories.table.rules.count ? &run->findings.categories.table : NULL,
         .overhead = overhead_of_capture(run->evidence.capture, run->evidence.has_calls),
+        .dropped_share = run->evidence.dropped_share,
     };
+}
+
+// Turns a window that counts from the first intended time into host time, no longer than the run.
+static void place_window(const struct run_analysis *run, struct diagnosis_slice *slice)
+{
+    int64_t length = run->lifetimes.end_ns - run->lifetimes.begin_ns + 1;
+    int64_t to = slice->to_ns < length ? slice->to_ns : length;
+    int64_t from = slice->from_ns < length ? slice->from_ns : length;
+    slice->from_ns = run->lifetimes.begin_ns + from;
+    slice->to_ns =
+        from < to ? run->lifetimes.begin_ns + to : slice->from_ns + 1; // beyond the end: empty
+    slice->relative = false;
+}
+
+int run_place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
+                    struct error *err)
+{
+    if (slice->one && slice->request >= run->lifetimes.all.count)
+        return error_set(err, ERROR_INPUT,
+                         "there is no request %llu in %s: its %zu requests are numbered from 0",
+                         (unsigned long long)slice->request, run->evidence.run_dir,
+                         run->lifetimes.all.count);
+    if (slice->relative && slice->from_ns != slice->to_ns)
+        place_window(run, slice);
+    return 0;
 }
 
 static const char *name_or(const json_t *name, const char *otherwise)

@@ -48,6 +48,7 @@ struct run_evidence {
     struct run_functions functions;
     struct run_samples samples;
     uint64_t dropped_events, dropped_calls, dropped_samples;
+    double dropped_share;  // of all events and calls
     double clock_error_ns; // stated bound of the difference of two stamps
 };
 
@@ -112,8 +113,13 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
 // How much longer than an ordinary one the diagnosis' messages took, all together.
 double run_diagnosis_extra_ns(const struct diagnosis *diagnosis);
 
-// What a run's diagnoses are made from, but for the share of dropped records.
+// What a run's diagnoses are made from.
 void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out);
+
+// Turns a slice whose window counts from the first intended time into host time, no longer than the
+// run. A request that is not in the run is ERROR_INPUT.
+int run_place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
+                    struct error *err);
 
 void run_analysis_free(struct run_analysis *analysis);
 

@@ -103,6 +103,9 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     run->evidence.dropped_events = input->events.header.dropped + run->evidence.server.damaged;
     run->evidence.dropped_calls = input->calls.header.dropped + damaged;
     run->evidence.dropped_samples = input->samples.header.dropped;
+    double records = (double)(input->events.count + input->calls.count);
+    double dropped = (double)(run->evidence.dropped_events + run->evidence.dropped_calls);
+    run->evidence.dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
     if (collect_threads(run) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the server's threads");
     progress_phase(progress, "joining %zu requests", input->samples.count);
@@ -136,43 +139,6 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     return result;
 }
 
-// Turns a window that counts from the first intended time into host time, no longer than the run.
-static void place_window(const struct run_analysis *run, struct diagnosis_slice *slice)
-{
-    int64_t length = run->lifetimes.end_ns - run->lifetimes.begin_ns + 1;
-    int64_t to = slice->to_ns < length ? slice->to_ns : length;
-    int64_t from = slice->from_ns < length ? slice->from_ns : length;
-    slice->from_ns = run->lifetimes.begin_ns + from;
-    slice->to_ns =
-        from < to ? run->lifetimes.begin_ns + to : slice->from_ns + 1; // beyond the end: empty
-    slice->relative = false;
-}
-
-static struct diagnosis_input diagnosis_input(const struct run_analysis *run,
-                                              const struct run_input *input)
-{
-    double records = (double)(input->events.count + input->calls.count);
-    double dropped = (double)(run->evidence.dropped_events + run->evidence.dropped_calls);
-    struct diagnosis_input in;
-    run_diagnosis_input(run, &in);
-    in.dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
-    return in;
-}
-
-// Turns the slice into host time, and checks that its request exists.
-static int place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
-                       struct error *err)
-{
-    if (slice->one && slice->request >= run->lifetimes.all.count)
-        return error_set(err, ERROR_INPUT,
-                         "there is no request %llu in %s: its %zu requests are numbered from 0",
-                         (unsigned long long)slice->request, run->evidence.run_dir,
-                         run->lifetimes.all.count);
-    if (slice->relative && slice->from_ns != slice->to_ns)
-        place_window(run, slice);
-    return 0;
-}
-
 static int diagnose_into(struct diagnosis_array *out, const struct diagnosis_input *in,
                          const struct diagnosis_slice *slice, struct error *err)
 {
@@ -187,11 +153,12 @@ static int diagnose_into(struct diagnosis_array *out, const struct diagnosis_inp
     return 0;
 }
 
-static int diagnose_all(struct run_analysis *run, const struct run_input *input,
-                        const struct diagnosis_slice_array *slices, struct error *err)
+static int diagnose_all(struct run_analysis *run, const struct diagnosis_slice_array *slices,
+                        struct error *err)
 {
-    struct diagnosis_input in = diagnosis_input(run, input);
+    struct diagnosis_input in;
     int result = 0;
+    run_diagnosis_input(run, &in);
     for (size_t i = 0; i < slices->count && result == 0; i++)
         result = diagnose_into(&run->findings.diagnoses, &in, &slices->items[i], err);
     for (size_t i = 0; i < (PARTS - 1) * slices->count && result == 0; i++) {
@@ -221,7 +188,7 @@ static int read_window(const json_t *window, size_t index, struct diagnosis_slic
 static int add_slice(const struct run_analysis *run, struct diagnosis_slice slice,
                      struct diagnosis_slice_array *out, struct error *err)
 {
-    int result = place_slice(run, &slice, err);
+    int result = run_place_slice(run, &slice, err);
     if (result == 0 && array_push(out, slice) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for slices");
     return result;
@@ -251,32 +218,56 @@ static int slices_of_experiment(const struct run_analysis *run, struct diagnosis
     return result;
 }
 
-// Adds functions to the timeline where they were traced, then diagnoses each slice.
-static int explain(struct run_analysis *run, const struct run_input *input,
-                   const struct diagnosis_slice *asked, size_t asked_count,
-                   struct progress *progress, struct error *err)
+static int add_slices(const struct run_analysis *run, const struct diagnosis_slice_array *asked,
+                      struct diagnosis_slice_array *out, struct error *err)
 {
-    struct diagnosis_slice_array slices = {0};
-    int result = asked_count == 0 ? slices_of_experiment(run, &slices, err) : 0;
-    for (size_t i = 0; i < asked_count && result == 0; i++)
-        result = add_slice(run, asked[i], &slices, err);
-    const struct diagnosis_input in = diagnosis_input(run, input);
+    int result = 0;
+    for (size_t i = 0; asked && i < asked->count && result == 0; i++)
+        result = add_slice(run, asked->items[i], out, err);
+    return result;
+}
+
+// Adds functions to the timeline where they were traced.
+static int add_functions(struct run_analysis *run, const struct run_input *input,
+                         const struct diagnosis_input *in,
+                         const struct diagnosis_slice_array *slices, struct progress *progress,
+                         struct error *err)
+{
     const struct run_trace_input trace = {.run_dir = run->evidence.run_dir,
                                           .capture = run->evidence.capture,
                                           .clock = input->clock,
-                                          .diagnosis = &in,
-                                          .slices = slices.items,
-                                          .slice_count = slices.count};
-    if (result == 0 && run->evidence.has_events) {
-        progress_phase(progress, "decoding what these messages need of the trace");
-        result = run_trace_add(&trace, &run->evidence.server, &run->evidence.trace, err);
-    }
-    if (result == 0 && run->evidence.has_events)
-        result = run_functions_add(run->evidence.run_dir, run->evidence.capture, &input->clock,
-                                   &run->evidence.server, &run->evidence.functions, err);
+                                          .diagnosis = in,
+                                          .slices = slices->items,
+                                          .slice_count = slices->count};
+    if (!run->evidence.has_events)
+        return 0;
+    progress_phase(progress, "decoding what these messages need of the trace");
+    int result = run_trace_add(&trace, &run->evidence.server, &run->evidence.trace, err);
+    return result < 0 ? result
+                      : run_functions_add(run->evidence.run_dir, run->evidence.capture,
+                                          &input->clock, &run->evidence.server,
+                                          &run->evidence.functions, err);
+}
+
+// Diagnoses each slice, with the functions of these and of those to be profiled.
+static int explain(struct run_analysis *run, const struct run_input *input,
+                   const struct run_request *request, struct progress *progress, struct error *err)
+{
+    struct diagnosis_slice_array slices = {0};
+    struct diagnosis_input in;
+    run_diagnosis_input(run, &in);
+    int result = request->slices && request->slices->count
+                     ? add_slices(run, request->slices, &slices, err)
+                     : slices_of_experiment(run, &slices, err);
+    size_t diagnosed = slices.count;
+    if (result == 0)
+        result = add_slices(run, request->profiled, &slices, err);
+    if (result == 0)
+        result = add_functions(run, input, &in, &slices, progress, err);
+    slices.count = diagnosed;
     progress_phase(progress, "diagnosing");
     if (result == 0)
-        result = diagnose_all(run, input, &slices, err);
+        result = diagnose_all(run, &slices, err);
     if (result == 0)
         result =
             run_samples_add(run->evidence.run_dir, run->evidence.capture, &in,
@@ -297,10 +288,10 @@ static void take_documents(struct run_analysis *run, struct run_input *input)
     snprintf(run->evidence.name, sizeof run->evidence.name, "%s", name ? name : "");
 }
 
-int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
-                const char *categories, struct progress *progress, struct run_analysis *out,
-                struct error *err)
+int run_analyze(const struct run_request *request, struct progress *progress,
+                struct run_analysis *out, struct error *err)
 {
+    const char *run_dir = request->run_dir;
     struct run_input input = {0};
     struct event_array traced = {0};
     memset(out, 0, sizeof *out);
@@ -309,7 +300,8 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
     strcpy(out->evidence.run_dir, run_dir);
     int result = run_input_open(&input, run_dir, err);
     if (result == 0)
-        result = run_categories_read(&out->findings.categories, run_dir, categories, err);
+        result = run_categories_read(&out->findings.categories, run_dir, request->categories,
+                                     err);
     if (result < 0)
         goto done;
     take_documents(out, &input);
@@ -321,7 +313,7 @@ int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_
                            out->lifetimes.all.count);
         goto done;
     }
-    result = explain(out, &input, slices, slice_count, progress, err);
+    result = explain(out, &input, request, progress, err);
     if (result == 0)
         run_verdict(out);
 done:

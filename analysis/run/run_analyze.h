@@ -7,11 +7,20 @@
 #include "analysis/run/run_analysis.h"
 #include "base/progress.h"
 
-// Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT.
-// slices: what to diagnose, the first for the verdict; none: what the experiment asks for.
-// categories: a file that takes precedence over the run's own, or NULL.
-int run_analyze(const char *run_dir, const struct diagnosis_slice *slices, size_t slice_count,
-                const char *categories, struct progress *progress, struct run_analysis *out,
-                struct error *err);
+// What is asked of a run folder. Everything but the folder may be left out.
+struct run_request {
+    const char *run_dir;
+    const struct diagnosis_slice_array *slices; // to diagnose, the first for the verdict; none:
+                                                // what the experiment asks for
+    const struct diagnosis_slice_array *profiled; // that will be compared (compare/run_profile.h):
+                                                  // their functions are decoded as well
+    const char *categories; // a file that takes precedence over the run's own
+};
+
+// Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT. It is
+// the most expensive step of all, and done once for a run: what several want of the same run is
+// asked for together.
+int run_analyze(const struct run_request *request, struct progress *progress,
+                struct run_analysis *out, struct error *err);
 
 #endif

@@ -20,6 +20,16 @@ char *run_folder_path(const struct run_folder *folder, const char *name,
     return path;
 }
 
+int run_folder_inside(const struct run_folder *folder, const char *name, struct run_folder *inside,
+                      struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    if (strlen(run_folder_path(folder, name, path)) >= sizeof inside->path)
+        return error_set(err, ERROR_INPUT, "%s: the path is too long", path);
+    strcpy(inside->path, path);
+    return 0;
+}
+
 json_t *run_folder_read_json(const struct run_folder *folder, const char *name, struct error *err)
 {
     char path[RUN_PATH_BYTES + 128];

@@ -24,6 +24,10 @@ int run_folder_make(struct run_folder *folder, const char *wanted, const char *n
 char *run_folder_path(const struct run_folder *folder, const char *name,
                       char path[RUN_PATH_BYTES + 128]);
 
+// Names a folder in it; one whose path is too long is ERROR_INPUT.
+int run_folder_inside(const struct run_folder *folder, const char *name, struct run_folder *inside,
+                      struct error *err);
+
 // Reads such a file that the program has written. The caller owns it; NULL, with *err filled in,
 // when it is not there or not whole.
 json_t *run_folder_read_json(const struct run_folder *folder, const char *name, struct error *err);

@@ -30,32 +30,64 @@ int gate_report_add(struct gate_report *report, const struct gate_result_array *
     return 0;
 }
 
-static int judge_folder(const struct experiment *experiment, const struct run_folder *folder,
-                        struct progress *progress, struct gate_result_array *out, struct error *err)
+// How many of the gates wait for a base.
+static size_t count_waiting(const struct gate_array *gates)
 {
-    struct comparison comparison;
-    const struct comparison_request request = {.candidate = folder->path,
-                                               .gates = &experiment->gates};
-    int result = comparison_make(&comparison, &request, progress, err);
+    size_t waiting = 0;
+    for (size_t i = 0; i < gates->count; i++)
+        waiting += gates->items[i].limit == GATE_MAX_INCREASE;
+    return waiting;
+}
+
+// Plans what the gates that need no base are judged on. The caller frees either way.
+static int plan_alone(const struct experiment *experiment, struct comparison *out,
+                      struct error *err)
+{
+    struct diagnosis_slice own;
+    const struct comparison_request request = {.gates = &experiment->gates, .gate_slice = &own};
+    *out = (struct comparison){.has_base = false};
+    int result = diagnosis_slice_parse(experiment->slice, &own, err);
+    return result < 0 ? result : comparison_plan(out, &request, err);
+}
+
+int gate_report_want(const struct gate_report *report, const struct experiment *experiment,
+                     struct run_set *runs, struct error *err)
+{
+    struct comparison alone;
+    if (!report || experiment->gates.count == count_waiting(&experiment->gates))
+        return 0;
+    int result = plan_alone(experiment, &alone, err);
     if (result == 0)
-        result = gates_judge(&experiment->gates, &comparison, out, err);
-    comparison_free(&comparison);
+        result = run_set_want(runs, &alone.slices, err);
+    comparison_free(&alone);
     return result;
 }
 
-int gate_report_run(struct gate_report *report, const struct experiment *experiment,
-                    const struct run_folder *folder, const char *part, struct progress *progress,
-                    struct error *err)
+static int judge_runs(const struct experiment *experiment, const struct run_set *runs,
+                      struct gate_result_array *out, struct error *err)
+{
+    struct comparison alone;
+    int result = plan_alone(experiment, &alone, err);
+    alone.sides[COMPARE_CANDIDATE] = runs;
+    if (result == 0)
+        result = comparison_finish(&alone, err);
+    if (result == 0)
+        result = gates_judge(&experiment->gates, &alone, out, err);
+    comparison_free(&alone);
+    return result;
+}
+
+int gate_report_runs(struct gate_report *report, const struct experiment *experiment,
+                     const struct run_folder *folder, const struct run_set *runs, const char *part,
+                     struct error *err)
 {
     struct gate_result_array mine = {0};
     if (!report)
         return 0;
-    size_t waiting = 0;
-    for (size_t i = 0; i < experiment->gates.count; i++)
-        waiting += experiment->gates.items[i].limit == GATE_MAX_INCREASE;
+    size_t waiting = count_waiting(&experiment->gates);
     int result = 0;
     if (experiment->gates.count > waiting)
-        result = judge_folder(experiment, folder, progress, &mine, err);
+        result = judge_runs(experiment, runs, &mine, err);
     if (result == 0)
         result = gate_report_write_json(&mine, folder, err);
     if (result == 0)

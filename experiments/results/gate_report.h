@@ -7,7 +7,6 @@
 
 #include "analysis/compare/gate_output.h"
 #include "base/options.h"
-#include "base/progress.h"
 #include "experiments/plan/experiment.h"
 #include "experiments/common/run_folder.h"
 
@@ -37,12 +36,16 @@ int gate_report_add(struct gate_report *report, const struct gate_result_array *
 int gate_report_write_json(const struct gate_result_array *results, const struct run_folder *folder,
                            struct error *err);
 
-// Judges those gates of the experiment that need no base, on the folder of its run or repetitions;
-// writes gates.json there and appends the results to the report under that part. report NULL:
-// nothing is judged.
-int gate_report_run(struct gate_report *report, const struct experiment *experiment,
-                    const struct run_folder *folder, const char *part, struct progress *progress,
-                    struct error *err);
+// Has the runs of the experiment keep what those of its gates that need no base are judged on. To
+// be called before they are analyzed. report NULL: nothing will be judged.
+int gate_report_want(const struct gate_report *report, const struct experiment *experiment,
+                     struct run_set *runs, struct error *err);
+
+// Judges those gates on all runs of the experiment; writes gates.json into its folder and appends
+// the results to the report under that part. report NULL: nothing is judged.
+int gate_report_runs(struct gate_report *report, const struct experiment *experiment,
+                     const struct run_folder *folder, const struct run_set *runs, const char *part,
+                     struct error *err);
 
 // Prints a line for each gate to `out` (NULL: none) and writes what the options ask for.
 // Annotations go to stdout, or, with json, to stderr.

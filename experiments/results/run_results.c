@@ -33,18 +33,21 @@ static int print_results(const struct run_analysis *run,
 }
 
 int run_results_write(const struct run_folder *folder, const struct run_results_settings *settings,
-                      bool *available, struct error *err)
+                      struct run_set *kept, bool *available, struct error *err)
 {
     char report[RUN_PATH_BYTES + 128];
     struct run_analysis run = {.evidence.name = ""};
+    const struct run_request request = {.run_dir = folder->path, .profiled = &kept->slices};
     progress_phase(settings->progress, "analyzing");
-    int result = run_analyze(folder->path, NULL, 0, NULL, settings->progress, &run, err);
+    int result = run_analyze(&request, settings->progress, &run, err);
     if (result < 0)
         return result;
     progress_phase(settings->progress, "writing the report");
     result = report_write_html(&run, run_folder_path(folder, "report.html", report), err);
     if (result == 0)
         result = run_analysis_write(&run, err);
+    if (result == 0 && kept->slices.count)
+        result = run_set_add(kept, &run, err);
     progress_end(settings->progress);
     *available = run.findings.verdict_available;
     if (result == 0 && !settings->silent)

@@ -24,9 +24,11 @@ struct run_results_settings {
 };
 
 // Analyzes the folder, writes the three files and prints. summary.json is written last, so that its
-// presence shows that the run is complete. *available: false when the verdict is "N/A".
+// presence shows that the run is complete. *available: false when the verdict is "N/A". kept gets
+// what comparisons and gates need of the run, if slices are wanted of it: the run is not analyzed
+// again for them.
 int run_results_write(const struct run_folder *folder, const struct run_results_settings *settings,
-                      bool *available, struct error *err);
+                      struct run_set *kept, bool *available, struct error *err);
 
 struct latency_array ARRAY_OF(double);
 

@@ -252,12 +252,12 @@ static json_t *repeated_cpu(const struct run_folder *folder, const json_t *repet
     json_t *one;
     json_array_foreach(repetitions, i, one)
     {
-        char path[RUN_PATH_BYTES + 128];
         struct run_folder inside;
         struct error unusable;
-        run_folder_path(folder, json_string_value(json_object_get(one, "folder")), path);
-        snprintf(inside.path, sizeof inside.path, "%.*s", RUN_PATH_BYTES - 1, path);
-        json_t *load = run_folder_read_json(&inside, "client/load.json", &unusable);
+        json_t *load = NULL;
+        if (run_folder_inside(folder, json_string_value(json_object_get(one, "folder")), &inside,
+                              &unusable) == 0)
+            load = run_folder_read_json(&inside, "client/load.json", &unusable);
         add_cpu(&cpu, &inside, load);
         json_decref(load);
     }
@@ -316,13 +316,14 @@ static int run_configuration(struct experiment *experiment, size_t number,
                              const struct run_results_settings *results, json_t *list,
                              bool *available, struct error *err)
 {
-    char name[40], path[RUN_PATH_BYTES + 128];
+    char name[40];
     struct run_folder inside;
     struct run_results_settings silent = *results;
     bool verdict = false;
     snprintf(name, sizeof name, "configuration-%zu", number);
-    run_folder_path(folder, name, path);
-    const struct run_settings here = {.folder = path, .progress = settings->progress};
+    if (run_folder_inside(folder, name, &inside, err) < 0)
+        return -ERROR_INPUT;
+    const struct run_settings here = {.folder = inside.path, .progress = settings->progress};
     silent.silent = true;
     progress_end(settings->progress);
     if (!results->quiet)
@@ -333,7 +334,6 @@ static int run_configuration(struct experiment *experiment, size_t number,
         return error_prefix(err, "%s (%s)", name, experiment->configuration);
     // Without a capture there is no verdict to be expected.
     *available &= verdict || skipped || !capture_choice_records(experiment->backend);
-    snprintf(inside.path, sizeof inside.path, "%.*s", RUN_PATH_BYTES - 1, path);
     json_t *row = skipped                       ? json_pack("{s:s}", "skipped", err->text)
                   : experiment->repetitions > 1 ? repeated_row(&inside, err)
                                                 : single_row(&inside, err);

@@ -22,6 +22,7 @@ struct series {
     struct run_folder folder;
     struct repetition_array repetitions;
     struct latency_array latencies; // of all requests, us
+    struct run_set kept;            // what the gates are judged on
     json_t *list;                   // one object per repetition
     char percentile[32];            // the one that the load's method has judged
     bool available;
@@ -92,7 +93,7 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
         return result;
     result = run_experiment(experiment, &here, &folder, err);
     if (result == 0)
-        result = run_results_write(&folder, &silent, &available, err);
+        result = run_results_write(&folder, &silent, &series->kept, &available, err);
     if (result == 0)
         result = add_repetition(series, name, &folder, seed, err);
     series->available &= available;
@@ -169,16 +170,14 @@ static int print_repetitions(const struct series *series, json_t *document,
 
 // Writes the results of all repetitions: their document, their gates, their page.
 static int write_repetitions(struct series *series, const struct experiment *experiment,
-                             const struct run_settings *settings,
                              const struct run_results_settings *results, struct error *err)
 {
     struct between_runs found;
     between_runs_judge(series->repetitions.items, series->repetitions.count, confidence, &found);
     json_t *document = write_document(series, &found, experiment, err);
-    int result = document ? gate_report_run(results->gates, experiment, &series->folder,
-                                            experiment->configuration, settings->progress, err)
+    int result = document ? gate_report_runs(results->gates, experiment, &series->folder,
+                                             &series->kept, experiment->configuration, err)
                           : -(int)err->kind;
-    progress_end(settings->progress);
     if (result == 0)
         result = report_set_write(series->folder.path, NULL, err);
     if (result == 0)
@@ -195,14 +194,17 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
     int result = run_folder_make(&series.folder, settings->folder, experiment->name, err);
     if (result == 0 && !series.list)
         result = error_set(err, ERROR_FAILED, "out of memory");
+    if (result == 0)
+        result = gate_report_want(results->gates, experiment, &series.kept, err);
     for (uint64_t i = 0; result == 0 && i < experiment->repetitions; i++)
         result = run_one(&series, experiment, i ? hash64(seed + i) & 0xffffffff : seed, settings,
                          results, err);
     if (result == 0)
-        result = write_repetitions(&series, experiment, settings, results, err);
+        result = write_repetitions(&series, experiment, results, err);
     *available = series.available;
     array_free(&series.repetitions);
     array_free(&series.latencies);
+    run_set_free(&series.kept);
     json_decref(series.list);
     return result;
 }

@@ -60,6 +60,7 @@ void study_results_free(struct study_results *results)
         struct study_result *one = &results->steps.items[i];
         array_free(&one->runs);
         array_free(&one->latencies);
+        run_set_free(&one->kept);
         json_decref(one->load);
         json_decref(one->summary);
     }

@@ -28,6 +28,7 @@ struct study_result {
     char folder[80]; // below the study's; of the first round's run
     struct study_run_result_array runs;
     struct latency_array latencies; // of all runs, for the curve; sorted by study_results_write
+    struct run_set kept;            // of all runs, for the gates and the comparisons
     json_t *load;                   // client/load.json of the first
     json_t *summary;                // summary.json of the first
 };

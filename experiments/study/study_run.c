@@ -52,26 +52,66 @@ static int judge_comparison(const struct study_comparison *one, const struct com
     return result;
 }
 
-// Compares all rounds of one step with all rounds of the other.
+// Plans the comparison of all rounds of one step with all rounds of the other. The caller frees
+// either way.
+static int plan_comparison(const struct study *study, const struct study_comparison *one,
+                           struct comparison *out, struct error *err)
+{
+    struct diagnosis_slice_array slices = {0};
+    struct diagnosis_slice own;
+    const struct study_step *candidate = &study->steps.items[one->candidate];
+    const struct comparison_request request = {.base = study->steps.items[one->base].name,
+                                               .candidate = candidate->name,
+                                               .slices = &slices,
+                                               .gates = &one->gates,
+                                               .gate_slice = &own};
+    *out = (struct comparison){.has_base = true};
+    int result = read_slices(one, &slices, err);
+    if (result == 0)
+        result = diagnosis_slice_parse(candidate->experiment.slice, &own, err);
+    if (result == 0)
+        result = comparison_plan(out, &request, err);
+    array_free(&slices);
+    return result;
+}
+
+// Has the steps' runs keep what their gates and the comparisons need of them.
+static int want_kept(struct study_results *results, const struct gate_report *gates,
+                     struct error *err)
+{
+    const struct study *study = results->study;
+    int result = 0;
+    for (size_t i = 0; i < study->steps.count && result == 0; i++)
+        if (!study->steps.items[i].study)
+            result = gate_report_want(gates, &study->steps.items[i].experiment,
+                                      &results->steps.items[i].kept, err);
+    for (size_t i = 0; i < study->comparisons.count && result == 0; i++) {
+        const struct study_comparison *one = &study->comparisons.items[i];
+        struct comparison plan;
+        result = plan_comparison(study, one, &plan, err);
+        if (result == 0)
+            result = run_set_want(&results->steps.items[one->base].kept, &plan.slices, err);
+        if (result == 0)
+            result = run_set_want(&results->steps.items[one->candidate].kept, &plan.slices, err);
+        comparison_free(&plan);
+    }
+    return result;
+}
+
 static int compare_steps(struct study_results *results, const struct study_comparison *one,
                          const struct run_folder *folder, struct gate_report *gates,
                          struct progress *progress, struct error *err)
 {
     const struct study *study = results->study;
-    char page[80], path[RUN_PATH_BYTES + 128], base[RUN_PATH_BYTES + 128],
-        candidate[RUN_PATH_BYTES + 128];
-    struct diagnosis_slice_array slices = {0};
-    struct comparison found = {.has_base = true};
-    const struct comparison_request request = {
-        .base = run_folder_path(folder, study->steps.items[one->base].name, base),
-        .candidate = run_folder_path(folder, study->steps.items[one->candidate].name, candidate),
-        .slices = &slices,
-        .gates = &one->gates};
+    char page[80], path[RUN_PATH_BYTES + 128];
+    struct comparison found;
     snprintf(page, sizeof page, "compare-%s.html", one->name);
     progress_phase(progress, "comparing: %s", one->name);
-    int result = read_slices(one, &slices, err);
+    int result = plan_comparison(study, one, &found, err);
+    found.sides[COMPARE_BASE] = &results->steps.items[one->base].kept;
+    found.sides[COMPARE_CANDIDATE] = &results->steps.items[one->candidate].kept;
     if (result == 0)
-        result = comparison_make(&found, &request, progress, err);
+        result = comparison_finish(&found, err);
     if (result == 0)
         result = report_compare_html(&found, run_folder_path(folder, page, path), err);
     if (result == 0)
@@ -81,7 +121,6 @@ static int compare_steps(struct study_results *results, const struct study_compa
         result = error_set(err, ERROR_FAILED, "out of memory for a comparison");
     progress_end(progress);
     comparison_free(&found);
-    array_free(&slices);
     return result < 0 ? error_prefix(err, "comparing %s", one->name) : 0;
 }
 
@@ -134,7 +173,7 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
         return status;
     status = run_experiment(&step->experiment, &here, &folder, err);
     if (status == 0)
-        status = run_results_write(&folder, &series->silent, &verdict, err);
+        status = run_results_write(&folder, &series->silent, &result->kept, &verdict, err);
     if (status == 0)
         status = study_result_add_run(result, &folder, err);
     struct error ignored;
@@ -184,17 +223,13 @@ static int judge_gates(struct series *series, size_t number, struct error *err)
     const struct study_step *step = &series->study->steps.items[number];
     struct gate_report *gates = series->silent.gates;
     size_t waiting = gates ? gates->waiting : 0;
-    char path[RUN_PATH_BYTES + 128];
     struct run_folder folder;
-    run_folder_path(&series->folder, step->name, path);
-    if (strlen(path) >= sizeof folder.path)
-        return error_set(err, ERROR_INPUT, "%s: the path is too long", path);
-    strcpy(folder.path, path);
-    int status = gate_report_run(gates, &step->experiment, &folder, step->name,
-                                 series->settings->progress, err);
+    int status = run_folder_inside(&series->folder, step->name, &folder, err);
+    if (status == 0)
+        status = gate_report_runs(gates, &step->experiment, &folder,
+                                  &series->results.steps.items[number].kept, step->name, err);
     if (gates && is_compared(series->study, number))
         gates->waiting = waiting;
-    progress_end(series->settings->progress);
     return status;
 }
 
@@ -224,7 +259,15 @@ static int prepare_steps(struct series *series, struct error *err)
         if (array_push(&series->results.steps, result) < 0)
             return error_set(err, ERROR_FAILED, "out of memory");
     }
-    return run_folder_make(&series->folder, series->settings->folder, series->study->name, err);
+    int status = run_folder_make(&series->folder, series->settings->folder, series->study->name, err);
+    for (size_t i = 0; i < series->results.steps.count && status == 0; i++) {
+        struct study_result *one = &series->results.steps.items[i];
+        struct run_folder inside;
+        status = run_folder_inside(&series->folder, one->step->name, &inside, err);
+        if (status == 0)
+            strcpy(one->kept.path, inside.path);
+    }
+    return status == 0 ? want_kept(&series->results, series->silent.gates, err) : status;
 }
 
 static int write_gates(struct series *series, struct error *err)

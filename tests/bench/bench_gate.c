@@ -106,6 +106,8 @@ struct real {
     gsl_rng *random;
 };
 
+#define SLICE "p98.5-p99.5"
+
 static void write_experiment(const struct real *real, int side)
 {
     char path[100], text[700];
@@ -116,7 +118,7 @@ static void write_experiment(const struct real *real, int side)
              "servers: {lab: {kind: labserver, options: [--service, \"%s\"]}}\n"
              "workload: {protocol: lab}\n"
              "load: {rate: %s, duration: %s, connections: 16, depth: 64}\n"
-             "diagnose: {slice: p98.5-p99.5}\n",
+             "diagnose: {slice: " SLICE "}\n",
              real->server->service[side], real->server->rate, real->server->duration);
     bench_write_text(path, text);
 }
@@ -152,7 +154,8 @@ static void make_run(struct real *real, int side)
     const char *const clear[] = {"rm", "-rf", folder, NULL};
     run_experiment_file(real, make);
     progress_init(&progress, true);
-    if (run_analyze(folder, NULL, 0, NULL, &progress, &run, &err) < 0 ||
+    const struct run_request request = {.run_dir = folder, .profiled = &real->sides[side].slices};
+    if (run_analyze(&request, &progress, &run, &err) < 0 ||
         run_set_add(&real->sides[side], &run, &err) < 0)
         exit(error_report(&err));
     run_analysis_free(&run);
@@ -266,8 +269,13 @@ static void real_runs(const struct server *server, struct bench_metrics *metrics
     snprintf(real.dir, sizeof real.dir, "/tmp/taillight-bench-XXXXXX");
     if (!mkdtemp(real.dir))
         bench_fail("cannot make a folder in /tmp: %s", strerror(errno));
-    for (int side = 0; side < COMPARE_SIDES; side++)
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct diagnosis_slice slice;
+        if (diagnosis_slice_parse(SLICE, &slice, &err) < 0 ||
+            diagnosis_slice_add(&real.sides[side].slices, &slice) < 0)
+            bench_fail("%s", "no memory for a slice");
         write_experiment(&real, side);
+    }
     for (int i = 0; i < 3 * rounds; i++) {
         bench_progress("run %d of %d", i + 1, 3 * rounds);
         make_run(&real, i % 3 == 1 ? COMPARE_CANDIDATE : COMPARE_BASE);

@@ -53,6 +53,14 @@ EOF
     cat >>"$1"
 }
 
+# Whatever was asked of the runs (verdict, gates, comparisons), each was analyzed once, by the
+# progress on stderr: analyzed_once RUNS STDERR
+analyzed_once() {
+    local times
+    times=$(grep -c '^taillight: joining [0-9]* requests' "$2")
+    [ "$times" = "$1" ] || fail "$1 runs were analyzed $times times"
+}
+
 # Some machines have threads of their hypervisor's that the kernel hides from tracing: while one of
 # them has the server's core no events are delivered, and what arrives then cannot be joined. The
 # capture notices (unseen_switches). True, and said, when so a run has fewer of a thousand requests

@@ -18,8 +18,9 @@ gates:
   - {percentile: p50, max_increase: 5%}
   - {cause: "application time (A)", max: 1us}
 EOF2
-"$taillight" run "$work/gated.yaml" --out "$work/run" --quiet --junit "$work/run.xml" --annotations >"$work/out" 2>"$work/run.err"
+"$taillight" run "$work/gated.yaml" --out "$work/run" --junit "$work/run.xml" --annotations >"$work/out" 2>"$work/run.err"
 [ $? = 3 ] || fail "a failed gate is not exit 3"
+analyzed_once 3 "$work/run.err"
 grep -q '^::error title=p50 at most 1ns failed::' "$work/out" || fail "no annotation"
 jq -e '[.gates[].outcome] == ["failed", "passed", "inconclusive"]' "$work/run/gates.json" >/dev/null || fail "gates.json"
 python3 - "$work/run.xml" <<'EOF2' || fail "JUnit"
@@ -66,4 +67,12 @@ shape "$work/out" >"$work/several"
 "$taillight" compare "$work/run/repetition-1" "$work/run/repetition-2" --quiet --json --gates "$work/gates.yaml" >"$work/out" 2>"$work/cmp.err"
 [ $? = 4 ] && jq -e '.base.runs == 1 and (.gates | length) == 2' "$work/out" >/dev/null || fail "one run a side as JSON"
 [ "$(shape "$work/out")" = "$(cat "$work/several")" ] || fail "two shapes: $(shape "$work/out") and $(cat "$work/several")"
+"$taillight" compare "$work/run" "$work/run" >"$work/out" 2>"$work/cmp.err"
+analyzed_once 3 "$work/cmp.err"
+"$taillight" compare "$work/run" "$work/run/repetition-1" >"$work/out" 2>"$work/cmp.err"
+analyzed_once 4 "$work/cmp.err"
+sed -i '/^repetitions/d' "$work/gated.yaml"
+"$taillight" run "$work/gated.yaml" --out "$work/single" >"$work/out" 2>"$work/run.err"
+[ $? = 3 ] || fail "a failed gate of a single run is not exit 3"
+analyzed_once 1 "$work/run.err"
 echo "gates: $(jq -c '[.gates[].outcome]' "$work/run/gates.json")"

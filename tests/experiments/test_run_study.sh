@@ -30,6 +30,7 @@ status=$?
 # Whether half a second on a busy machine is enough for a verdict is not what this is about.
 # Nor is it how sure two rounds make a gate.
 [ $status = 3 ] || [ $status = 4 ] || fail "exit $status"
+analyzed_once 6 "$work/run.err"
 for folder in one two long/{one,two}/repetition-{1,2}; do
     [ -s "$run/$folder/report.html" ] || fail "no report in $folder"
 done

@@ -249,13 +249,15 @@ int main(int argc, char **argv)
     struct run_analysis run = {0};
     struct fault_array faults = {0};
     struct progress progress = {.quiet = true};
-    const struct diagnosis_slice everything = {.low = 0, .high = 1};
+    struct diagnosis_slice everything = {.low = 0, .high = 1};
+    const struct diagnosis_slice_array slices = {.items = &everything, .count = 1};
+    const struct run_request request = {.run_dir = argv[2], .slices = &slices};
     if (argc != 6) {
         fputs("usage: score NAME RUN LOG all|own|others CAUSES\n", stderr);
         return 2;
     }
     if (read_faults(argv[3], &faults, &err) < 0 ||
-        run_analyze(argv[2], &everything, 1, NULL, &progress, &run, &err) < 0)
+        run_analyze(&request, &progress, &run, &err) < 0)
         return error_report(&err);
     if (run.findings.diagnoses.items[0].not_available) {
         fprintf(stderr, "no verdict: %s\n", run.findings.diagnoses.items[0].reason);

@@ -55,8 +55,12 @@ static void compare(struct comparison *comparison, unsigned causes, bool base_fu
     *comparison = (struct comparison){.has_base = true, .asked = 2};
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(array_push(&comparison->slices, slices[i]), 0);
-    take(&comparison->sides[COMPARE_BASE], 0, 7, base_functions);
-    take(&comparison->sides[COMPARE_CANDIDATE], causes, 8, true);
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        comparison->sides[side] = &comparison->read[side];
+        assert_int_equal(run_set_want(&comparison->read[side], &comparison->slices, &err), 0);
+    }
+    take(&comparison->read[COMPARE_BASE], 0, 7, base_functions);
+    take(&comparison->read[COMPARE_CANDIDATE], causes, 8, true);
     assert_int_equal(comparison_finish(comparison, &err), 0);
 }
 

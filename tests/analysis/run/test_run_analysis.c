@@ -132,7 +132,7 @@ static int analyze(const struct folder *f, struct run_analysis *run, struct erro
     struct progress progress;
     progress_init(&progress, true);
     *err = (struct error){0};
-    return run_analyze(f->path, NULL, 0, NULL, &progress, run, err);
+    return run_analyze(&(struct run_request){.run_dir = f->path}, &progress, run, err);
 }
 
 static double number_in(json_t *object, const char *key)

@@ -347,7 +347,7 @@ static void analyze(const struct traced_run *run, struct run_analysis *out)
     struct progress progress;
     struct error err = {0};
     progress_init(&progress, true);
-    if (run_analyze(run->path, NULL, 0, NULL, &progress, out, &err) < 0)
+    if (run_analyze(&(struct run_request){.run_dir = run->path}, &progress, out, &err) < 0)
         fail_msg("%s", err.text);
 }
 
