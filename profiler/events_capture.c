@@ -56,16 +56,24 @@ static uint32_t ring_records(uint64_t bytes)
     return (uint32_t)records;
 }
 
+// A core that was not asked for may begin to deliver, and then has as much to record. All of them
+// together take no more than OTHERS_BYTES, unless that is less than a sixteenth of a ring for each.
 static uint64_t ring_bytes_of(const struct events_capture *capture, unsigned core)
 {
-    uint64_t bytes = capture->settings.ring_bytes;
-    return CPU_ISSET(core, &capture->settings.cores) ? bytes : bytes / 16;
+    enum { OTHERS_BYTES = 128 << 20 };
+    uint64_t bytes = capture->settings.ring_bytes, least = bytes / 16;
+    if (CPU_ISSET(core, &capture->settings.cores))
+        return bytes;
+    uint64_t others = capture->core_count - (unsigned)CPU_COUNT(&capture->settings.cores);
+    uint64_t fair = OTHERS_BYTES / others;
+    return fair < least ? least : fair < bytes ? fair : bytes;
 }
 
 // Sizes the maps and fills in what the programs read, before they are loaded.
 static int maps_prepare(struct events_bpf *programs, void *context, struct error *err)
 {
     struct events_capture *capture = context;
+    bool scheduler = capture->settings.groups & EVENT_GROUP_SCHEDULER;
     uint64_t base = 0;
     for (unsigned core = 0; core < capture->core_count; core++) {
         struct core_ring *ring = &programs->bss->rings[core];
@@ -73,7 +81,8 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
         ring->base = (uint32_t)base;
         ring->mask = records - 1;
         ring->current = EVENTS_NO_THREAD;
-        ring->watched = CPU_ISSET(core, &capture->settings.cores) != 0;
+        if (CPU_ISSET(core, &capture->settings.cores))
+            ring->watched = scheduler ? CORE_TO_BEGIN : CORE_WATCHED;
         base += records;
     }
     if (base * sizeof(struct event) > UINT64_C(1) << 36 || base > UINT32_MAX)
@@ -81,6 +90,7 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
                          capture->core_count,
                          (unsigned long long)(base * sizeof(struct event) >> 20));
     capture->records_bytes = base * sizeof(struct event);
+    programs->rodata->can_follow = scheduler;
     memcpy((void *)(uintptr_t)programs->rodata->watched_ports, capture->ports,
            sizeof capture->ports);
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
@@ -374,13 +384,27 @@ struct losses {
     json_t *per_core;
 };
 
+void events_capture_followed(const struct events_capture *capture, cpu_set_t *out)
+{
+    CPU_ZERO(out);
+    for (unsigned core = 0; capture->programs && core < capture->core_count; core++)
+        if (capture->programs->bss->rings[core].watched != CORE_UNWATCHED &&
+            !CPU_ISSET(core, &capture->settings.cores))
+            CPU_SET(core, out);
+}
+
 static json_t *stats_json(const struct events_capture *capture, const struct losses *losses)
 {
-    char cores[4096];
+    char cores[4096], followed[4096] = "";
+    cpu_set_t others;
     uint64_t kinds[EVENT_KINDS] = {0};
     for (unsigned core = 0; core < capture->core_count; core++)
         event_kinds_count(capture->drained[core].items, capture->drained[core].count, kinds);
-    return json_pack("{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:o}",
+    events_capture_followed(capture, &others);
+    if (CPU_COUNT(&others))
+        units_format_cores(&others, followed, sizeof followed);
+    return json_pack("{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
+                     "s:o}",
                      "programs", programs_json(capture), "events", event_kinds_json(kinds),
                      "records", (json_int_t)capture->drained_records, "dropped",
                      (json_int_t)losses->dropped, "dropped_per_core", losses->per_core,
@@ -391,7 +415,7 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
                      (json_int_t)losses->ambiguous, "receive_stamps",
                      receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
                      "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores),
-                     "ports", ports_json(capture));
+                     "followed", followed, "ports", ports_json(capture));
 }
 
 // Stops the programs and drains what is left in the rings. Counts what was lost on the way.

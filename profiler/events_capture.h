@@ -21,11 +21,14 @@
 #include "profiler/events_programs.h"
 
 struct events_capture_settings {
-    cpu_set_t cores;       // whose scheduler, interrupt and fault events to record; empty: all
+    // Whose scheduler, interrupt and fault events to record; empty: all. Those of another core are
+    // recorded as soon as it delivers to a watched socket, or gets a thread that reads from one.
+    cpu_set_t cores;
     const uint16_t *ports; // local TCP ports whose sockets to watch, on whatever core
     size_t port_count;     // 0: no messages are recorded
     unsigned groups;       // set of enum event_group; 0: all
-    uint64_t ring_bytes;   // per captured core; 0: 32 MiB. Other cores get a sixteenth.
+    uint64_t ring_bytes;   // per captured core; 0: 32 MiB. Other cores get the same as long as they
+                           // take at most 128 MiB together, and at least a sixteenth.
     uint64_t memory_bytes; // memory for drained records in all; 0: 2 GiB
     uint32_t connections;  // how many the table of sockets holds; 0: 65536
 };
@@ -46,6 +49,9 @@ void events_capture_poll(struct events_capture *capture);
 // the capture is.
 const struct event_program_state *events_capture_programs(const struct events_capture *capture);
 
+// The cores that were not asked for and are recorded by now, because they deliver or serve.
+void events_capture_followed(const struct events_capture *capture, cpu_set_t *out);
+
 // Detaches, drains, sorts per core and writes the two logs. *stats (may be NULL) becomes a JSON
 // object that the caller owns:
 //   {"programs": {NAME: {"attached": bool, "reason": "…", "runs": n, "mean_ns": x}}, "events":
@@ -53,6 +59,7 @@ const struct event_program_state *events_capture_programs(const struct events_ca
 //    "dropped": n, "dropped_per_core": {CORE: n}, "unfinished": n, "skipped": n,
 //    "unseen_switches": n, "sockets": n,
 //    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
+//    "followed": "2",
 //    "ports": [...]}
 // runs, mean_ns: for a moment in which there was traffic, as a sample; else left out.
 // dropped: the ring was full. unfinished: records a program never completed. skipped: the kernel

@@ -66,6 +66,9 @@ struct time_array ARRAY_OF(int64_t);
 struct core_timeline {
     uint16_t core;
     bool scheduled; // its switches were captured: else what it ran is not known
+    // Since when all it did was recorded, host time. 0: since the capture began; INT64_MAX: never,
+    // only what concerned messages and wake-ups.
+    int64_t recorded_ns;
     struct span_array spans;
     struct index_array enclosing; // of every SPAN_BLOCK-th span the one it lies in, or NO_SPAN;
                                   // only a shortcut for searching: may be left empty

@@ -27,7 +27,8 @@ struct builder {
     uint32_t open[MAX_NESTED]; // indices of nested spans without an end yet
     unsigned depth;
     uint32_t current; // the span of depth 0
-    bool started;     // a switch was seen on this core
+    bool started;     // who has this core is known
+    bool fresh;       // and nothing but ends of earlier interrupts was seen since
     int64_t last_ns;  // of the core's latest event
     size_t fault;     // its latest page fault: index into out->faults
     char unseen[40];  // named after the thread seen next: "unseen up to memcached"
@@ -129,10 +130,27 @@ static int take_entry(struct builder *builder, enum span_kind kind, const struct
                         .name = name & SPAN_NAMES,
                         .kind = kind,
                         .depth = (uint8_t)(builder->depth + 1)};
+    builder->fresh = false;
     if (push_span(builder, span) < 0)
         return -1;
     builder->open[builder->depth++] = (uint32_t)builder->core->spans.count - 1;
     return 0;
+}
+
+// The end of what had begun before the core was recorded.
+static int take_first_exit(struct builder *builder, enum span_kind kind, const struct event *event,
+                           int64_t time_ns)
+{
+    const struct span *last = &builder->core->spans.items[builder->core->spans.count - 1];
+    uint32_t name;
+    if (name_of(builder, kind, event, &name) < 0)
+        return -1;
+    return push_span(builder, (struct span){.begin_ns = last->depth ? last->end_ns : last->begin_ns,
+                                            .end_ns = time_ns,
+                                            .id = event->id,
+                                            .name = name & SPAN_NAMES,
+                                            .kind = kind,
+                                            .depth = 1});
 }
 
 static int take_exit(struct builder *builder, enum span_kind kind, const struct event *event,
@@ -144,6 +162,8 @@ static int take_exit(struct builder *builder, enum span_kind kind, const struct 
                           spans[builder->open[level - 1]].id == event->id))
         level--;
     if (level == 0) {
+        if (builder->fresh)
+            return take_first_exit(builder, kind, event, time_ns);
         // Its entry is lost (counted), or lies before the capture (not counted).
         if (builder->core->spans.count == 1 && !builder->started)
             return 0;
@@ -190,6 +210,49 @@ static int mark_unseen(struct builder *builder)
     return 0;
 }
 
+// The core has another thread from now on.
+static int push_task(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    enum span_kind kind = event->id == 0 ? SPAN_IDLE : SPAN_TASK;
+    uint32_t name;
+    if ((kind == SPAN_IDLE ? name_of(builder, kind, event, &name)
+                           : task_name(builder, event, &name)) < 0)
+        return -1;
+    builder->started = true;
+    builder->current = (uint32_t)builder->core->spans.count;
+    return push_span(builder, (struct span){.begin_ns = time_ns,
+                                            .end_ns = INT64_MAX,
+                                            .id = event->id,
+                                            .name = name & SPAN_NAMES,
+                                            .kind = kind});
+}
+
+// What the core did so far is not known because it was not recorded.
+static int mark_unrecorded(struct builder *builder, int64_t until_ns)
+{
+    static const char why[] = "core not recorded";
+    struct span *span = &builder->core->spans.items[0];
+    uint32_t name;
+    if (name_table_intern(&builder->names, why, sizeof why - 1, &name) < 0)
+        return -1;
+    span->name = name & SPAN_NAMES;
+    builder->core->recorded_ns = until_ns;
+    return 0;
+}
+
+// The core is recorded from now on. Its switches may have been seen before: then the thread that
+// has it is known already.
+static int take_watched(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    if (builder->started)
+        return 0;
+    if ((event->flags & WATCHED_LATE) && mark_unrecorded(builder, time_ns) < 0)
+        return -1;
+    builder->core->spans.items[builder->current].end_ns = time_ns;
+    builder->fresh = true;
+    return push_task(builder, event, time_ns);
+}
+
 static int take_switch(struct builder *builder, const struct event *event, int64_t time_ns)
 {
     struct span *spans = builder->core->spans.items;
@@ -211,18 +274,8 @@ static int take_switch(struct builder *builder, const struct event *event, int64
     if (lost && builder->last_ns < time_ns &&
         push_unknown(builder, builder->last_ns, time_ns, 0, "lost records", true) < 0)
         return -1;
-    enum span_kind kind = event->id == 0 ? SPAN_IDLE : SPAN_TASK;
-    uint32_t name;
-    if ((kind == SPAN_IDLE ? name_of(builder, kind, event, &name)
-                           : task_name(builder, event, &name)) < 0)
-        return -1;
-    builder->started = true;
-    builder->current = (uint32_t)builder->core->spans.count;
-    return push_span(builder, (struct span){.begin_ns = time_ns,
-                                            .end_ns = INT64_MAX,
-                                            .id = event->id,
-                                            .name = name & SPAN_NAMES,
-                                            .kind = kind});
+    builder->fresh = false;
+    return push_task(builder, event, time_ns);
 }
 
 static int take_waking(struct builder *builder, const struct event *event, int64_t time_ns)
@@ -279,6 +332,7 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 
 // What a row of the events' table may say that an event becomes.
 #define BECOMES_task_switch         take_switch(builder, event, time_ns)
+#define BECOMES_watched             take_watched(builder, event, time_ns)
 #define BECOMES_unseen              take_unseen(builder, event)
 #define BECOMES_waking              take_waking(builder, event, time_ns)
 #define BECOMES_entry(KIND)         take_entry(builder, SPAN_##KIND, event, time_ns)
@@ -328,6 +382,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     builder->depth = 0;
     builder->current = 0;
     builder->started = false;
+    builder->fresh = false;
     builder->fault = SIZE_MAX;
     builder->unseen[0] = '\0';
     int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
@@ -343,6 +398,8 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
         builder->last_ns = time;
     }
     builder->core->scheduled = builder->started;
+    if (!builder->started && mark_unrecorded(builder, INT64_MAX) < 0)
+        return -1;
     // The capture ends with the core's last event: what is open then is cut there.
     while (builder->depth > 0)
         builder->core->spans.items[builder->open[--builder->depth]].end_ns = builder->last_ns;

@@ -5,7 +5,8 @@
 //
 // Records may be missing. An entry or exit whose other half is lost is counted (unpaired), and
 // time of which nothing is known becomes a SPAN_UNKNOWN. What a core ran before its first switch is
-// unknown, too, but not lost: it is marked and not counted.
+// unknown, too, but not lost: it is marked and not counted. A core may have been recorded from some
+// time on only (EVENT_WATCHED), or never but for messages: see core_timeline.recorded_ns.
 #ifndef ANALYSIS_TIMELINE_TIMELINE_H
 #define ANALYSIS_TIMELINE_TIMELINE_H
 

@@ -40,6 +40,12 @@ enum switch_flags {
     SWITCH_UNSEEN = 1 << 2,
 };
 
+enum watched_flags {
+    // The core was not recorded before: it is none that the capture was asked for, but now delivers
+    // to a watched socket, or gets a thread that reads from one.
+    WATCHED_LATE = 1 << 0,
+};
+
 #define BLOCKED_NO_CALL 0xffffffffffffffffull
 enum { BLOCKED_STOPPED = 0x4 | 0x8 }; // bits of the state: stopped by a signal, or by a tracer
 

@@ -12,7 +12,17 @@ enum {
     // Positions kept free when the fill is checked, for programs that interrupt one another between
     // that check and the reservation.
     EVENTS_SLACK = 64,
-    EVENTS_TOLD = 4096, // table of threads whose process has been recorded; a power of two
+    EVENTS_TOLD = 4096,    // table of threads whose process has been recorded; a power of two
+    EVENTS_SERVERS = 4096, // table of threads that read from watched sockets; a power of two
+};
+
+// Whether a core's scheduler, interrupt and page-fault events are recorded. In the last two states
+// the first program to write a record on the core writes EVENT_WATCHED before it.
+enum core_watch {
+    CORE_UNWATCHED,
+    CORE_WATCHED,
+    CORE_TO_BEGIN,  // asked for
+    CORE_TO_FOLLOW, // it delivers or serves, though nobody asked for it
 };
 
 #define EVENTS_NO_THREAD 0xffffffffu
@@ -24,9 +34,9 @@ struct core_ring {
     uint64_t tail;    // positions read
     uint64_t dropped; // events that found the ring full
     uint32_t base;
-    uint32_t mask;    // records - 1; records are a power of two
-    uint32_t watched; // 1: scheduler, interrupt and page-fault events of this core are recorded
-    uint32_t current; // the thread last recorded as switched in, or EVENTS_NO_THREAD
+    uint32_t mask;         // records - 1; records are a power of two
+    uint32_t watched;      // enum core_watch
+    uint32_t current;      // the thread last recorded as switched in, or EVENTS_NO_THREAD
     uint64_t unseen_until; // until then TAKES are recorded, for messages whose arrival was not seen
     uint32_t faulting;     // the thread with the latest page fault here, until its page is there
     uint32_t reserved;

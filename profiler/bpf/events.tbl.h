@@ -78,6 +78,8 @@ EVENT(UNSEEN, 19, "unseen", unseen, "id: the thread that leaves; text: its name"
       "just before a SWITCH with SWITCH_UNSEEN")
 EVENT(STOLEN, 20, "stolen", lasted(STOLEN, "virtual CPU taken away"), "a: for how many ns",
       "the host of this virtual machine had the core for others since the record before, by its own account")
+EVENT(WATCHED, 21, "watched", watched, "id: the thread that has the core; text: its name; flags: `enum watched_flags`",
+      "from here on all that this core does is recorded; before only what concerns watched sockets and wake-ups")
 
 EVENT_COMPONENT(STOLEN, "virtual CPU taken away")
 

@@ -78,6 +78,14 @@ static __always_inline int record_message(uint8_t kind, uint8_t flags, uint32_t 
     return ring ? record_write(ring, core, kind, flags, id, a, b) : 0;
 }
 
+// A message on its way in, on the core that delivers it: what else that core does matters from now
+// on.
+static __always_inline int record_delivery(uint8_t kind, uint32_t id, uint64_t a, uint64_t b)
+{
+    core_follow(bpf_get_smp_processor_id());
+    return record_message(kind, 0, id, a, b);
+}
+
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
 {
@@ -95,7 +103,7 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
     if (end == begin)
         return 0;
     uint64_t offset = tcp->bytes_received + (uint64_t)(int64_t)(int32_t)(end - tcp->rcv_nxt);
-    return record_message(EVENT_SEGMENT, 0, socket_id(sk), offset, (uint64_t)skb->tstamp);
+    return record_delivery(EVENT_SEGMENT, socket_id(sk), offset, (uint64_t)skb->tstamp);
 }
 
 static __always_inline int record_handoff(struct sock *sk)
@@ -111,7 +119,7 @@ static __always_inline int record_handoff(struct sock *sk)
         ready--; // the FIN
     if (taken > ready)
         taken = ready;
-    return record_message(EVENT_HANDOFF, 0, socket_id(sk), ready, taken);
+    return record_delivery(EVENT_HANDOFF, socket_id(sk), ready, taken);
 }
 
 SEC("tp_btf/sk_data_ready")
@@ -243,6 +251,15 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
     return record_message(EVENT_ARRIVAL, 0, stream->id, stream->reached, 0);
 }
 
+// Marks the thread as one that reads from watched sockets, and has its core recorded.
+static __always_inline void follow_server(uint32_t core, uint32_t thread)
+{
+    uint64_t slot = number_bounded(thread & (EVENTS_SERVERS - 1));
+    if (slot < EVENTS_SERVERS && servers[number_bounded(slot)] != thread)
+        servers[number_bounded(slot)] = thread;
+    core_follow(core);
+}
+
 // TCP records when it last processed a segment of a socket. It is only needed when the thread that
 // takes the bytes was not seen being switched in, or shortly after such a time.
 SEC("tp_btf/sock_recv_length")
@@ -250,9 +267,10 @@ int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
 {
     if (bytes <= 0 || (flags & MSG_PEEK) || !port_watched(sk))
         return 0;
-    struct core_ring *ring = watched_ring(bpf_get_smp_processor_id());
-    if (!ring || (ring->current == (uint32_t)bpf_get_current_pid_tgid() &&
-                  bpf_ktime_get_ns() > ring->unseen_until))
+    uint32_t core = bpf_get_smp_processor_id(), thread = (uint32_t)bpf_get_current_pid_tgid();
+    follow_server(core, thread);
+    struct core_ring *ring = watched_ring(core);
+    if (!ring || (ring->current == thread && bpf_ktime_get_ns() > ring->unseen_until))
         return 0;
     struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
     if (!tcp || !bpf_core_field_exists(tcp->tcp_clock_cache))

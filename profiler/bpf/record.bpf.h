@@ -50,10 +50,13 @@ struct {
 } streams SEC(".maps");
 
 struct core_ring rings[EVENTS_MAX_CORES];
+// by the low bits of the thread's number: threads that read from watched sockets
+uint32_t servers[EVENTS_SERVERS];
 // by the low bits of the thread's number: threads whose process is recorded
 uint32_t told[EVENTS_TOLD];
 uint64_t sockets_dropped;
 const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
+const volatile bool can_follow;                    // cores that were not asked for
 const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)
 // Where a core's steal_time lies from its run queue, which BPF can find; 0: not known.
 const volatile int64_t steal_from_run_queue;
@@ -89,6 +92,14 @@ static __always_inline struct core_ring *watched_ring(uint32_t core)
 {
     struct core_ring *ring = ring_of(core);
     return ring && ring->watched ? ring : NULL;
+}
+
+// Has a core recorded from its next event on.
+static __always_inline void core_follow(uint32_t core)
+{
+    struct core_ring *ring = ring_of(core);
+    if (can_follow && ring && ring->watched == CORE_UNWATCHED)
+        __sync_val_compare_and_swap(&ring->watched, CORE_UNWATCHED, CORE_TO_FOLLOW);
 }
 
 // The slot for a new record, NULL (and counted) when the ring is full.
@@ -164,10 +175,29 @@ static __always_inline void record_stolen(struct core_ring *ring, uint32_t core,
         record_complete(ring, core, EVENT_STOLEN, 0, 0, now, stolen - before, 0);
 }
 
+// Records who has the core as its recording begins.
+static __attribute__((noinline)) int record_watched(uint32_t core, uint64_t now)
+{
+    struct core_ring *ring = ring_of(core);
+    uint32_t before = ring ? ring->watched : CORE_WATCHED;
+    if (!ring || before <= CORE_WATCHED ||
+        __sync_val_compare_and_swap(&ring->watched, before, CORE_WATCHED) != before)
+        return 0;
+    uint64_t name[2] = {0, 0};
+    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
+    bpf_get_current_comm(name, sizeof name);
+    ring->current = thread;
+    record_complete(ring, core, EVENT_WATCHED, before == CORE_TO_FOLLOW ? WATCHED_LATE : 0, thread,
+                    now, name[0], name[1]);
+    return 0;
+}
+
 static __always_inline int record_write(struct core_ring *ring, uint32_t core, uint8_t kind,
                                         uint8_t flags, uint32_t id, uint64_t a, uint64_t b)
 {
     uint64_t now = bpf_ktime_get_ns();
+    if (ring->watched > CORE_WATCHED)
+        record_watched(core, now);
     record_stolen(ring, core, now);
     record_complete(ring, core, kind, flags, id, now, a, b);
     return 0;

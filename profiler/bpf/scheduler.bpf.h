@@ -113,11 +113,20 @@ int BPF_PROG(sched_waking, struct task_struct *task)
     return record_write(ring, core, EVENT_WAKING, 0, (uint32_t)task->pid, target, waker);
 }
 
+// Whether a thread reads from watched sockets, as far as is known.
+static __always_inline bool serves(uint32_t thread)
+{
+    uint64_t slot = number_bounded(thread & (EVENTS_SERVERS - 1));
+    return slot < EVENTS_SERVERS && servers[number_bounded(slot)] == thread;
+}
+
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task, int target)
 {
     uint32_t from = task_core(task), to = (uint32_t)target;
     barrier_var(to); // keeps the bound in the register that the verifier checks
+    if (serves((uint32_t)task->pid))
+        core_follow(to);
     if (!watched_ring(from) && !watched_ring(to))
         return 0;
     uint32_t core = bpf_get_smp_processor_id();

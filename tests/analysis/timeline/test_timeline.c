@@ -177,6 +177,62 @@ static void undelivered_switches_leave_the_time_unknown(void **state)
     release(&f);
 }
 
+// A core that is recorded from some time on: who has it then is known, and what ends had begun
+// before. One that never is has only its messages.
+static void cores_are_recorded_from_some_time_on(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_event(s, 1000, EVENT_ARRIVAL, 1, 77);
+    struct event *watched = scenario_event(s, 1100, EVENT_WATCHED, 1, 5);
+    watched->flags = WATCHED_LATE;
+    memcpy(watched->payload.text, "hog", sizeof "hog");
+    scenario_event(s, 1100, EVENT_SEGMENT, 1, 77);
+    scenario_event(s, 1120, EVENT_HANDOFF, 1, 77);
+    scenario_event(s, 1150, EVENT_SOFTIRQ_EXIT, 1, 3);
+    scenario_event(s, 1160, EVENT_VECTOR_EXIT, 1, VECTOR_CALL_FUNCTION_SINGLE);
+    scenario_switch(s, 1300, 1, 0, "swapper/1");
+    scenario_event(s, 1400, EVENT_SOFTIRQ_EXIT, 1, 3); // now this is a loss
+    scenario_event(s, 1000, EVENT_WAKING, 2, 5);
+    scenario_event(s, 1500, EVENT_TRANSMIT, 2, 77);
+    build(&f);
+    assert_int_equal(f.host.unpaired, 1);
+    assert_int_equal(f.host.lost_intervals, 1);
+    assert_span(&f, 0, SPAN_UNKNOWN, 1000, 1100, 0, "core not recorded");
+    assert_span(&f, 1, SPAN_TASK, 1100, 1300, 0, "hog");
+    assert_span(&f, 2, SPAN_SOFTIRQ, 1100, 1150, 1, "NET_RX");
+    assert_span(&f, 3, SPAN_VECTOR, 1150, 1160, 1, "single function call");
+    assert_span(&f, 4, SPAN_IDLE, 1300, 1400, 0, "idle");
+    assert_well_formed(&f.host);
+    assert_int_equal(f.host.cores.items[0].recorded_ns, 1100);
+    assert_true(f.host.cores.items[0].scheduled);
+    assert_int_equal(f.host.cores.items[1].recorded_ns, INT64_MAX);
+    assert_false(f.host.cores.items[1].scheduled);
+    release(&f);
+}
+
+// The same of a core that the capture was asked for: what it did before its first event was
+// nothing, and nothing of it is missing.
+static void cores_asked_for_are_whole(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    struct event *watched = scenario_event(s, 1000, EVENT_WATCHED, 0, 0);
+    memcpy(watched->payload.text, "swapper/0", sizeof "swapper/0");
+    scenario_event(s, 1000, EVENT_SOFTIRQ_ENTRY, 0, 3);
+    scenario_event(s, 1050, EVENT_SOFTIRQ_EXIT, 0, 3);
+    build(&f);
+    assert_span(&f, 1, SPAN_IDLE, 1000, 1050, 0, "idle");
+    assert_span(&f, 2, SPAN_SOFTIRQ, 1000, 1050, 1, "NET_RX");
+    assert_int_equal(f.host.cores.items[0].recorded_ns, 0);
+    assert_true(f.host.cores.items[0].scheduled);
+    assert_int_equal(f.host.unpaired + f.host.lost_intervals, 0);
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
 // Since the capture tells who leaves, the time has its name; and threads that of their process.
 static void names_tell_what_is_known(void **state)
 {
@@ -371,6 +427,8 @@ int main(void)
         cmocka_unit_test(capture_begins_in_the_middle),
         cmocka_unit_test(lost_records_become_unknown_time),
         cmocka_unit_test(undelivered_switches_leave_the_time_unknown),
+        cmocka_unit_test(cores_are_recorded_from_some_time_on),
+        cmocka_unit_test(cores_asked_for_are_whole),
         cmocka_unit_test(names_tell_what_is_known),
         cmocka_unit_test(stolen_time_is_a_span),
         cmocka_unit_test(pieces_tile_any_interval),
