@@ -201,19 +201,18 @@ static void judge_cause(const struct comparison *comparison, double confidence,
 
 // --- the table -----------------------------------------------------------------------------------
 
-// A row each: key, its line in the manual, what its value must be, the forms of `max` and
-// `max_increase`, and the functions that read its value and judge it.
+// A row each: key, its line in the manual, what its value must be, and the forms of `max` and
+// `max_increase`. read_KEY reads its value, judge_KEY judges it.
 #define GATE_SUBJECTS(SUBJECT)                                                                     \
-    SUBJECT("percentile", "p99.9, or", "a percentile, like p99.9", GATE_DURATION, GATE_SHARE,      \
-            read_percentile, judge_percentile)                                                     \
-    SUBJECT("cause", "one with its role: nginx (A)",                                               \
+    SUBJECT(percentile, "p99.9, or", "a percentile, like p99.9", GATE_DURATION, GATE_SHARE)        \
+    SUBJECT(cause, "one with its role: nginx (A)",                                                 \
             "a cause with its role, as the summary and the comparison name them, like "            \
             "\"nginx (A)\"",                                                                       \
-            GATE_DURATION, GATE_DURATION, read_cause, judge_cause)
+            GATE_DURATION, GATE_DURATION)
 
 static const struct gate_subject gate_subjects[] = {
-#define AS_SUBJECT(key, help, is, max, increase, read, judge)                                      \
-    {key, is, {max, increase}, read, judge},
+#define AS_SUBJECT(key, help, is, max, increase)                                                   \
+    {#key, is, {max, increase}, read_##key, judge_##key},
     GATE_SUBJECTS(AS_SUBJECT)};
 enum { SUBJECTS = sizeof gate_subjects / sizeof *gate_subjects };
 
@@ -300,7 +299,7 @@ static int read_gate(const struct binding *binding, const struct node *node, voi
 }
 
 static const struct field gate_rows[] = {
-#define AS_FIELD(key, text, ...) {key, FIELD_TEXT, .help = text},
+#define AS_FIELD(key, text, ...) {#key, FIELD_TEXT, .help = text},
     GATE_SUBJECTS(AS_FIELD){"max", FIELD_TEXT, .help = "at most so long: 200us, or"},
     {"max_increase", FIELD_TEXT, .help = "so much more than the base: 5%, of a cause 10us"},
 };

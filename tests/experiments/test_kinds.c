@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "experiments/capture/capture_backend.h"
+#include "experiments/definition/resolve.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
@@ -104,6 +105,24 @@ static void neighbour_kinds_are_whole(void **state)
     assert_null(neighbour_kinds[0]->server);
 }
 
+// Each key of a mapping and of those in it has a line of help.
+static void keys_have_help(const struct fields *fields, int depth)
+{
+    assert_true(depth < 8);
+    for (size_t i = 0; i < fields->count; i++) {
+        const struct field *field = &fields->rows[i];
+        has_words(field->key, field->help);
+        if (field->fields)
+            keys_have_help(field->fields, depth + 1);
+    }
+}
+
+static void keys_are_whole(void **state)
+{
+    (void)state;
+    keys_have_help(&experiment_fields, 0);
+}
+
 static void a_missing_operation_is_seen(void **state)
 {
     (void)state;
@@ -117,8 +136,11 @@ static void a_missing_operation_is_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(server_kinds_are_whole),      cmocka_unit_test(host_kinds_are_whole),
-        cmocka_unit_test(capture_backends_are_whole),  cmocka_unit_test(neighbour_kinds_are_whole),
+        cmocka_unit_test(server_kinds_are_whole),
+        cmocka_unit_test(host_kinds_are_whole),
+        cmocka_unit_test(capture_backends_are_whole),
+        cmocka_unit_test(neighbour_kinds_are_whole),
+        cmocka_unit_test(keys_are_whole),
         cmocka_unit_test(a_missing_operation_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

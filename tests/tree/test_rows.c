@@ -32,7 +32,9 @@ static void vocabularies_are_whole(void **state)
 #define SPAN_KIND(NAME, number, word, label, colour, ink, means)                                   \
     filled("SPAN_KIND " #NAME, "word", word);                                                      \
     filled("SPAN_KIND " #NAME, "label", label);                                                    \
-    filled("SPAN_KIND " #NAME, "means", means);
+    filled("SPAN_KIND " #NAME, "means", means);                                                    \
+    if (!colour != !ink)                                                                           \
+        fail_msg("SPAN_KIND " #NAME ": a colour and that of text on it, or none");
 #include "analysis/timeline/span_kinds.tbl.h"
 #define CAUSE_CLASS(NAME, name, means)                                                             \
     filled("CAUSE_CLASS " #NAME, "name", name);                                                    \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The documentation's tables of events, spans, causes and protocols are the program's own.
-# With --write they are written anew (`make tables`).
+# With --write they are written anew (`make tables`). And what is to stand in a table of rows does:
+# each protocol, kind of server and host, backend of a capture and BPF program.
 set -eu
 tables=${BUILD:-build}/tests/tree/tables
 wrong=0 checked=0
@@ -16,5 +17,21 @@ for file in $(grep -rlE 'table: [a-z ]+;' docs README.md); do
     fi
     rm "$written"
 done
+
+listed() { # $1: where it is defined, $2: what is to be found in $3...
+    grep -qE "$2" "${@:3}" && return
+    echo "$1: no row in ${*:3}"
+    wrong=$((wrong + 1))
+}
+while IFS=: read -r file name; do
+    case $name in
+    *_protocol) listed "$file" "^PROTOCOL\(${name%_protocol}," workloads/protocols.tbl.h ;;
+    *) listed "$file" "_(KINDS|BACKENDS)\(ROW\).* ROW\(${name#*_}\)" experiments/*/*_kind.h experiments/*/*_backend.h ;;
+    esac
+done < <(grep -oHE '^const struct (protocol|[a-z]+_kind|capture_backend) [a-z0-9_]+ =' \
+    workloads/*.c experiments/*/*.c | sed 's/const struct [a-z_]* //; s/ =$//')
+while read -r name; do
+    listed "profiler/bpf: $name" "^EVENT_PROGRAM\($name,|^EVENT_PROGRAM\(.*\"$name\"\)" profiler/bpf/events.tbl.h
+done < <(grep -h -A1 '^SEC("[^"]*/' profiler/bpf/*.bpf.[ch] | sed -nE 's/^int (BPF_PROG\()?([a-z0-9_]+).*/\2/p')
 echo "$checked files with tables, $wrong wrong"
 [ $wrong -eq 0 ] && [ $checked -gt 0 ]
