@@ -16,9 +16,18 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log_file.h"
+#include "base/map.h"
 #include "profiler/function_log.h"
 
 // --- symbols -------------------------------------------------------------------------------------
+// The set of kernel addresses that were seen, and their names (/proc/kallsyms): the file
+// functions.sym beside a function log.
+
+struct address_array ARRAY_OF(uint64_t);
+struct function_symbols { // zeroed: empty
+    struct address_array met;
+    struct map known; // where in it
+};
 
 struct symbol {
     uint64_t address;
@@ -26,7 +35,8 @@ struct symbol {
 };
 struct symbol_array ARRAY_OF(struct symbol);
 
-int function_symbols_note(struct function_symbols *symbols, uint64_t address)
+// -1: no memory.
+static int function_symbols_note(struct function_symbols *symbols, uint64_t address)
 {
     uint64_t hash = hash64(address);
     if (!address ||
@@ -37,7 +47,7 @@ int function_symbols_note(struct function_symbols *symbols, uint64_t address)
     return map_add(&symbols->known, hash, symbols->met.count - 1);
 }
 
-void function_symbols_free(struct function_symbols *symbols)
+static void function_symbols_free(struct function_symbols *symbols)
 {
     array_free(&symbols->met);
     map_free(&symbols->known);
@@ -97,8 +107,10 @@ static size_t write_names(FILE *file, const struct symbol_array *all, const uint
     return named;
 }
 
-int function_symbols_write(const struct function_symbols *symbols, const char *path, size_t *named,
-                           struct error *err)
+// Writes a line "<address> <name>" for each address with a name, ascending; the function is the one
+// that begins at or nearest before the address. *named: how many.
+static int function_symbols_write(const struct function_symbols *symbols, const char *path,
+                                  size_t *named, struct error *err)
 {
     struct symbol_array all = {0};
     struct address_array addresses = {0};

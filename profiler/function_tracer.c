@@ -8,7 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-const char *const function_tracer_default_patterns =
+// Receive and transmit, sockets, epoll, the scheduler, system calls, page faults, timers.
+static const char *const function_tracer_default_patterns =
     "tcp_*,__tcp_*,udp_*,ip_*,__ip_*,ip6_*,inet_*,sock_*,__sock_*,sk_*,__sk_*,skb_*,__skb_*,net_*,"
     "__netif_*,netif_*,napi_*,__napi_*,dev_*,__dev_*,process_backlog,loopback_xmit,veth_*,"
     "ep_*,do_epoll_*,schedule*,__schedule,try_to_wake_up,ttwu_*,pick_next_*,enqueue_*,dequeue_*,"

@@ -30,9 +30,6 @@ struct function_tracer_settings {
     uint64_t buffer_bytes; // of each core
 };
 
-// Receive and transmit, sockets, epoll, the scheduler, system calls, page faults, timers.
-extern const char *const function_tracer_default_patterns;
-
 enum { TRACER_SETTINGS = 6, TRACER_VALUE_BYTES = 1100 };
 
 // The old settings, ready to be written back by system calls alone.

@@ -10,7 +10,8 @@
 
 // --- paths of calls ------------------------------------------------------------------------------
 
-void call_paths_free(struct call_paths *paths)
+// A zeroed struct has no paths.
+static void call_paths_free(struct call_paths *paths)
 {
     array_free(&paths->nodes);
     array_free(&paths->touched);
@@ -51,9 +52,12 @@ static uint32_t node_at(struct call_paths *paths, unsigned level, uint32_t compo
     return node;
 }
 
-int call_paths_add(struct call_paths *paths, uint32_t component,
-                   const struct span *const *functions, unsigned count, int64_t begin_ns,
-                   int64_t end_ns, double share, int64_t context_begin_ns)
+// The message spent [begin_ns, end_ns), or `share` of it, in the innermost of `count` functions,
+// each called by the one before. A function counts as called where its span begins with the piece;
+// one that begins together with its context was only continued and does not count. -1: no memory.
+static int call_paths_add(struct call_paths *paths, uint32_t component,
+                          const struct span *const *functions, unsigned count, int64_t begin_ns,
+                          int64_t end_ns, double share, int64_t context_begin_ns)
 {
     double ns = (double)(end_ns - begin_ns) * share;
     for (unsigned level = 0; level < count; level++) {
@@ -132,8 +136,9 @@ void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
     decomposer->ns[component] += ns;
 }
 
-void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
-                          int64_t end_ns, double share)
+// Assigns a `share` of a piece of a core's time, also to the functions that were open in it.
+static void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
+                                 int64_t end_ns, double share)
 {
     const struct decomposer_stack *stack = &decomposer->stack;
     decomposer_add(decomposer, component, (double)(end_ns - begin_ns) * share);

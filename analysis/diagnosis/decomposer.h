@@ -49,16 +49,6 @@ struct call_paths {
     unsigned last_count;
 };
 
-// A zeroed struct has no paths.
-void call_paths_free(struct call_paths *paths);
-
-// The message spent [begin_ns, end_ns), or `share` of it, in the innermost of `count` functions,
-// each called by the one before. A function counts as called where its span begins with the piece;
-// one that begins together with its context was only continued and does not count. -1: no memory.
-int call_paths_add(struct call_paths *paths, uint32_t component,
-                   const struct span *const *functions, unsigned count, int64_t begin_ns,
-                   int64_t end_ns, double share, int64_t context_begin_ns);
-
 // Appends what was added for the message at hand, by ascending path, and clears it. out may be
 // NULL.
 int call_paths_take(struct call_paths *paths, struct path_share_array *out);
@@ -106,9 +96,6 @@ void decomposer_fini(struct decomposer *decomposer);
 
 // Assigns time of the message at hand to a component.
 void decomposer_add(struct decomposer *decomposer, int64_t component, double ns);
-// Assigns a `share` of a piece of a core's time, also to the functions that were open in it.
-void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
-                          int64_t end_ns, double share);
 
 // --- a sweep along a core's time while a message was there, piece by piece -----------------------
 

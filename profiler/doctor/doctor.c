@@ -12,7 +12,11 @@
 #include "profiler/doctor/doctor_checks.h"
 #include "profiler/host_facts.h"
 
-int doctor_examine(doctor_check check_backends, struct doctor_items *items, struct error *err)
+// Looks at everything: some hundred milliseconds, every wait bounded. Fails only without memory.
+// check_backends: examines what a capture can be made with, which the floor above knows. The caller
+// frees with array_free.
+static int doctor_examine(doctor_check check_backends, struct doctor_items *items,
+                          struct error *err)
 {
     memset(items, 0, sizeof *items);
     doctor_check_machine(items);
@@ -48,7 +52,11 @@ static json_t *host_json(void)
                      clocksource, "boot_id", boot_id, "taillight", TAILLIGHT_VERSION);
 }
 
-json_t *doctor_json(const struct doctor_items *items)
+// The document of `taillight doctor --json`:
+//   {"host": {"hostname", "kernel", "os", "cpu", "cores", "memory_bytes", "boot_id", …},
+//    "items": [{"group", "name", "state", "found", "gives", "missing", "how"}, …]}
+// NULL without memory. The caller owns it.
+static json_t *doctor_json(const struct doctor_items *items)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < items->count; i++) {

@@ -11,21 +11,11 @@
 #include "base/error.h"
 #include "profiler/doctor/doctor_item.h"
 
-// Adds items.
+// Adds items: what a capture can be made with, which the floor above knows.
 typedef void (*doctor_check)(struct doctor_items *items);
 
-// Looks at everything: some hundred milliseconds, every wait bounded. Fails only without memory.
-// check_backends: examines what a capture can be made with, which the floor above knows. The caller
-// frees with array_free.
-int doctor_examine(doctor_check check_backends, struct doctor_items *items, struct error *err);
-
-// The document of `taillight doctor --json`:
-//   {"host": {"hostname", "kernel", "os", "cpu", "cores", "memory_bytes", "boot_id", …},
-//    "items": [{"group", "name", "state", "found", "gives", "missing", "how"}, …]}
-// NULL without memory. The caller owns it.
-json_t *doctor_json(const struct doctor_items *items);
-
-// Examines the host and makes that document, for a run folder's facts.json.
+// Examines the host and makes the document of `taillight doctor --json`, for a run folder's
+// facts.json. The caller owns it.
 json_t *doctor_facts_json(doctor_check check_backends);
 
 // --- for people ----------------------------------------------------------------------------------
@@ -37,7 +27,7 @@ struct doctor_options {
     bool quiet; // only what is limited or missing
 };
 
-// Examines this host (check_backends: as doctor_examine's) and prints on stdout.
+// Examines this host and prints on stdout.
 int doctor_print(const struct doctor_options *chosen, doctor_check check_backends,
                  struct error *err);
 
