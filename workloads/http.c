@@ -45,29 +45,20 @@ enum state {
     STATE_CHUNK_SIZE, // the line in front of a chunk
     STATE_CHUNK,      // data_left bytes with their CR LF
     STATE_TRAILERS,   // lines behind the last chunk, up to an empty one
-    STATE_RESYNC,     // lines that are not understood, up to a status line
 };
 
 enum { KIND_INTERIM = REPLY_KINDS }; // of a 1xx, while its headers pass
 
-enum progress { UNDER_WAY, ENDED, LOST }; // LOST: ended, and where the next begins is not known
-
-static enum progress http_fail(struct reply_parser *parser, enum reply_kind kind)
-{
-    parser->kind = (uint8_t)kind;
-    return LOST;
-}
-
 // "HTTP/1.x <three digits> <reason>".
-static enum progress judge_status(struct reply_parser *parser, const struct reply_line *line)
+static enum reply_progress judge_status(struct reply_parser *parser, const struct reply_line *line)
 {
     if (!line_starts_with(line, "HTTP/1.") || line->count < 12 || line->bytes[8] != ' ' ||
         (line->count > 12 && line->bytes[12] != ' '))
-        return http_fail(parser, REPLY_MALFORMED);
+        return reply_lose(parser, REPLY_MALFORMED);
     const char *at = line->bytes + 9;
     uint64_t status;
     if (!line_digits(&at, line->bytes + 12, 999, &status) || at != line->bytes + 12 || status < 100)
-        return http_fail(parser, REPLY_MALFORMED);
+        return reply_lose(parser, REPLY_MALFORMED);
     uint64_t class = status / 100;
     parser->kind = class == 1                       ? KIND_INTERIM
                    : class == 2                     ? REPLY_VALUE
@@ -78,7 +69,7 @@ static enum progress judge_status(struct reply_parser *parser, const struct repl
     parser->closing = line->bytes[7] == '0';        // HTTP/1.0, unless a header says otherwise
     parser->sized = status == 204 || status == 304; // these have no body, whatever they say
     parser->values = parser->sized;
-    return UNDER_WAY;
+    return REPLY_UNDER_WAY;
 }
 
 // The value of a header of that name, blanks trimmed; false: it is another header.
@@ -99,21 +90,21 @@ static bool header_is(const struct reply_line *line, const char *name, const cha
 }
 
 // Headers say how the body is delimited; until it comes parser->elements holds its length.
-static enum progress judge_header(struct reply_parser *parser, const struct reply_line *line)
+static enum reply_progress judge_header(struct reply_parser *parser, const struct reply_line *line)
 {
     const char *value, *end;
     if (line->too_long)
-        return UNDER_WAY; // no header that matters is that long
+        return REPLY_UNDER_WAY; // no header that matters is that long
     if (header_is(line, "Connection", &value, &end)) {
         // Of several options none matters here (RFC 9112 9.3).
         if (end - value == 5 && strncasecmp(value, "close", 5) == 0)
             parser->closing = true;
         else if (end - value == 10 && strncasecmp(value, "keep-alive", 10) == 0)
             parser->closing = false;
-        return UNDER_WAY;
+        return REPLY_UNDER_WAY;
     }
     if (parser->values)
-        return UNDER_WAY; // a reply without body needs none of the others
+        return REPLY_UNDER_WAY; // a reply without body needs none of the others
     if (header_is(line, "Transfer-Encoding", &value, &end)) {
         // Chunked is always the last of the encodings (RFC 9112 6.1).
         parser->chunked = end - value >= 7 && strncasecmp(end - 7, "chunked", 7) == 0;
@@ -121,37 +112,39 @@ static enum progress judge_header(struct reply_parser *parser, const struct repl
         uint64_t length;
         if (!line_digits(&value, end, body_bytes_limit, &length) || value != end ||
             (parser->sized && length != parser->elements))
-            return http_fail(parser, REPLY_MALFORMED);
+            return reply_lose(parser, REPLY_MALFORMED);
         if (length > body_bytes_limit)
-            return http_fail(parser, REPLY_OVERSIZED);
+            return reply_lose(parser, REPLY_OVERSIZED);
         parser->sized = true;
         parser->elements = length;
     }
-    return UNDER_WAY;
+    return REPLY_UNDER_WAY;
 }
 
 // The empty line behind the headers.
-static enum progress end_headers(struct reply_parser *parser)
+static enum reply_progress end_headers(struct reply_parser *parser)
 {
     if (parser->kind == KIND_INTERIM) {
         parser->state = STATE_STATUS;
         parser->chunked = parser->sized = false;
         parser->elements = 0;
-        return UNDER_WAY;
+        return REPLY_UNDER_WAY;
     }
     if (parser->chunked) { // it overrides a length (RFC 9112 6.3)
         parser->state = STATE_CHUNK_SIZE;
-        return UNDER_WAY;
+        return REPLY_UNDER_WAY;
     }
     if (!parser->sized)
-        return http_fail(parser, REPLY_MALFORMED);
+        return reply_lose(parser, REPLY_MALFORMED);
     parser->state = STATE_BODY;
     parser->data_left = parser->value_bytes = parser->elements;
-    return parser->data_left ? UNDER_WAY : ENDED;
+    parser->raw_data = true;
+    return parser->data_left ? REPLY_UNDER_WAY : REPLY_ENDED;
 }
 
 // "<hexadecimal length>[;extension]".
-static enum progress judge_chunk_size(struct reply_parser *parser, const struct reply_line *line)
+static enum reply_progress judge_chunk_size(struct reply_parser *parser,
+                                            const struct reply_line *line)
 {
     uint64_t length = 0;
     size_t i = 0;
@@ -166,70 +159,42 @@ static enum progress judge_chunk_size(struct reply_parser *parser, const struct 
         length = length > body_bytes_limit ? length : length * 16 + (uint64_t)value;
     }
     if (i == 0 || (i < line->count && !strchr("; \t", line->bytes[i])))
-        return http_fail(parser, REPLY_MALFORMED);
+        return reply_lose(parser, REPLY_MALFORMED);
     if (length > body_bytes_limit || parser->value_bytes + length > body_bytes_limit)
-        return http_fail(parser, REPLY_OVERSIZED);
+        return reply_lose(parser, REPLY_OVERSIZED);
     parser->value_bytes += length;
     parser->data_left = length ? length + 2 : 0;
     parser->state = length ? STATE_CHUNK : STATE_TRAILERS;
-    return UNDER_WAY;
+    return REPLY_UNDER_WAY;
 }
 
-static enum progress judge_line(struct reply_parser *parser, const struct reply_line *line)
+static enum reply_progress http_judge(struct reply_parser *parser, const struct reply_line *line)
 {
     switch (parser->state) {
-    case STATE_RESYNC:
-        if (line->too_long || !line_starts_with(line, "HTTP/1."))
-            return UNDER_WAY;
-        return judge_status(parser, line);
     case STATE_STATUS:
-        return line->too_long ? http_fail(parser, REPLY_OVERSIZED) : judge_status(parser, line);
+        if (parser->resync && (line->too_long || !line_starts_with(line, "HTTP/1.")))
+            return REPLY_UNDER_WAY; // lines that are not understood, up to a status line
+        parser->resync = false;
+        return line->too_long ? reply_lose(parser, REPLY_OVERSIZED) : judge_status(parser, line);
     case STATE_HEADERS:
         return line->count == 0 && !line->too_long ? end_headers(parser)
                                                    : judge_header(parser, line);
     case STATE_CHUNK_SIZE:
-        return line->too_long ? http_fail(parser, REPLY_OVERSIZED) : judge_chunk_size(parser, line);
+        return line->too_long ? reply_lose(parser, REPLY_OVERSIZED)
+                              : judge_chunk_size(parser, line);
     default: // trailers
-        return line->count == 0 && !line->too_long ? ENDED : UNDER_WAY;
+        return line->count == 0 && !line->too_long ? REPLY_ENDED : REPLY_UNDER_WAY;
     }
 }
 
-static enum progress take_body(struct reply_parser *parser)
+static enum reply_progress http_end_data(struct reply_parser *parser)
 {
-    if (parser->data_left)
-        return UNDER_WAY;
     if (parser->state == STATE_BODY)
-        return ENDED;
+        return REPLY_ENDED;
     if (parser->data_damaged)
-        return http_fail(parser, REPLY_MALFORMED);
+        return reply_lose(parser, REPLY_MALFORMED);
     parser->state = STATE_CHUNK_SIZE;
-    return UNDER_WAY;
-}
-
-static size_t http_parse(struct reply_parser *parser, const char *bytes, size_t count,
-                         struct reply *replies, size_t replies_max, size_t *reply_count)
-{
-    size_t used = 0;
-    *reply_count = 0;
-    while (used < count && *reply_count < replies_max) {
-        enum progress progress;
-        reply_begin(parser);
-        if (parser->data_left) {
-            used += parser->state == STATE_CHUNK
-                        ? reply_take_data(parser, bytes + used, count - used)
-                        : reply_take_raw(parser, bytes + used, count - used);
-            progress = take_body(parser);
-        } else {
-            struct reply_line line;
-            used += reply_take_line(parser, bytes + used, count - used, &line);
-            progress = line.whole ? judge_line(parser, &line) : UNDER_WAY;
-        }
-        if (progress == UNDER_WAY)
-            continue;
-        reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
-        parser->state = progress == LOST ? STATE_RESYNC : STATE_STATUS;
-    }
-    return used;
+    return REPLY_UNDER_WAY;
 }
 
 static bool http_answers(unsigned operation, enum reply_kind kind)
@@ -248,6 +213,7 @@ const struct protocol http_protocol = {
     .dataset = DATASET_NONE,
     .request_bytes_max = request_bytes_max,
     .encode = http_encode,
-    .parse = http_parse,
+    .judge_line = http_judge,
+    .end_data = http_end_data,
     .answers = http_answers,
 };

@@ -11,8 +11,6 @@ static const char reply_magic[4] = {'L', 'A', 'B', 'R'};
 static const struct protocol_operation operations[] = {
     {.name = "call", .weight = 1, .states_size = true}};
 
-enum state { STATE_HEADER, STATE_PAYLOAD, STATE_RESYNC };
-
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
     (void)key_bytes, (void)value_bytes;
@@ -46,51 +44,17 @@ void lab_reply_write(char *out, uint64_t id, uint32_t payload_bytes)
     big_endian_write(out + 8, 8, id);
 }
 
-// Checks a whole header. False: it is unknown where the next reply begins.
-static bool judge_header(struct reply_parser *parser)
+static enum reply_progress lab_judge(struct reply_parser *parser)
 {
     uint64_t payload = big_endian_read(parser->line + 4, 4);
-    if (memcmp(parser->line, reply_magic, sizeof reply_magic) != 0) {
-        parser->kind = REPLY_MALFORMED;
-        return false;
-    }
-    if (payload > LAB_PAYLOAD_BYTES_MAX) {
-        parser->kind = REPLY_OVERSIZED;
-        return false;
-    }
+    if (memcmp(parser->line, reply_magic, sizeof reply_magic) != 0)
+        return reply_lose(parser, REPLY_MALFORMED);
+    if (payload > LAB_PAYLOAD_BYTES_MAX)
+        return reply_lose(parser, REPLY_OVERSIZED);
     bool in_order = big_endian_read(parser->line + 8, 8) == parser->number;
     parser->kind = in_order ? REPLY_VALUE : REPLY_OUT_OF_ORDER;
     parser->value_bytes = parser->data_left = payload;
-    return true;
-}
-
-static size_t lab_parse(struct reply_parser *parser, const char *bytes, size_t count,
-                        struct reply *replies, size_t replies_max, size_t *reply_count)
-{
-    size_t used = 0;
-    *reply_count = 0;
-    while (used < count && *reply_count < replies_max) {
-        reply_begin(parser);
-        bool known = true;
-        if (parser->state == STATE_RESYNC) {
-            used += reply_skip_to(parser, bytes + used, count - used, reply_magic[0], STATE_HEADER);
-            continue;
-        }
-        if (parser->state == STATE_PAYLOAD) {
-            used += reply_take_raw(parser, bytes + used, count - used);
-        } else {
-            used += reply_take_header(parser, bytes + used, count - used, LAB_REPLY_BYTES);
-            if (parser->line_bytes < LAB_REPLY_BYTES)
-                continue;
-            known = judge_header(parser);
-            parser->state = STATE_PAYLOAD;
-        }
-        if (known && parser->data_left)
-            continue;
-        reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
-        parser->state = known ? STATE_HEADER : STATE_RESYNC;
-    }
-    return used;
+    return payload ? REPLY_UNDER_WAY : REPLY_ENDED;
 }
 
 static bool lab_answers(unsigned operation, enum reply_kind kind)
@@ -109,6 +73,9 @@ const struct protocol lab_protocol = {
     .says_service = true,
     .request_bytes_max = request_bytes_max,
     .encode = lab_encode,
-    .parse = lab_parse,
+    .header_bytes = LAB_REPLY_BYTES,
+    .header_begin = 'L',
+    .judge_header = lab_judge,
+    .end_data = reply_ends_with_data,
     .answers = lab_answers,
 };

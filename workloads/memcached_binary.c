@@ -19,8 +19,6 @@ enum {
 
 static const uint64_t body_bytes_limit = (1u << 30) + 1024; // as for the text protocol
 
-enum state { STATE_HEADER, STATE_BODY, STATE_RESYNC };
-
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
     return HEADER_BYTES + SET_EXTRAS_BYTES + key_bytes + value_bytes;
@@ -78,18 +76,14 @@ static enum reply_kind kind_of_status(uint64_t opcode, uint64_t status)
     }
 }
 
-// Checks a whole header and says how long the body is. False: it is unknown where the next reply
-// begins.
-static bool judge_header(struct reply_parser *parser)
+static enum reply_progress binary_judge(struct reply_parser *parser)
 {
     const char *header = parser->line;
     uint64_t opcode = (unsigned char)header[1], key_bytes = big_endian_read(header + 2, 2);
     uint64_t extras = (unsigned char)header[4], status = big_endian_read(header + 6, 2);
     uint64_t body = big_endian_read(header + 8, 4), opaque = big_endian_read(header + 12, 4);
-    if (body > body_bytes_limit) {
-        parser->kind = REPLY_OVERSIZED;
-        return false;
-    }
+    if (body > body_bytes_limit)
+        return reply_lose(parser, REPLY_OVERSIZED);
     parser->data_left = body;
     if (opcode > OPCODE_SET || header[5] != 0 || key_bytes + extras > body)
         parser->kind = REPLY_MALFORMED;
@@ -99,41 +93,7 @@ static bool judge_header(struct reply_parser *parser)
         parser->kind = (uint8_t)kind_of_status(opcode, status);
     if (parser->kind == REPLY_VALUE)
         parser->value_bytes = body - key_bytes - extras;
-    return true;
-}
-
-static size_t binary_parse(struct reply_parser *parser, const char *bytes, size_t count,
-                           struct reply *replies, size_t replies_max, size_t *reply_count)
-{
-    size_t used = 0;
-    *reply_count = 0;
-    while (used < count && *reply_count < replies_max) {
-        reply_begin(parser);
-        bool known = true;
-        if (parser->state == STATE_RESYNC) {
-            used += reply_skip_to(parser, bytes + used, count - used, MAGIC_REPLY, STATE_HEADER);
-            continue;
-        }
-        if (parser->state == STATE_BODY) {
-            used += reply_take_raw(parser, bytes + used, count - used);
-        } else if (parser->line_bytes == 0 && (unsigned char)bytes[used] != MAGIC_REPLY) {
-            parser->kind = REPLY_MALFORMED;
-            parser->offset++;
-            used++;
-            known = false;
-        } else {
-            used += reply_take_header(parser, bytes + used, count - used, HEADER_BYTES);
-            if (parser->line_bytes < HEADER_BYTES)
-                continue;
-            known = judge_header(parser);
-            parser->state = STATE_BODY;
-        }
-        if (known && parser->data_left)
-            continue;
-        reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
-        parser->state = known ? STATE_HEADER : STATE_RESYNC;
-    }
-    return used;
+    return body ? REPLY_UNDER_WAY : REPLY_ENDED;
 }
 
 const struct protocol memcached_binary_protocol = {
@@ -147,6 +107,10 @@ const struct protocol memcached_binary_protocol = {
     .over_udp = true,
     .request_bytes_max = request_bytes_max,
     .encode = binary_encode,
-    .parse = binary_parse,
+    .header_bytes = HEADER_BYTES,
+    .header_begin = (char)MAGIC_REPLY,
+    .header_begin_alone = true,
+    .judge_header = binary_judge,
+    .end_data = reply_ends_with_data,
     .answers = memcached_answers,
 };

@@ -10,8 +10,6 @@
 #include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
 
-static const uint64_t value_bytes_limit = 1u << 30; // as for the text protocol
-
 enum { HEADER_BYTES_MAX = 80 }; // of "ms  <length> O<number>\r\n\r\n"
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
@@ -56,26 +54,22 @@ static enum reply_kind check_flags(const struct reply_parser *parser, const char
     return kind;
 }
 
-// "VA <bytes> <flags>*". False: the length of what follows is unknown.
-static bool judge_value(struct reply_parser *parser, const struct reply_line *line)
+// "VA <bytes> <flags>*".
+static enum reply_progress judge_value(struct reply_parser *parser, const struct reply_line *line)
 {
     const char *at = line->bytes + 3, *end = line->bytes + line->count;
     uint64_t bytes;
-    parser->kind = REPLY_MALFORMED;
-    if (!line_digits(&at, end, value_bytes_limit, &bytes) || (at < end && *at != ' '))
-        return false;
-    if (bytes > value_bytes_limit) {
-        parser->kind = REPLY_OVERSIZED;
-        return false;
-    }
+    if (!line_digits(&at, end, MEMCACHED_VALUE_BYTES_MAX, &bytes) || (at < end && *at != ' '))
+        return reply_end(parser, REPLY_MALFORMED);
+    if (bytes > MEMCACHED_VALUE_BYTES_MAX)
+        return reply_end(parser, REPLY_OVERSIZED);
     parser->kind = (uint8_t)check_flags(parser, at, end, REPLY_VALUE);
     parser->value_bytes = bytes;
     parser->data_left = bytes + 2;
-    return true;
+    return REPLY_UNDER_WAY;
 }
 
-// Handles a whole line; returns true when it ends a reply.
-static bool judge_line(struct reply_parser *parser, const struct reply_line *line)
+static enum reply_progress meta_judge(struct reply_parser *parser, const struct reply_line *line)
 {
     static const struct {
         char code[4];
@@ -86,45 +80,12 @@ static bool judge_line(struct reply_parser *parser, const struct reply_line *lin
                  {"EX", REPLY_NOT_STORED},
                  {"NF", REPLY_NOT_STORED}};
     if (line_starts_with(line, "VA "))
-        return !judge_value(parser, line);
-    parser->kind = REPLY_MALFORMED;
-    if (line_starts_with(line, "SERVER_ERROR"))
-        parser->kind = REPLY_SERVER_ERROR;
-    else if (line_equals(line, "ERROR") || line_starts_with(line, "CLIENT_ERROR"))
-        parser->kind = REPLY_CLIENT_ERROR;
+        return judge_value(parser, line);
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (line_starts_with(line, codes[i].code))
-            parser->kind = (uint8_t)check_flags(parser, line->bytes + 2, line->bytes + line->count,
-                                                codes[i].kind);
-    return true;
-}
-
-static size_t meta_parse(struct reply_parser *parser, const char *bytes, size_t count,
-                         struct reply *replies, size_t replies_max, size_t *reply_count)
-{
-    size_t used = 0;
-    *reply_count = 0;
-    while (used < count && *reply_count < replies_max) {
-        struct reply_line line;
-        bool ended;
-        reply_begin(parser);
-        if (parser->data_left) {
-            used += reply_take_data(parser, bytes + used, count - used);
-            ended = parser->data_left == 0;
-            if (ended && parser->data_damaged && parser->kind == REPLY_VALUE)
-                parser->kind = REPLY_MALFORMED;
-        } else {
-            used += reply_take_line(parser, bytes + used, count - used, &line);
-            if (!line.whole)
-                continue;
-            if (line.too_long)
-                parser->kind = REPLY_OVERSIZED;
-            ended = line.too_long || judge_line(parser, &line);
-        }
-        if (ended)
-            reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
-    }
-    return used;
+            return reply_end(parser, check_flags(parser, line->bytes + 2, line->bytes + line->count,
+                                                 codes[i].kind));
+    return reply_end(parser, memcached_error_kind(line));
 }
 
 const struct protocol memcached_meta_protocol = {
@@ -138,6 +99,7 @@ const struct protocol memcached_meta_protocol = {
     .over_udp = true,
     .request_bytes_max = request_bytes_max,
     .encode = meta_encode,
-    .parse = meta_parse,
+    .judge_line = meta_judge,
+    .end_data = reply_ends_with_line,
     .answers = memcached_answers,
 };

@@ -6,9 +6,6 @@
 #include "workloads/encode.h"
 #include "workloads/reply_parser.h"
 
-// memcached never accepts items above 1 GiB (-I): a larger length is malformed.
-static const uint64_t value_bytes_limit = 1u << 30;
-
 enum { HEADER_BYTES_MAX = 64 }; // of "set  0 0 <length>\r\n\r\n", without the key
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
@@ -44,70 +41,53 @@ static enum reply_kind parse_value_line(const struct reply_line *line, uint64_t 
     if (!line_digits(&at, end, UINT32_MAX, &flags) || flags > UINT32_MAX || at == end ||
         *at++ != ' ')
         return REPLY_MALFORMED;
-    if (!line_digits(&at, end, value_bytes_limit, value_bytes))
+    if (!line_digits(&at, end, MEMCACHED_VALUE_BYTES_MAX, value_bytes))
         return REPLY_MALFORMED;
-    if (*value_bytes > value_bytes_limit)
+    if (*value_bytes > MEMCACHED_VALUE_BYTES_MAX)
         return REPLY_OVERSIZED;
     if (at < end && (*at++ != ' ' || !line_digits(&at, end, UINT64_MAX - 1, &cas)))
         return REPLY_MALFORMED;
     return at == end ? REPLY_VALUE : REPLY_MALFORMED;
 }
 
-// Handles a whole line. Returns true when it ends a reply, with its kind in *kind.
-static bool judge_line(struct reply_parser *parser, const struct reply_line *line,
-                       enum reply_kind *kind)
+enum reply_kind memcached_error_kind(const struct reply_line *line)
+{
+    if (line_starts_with(line, "SERVER_ERROR"))
+        return REPLY_SERVER_ERROR;
+    bool client = line_equals(line, "ERROR") || line_starts_with(line, "CLIENT_ERROR");
+    return line->too_long ? REPLY_OVERSIZED : client ? REPLY_CLIENT_ERROR : REPLY_MALFORMED;
+}
+
+static enum reply_progress text_judge(struct reply_parser *parser, const struct reply_line *line)
 {
     if (line_starts_with(line, "VALUE ")) {
         uint64_t bytes = 0;
-        *kind = parse_value_line(line, &bytes);
-        if (*kind != REPLY_VALUE)
-            return true;
+        enum reply_kind kind = parse_value_line(line, &bytes);
+        if (kind != REPLY_VALUE)
+            return reply_end(parser, kind);
         parser->data_left = bytes + 2; // its CR LF belongs to the protocol
         parser->value_bytes += bytes;
         if (parser->values < UINT16_MAX)
             parser->values++;
-        return false;
+        return REPLY_UNDER_WAY;
     }
     if (line_equals(line, "END"))
-        *kind = parser->values ? REPLY_VALUE : REPLY_MISS;
-    else if (parser->values)
-        *kind = REPLY_MALFORMED; // after a value only END or another value is allowed
-    else if (line_equals(line, "STORED"))
-        *kind = REPLY_STORED;
-    else if (line_equals(line, "NOT_STORED"))
-        *kind = REPLY_NOT_STORED;
-    else if (line_starts_with(line, "SERVER_ERROR"))
-        *kind = REPLY_SERVER_ERROR;
-    else if (line_equals(line, "ERROR") || line_starts_with(line, "CLIENT_ERROR"))
-        *kind = REPLY_CLIENT_ERROR;
-    else
-        *kind = REPLY_MALFORMED;
-    return true;
+        return reply_end(parser, parser->data_damaged ? REPLY_MALFORMED
+                                 : parser->values     ? REPLY_VALUE
+                                                      : REPLY_MISS);
+    if (parser->values && !line->too_long)
+        return reply_end(parser, REPLY_MALFORMED); // only END or another value may follow a value
+    if (line_equals(line, "STORED"))
+        return reply_end(parser, REPLY_STORED);
+    if (line_equals(line, "NOT_STORED"))
+        return reply_end(parser, REPLY_NOT_STORED);
+    return reply_end(parser, memcached_error_kind(line));
 }
 
-static size_t text_parse(struct reply_parser *parser, const char *bytes, size_t count,
-                         struct reply *replies, size_t replies_max, size_t *reply_count)
+static enum reply_progress text_end_data(struct reply_parser *parser)
 {
-    size_t used = 0;
-    *reply_count = 0;
-    while (used < count && *reply_count < replies_max) {
-        reply_begin(parser);
-        if (parser->data_left) {
-            used += reply_take_data(parser, bytes + used, count - used);
-            continue;
-        }
-        struct reply_line line;
-        used += reply_take_line(parser, bytes + used, count - used, &line);
-        if (!line.whole)
-            continue;
-        enum reply_kind kind = REPLY_OVERSIZED;
-        bool ended = line.too_long || judge_line(parser, &line, &kind);
-        if (ended && parser->data_damaged && kind == REPLY_VALUE)
-            kind = REPLY_MALFORMED;
-        if (ended)
-            reply_finish(parser, kind, &replies[(*reply_count)++]);
-    }
-    return used;
+    (void)parser;
+    return REPLY_UNDER_WAY; // to END
 }
 
 const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS] = {
@@ -140,6 +120,7 @@ const struct protocol memcached_text_protocol = {
     .over_udp = true,
     .request_bytes_max = request_bytes_max,
     .encode = text_encode,
-    .parse = text_parse,
+    .judge_line = text_judge,
+    .end_data = text_end_data,
     .answers = memcached_answers,
 };

@@ -5,11 +5,16 @@
 #ifndef WORKLOADS_MEMCACHED_TEXT_H
 #define WORKLOADS_MEMCACHED_TEXT_H
 
-#include "workloads/protocol.h"
+#include "workloads/reply_parser.h"
 
 enum { MEMCACHED_OPERATIONS = 2 }; // get, set
+// memcached never accepts items above 1 GiB (-I): a larger length is malformed.
+enum { MEMCACHED_VALUE_BYTES_MAX = 1 << 30 };
 extern const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS];
 
 bool memcached_answers(unsigned operation, enum reply_kind kind);
+
+// The kind of an error's line, also of one that is too long or not understood.
+enum reply_kind memcached_error_kind(const struct reply_line *line);
 
 #endif

@@ -81,8 +81,8 @@ void udp_reply_parse(const struct protocol *protocol, struct reply_parser *parse
         size_t used = 0;
         while (used < pieces[i].count && replies == 0) {
             size_t found;
-            used += protocol->parse(parser, pieces[i].bytes + used, pieces[i].count - used, reply,
-                                    1, &found);
+            used += reply_parse(protocol, parser, pieces[i].bytes + used, pieces[i].count - used,
+                                reply, 1, &found);
             replies += found;
         }
         more = used < pieces[i].count;

@@ -50,9 +50,26 @@ struct reply_parser {
     bool in_reply;        // a byte of the reply under way has been seen
     bool skipping;        // the line under way is too long: ignore it to its end
     bool data_damaged;    // the value was not followed by its line end
+    bool raw_data;        // the value has no line end behind it
+    bool resync;          // it is not known where the reply under way begins
+    bool greeted;         // the reply to a greeting is past
     bool chunked, sized;  // of an HTTP reply: how its body is delimited
     bool closing;         // the server closes the connection after the reply under way, or the last
     char line[512];       // the longest line is a key of 250 bytes and three numbers
+};
+
+// A line of a reply, whole, without its CR LF.
+struct reply_line {
+    const char *bytes; // valid until the parser goes on
+    size_t count;
+    bool too_long; // bytes hold nothing
+};
+
+// What a protocol says of a part of a reply; at an end its kind is in parser->kind.
+enum reply_progress {
+    REPLY_UNDER_WAY,
+    REPLY_ENDED,
+    REPLY_LOST, // it ended, and it is not known where the next begins
 };
 
 static const uint64_t request_service_from_server = UINT64_MAX;
@@ -97,10 +114,16 @@ struct protocol {
     size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
     // Writes the request and returns its length; 0 when out_bytes do not suffice.
     size_t (*encode)(const struct request *request, char *out, size_t out_bytes);
-    // Parses bytes of the stream, up to the end of at most replies_max replies, and returns how
-    // many it took. Never fails: what it does not understand becomes a reply of that kind.
-    size_t (*parse)(struct reply_parser *parser, const char *bytes, size_t count,
-                    struct reply *replies, size_t replies_max, size_t *reply_count);
+    // How reply_parse (workloads/reply_parser.h) takes replies apart. Each is a header of
+    // header_bytes, or (0) lines; after either parser->data_left bytes of a value may come. Never
+    // fails: what is not understood becomes a reply of that kind.
+    size_t header_bytes;
+    char header_begin;       // its first byte, searched for after a REPLY_LOST
+    bool header_begin_alone; // another first byte alone makes a malformed reply, not a whole header
+    enum reply_progress (*judge_header)(struct reply_parser *parser); // in parser->line
+    enum reply_progress (*judge_line)(struct reply_parser *parser, const struct reply_line *line);
+    enum reply_progress (*end_data)(struct reply_parser *parser); // the value is whole
+    bool greets; // a greeting goes in front of the first request, and its reply is no request's
     // Whether that kind of reply can answer that operation.
     bool (*answers)(unsigned operation, enum reply_kind kind);
 };

@@ -185,7 +185,7 @@ static enum reply_kind judge_aggregate(struct reply_parser *parser, const struct
         set_kind(parser, absent || length == 0 ? REPLY_MISS : REPLY_VALUE);
     }
     parser->elements += type == '%' || type == '|' ? 2 * length : length;
-    return parser->elements > UINT32_MAX * (uint64_t)16 ? REPLY_OVERSIZED : REPLY_VALUE;
+    return parser->elements >= UINT32_MAX * (uint64_t)16 ? REPLY_OVERSIZED : REPLY_VALUE;
 }
 
 static bool is_number_line(const struct reply_line *line)
@@ -198,7 +198,7 @@ static bool is_number_line(const struct reply_line *line)
 }
 
 // Handles one element's line. Returns REPLY_VALUE when it is well formed, else what is wrong.
-static enum reply_kind judge_line(struct reply_parser *parser, const struct reply_line *line)
+static enum reply_kind judge_element(struct reply_parser *parser, const struct reply_line *line)
 {
     if (line->count == 0)
         return REPLY_MALFORMED;
@@ -237,74 +237,34 @@ static enum reply_kind judge_line(struct reply_parser *parser, const struct repl
     }
 }
 
-// An element ended. Returns true when the reply did.
-static bool count_element(struct reply_parser *parser, bool greeting)
+// An element ended.
+static enum reply_progress end_element(struct reply_parser *parser)
 {
-    if (--parser->elements > 0)
-        return false;
+    if (parser->elements) {
+        parser->elements--;
+        return REPLY_UNDER_WAY;
+    }
     if (parser->state == STATE_ASIDE) {
         parser->state = STATE_BEGIN; // now the reply itself
-        parser->elements = 1;
-        return false;
+        return REPLY_UNDER_WAY;
     }
-    if (greeting && parser->number == 0 && parser->values == 0) {
-        parser->values = 1;
-        // A server that does not know HELLO 3 stays with RESP2; the request's own reply shows which
-        // it is.
-        parser->state = STATE_BEGIN;
-        parser->value_bytes = 0;
-        parser->elements = 1;
-        return false;
-    }
-    return true;
+    return REPLY_ENDED;
 }
 
-static size_t parse_stream(struct reply_parser *parser, const char *bytes, size_t count,
-                           struct reply *replies, size_t replies_max, size_t *reply_count,
-                           bool greeting)
+static enum reply_progress redis_end_data(struct reply_parser *parser)
 {
-    size_t used = 0;
-    *reply_count = 0;
-    while (used < count && *reply_count < replies_max) {
-        struct reply_line line;
-        bool ended;
-        if (!parser->in_reply) {
-            reply_begin(parser);
-            parser->elements = 1;
-        }
-        if (parser->data_left) {
-            used += reply_take_data(parser, bytes + used, count - used);
-            if (parser->data_left)
-                continue;
-            ended = count_element(parser, greeting);
-            if (ended && parser->data_damaged)
-                parser->kind = REPLY_MALFORMED;
-        } else {
-            used += reply_take_line(parser, bytes + used, count - used, &line);
-            if (!line.whole)
-                continue;
-            enum reply_kind fault = line.too_long ? REPLY_OVERSIZED : judge_line(parser, &line);
-            if (fault != REPLY_VALUE)
-                parser->kind = (uint8_t)fault;
-            ended =
-                fault != REPLY_VALUE || (parser->data_left == 0 && count_element(parser, greeting));
-        }
-        if (ended)
-            reply_finish(parser, parser->kind, &replies[(*reply_count)++]);
-    }
-    return used;
+    enum reply_progress progress = end_element(parser);
+    if (progress == REPLY_ENDED && parser->data_damaged)
+        parser->kind = REPLY_MALFORMED;
+    return progress;
 }
 
-static size_t redis_parse(struct reply_parser *parser, const char *bytes, size_t count,
-                          struct reply *replies, size_t replies_max, size_t *reply_count)
+static enum reply_progress redis_judge(struct reply_parser *parser, const struct reply_line *line)
 {
-    return parse_stream(parser, bytes, count, replies, replies_max, reply_count, false);
-}
-
-static size_t redis_parse_resp3(struct reply_parser *parser, const char *bytes, size_t count,
-                                struct reply *replies, size_t replies_max, size_t *reply_count)
-{
-    return parse_stream(parser, bytes, count, replies, replies_max, reply_count, true);
+    enum reply_kind fault = line->too_long ? REPLY_OVERSIZED : judge_element(parser, line);
+    if (fault != REPLY_VALUE)
+        return reply_end(parser, fault);
+    return parser->data_left ? REPLY_UNDER_WAY : end_element(parser);
 }
 
 static bool redis_answers(unsigned operation, enum reply_kind kind)
@@ -334,7 +294,8 @@ const struct protocol redis_protocol = {
     .dataset = DATASET_REDIS,
     .request_bytes_max = request_bytes_max,
     .encode = redis_encode,
-    .parse = redis_parse,
+    .judge_line = redis_judge,
+    .end_data = redis_end_data,
     .answers = redis_answers,
 };
 
@@ -347,6 +308,8 @@ const struct protocol redis_resp3_protocol = {
     .dataset = DATASET_REDIS,
     .request_bytes_max = request_bytes_max_resp3,
     .encode = redis_encode_resp3,
-    .parse = redis_parse_resp3,
+    .judge_line = redis_judge,
+    .end_data = redis_end_data,
+    .greets = true,
     .answers = redis_answers,
 };

@@ -3,14 +3,16 @@
 
 #include <string.h>
 
-size_t reply_take_line(struct reply_parser *parser, const char *bytes, size_t count,
-                       struct reply_line *line)
+// Takes bytes up to the end of the current line and returns how many. *whole: the line is, and not
+// copied if the caller's bytes hold all of it.
+static size_t take_line(struct reply_parser *parser, const char *bytes, size_t count,
+                        struct reply_line *line, bool *whole)
 {
     const char *newline = memchr(bytes, '\n', count);
     size_t taken = newline ? (size_t)(newline - bytes) + 1 : count;
-    parser->offset += taken;
-    *line = (struct reply_line){.bytes = bytes, .count = taken, .whole = newline != NULL};
-    if (!line->whole || parser->line_bytes || parser->skipping || taken > sizeof parser->line) {
+    *whole = newline != NULL;
+    *line = (struct reply_line){.bytes = bytes, .count = taken};
+    if (!newline || parser->line_bytes || parser->skipping || taken > sizeof parser->line) {
         if (parser->line_bytes + taken > sizeof parser->line)
             parser->skipping = true;
         if (!parser->skipping) {
@@ -20,7 +22,7 @@ size_t reply_take_line(struct reply_parser *parser, const char *bytes, size_t co
         line->bytes = parser->line;
         line->count = parser->skipping ? 0 : parser->line_bytes;
     }
-    if (!line->whole)
+    if (!newline)
         return taken;
     line->too_long = parser->skipping;
     parser->line_bytes = 0;
@@ -32,40 +34,64 @@ size_t reply_take_line(struct reply_parser *parser, const char *bytes, size_t co
     return taken;
 }
 
-size_t reply_take_data(struct reply_parser *parser, const char *bytes, size_t count)
+// Takes bytes of a value. Unless it is raw, parser->data_left includes the CR LF behind it.
+static size_t take_data(struct reply_parser *parser, const char *bytes, size_t count)
 {
     uint64_t left = parser->data_left;
     size_t taken = count < left ? count : (size_t)left;
-    for (size_t i = left > 2 ? (size_t)(left - 2) : 0; i < taken; i++)
+    for (size_t i = left > 2 ? (size_t)(left - 2) : 0; i < taken && !parser->raw_data; i++)
         if (bytes[i] != (left - i == 2 ? '\r' : '\n'))
             parser->data_damaged = true;
     parser->data_left -= taken;
-    parser->offset += taken;
     return taken;
 }
 
-size_t reply_take_raw(struct reply_parser *parser, const char *bytes, size_t count)
-{
-    (void)bytes;
-    size_t taken = count < parser->data_left ? count : (size_t)parser->data_left;
-    parser->data_left -= taken;
-    parser->offset += taken;
-    return taken;
-}
-
-size_t reply_take_header(struct reply_parser *parser, const char *bytes, size_t count,
-                         size_t wanted)
+static size_t take_header(struct reply_parser *parser, const char *bytes, size_t count,
+                          size_t wanted)
 {
     size_t missing = wanted - parser->line_bytes, taken = count < missing ? count : missing;
     memcpy(parser->line + parser->line_bytes, bytes, taken);
     parser->line_bytes += (uint32_t)taken;
-    parser->offset += taken;
     return taken;
 }
 
-void reply_finish(struct reply_parser *parser, enum reply_kind kind, struct reply *reply)
+// Takes the next part of the reply under way. Returns how many bytes that was.
+static size_t take_part(const struct protocol *protocol, struct reply_parser *parser,
+                        const char *bytes, size_t count, enum reply_progress *progress)
 {
-    *reply = (struct reply){.kind = kind,
+    const size_t header_bytes = protocol->header_bytes;
+    struct reply_line line;
+    size_t taken;
+    bool whole;
+    *progress = REPLY_UNDER_WAY;
+    if (parser->data_left) {
+        taken = take_data(parser, bytes, count);
+        if (parser->data_left == 0)
+            *progress = protocol->end_data(parser);
+    } else if (!header_bytes) {
+        taken = take_line(parser, bytes, count, &line, &whole);
+        if (whole)
+            *progress = protocol->judge_line(parser, &line);
+    } else if (parser->resync) {
+        const char *found = memchr(bytes, protocol->header_begin, count);
+        taken = found ? (size_t)(found - bytes) : count;
+        parser->resync = !found;
+    } else if (protocol->header_begin_alone && parser->line_bytes == 0 &&
+               bytes[0] != protocol->header_begin) {
+        taken = 1;
+        *progress = reply_lose(parser, REPLY_MALFORMED);
+    } else {
+        taken = take_header(parser, bytes, count, header_bytes);
+        parser->raw_data = true;
+        if (parser->line_bytes == header_bytes)
+            *progress = protocol->judge_header(parser);
+    }
+    return taken;
+}
+
+static void finish_reply(struct reply_parser *parser, bool lost, struct reply *reply)
+{
+    *reply = (struct reply){.kind = parser->kind,
                             .begin = parser->reply_begin,
                             .end = parser->offset,
                             .value_bytes = parser->value_bytes};
@@ -75,7 +101,52 @@ void reply_finish(struct reply_parser *parser, enum reply_kind kind, struct repl
     parser->values = 0;
     parser->state = parser->kind = 0;
     parser->in_reply = parser->skipping = parser->data_damaged = false;
-    parser->chunked = parser->sized = false;
+    parser->chunked = parser->sized = parser->raw_data = false;
+    parser->resync = lost;
+}
+
+// True for the reply to the greeting in front of the first request, which ends here. What it says
+// is passed over: the request's own reply shows whether the server knows the greeting.
+static bool pass_greeting(const struct protocol *protocol, struct reply_parser *parser)
+{
+    if (!protocol->greets || parser->number || parser->greeted || parser->kind >= REPLY_MALFORMED)
+        return false;
+    parser->greeted = true;
+    parser->state = 0;
+    parser->value_bytes = 0;
+    return true;
+}
+
+size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
+                   size_t count, struct reply *replies, size_t replies_max, size_t *reply_count)
+{
+    size_t used = 0;
+    *reply_count = 0;
+    while (used < count && *reply_count < replies_max) {
+        enum reply_progress progress;
+        if (!parser->in_reply)
+            parser->reply_begin = parser->offset;
+        parser->in_reply = true;
+        size_t taken = take_part(protocol, parser, bytes + used, count - used, &progress);
+        used += taken;
+        parser->offset += taken;
+        if (progress != REPLY_UNDER_WAY && !pass_greeting(protocol, parser))
+            finish_reply(parser, progress == REPLY_LOST, &replies[(*reply_count)++]);
+    }
+    return used;
+}
+
+enum reply_progress reply_ends_with_data(struct reply_parser *parser)
+{
+    (void)parser;
+    return REPLY_ENDED;
+}
+
+enum reply_progress reply_ends_with_line(struct reply_parser *parser)
+{
+    if (parser->data_damaged && parser->kind == REPLY_VALUE)
+        parser->kind = REPLY_MALFORMED;
+    return REPLY_ENDED;
 }
 
 bool line_starts_with(const struct reply_line *line, const char *word)
@@ -99,15 +170,4 @@ bool line_digits(const char **at, const char *end, uint64_t limit, uint64_t *out
     }
     *out = value;
     return *at > begin;
-}
-
-size_t reply_skip_to(struct reply_parser *parser, const char *bytes, size_t count, int first,
-                     uint8_t state)
-{
-    const char *found = memchr(bytes, first, count);
-    size_t taken = found ? (size_t)(found - bytes) : count;
-    parser->offset += taken;
-    if (found)
-        parser->state = state;
-    return taken;
 }

@@ -1,51 +1,36 @@
 // SPDX-License-Identifier: MIT
 //
-// What the parsers of replies share: lines and values gathered across feeds, and the bookkeeping
-// of where a reply begins and ends. Every function takes at most the bytes it is given.
+// The parser of replies, of all protocols: it gathers headers, lines and values across feeds and
+// notes where a reply begins and ends. The protocol judges what has been gathered.
 #ifndef WORKLOADS_REPLY_PARSER_H
 #define WORKLOADS_REPLY_PARSER_H
 
 #include "workloads/protocol.h"
 
-struct reply_line {
-    const char *bytes; // without its CR LF; valid until the next call
-    size_t count;
-    bool whole;    // false: its end is still to come
-    bool too_long; // bytes hold nothing
-};
+// Parses bytes of the stream, up to the end of at most replies_max replies, and returns how many it
+// took: at least one.
+size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
+                   size_t count, struct reply *replies, size_t replies_max, size_t *reply_count);
 
-// Notes where a reply begins. Call it whenever there is a byte to parse.
-static inline void reply_begin(struct reply_parser *parser)
+// --- what judges return --------------------------------------------------------------------------
+
+static inline enum reply_progress reply_end(struct reply_parser *parser, enum reply_kind kind)
 {
-    if (parser->in_reply)
-        return;
-    parser->in_reply = true;
-    parser->reply_begin = parser->offset;
+    parser->kind = (uint8_t)kind;
+    return REPLY_ENDED;
 }
 
-// Takes bytes up to the end of the current line and returns how many. The line is not copied if the
-// caller's bytes hold all of it.
-size_t reply_take_line(struct reply_parser *parser, const char *bytes, size_t count,
-                       struct reply_line *line);
+static inline enum reply_progress reply_lose(struct reply_parser *parser, enum reply_kind kind)
+{
+    parser->kind = (uint8_t)kind;
+    return REPLY_LOST;
+}
 
-// Takes bytes of a value whose length, parser->data_left, includes the CR LF behind it; sets
-// data_damaged when those two are something else.
-size_t reply_take_data(struct reply_parser *parser, const char *bytes, size_t count);
+// The end_data of replies that end with their value.
+enum reply_progress reply_ends_with_data(struct reply_parser *parser);
 
-// Takes parser->data_left bytes that have no line end.
-size_t reply_take_raw(struct reply_parser *parser, const char *bytes, size_t count);
-
-// Gathers a binary header of `wanted` bytes in parser->line (parser->line_bytes of them so far).
-size_t reply_take_header(struct reply_parser *parser, const char *bytes, size_t count,
-                         size_t wanted);
-
-// Skips bytes up to the next that may begin a reply (`first`), and then enters that state. Returns
-// how many it skipped.
-size_t reply_skip_to(struct reply_parser *parser, const char *bytes, size_t count, int first,
-                     uint8_t state);
-
-// The reply under way ends here.
-void reply_finish(struct reply_parser *parser, enum reply_kind kind, struct reply *reply);
+// The same, where the value's line end must be right.
+enum reply_progress reply_ends_with_line(struct reply_parser *parser);
 
 // --- pieces of lines -----------------------------------------------------------------------------
 

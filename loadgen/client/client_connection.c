@@ -12,6 +12,7 @@
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/client_socket.h"
 #include "workloads/memcached_udp.h"
+#include "workloads/reply_parser.h"
 
 enum {
     REPLY_BATCH = 64,
@@ -219,7 +220,8 @@ static bool take_bytes(struct client_connection *connection, size_t count,
     while (count) {
         struct reply replies[REPLY_BATCH];
         size_t found;
-        size_t used = protocol->parse(&connection->parser, at, count, replies, REPLY_BATCH, &found);
+        size_t used =
+            reply_parse(protocol, &connection->parser, at, count, replies, REPLY_BATCH, &found);
         for (size_t i = 0; i < found; i++) {
             take_reply(connection, &replies[i], arrival);
             if (replies[i].kind >= REPLY_MALFORMED)

@@ -83,7 +83,8 @@ static void protocols_are_whole(void **state)
         filled("a protocol", "name", protocol->name);
         filled(protocol->name, "speaks", protocol->speaks);
         filled(protocol->name, "replies", protocol->replies);
-        if (!protocol->request_bytes_max || !protocol->encode || !protocol->parse ||
+        if (!protocol->request_bytes_max || !protocol->encode || !protocol->end_data ||
+            (protocol->header_bytes ? !protocol->judge_header : !protocol->judge_line) ||
             !protocol->answers)
             fail_msg("%s: a function is missing", protocol->name);
         assert_in_range(protocol->operation_count, 1, PROTOCOL_OPERATIONS_MAX);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "workloads/protocol.h"
+#include "workloads/reply_parser.h"
 #include "workloads/workload.h"
 
 struct stream {
@@ -39,8 +40,8 @@ static inline void feed(const struct protocol *protocol, struct reply_parser *pa
         assert_non_null(copy);
         memcpy(copy, stream->bytes + begin, end - begin);
         size_t found = 0;
-        size_t used = protocol->parse(parser, copy, end - begin,
-                                      stream->replies + stream->reply_count, room, &found);
+        size_t used = reply_parse(protocol, parser, copy, end - begin,
+                                  stream->replies + stream->reply_count, room, &found);
         free(copy);
         assert_true(used > 0 && used <= end - begin && found <= room);
         stream->reply_count += found;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "workloads/protocols.h"
+#include "workloads/reply_parser.h"
 
 enum { REPLIES = 4096 };
 
@@ -20,7 +21,7 @@ static size_t parse_all(const struct protocol *protocol, const uint8_t *data, si
         char *copy = malloc(count);
         memcpy(copy, data + at, count);
         size_t used =
-            protocol->parse(&parser, copy, count, replies + total, REPLIES - total, &found);
+            reply_parse(protocol, &parser, copy, count, replies + total, REPLIES - total, &found);
         free(copy);
         if (used == 0 || used > count)
             abort();

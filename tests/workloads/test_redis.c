@@ -99,7 +99,7 @@ static void hiredis_agrees(void **state)
     struct reply_parser parser = {0};
     size_t found;
     assert_int_equal(
-        protocol->parse(&parser, resp2, sizeof resp2 - 1, replies, RESP2_REPLIES, &found),
+        reply_parse(protocol, &parser, resp2, sizeof resp2 - 1, replies, RESP2_REPLIES, &found),
         sizeof resp2 - 1);
     assert_int_equal(found, RESP2_REPLIES);
     redisReader *reader = redisReaderCreate();
