@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analysis/export/run_json.h"
+#include "analysis/run/result_fields.h"
+#include "base/json_numbers.h"
 #include "base/text.h"
 
 static const char *const side_names[COMPARE_SIDES] = {"base", "candidate"};
@@ -40,7 +41,7 @@ static json_t *change_json(const struct cause_shift *cause)
 static json_t *having_json(const struct cause_shift *cause, int side)
 {
     return json_pack("{s:I, s:o}", "messages", (json_int_t)cause->messages[side], "us",
-                     run_json_spread(&cause->spread_ns[side], 1000));
+                     result_spread_json(&cause->spread_ns[side], 1000));
 }
 
 // name: the key for its name.
@@ -102,11 +103,12 @@ static json_t *categories_json(const struct slice_shift *slice)
 static json_t *queue_json(const struct slice_profile *profile)
 {
     json_t *queue = json_array();
-    for (int kind = 0; profile->has_views && kind < QUEUE_KINDS; kind++)
-        json_array_append_new(
-            queue, json_pack("{s:s, s:o, s:o}", "kind", queue_kind_name((enum queue_kind)kind),
-                             "ahead", run_json_spread(&profile->queue[kind].ahead[VIEW_SLICE], 1),
-                             "us", run_json_spread(&profile->queue[kind].ns[VIEW_SLICE], 1000)));
+    for (int kind = 0; profile->has_views && kind < QUEUE_KINDS; kind++) {
+        const struct queue_summary *of = &profile->queue[kind];
+        json_t *one = json_pack("{s:s}", "kind", queue_kind_name(of->kind));
+        result_put_json(one, "", queue_side_fields, &of->sides[VIEW_SLICE]);
+        json_array_append_new(queue, one);
+    }
     return queue;
 }
 
@@ -114,13 +116,9 @@ static json_t *blocking_json(const struct slice_profile *profile)
 {
     json_t *scopes = json_array();
     for (int scope = 0; profile->has_views && scope < BLOCKING_SCOPES; scope++) {
-        const struct blocking_summary *one = &profile->blocking[scope];
-        json_array_append_new(scopes,
-                              json_pack("{s:s, s:s, s:I, s:o}", "by",
-                                        blocking_scope_name((enum blocking_scope)scope), "role",
-                                        role_name(blocking_scope_role((enum blocking_scope)scope)),
-                                        "messages", (json_int_t)one->messages, "mean_us",
-                                        json_micros(one->mean_ns[VIEW_SLICE])));
+        json_t *one = json_object();
+        result_put_json(one, "", blocking_fields, &profile->blocking[scope]);
+        json_array_append_new(scopes, one);
     }
     return scopes;
 }

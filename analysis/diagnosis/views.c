@@ -51,3 +51,11 @@ struct spread views_spread(double *values, size_t count)
     spread.max = values[count - 1];
     return spread;
 }
+
+void views_share_contexts(struct diagnosis_views *views)
+{
+    for (size_t i = 0; i < views->contexts.count; i++)
+        for (int side = 0; side < VIEW_SIDES; side++)
+            views->contexts.items[i].share[side] =
+                views->contexts.items[i].ns[side] / views->context_ns[side];
+}

@@ -67,12 +67,19 @@ struct spread views_spread(double *values, size_t count);
 
 enum { VIEW_SLICE, VIEW_REFERENCE, VIEW_SIDES };
 
+struct queue_side {
+    struct spread ahead, ns;
+};
+
 struct queue_summary {
-    struct spread ahead[VIEW_SIDES], ns[VIEW_SIDES];
+    enum queue_kind kind;
+    struct queue_side sides[VIEW_SIDES];
     uint64_t more; // messages of the slice with more ahead than the reference's median
 };
 
 struct blocking_summary {
+    enum blocking_scope scope;
+    enum core_role role;
     uint64_t messages; // messages of the slice blocked in this way
     double total_ns;
     double median_ns;           // over these messages
@@ -92,7 +99,8 @@ struct core_context {
     char name[64];
     enum core_role role; // R or A
     uint16_t core;
-    double ns[VIEW_SIDES]; // of the messages' time from M(n) to server TX
+    double ns[VIEW_SIDES];    // of the messages' time from M(n) to server TX
+    double share[VIEW_SIDES]; // of that time on all cores
 };
 struct core_context_array ARRAY_OF(struct core_context);
 
@@ -108,5 +116,8 @@ struct diagnosis_views {
     uint64_t reference_messages;        // that were examined
 };
 enum { WORST_BLOCKERS = 20 };
+
+// Sets the contexts' shares, once all are there.
+void views_share_contexts(struct diagnosis_views *views);
 
 #endif

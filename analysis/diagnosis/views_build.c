@@ -162,6 +162,7 @@ static int context_sums_take(const struct context_sums *sums, struct diagnosis_v
     for (size_t row = 0; row < sums->rows; row++)
         if (take_row(sums, row, out) < 0)
             return -1;
+    views_share_contexts(out);
     array_sort(&out->contexts, compare_contexts);
     return 0;
 }
@@ -244,18 +245,19 @@ static void summarise_queue(struct builder *builder, enum queue_kind kind)
     struct queue_summary *summary = &views->queue[kind];
     const struct message_view_array *const sides[VIEW_SIDES] = {&views->messages,
                                                                 &builder->references};
+    summary->kind = kind;
     for (int side = 0; side < VIEW_SIDES; side++) {
         size_t count = sides[side]->count;
         for (size_t i = 0; i < count; i++)
             builder->scratch[i] = sides[side]->items[i].ahead[kind];
-        summary->ahead[side] = views_spread(builder->scratch, count);
+        summary->sides[side].ahead = views_spread(builder->scratch, count);
         for (size_t i = 0; i < count; i++)
             builder->scratch[i] = sides[side]->items[i].ahead_ns[kind];
-        summary->ns[side] = views_spread(builder->scratch, count);
+        summary->sides[side].ns = views_spread(builder->scratch, count);
     }
     for (size_t i = 0; i < views->messages.count; i++)
         summary->more +=
-            views->messages.items[i].ahead[kind] > summary->ahead[VIEW_REFERENCE].median;
+            views->messages.items[i].ahead[kind] > summary->sides[VIEW_REFERENCE].ahead.median;
 }
 
 static double mean_blocked(const struct message_view_array *messages, enum blocking_scope scope)
@@ -270,6 +272,8 @@ static void summarise_blocking(struct builder *builder, enum blocking_scope scop
 {
     struct diagnosis_views *views = &builder->diagnosis->views;
     struct blocking_summary *summary = &views->blocking[scope];
+    summary->scope = scope;
+    summary->role = blocking_scope_role(scope);
     for (size_t i = 0; i < views->messages.count; i++) {
         const struct message_view *view = &views->messages.items[i];
         if (view->blocked_by[scope] == 0)

@@ -12,7 +12,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 
-static const char schema_format[] = // with the columns of diagnosis_fields and cause_fields
+static const char schema_format[] = // with the columns of the result_field tables
     "PRAGMA journal_mode = OFF;"    // the file gets its name only when it is whole
     "PRAGMA synchronous = OFF;"
     "BEGIN;"
@@ -43,7 +43,26 @@ static const char schema_format[] = // with the columns of diagnosis_fields and 
     " deviation_ns REAL, explained_ns REAL, PRIMARY KEY (diagnosis, request)) WITHOUT ROWID;"
     "CREATE TABLE attributions("
     " diagnosis INTEGER, request INTEGER, cause INTEGER, ns REAL,"
-    " PRIMARY KEY (diagnosis, request, cause)) WITHOUT ROWID;";
+    " PRIMARY KEY (diagnosis, request, cause)) WITHOUT ROWID;"
+    "CREATE TABLE queue("
+    " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
+    " kind TEXT, ahead INTEGER, ns REAL, PRIMARY KEY (diagnosis, request, kind)) WITHOUT ROWID;"
+    "CREATE TABLE queue_summary("
+    " diagnosis INTEGER REFERENCES diagnoses(id), kind TEXT, side TEXT, messages INTEGER,"
+    "%s PRIMARY KEY (diagnosis, kind, side)) WITHOUT ROWID;"
+    "CREATE TABLE core_contexts("
+    " diagnosis INTEGER REFERENCES diagnoses(id),%s"
+    " PRIMARY KEY (diagnosis, role, core, context)) WITHOUT ROWID;"
+    "CREATE TABLE blocking("
+    " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
+    " scope TEXT, role TEXT, messages INTEGER, ns REAL,"
+    " PRIMARY KEY (diagnosis, request, scope)) WITHOUT ROWID;"
+    "CREATE TABLE blockers("
+    " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
+    " blocker INTEGER REFERENCES requests(id), scope TEXT, ns REAL,"
+    " PRIMARY KEY (diagnosis, request, blocker, scope)) WITHOUT ROWID;";
+
+enum { COLUMNS_BYTES = 600 }; // of one table of fields
 
 static const char after[] = "CREATE INDEX requests_by_latency ON requests(latency_ns);"
                             "CREATE INDEX requests_by_intended ON requests(intended_ns);"
@@ -181,14 +200,18 @@ static const struct diagnosis *numbered_diagnosis(const struct run_analysis *run
 static void put_fields(struct row *row, const struct result_field *field, const void *record)
 {
     for (; !result_field_ends(field); field++) {
+        enum result_matter matter = result_matter(field->form);
         if (!field->column)
             continue;
-        if (field->form == RESULT_NS || field->form == RESULT_SHARE)
-            row_put(row, row_real(result_number(field, record)));
-        else if (field->form == RESULT_COUNT || field->form == RESULT_FLAG)
-            row_put(row, row_integer(result_whole(field, record)));
-        else
+        if (matter == RESULT_OF_TEXT)
             row_put(row, row_text(result_text(field, record)));
+        else if (matter == RESULT_OF_INTEGER)
+            row_put(row, row_integer(result_whole(field, record)));
+        else if (matter == RESULT_OF_REAL)
+            row_put(row, row_real(result_number(field, record)));
+        else
+            for (size_t i = 0; i < SPREAD_NUMBERS; i++)
+                row_put(row, row_real(spread_number(result_spread(field, record), i)));
     }
 }
 
@@ -253,35 +276,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
 
 // --- queues, core contexts and head-of-line blocking ---------------------------------------
 
-static const char views_schema[] =
-    "CREATE TABLE queue("
-    " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
-    " kind TEXT, ahead INTEGER, ns REAL, PRIMARY KEY (diagnosis, request, kind)) WITHOUT ROWID;"
-    "CREATE TABLE queue_summary("
-    " diagnosis INTEGER REFERENCES diagnoses(id), kind TEXT, side TEXT, messages INTEGER,"
-    " ahead_mean REAL, ahead_min REAL, ahead_p25 REAL, ahead_median REAL, ahead_p75 REAL,"
-    " ahead_max REAL, ns_mean REAL, ns_min REAL, ns_p25 REAL, ns_median REAL, ns_p75 REAL,"
-    " ns_max REAL, PRIMARY KEY (diagnosis, kind, side)) WITHOUT ROWID;"
-    "CREATE TABLE core_contexts("
-    " diagnosis INTEGER REFERENCES diagnoses(id), role TEXT, core INTEGER, context TEXT,"
-    " slice_ns REAL, reference_ns REAL, slice_share REAL, reference_share REAL,"
-    " PRIMARY KEY (diagnosis, role, core, context)) WITHOUT ROWID;"
-    "CREATE TABLE blocking("
-    " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
-    " scope TEXT, role TEXT, messages INTEGER, ns REAL,"
-    " PRIMARY KEY (diagnosis, request, scope)) WITHOUT ROWID;"
-    "CREATE TABLE blockers("
-    " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
-    " blocker INTEGER REFERENCES requests(id), scope TEXT, ns REAL,"
-    " PRIMARY KEY (diagnosis, request, blocker, scope)) WITHOUT ROWID;";
-
 enum view_table { QUEUE, QUEUE_SUMMARY, CORE_CONTEXTS, BLOCKING, BLOCKERS, VIEW_TABLES };
-
-static void put_spread(struct row *row, const struct spread *spread)
-{
-    ROW_PUT(row, row_real(spread->mean), row_real(spread->min), row_real(spread->p25),
-            row_real(spread->median), row_real(spread->p75), row_real(spread->max));
-}
 
 static void put_queue_summary(struct row *row, int64_t number, const struct diagnosis_views *views)
 {
@@ -291,22 +286,17 @@ static void put_queue_summary(struct row *row, int64_t number, const struct diag
             ROW_PUT(row, row_integer(number), row_text(queue_kind_name((enum queue_kind)kind)),
                     row_text(side == VIEW_SLICE ? "slice" : "reference"),
                     row_integer((int64_t)messages[side]));
-            put_spread(row, &views->queue[kind].ahead[side]);
-            put_spread(row, &views->queue[kind].ns[side]);
+            put_fields(row, queue_side_fields, &views->queue[kind].sides[side]);
             row_end(row);
         }
 }
 
 static void put_contexts(struct row *row, int64_t number, const struct diagnosis_views *views)
 {
-    const double *whole = views->context_ns;
     for (size_t i = 0; i < views->contexts.count; i++) {
-        const struct core_context *context = &views->contexts.items[i];
-        const double *ns = context->ns;
-        ROW_ADD(row, row_integer(number), row_text(role_name(context->role)),
-                row_integer(context->core), row_text(context->name), row_real(ns[VIEW_SLICE]),
-                row_real(ns[VIEW_REFERENCE]), row_real(ns[VIEW_SLICE] / whole[VIEW_SLICE]),
-                row_real(ns[VIEW_REFERENCE] / whole[VIEW_REFERENCE]));
+        row_put(row, row_integer(number));
+        put_fields(row, context_fields, &views->contexts.items[i]);
+        row_end(row);
     }
 }
 
@@ -342,7 +332,7 @@ static int write_views(sqlite3 *database, const struct run_analysis *run)
     static const char *const names[VIEW_TABLES] = {"queue", "queue_summary", "core_contexts",
                                                    "blocking", "blockers"};
     struct row rows[VIEW_TABLES] = {0};
-    int result = sqlite3_exec(database, views_schema, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+    int result = 0;
     for (int t = 0; t < VIEW_TABLES && result == 0; t++)
         result = prepare_table(&rows[t], database, names[t]);
     for (size_t d = 0; d < run->findings.diagnoses.count && result == 0; d++) {
@@ -363,27 +353,26 @@ static int write_views(sqlite3 *database, const struct run_analysis *run)
 // --- the whole -----------------------------------------------------------------------------------
 
 // " name TEXT, messages INTEGER," and so on.
-static const char *columns_of(const struct result_field *field, char *out, size_t bytes)
+static const char *columns_of(const struct result_field *field, char out[COLUMNS_BYTES])
 {
-    size_t used = 0;
+    static const char *const types[] = {"TEXT", "INTEGER", "REAL"};
     for (out[0] = '\0'; !result_field_ends(field); field++) {
-        bool real = field->form == RESULT_NS || field->form == RESULT_SHARE;
-        bool whole = field->form == RESULT_COUNT || field->form == RESULT_FLAG;
-        if (field->column && used < bytes)
-            used += (size_t)snprintf(out + used, bytes - used, " %s %s,", field->column,
-                                     real    ? "REAL"
-                                     : whole ? "INTEGER"
-                                             : "TEXT");
+        enum result_matter matter = result_matter(field->form);
+        if (field->column && matter != RESULT_OF_SPREAD)
+            text_append(out, COLUMNS_BYTES, " %s %s,", field->column, types[matter]);
+        for (size_t i = 0; field->column && matter == RESULT_OF_SPREAD && i < SPREAD_NUMBERS; i++)
+            text_append(out, COLUMNS_BYTES, " %s_%s REAL,", field->column, spread_names[i]);
     }
     return out;
 }
 
 static int create_tables(sqlite3 *database)
 {
-    char schema[sizeof schema_format + 1200], of_diagnosis[600], of_cause[600];
-    snprintf(schema, sizeof schema, schema_format,
-             columns_of(diagnosis_fields, of_diagnosis, sizeof of_diagnosis),
-             columns_of(cause_fields, of_cause, sizeof of_cause));
+    char schema[sizeof schema_format + 4 * COLUMNS_BYTES], diagnosis[COLUMNS_BYTES],
+        cause[COLUMNS_BYTES], queue[COLUMNS_BYTES], context[COLUMNS_BYTES];
+    snprintf(schema, sizeof schema, schema_format, columns_of(diagnosis_fields, diagnosis),
+             columns_of(cause_fields, cause), columns_of(queue_side_fields, queue),
+             columns_of(context_fields, context));
     return sqlite3_exec(database, schema, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
 }
 

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "analysis/export/run_json.h"
 #include "analysis/run/result_fields.h"
+#include "base/json_numbers.h"
 
 static json_t *micros(double ns)
 {
@@ -37,35 +37,12 @@ static json_t *intervals_json(const struct latency_summary *latency)
     return object;
 }
 
-static json_t *field_json(const struct result_field *field, const void *record)
-{
-    switch (field->form) {
-    case RESULT_COUNT:
-        return json_integer(result_whole(field, record));
-    case RESULT_FLAG:
-        return json_boolean(result_whole(field, record));
-    case RESULT_NS:
-        return micros(result_number(field, record));
-    case RESULT_SHARE:
-        return json_number_or_null(result_number(field, record));
-    default:
-        return json_string(result_text(field, record));
-    }
-}
-
-static void put_fields(json_t *object, const struct result_field *field, const void *record)
-{
-    for (; !result_field_ends(field); field++)
-        if (field->summary)
-            json_object_set_new(object, field->summary, field_json(field, record));
-}
-
 static json_t *causes_json(const struct diagnosis *diagnosis)
 {
     json_t *causes = json_array();
     for (size_t i = 0; diagnosis && i < diagnosis->causes.count; i++) {
         json_t *cause = json_object();
-        put_fields(cause, cause_fields, &diagnosis->causes.items[i]);
+        result_put_json(cause, "", cause_fields, &diagnosis->causes.items[i]);
         json_array_append_new(causes, cause);
     }
     return causes;
@@ -84,7 +61,7 @@ static json_t *lifetimes_json(const struct run_analysis *run, size_t index)
                                 stamp_name(lifetime_part_end(of->part)), "reference_us",
                                 of->not_available ? json_null() : micros(of->reference_latency_ns),
                                 "causes", causes_json(of), "available", !of->not_available);
-        put_fields(one, part_fields, of);
+        result_put_json(one, "", part_fields, of);
         json_object_set_new(object, lifetime_part_name(of->part), one);
     }
     return object;
@@ -96,15 +73,12 @@ static json_t *queue_json(const struct diagnosis_views *views)
 {
     json_t *queue = json_array();
     for (int kind = 0; kind < QUEUE_KINDS; kind++) {
-        const struct queue_summary *one = &views->queue[kind];
-        json_array_append_new(
-            queue,
-            json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "kind",
-                      queue_kind_name((enum queue_kind)kind), "messages_with_more",
-                      (json_int_t)one->more, "ahead", run_json_spread(&one->ahead[VIEW_SLICE], 1),
-                      "reference_ahead", run_json_spread(&one->ahead[VIEW_REFERENCE], 1), "us",
-                      run_json_spread(&one->ns[VIEW_SLICE], 1000), "reference_us",
-                      run_json_spread(&one->ns[VIEW_REFERENCE], 1000)));
+        const struct queue_summary *of = &views->queue[kind];
+        json_t *one = json_pack("{s:s, s:o}", "kind", queue_kind_name(of->kind),
+                                "messages_with_more", count_of(of->more));
+        result_put_json(one, "", queue_side_fields, &of->sides[VIEW_SLICE]);
+        result_put_json(one, "reference_", queue_side_fields, &of->sides[VIEW_REFERENCE]);
+        json_array_append_new(queue, one);
     }
     return queue;
 }
@@ -113,15 +87,9 @@ static json_t *contexts_json(const struct diagnosis_views *views)
 {
     json_t *contexts = json_array();
     for (size_t i = 0; i < views->contexts.count; i++) {
-        const struct core_context *one = &views->contexts.items[i];
-        json_array_append_new(
-            contexts,
-            json_pack(
-                "{s:s, s:i, s:s, s:o, s:o}", "role", role_name(one->role), "core", (int)one->core,
-                "context", one->name, "share",
-                json_number_or_null(one->ns[VIEW_SLICE] / views->context_ns[VIEW_SLICE]),
-                "reference_share",
-                json_number_or_null(one->ns[VIEW_REFERENCE] / views->context_ns[VIEW_REFERENCE])));
+        json_t *one = json_object();
+        result_put_json(one, "", context_fields, &views->contexts.items[i]);
+        json_array_append_new(contexts, one);
     }
     return contexts;
 }
@@ -130,17 +98,10 @@ static json_t *scopes_json(const struct diagnosis_views *views)
 {
     json_t *scopes = json_array();
     for (int scope = 0; scope < BLOCKING_SCOPES; scope++) {
-        const struct blocking_summary *one = &views->blocking[scope];
-        json_array_append_new(scopes,
-                              json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "by",
-                                        blocking_scope_name((enum blocking_scope)scope), "role",
-                                        role_name(blocking_scope_role((enum blocking_scope)scope)),
-                                        "messages", (json_int_t)one->messages, "total_us",
-                                        json_number_or_null(one->total_ns / 1000), "median_us",
-                                        json_number_or_null(one->median_ns / 1000), "mean_us",
-                                        json_number_or_null(one->mean_ns[VIEW_SLICE] / 1000),
-                                        "reference_mean_us",
-                                        json_number_or_null(one->mean_ns[VIEW_REFERENCE] / 1000)));
+        json_t *one = json_object();
+        result_put_json(one, "", blocking_fields, &views->blocking[scope]);
+        result_put_json(one, "", blocking_time_fields, &views->blocking[scope]);
+        json_array_append_new(scopes, one);
     }
     return scopes;
 }
@@ -191,7 +152,7 @@ static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
                   to / 1e9, "reference_latency_us",
                   diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns),
                   "causes", causes_json(diagnosis), "available", !diagnosis->not_available);
-    put_fields(object, diagnosis_fields, diagnosis);
+    result_put_json(object, "", diagnosis_fields, diagnosis);
     json_object_set_new(object, "lifetimes", lifetimes_json(run, index));
     run_summary_add_views(object, run, diagnosis);
     return object;
@@ -305,8 +266,8 @@ json_t *run_summary_json(const struct run_analysis *run)
     json_t *summary = json_pack("{s:s, s:s, s:s, s:b}", "run_dir", evidence->run_dir, "name",
                                 evidence->name, "verdict", run->findings.verdict,
                                 "verdict_available", run->findings.verdict_available);
-    put_fields(summary, run_counts, run);
-    put_fields(summary, run_measures, run);
+    result_put_json(summary, "", run_counts, run);
+    result_put_json(summary, "", run_measures, run);
     const struct overhead overhead = overhead_of_capture(evidence->capture, evidence->has_calls);
     const struct {
         const char *key;

@@ -104,8 +104,8 @@ static void write_queue(const struct comparison *comparison, size_t index, FILE 
     fputs("  ahead, on average:", out);
     for (int kind = 0; kind < QUEUE_KINDS; kind++)
         fprintf(out, "%s %s %.2f -> %.2f", kind ? "," : "", queue_kind_name((enum queue_kind)kind),
-                sides[COMPARE_BASE]->queue[kind].ahead[VIEW_SLICE].mean,
-                sides[COMPARE_CANDIDATE]->queue[kind].ahead[VIEW_SLICE].mean);
+                sides[COMPARE_BASE]->queue[kind].sides[VIEW_SLICE].ahead.mean,
+                sides[COMPARE_CANDIDATE]->queue[kind].sides[VIEW_SLICE].ahead.mean);
     fputc('\n', out);
 }
 

@@ -406,7 +406,7 @@ static void write_side(const struct diagnosis_views *views, int side, FILE *out)
 {
     fprintf(out, "  %-18s", side == VIEW_SLICE ? "of these messages" : "of ordinary ones");
     for (int kind = 0; kind < QUEUE_KINDS; kind++)
-        fprintf(out, "%12.2f", views->queue[kind].ahead[side].mean);
+        fprintf(out, "%12.2f", views->queue[kind].sides[side].ahead.mean);
     fputc('\n', out);
 }
 

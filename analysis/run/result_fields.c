@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/result_fields.h"
 
+#include <stdio.h>
+
+#include "base/json_numbers.h"
+
 #define RUN(member)       offsetof(struct run_analysis, member)
 #define CAUSE(member)     offsetof(struct cause, member)
 #define DIAGNOSIS(member) offsetof(struct diagnosis, member)
@@ -86,6 +90,52 @@ const struct result_field diagnosis_fields[] = {
     {0},
 };
 
+#define CONTEXT(member)  offsetof(struct core_context, member)
+#define SIDE(member)     offsetof(struct queue_side, member)
+#define BLOCKING(member) offsetof(struct blocking_summary, member)
+
+const struct result_field context_fields[] = {
+    {"role", "role", NULL, RESULT_ROLE, CONTEXT(role)},
+    {"core", "core", NULL, RESULT_CORE, CONTEXT(core)},
+    {"context", "context", NULL, RESULT_TEXT, CONTEXT(name)},
+    {NULL, "slice_ns", NULL, RESULT_NS, CONTEXT(ns[VIEW_SLICE])},
+    {NULL, "reference_ns", NULL, RESULT_NS, CONTEXT(ns[VIEW_REFERENCE])},
+    {"share", "slice_share", NULL, RESULT_SHARE, CONTEXT(share[VIEW_SLICE])},
+    {"reference_share", "reference_share", NULL, RESULT_SHARE, CONTEXT(share[VIEW_REFERENCE])},
+    {0},
+};
+
+const struct result_field queue_side_fields[] = {
+    {"ahead", "ahead", NULL, RESULT_SPREAD, SIDE(ahead)},
+    {"us", "ns", NULL, RESULT_SPREAD_NS, SIDE(ns)},
+    {0},
+};
+
+const struct result_field blocking_fields[] = {
+    {"by", NULL, NULL, RESULT_SCOPE, BLOCKING(scope)},
+    {"role", NULL, NULL, RESULT_ROLE, BLOCKING(role)},
+    {"messages", NULL, NULL, RESULT_COUNT, BLOCKING(messages)},
+    {"mean_us", NULL, NULL, RESULT_NS, BLOCKING(mean_ns[VIEW_SLICE])},
+    {0},
+};
+
+const struct result_field blocking_time_fields[] = {
+    {"total_us", NULL, NULL, RESULT_NS, BLOCKING(total_ns)},
+    {"median_us", NULL, NULL, RESULT_NS, BLOCKING(median_ns)},
+    {"reference_mean_us", NULL, NULL, RESULT_NS, BLOCKING(mean_ns[VIEW_REFERENCE])},
+    {0},
+};
+
+enum result_matter result_matter(enum result_form form)
+{
+    static const enum result_matter matters[] = {
+        [RESULT_COUNT] = RESULT_OF_INTEGER,   [RESULT_CORE] = RESULT_OF_INTEGER,
+        [RESULT_FLAG] = RESULT_OF_INTEGER,    [RESULT_NS] = RESULT_OF_REAL,
+        [RESULT_SHARE] = RESULT_OF_REAL,      [RESULT_SPREAD] = RESULT_OF_SPREAD,
+        [RESULT_SPREAD_NS] = RESULT_OF_SPREAD};
+    return matters[form]; // the others are of text
+}
+
 static const void *value_of(const struct result_field *field, const void *record)
 {
     return (const char *)record + field->offset;
@@ -97,6 +147,8 @@ const char *result_text(const struct result_field *field, const void *record)
         return value_of(field, record);
     if (field->form == RESULT_ROLE)
         return role_name(*(const enum core_role *)value_of(field, record));
+    if (field->form == RESULT_SCOPE)
+        return blocking_scope_name(*(const enum blocking_scope *)value_of(field, record));
     return cause_class_name(*(const enum cause_class *)value_of(field, record));
 }
 
@@ -114,5 +166,56 @@ int64_t result_whole(const struct result_field *field, const void *record)
         return *(const enum core_role *)value;
     if (field->form == RESULT_CLASS)
         return *(const enum cause_class *)value;
+    if (field->form == RESULT_CORE)
+        return *(const uint16_t *)value;
     return (int64_t) * (const uint64_t *)value;
+}
+
+const struct spread *result_spread(const struct result_field *field, const void *record)
+{
+    return value_of(field, record);
+}
+
+const char *const spread_names[SPREAD_NUMBERS] = {"mean", "min", "p25", "median", "p75", "max"};
+
+double spread_number(const struct spread *spread, size_t index)
+{
+    return (const double[]){spread->mean,   spread->min, spread->p25,
+                            spread->median, spread->p75, spread->max}[index];
+}
+
+json_t *result_spread_json(const struct spread *spread, double unit)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < SPREAD_NUMBERS; i++)
+        json_object_set_new(object, spread_names[i],
+                            json_number_or_null(spread_number(spread, i) / unit));
+    return object;
+}
+
+static json_t *field_json(const struct result_field *field, const void *record)
+{
+    double unit = field->form == RESULT_NS || field->form == RESULT_SPREAD_NS ? 1000 : 1;
+    switch (result_matter(field->form)) {
+    case RESULT_OF_INTEGER:
+        return field->form == RESULT_FLAG ? json_boolean(result_whole(field, record))
+                                          : json_integer(result_whole(field, record));
+    case RESULT_OF_REAL:
+        return json_number_or_null(result_number(field, record) / unit);
+    case RESULT_OF_SPREAD:
+        return result_spread_json(result_spread(field, record), unit);
+    default:
+        return json_string(result_text(field, record));
+    }
+}
+
+void result_put_json(json_t *object, const char *prefix, const struct result_field *field,
+                     const void *record)
+{
+    char key[64];
+    for (; !result_field_ends(field); field++) {
+        snprintf(key, sizeof key, "%s%s", prefix, field->summary ? field->summary : "");
+        if (field->summary)
+            json_object_set_new(object, key, field_json(field, record));
+    }
 }

@@ -98,8 +98,8 @@ static void queues_are_as_deep_as_they_were(void **state)
     assert_true(deep > 20);
     assert_int_equal(right, views->messages.count);
     const struct queue_summary *sends = &views->queue[QUEUE_APP_SEND];
-    assert_true(sends->ahead[VIEW_SLICE].median > sends->ahead[VIEW_REFERENCE].median);
-    assert_true(sends->ns[VIEW_SLICE].mean > sends->ns[VIEW_REFERENCE].mean);
+    assert_true(sends->sides[VIEW_SLICE].ahead.median > sends->sides[VIEW_REFERENCE].ahead.median);
+    assert_true(sends->sides[VIEW_SLICE].ns.mean > sends->sides[VIEW_REFERENCE].ns.mean);
     assert_true(sends->more > views->messages.count / 2);
     diagnosed_free(&d);
 }

@@ -191,20 +191,28 @@ static void fixture_views(struct fixture *f, struct diagnosis *diagnosis)
             abort();
     }
     for (int kind = 0; kind < QUEUE_KINDS; kind++)
-        views->queue[kind] = (struct queue_summary){{many, few}, {many, few}, 100};
+        views->queue[kind] =
+            (struct queue_summary){(enum queue_kind)kind, {{many, many}, {few, few}}, 100};
     for (int scope = 0; scope < BLOCKING_SCOPES; scope++)
-        views->blocking[scope] = (struct blocking_summary){100, 2e7, 2e5, {2e5, 1e3}};
+        views->blocking[scope] =
+            (struct blocking_summary){(enum blocking_scope)scope,
+                                      blocking_scope_role((enum blocking_scope)scope),
+                                      100,
+                                      2e7,
+                                      2e5,
+                                      {2e5, 1e3}};
     static const struct core_context contexts[] = {
-        {"NET_RX softirq", ROLE_R, FIXTURE_RECEIVE_CORE, {2e6, 4e6}},
-        {"yes", ROLE_A, FIXTURE_APPLICATION_CORE, {6e7, 1e5}},
-        {"memcached", ROLE_A, FIXTURE_APPLICATION_CORE, {3e7, 2e7}},
-        {"idle", ROLE_A, FIXTURE_APPLICATION_CORE, {1e6, 3e6}}};
+        {"NET_RX softirq", ROLE_R, FIXTURE_RECEIVE_CORE, {2e6, 4e6}, {0}},
+        {"yes", ROLE_A, FIXTURE_APPLICATION_CORE, {6e7, 1e5}, {0}},
+        {"memcached", ROLE_A, FIXTURE_APPLICATION_CORE, {3e7, 2e7}, {0}},
+        {"idle", ROLE_A, FIXTURE_APPLICATION_CORE, {1e6, 3e6}, {0}}};
     for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
         views->context_ns[VIEW_SLICE] += contexts[i].ns[VIEW_SLICE];
         views->context_ns[VIEW_REFERENCE] += contexts[i].ns[VIEW_REFERENCE];
         if (array_push(&views->contexts, contexts[i]) < 0)
             abort();
     }
+    views_share_contexts(views);
     struct named_blocker worst = {.messages = 12, .total_ns = 3e6};
     if (array_push(&views->worst, worst) < 0)
         abort();
