@@ -1,6 +1,18 @@
 # SPDX-License-Identifier: MIT
 #
-# claim_port, for test scripts that start a server: sets `port` to one on which nobody listens, by
+# For test scripts that start servers and wait for them.
+#
+# await COMMAND...: waits until it succeeds, for a minute at most. What soon comes on an idle machine
+# comes later on a busy one; only what never comes is a failure.
+await() {
+    local last=$((SECONDS + 60))
+    until "$@" 2>/dev/null; do
+        [ $SECONDS -lt $last ] || return 1
+        sleep 0.05
+    done
+}
+
+# claim_port: sets `port` to one on which nobody listens, by
 # TCP over IPv4 or IPv6. It is this script's, and its children's, for as long as they live: another
 # copy that runs meanwhile gets another, also between the look and the server's bind. Below the
 # range that the kernel takes local ports from.

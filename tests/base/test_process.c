@@ -129,7 +129,7 @@ static void children_die_with_a_killed_parent(void **state)
     char name[40];
     snprintf(name, sizeof name, "/proc/%d/stat", child);
     bool gone = false;
-    for (int i = 0; i < 500 && !gone; i++) {
+    for (int i = 0; i < 6000 && !gone; i++) {
         // A zombie waiting for init to reap it is dead as well.
         FILE *file = fopen(name, "r");
         char mark = 'Z';

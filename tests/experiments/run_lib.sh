@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# What the end-to-end tests of `taillight run` share, claim_port of tests/ports.sh included. Sourced;
+# What the end-to-end tests of `taillight run` share, with all of tests/ports.sh. Sourced;
 # expects $BUILD.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/../ports.sh"
@@ -92,14 +92,13 @@ conclusive_run() { # EXPERIMENT OPTIONS...
     [ $status -eq 0 ] || fail "exit $status"
 }
 
-# Waits until a file has a line that matches: wait_for FILE PATTERN SECONDS
-wait_for() {
-    local tries=$(($3 * 20))
-    until grep -q "$2" "$1" 2>/dev/null; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || return 1
-        sleep 0.05
-    done
+# Sends a signal to the one process whose command line matches, as soon as it is there: a child may
+# take a while to become its program. signal_to SIGNAL PATTERN
+signal_to() {
+    local found
+    is_one() { found=$(pgrep -f -- "$1") && [ "$(wc -w <<<"$found")" = 1 ]; }
+    await is_one "$2" || fail "not one process like $2: $found"
+    kill "-$1" "$found"
 }
 
 # What a dry run says is what commands.log tells of the run: without times, process ids, old values,
@@ -126,9 +125,9 @@ namespaces_of() {
 }
 
 # Nothing of a run may be left: no process that names its folder (load, capture, the keepers), no
-# server on its port, no namespace, no shared memory. A SIGKILLed run has 10 s for it.
+# server on its port, no namespace, no shared memory. A SIGKILLed run has a minute for it.
 check_nothing_left() { # FOLDER PORT [NAMESPACES]
-    local left shm tries=200
+    local left shm tries=1200
     while :; do
         left=$(pgrep -fa -- "$1" | grep -v pgrep
             [ -n "$2" ] && pgrep -fa "memcached.* -p $2 "

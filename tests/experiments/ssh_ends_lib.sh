@@ -23,8 +23,8 @@ load: {rate: 2k, duration: $2, connections: 8, depth: 64, timeout: 1s}
 EOF
     ip netns exec "ssh$$-here" "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
     pid=$!
-    wait_for "$work/$1.err" 'loading [0-9]' 60 || fail "$1: the load does not begin"
-    wait_for "$run/commands.log" 'idler\|sleep 100' 10 || fail "$1: no neighbour in commands.log"
+    await grep -q 'loading [0-9]' "$work/$1.err" || fail "$1: the load does not begin"
+    await grep -q 'idler\|sleep 100' "$run/commands.log" || fail "$1: no neighbour in commands.log"
     [ "$(far server cat $setting)" = 0 ] || fail "$1: the far host is not tuned"
     [ -n "$(inside server find "$far_dir" -name taillight)" ] || fail "$1: nothing was copied"
     programs=$(far_programs)
@@ -39,12 +39,9 @@ far_programs() {
 }
 
 ssh_ended() { # NAME EXIT PATTERN BROKEN-AT
-    local status left tries=400
-    while kill -0 $pid 2>/dev/null; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || fail "$1: does not end"
-        sleep 0.05
-    done
+    local status left
+    has_ended() { ! kill -0 $pid; }
+    await has_ended || fail "$1: does not end"
     wait $pid 2>/dev/null
     status=$?
     [ $status -eq "$2" ] || fail "$1: exit $status instead of $2"
@@ -98,23 +95,20 @@ break_controller() {
     ssh_ended controller 137 '' "$(date +%s)"
 }
 break_link() {
-    local since tries=100
+    local since
     ssh_start_run link 30s
     since=$(date +%s)
     near ip link set to-server down
     ssh_ended link 1 'the link to host server.*is down: nothing has come over it for [3-6] s' "$since"
     near ip link set to-server up
-    until near bash -c '</dev/tcp/10.246.0.2/22' 2>/dev/null; do # the bridge takes a moment
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || fail "link: it does not come up again"
-        sleep 0.1
-    done
+    # The bridge takes a moment.
+    await near bash -c '</dev/tcp/10.246.0.2/22' || fail "link: it does not come up again"
 }
 break_disk() {
     inside server mount -t tmpfs -o size=80m tmpfs "$far_dir" || skip "no tmpfs can be mounted here"
     ssh_start_run disk 2s
     inside server sh -c "cat /dev/zero >'$far_dir/filler'" 2>/dev/null
-    wait_for "$work/disk.err" 'writing what was captured' 30 || fail "disk: the load does not end"
+    await grep -q 'writing what was captured' "$work/disk.err" || fail "disk: the load does not end"
     ssh_ended disk 1 'No space left on device' "$(date +%s)"
     [ "$(inside server ls "$far_dir")" = filler ] || fail "disk: left behind $(inside server ls "$far_dir")"
     inside server umount "$far_dir"

@@ -71,7 +71,7 @@ ssh_serve() {
     ip netns exec "ssh$$-$1" nice -n $((-$(nice))) taskset -c "${sshd_cores[$1]:-0-$(($(nproc --all) - 1))}" "${sshd:-$(command -v sshd || echo /usr/sbin/sshd)}" -D -e -f "$work/$1-sshd_config" \
         </dev/null 2>"$work/$1-sshd.log" &
     echo $! >"$work/$1-sshd.pid"
-    wait_for "$work/$1-sshd.log" 'Server listening' 10 || fail "the sshd of $1 does not listen"
+    await grep -q 'Server listening' "$work/$1-sshd.log" || fail "the sshd of $1 does not listen"
 }
 
 # Runs a command where the host's sshd is, its mounts included.

@@ -63,15 +63,15 @@ mkfifo "$work/in"
     >"$work/out" 2>"$work/cmd.err" &
 capture=$!
 exec 7>"$work/in"
-wait_for "$work/out" '"ready":true' 10 || fail "it is not ready"
+await grep -q '"ready":true' "$work/out" || fail "it is not ready"
 echo snapshot >&7
-wait_for "$work/out" '{"snapshot":1}' 10 || fail "no snapshot for a line of input"
+await grep -q '{"snapshot":1}' "$work/out" || fail "no snapshot for a line of input"
 kill -USR1 $capture
-wait_for "$work/out" '{"snapshot":2}' 10 || fail "no snapshot for SIGUSR1"
+await grep -q '{"snapshot":2}' "$work/out" || fail "no snapshot for SIGUSR1"
 exec 7>&-
 wait $capture || fail "exit $? at the end of its input"
 [ "$(tr '\n' ' ' <"$work/words")" = "ping enable snapshot ping snapshot ping disable stop " ] ||
-    fail "perf was told: $(tr '\n' ' ' <"$work/words")"
+    fail "perf was commanded: $(tr '\n' ' ' <"$work/words")"
 [ "$(jq -c '[.backend, .intel_pt.perf_data, .intel_pt.snapshots, .dropped.trace]' "$out/capture.json")" = \
     '["intel_pt","perf.data",2,0]' ] || fail "capture.json: $(cat "$out/capture.json")"
 
@@ -84,11 +84,11 @@ exec 7<>"$work/in"
 : >"$work/perf.pid"
 "$taillight" capture --out "$out.dies" "${with_script[@]}" <&7 >"$work/out" 2>"$work/cmd.err" &
 capture=$!
-wait_for "$work/out" '"ready":true' 10 || fail "it is not ready"
+await grep -q '"ready":true' "$work/out" || fail "it is not ready"
 kill -9 "$(cat "$work/perf.pid")"
 wait $capture
 [ $? -eq 1 ] || fail "the death of perf goes unnoticed"
-grep -q 'perf record ended while it was recording (signal 9)' "$work/cmd.err" || fail "perf's death is not told"
+grep -q 'perf record ended while it was recording (signal 9)' "$work/cmd.err" || fail "perf's death is not reported"
 [ ! -e "$out.dies/capture.json" ] || fail "a failed capture has a capture.json"
 
 # The capture is killed: perf dies with it. Interrupted: everything is written.
@@ -97,17 +97,13 @@ for signal in KILL INT; do
     : >"$work/out" # the last one's readiness is not this one's
     "$taillight" capture --out "$out.$signal" "${real[@]}" <&7 >"$work/out" 2>"$work/cmd.err" &
     capture=$!
-    wait_for "$work/out" '"ready":true' 10 || fail "it is not ready"
+    await grep -q '"ready":true' "$work/out" || fail "it is not ready"
     [ -n "$(pgrep -f "perf record .*$out.$signal")" ] || fail "perf does not run"
     kill -$signal $capture
     wait $capture
     status=$?
-    tries=100
-    while pgrep -f "perf record .*$out.$signal" >/dev/null; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || fail "perf is left behind after SIG$signal"
-        sleep 0.05
-    done
+    is_gone() { ! pgrep -f "perf record .*$out.$signal" >/dev/null; }
+    await is_gone || fail "perf is left behind after SIG$signal"
 done
 [ $status -eq 0 ] || fail "exit $status after Ctrl-C"
 perf script -i "$out.INT/perf.data" -F comm >"$work/comms" 2>/dev/null

@@ -109,10 +109,10 @@ static void changes_are_undone_when_the_run_is_killed(void **state)
     int status;
     assert_int_equal(waitpid(run, &status, 0), run);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    for (int i = 0; i < 500 && exists(place.directory); i++)
+    for (int i = 0; i < 6000 && exists(place.directory); i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     assert_false(exists(place.directory));
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 6000; i++) {
         char found[8] = "";
         int fd = open(place.setting, O_RDONLY);
         assert_true(read(fd, found, 3) == 3);

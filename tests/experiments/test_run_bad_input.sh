@@ -78,7 +78,7 @@ command -v memcached >/dev/null && [ "$(nproc)" -ge 2 ] ||
 user=()
 [ "$(id -u)" = 0 ] && user=(-u root)
 memcached "${user[@]}" -l 127.0.0.1 -p $port -U 0 &
-for _ in $(seq 100); do (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null && break; sleep 0.05; done
+await ports_listening $port
 refused 1 "port $port for the server \`cache\` is taken" \
     "$taillight" run "$work/good.yaml" --out "$work/run" --quiet
 check_not_whole "$work/run"

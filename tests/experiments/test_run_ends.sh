@@ -19,21 +19,19 @@ ${2:-}
 EOF
     "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
     pid=$!
-    wait_for "$work/$1.err" 'loading 120' 30 || fail "$1: the load does not begin"
-    wait_for "$run/commands.log" '"--announce"\|--announce' 10 || fail "$1: no load in commands.log"
+    await grep -q 'loading 120' "$work/$1.err" || fail "$1: the load does not begin"
+    await grep -qe '"--announce"\|--announce' "$run/commands.log" || fail "$1: no load in commands.log"
     spaces=""
     [ $kind = netns ] && spaces=$(namespaces_of "$run")
     sleep 0.3
 }
 
-# It ends within 15 s, with that exit code and a line that matches; nothing is left.
+# It ends half a run before its load would, with that exit code and a line that matches; nothing is
+# left.
 ended() { # NAME EXIT PATTERN
-    local status tries=300
-    while kill -0 $pid 2>/dev/null; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || fail "$1: does not end"
-        sleep 0.05
-    done
+    local status
+    has_ended() { ! kill -0 $pid; }
+    await has_ended || fail "$1: does not end: $(ps -o pid=,stat=,wchan:20=,args= --ppid $pid -p $pid)"
     wait $pid 2>/dev/null
     status=$?
     [ $status -eq "$2" ] || fail "$1: exit $status instead of $2"
@@ -45,15 +43,15 @@ ended() { # NAME EXIT PATTERN
 }
 
 start_run killed-server
-kill -9 "$(pgrep -f "memcached.* -p $port ")"
+signal_to KILL "memcached.* -p $port "
 ended killed-server 1 'the server `cache` was killed by signal 9 \(Killed\); the last line of .*server-cache.log'
 
 start_run killed-load
-kill -9 "$(pgrep -f "taillight load .*$run")"
+signal_to KILL "taillight load .*$run"
 ended killed-load 1 'the load generator was killed by signal 9'
 
 start_run killed-capture
-kill -9 "$(pgrep -f "taillight capture .*$run")"
+signal_to KILL "taillight capture .*$run"
 ended killed-capture 1 'the capture was killed by signal 9'
 
 start_run interrupted

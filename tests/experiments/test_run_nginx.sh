@@ -40,19 +40,17 @@ check_nothing_left "$run" ""
 write 20s
 "$taillight" run "$work/web.yaml" --out "$work/killed" >"$work/out" 2>"$work/run.err" &
 controller=$!
-wait_for "$work/killed/commands.log" 'nginx -e stderr.*nginx-web' 30 || fail "nginx does not start"
-for _ in $(seq 100); do
+await grep -q 'nginx -e stderr.*nginx-web' "$work/killed/commands.log" || fail "nginx does not start"
+are_started() {
     workers=$(for master in $(pgrep -f -- "-p $work/killed/nginx-"); do pgrep -P "$master"; done)
-    [ "$(echo "$workers" | wc -w)" -ge 4 ] && break
-    sleep 0.05
-done
-[ "$(echo "$workers" | wc -w)" -ge 4 ] || fail "nginx has not two workers each: $workers"
+    [ "$(echo "$workers" | wc -w)" -ge 4 ]
+}
+await are_started || fail "nginx has not two workers each: $workers"
 kill -9 $controller
 wait $controller 2>/dev/null
 check_nothing_left "$work/killed" ""
-for _ in $(seq 100); do
+are_gone() {
     left=$(for pid in $workers; do [ -e "/proc/$pid" ] && echo "$pid"; done)
-    [ -z "$left" ] && exit 0
-    sleep 0.05
-done
-fail "workers are left: $left"
+    [ -z "$left" ]
+}
+await are_gone || fail "workers are left: $left"

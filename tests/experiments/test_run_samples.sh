@@ -41,7 +41,7 @@ core=$(($(nproc) - 1))
 taskset -c "$core" "$work/hot" &
 hot=$!
 : >"$work/ready"
-{ wait_for "$work/ready" ready 30; sleep 0.3; } | "$taillight" capture --out "$out" --backend samples --no-events --cores "$core" --quiet \
+{ await grep -q ready "$work/ready"; sleep 0.3; } | "$taillight" capture --out "$out" --backend samples --no-events --cores "$core" --quiet \
     >"$work/ready" 2>"$work/cmd.err"
 status=$?
 kill "$hot"

@@ -18,6 +18,7 @@ fail() {
     for f in "$dir"/*.err "$dir/out"; do [ -s "$f" ] && { echo "--- $f"; head -n 20 "$f"; }; done
     exit 1
 }
+. "$(dirname "$0")/../ports.sh"
 skip() { echo "$*" && exit 77; }
 command -v memcached >/dev/null || skip "there is no memcached; install it: apt-get install memcached"
 command -v jq >/dev/null || skip "there is no jq; install it: apt-get install jq"
@@ -29,10 +30,8 @@ namespace() { # sets $pid
     unshare -n sleep 1000 &
     pid=$!
     keepers+=("$pid")
-    for _ in $(seq 100); do
-        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break
-        sleep 0.02
-    done
+    is_moved() { [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/self/ns/net)" ]; }
+    await is_moved
     inside "$pid" ip link set lo up || fail "no namespace"
 }
 inside() { nsenter -t "$1" -n "${@:2}"; }
@@ -56,7 +55,8 @@ said() { # NAME: a counter of the server's
     inside "$server" bash -c "exec 3<>/dev/tcp/10.77.0.1/$port; printf 'stats\r\nquit\r\n' >&3; tr -d '\r' <&3" |
         sed -n "s/^STAT $1 //p"
 }
-for _ in $(seq 100); do [ -n "$(said cmd_get 2>/dev/null)" ] && break; sleep 0.05; done
+answers() { [ -n "$(said cmd_get)" ]; }
+await answers || fail "memcached does not answer"
 printf 'keys: {count: 100}\n' >"$dir/w.yaml"
 inside "$server" "$taillight" load --server $at --workload "$dir/w.yaml" --prepare -q >/dev/null || fail "prepare"
 throughput=throughput,netns=${clients[1]},rate=2k
@@ -67,8 +67,8 @@ load() { "${command[@]}" "$@"; }
 # Zombies are dead; somebody else's init collects them.
 living() { for pid in $1; do [ "$(ps -o stat= -p "$pid" | cut -c1)" ] && [ "$(ps -o stat= -p "$pid" | cut -c1)" != Z ] && echo "$pid"; done; }
 agents_of() { pgrep -P "$1" -f 'taillight agent'; }
-wait_loading() { # CONTROLLER: until its agents have announced the begin in $dir/out
-    for _ in $(seq 200); do grep -q begin_ns "$dir/out" && break; sleep 0.02; done
+wait_loading() { # until the agents have announced the begin in $dir/out
+    await grep -q begin_ns "$dir/out" || fail "the agents do not begin"
     sleep 0.3
 }
 
@@ -77,7 +77,8 @@ wait_loading() { # CONTROLLER: until its agents have announced the begin in $dir
 silent=$!
 "${command[@]}" --agent $throughput --agent $latency,name=mute --duration 9s >"$dir/mute.out" 2>"$dir/mute.err" &
 mute=$!
-for _ in $(seq 100); do [ "$(agents_of $mute | wc -l)" = 2 ] && break; sleep 0.05; done
+both_began() { [ "$(agents_of $mute | wc -l)" = 2 ]; }
+await both_began || fail "the two agents do not begin"
 sleep 1
 kill -STOP "$(agents_of $mute | tail -n 1)"
 
@@ -132,6 +133,7 @@ jq -e '[.agents.list[].lost] == [null, null] and .agents.list[0].report.schedule
 [ "$(records "$dir/rounds/connections.tlog")" = $((32 * $(jq .method.rounds "$dir/out"))) ] || fail "connections of rounds"
 
 # --- ends ----------------------------------------------------------------------------------------
+rm -f "$dir/out"
 "${command[@]}" --agent $throughput,name=load --agent $symmetric --duration 30s --announce >"$dir/out" 2>"$dir/killed.err" &
 controller=$!
 wait_loading
@@ -141,6 +143,7 @@ wait $controller
 sed 1d "$dir/out" | jq -e '.verdict == "n/a" and .reasons[0] == "agent load was lost: was killed by signal 9 (Killed)"' \
     >/dev/null || fail "the killed agent is not named"
 
+rm -f "$dir/out"
 "${command[@]}" --agent $throughput --agent $symmetric --duration 30s --announce >"$dir/out" 2>"$dir/int.err" &
 controller=$!
 wait_loading
@@ -151,6 +154,7 @@ wait $controller
 sed 1d "$dir/out" | jq -e '[.reasons[] | select(test("interrupted after"))] | length > 0' >/dev/null || fail "interrupted"
 [ -z "$(living "$agents")" ] || fail "agents outlive Ctrl-C"
 
+rm -f "$dir/out"
 "${command[@]}" --agent $throughput --agent $symmetric --duration 30s --announce >"$dir/out" 2>"$dir/int.err" &
 controller=$!
 wait_loading
@@ -158,8 +162,8 @@ agents=$(agents_of $controller)
 [ "$(wc -w <<<"$agents")" = 2 ] || fail "two agents were asked for, there are: $agents"
 kill -9 $controller
 wait $controller 2>/dev/null
-for _ in $(seq 50); do [ -z "$(living "$agents")" ] && break; sleep 0.02; done
-[ -z "$(living "$agents")" ] || fail "agents outlive their controller"
+all_ended() { [ -z "$(living "$agents")" ]; }
+await all_ended || fail "agents outlive their controller"
 
 # --- what cannot be ------------------------------------------------------------------------------
 refused() { # STATUS PATTERN ARGUMENTS...

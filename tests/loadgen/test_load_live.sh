@@ -21,10 +21,7 @@ claim_port
 printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/workload.yaml"
 "$build/labserver" --port $port --service fixed:20us >"$dir/ready" 2>"$dir/server" &
 server=$!
-for _ in $(seq 100); do
-    grep -q ready "$dir/ready" && break
-    sleep 0.05
-done
+await grep -q ready "$dir/ready" || fail 'the server is not ready'
 
 # Runs the load on a terminal; what it shows goes to out. $1: seconds until Ctrl-C; 0: none.
 on_terminal() {

@@ -23,11 +23,7 @@ claim_port
 start_server() {
     memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p $port &
     server=$!
-    for _ in $(seq 100); do
-        ports_listening $port && return
-        sleep 0.05
-    done
-    fail 'memcached did not start'
+    await ports_listening $port || fail 'memcached did not start'
 }
 # load EXIT ARGUMENTS...: runs it, bounded, and checks the exit code. EXIT "0|4": a busy machine may
 # starve the server for a while, which rightly makes the figures inconclusive; nothing else may.
@@ -138,9 +134,11 @@ if mount -t tmpfs -o size=64k tmpfs "$dir/full" 2>/dev/null; then
 fi
 
 # Ctrl-C: ends soon, inconclusive, logs whole.
-timeout 30 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
-    --samples "$dir/i" >"$dir/out" 2>"$dir/err" &
+rm -f "$dir/out"
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
+    --announce --samples "$dir/i" >"$dir/out" 2>"$dir/err" &
 pid=$!
+await grep -q begin_ns "$dir/out" || fail 'Ctrl-C: the load does not begin'
 sleep 1
 kill -INT "$(ps -o pid= --ppid $pid | tr -d ' ')"
 wait $pid
@@ -149,9 +147,11 @@ says 'interrupted'
 [ "$(records "$dir/i/samples.tlog")" = "$(value scheduled)" ] || fail 'Ctrl-C: samples'
 
 # The server dies midway: the rest is unanswered, the run ends, the logs are whole.
-timeout 30 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
-    --reconnect 300ms --samples "$dir/k" >"$dir/out" 2>"$dir/err" &
+rm -f "$dir/out"
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
+    --announce --reconnect 300ms --samples "$dir/k" >"$dir/out" 2>"$dir/err" &
 pid=$!
+await grep -q begin_ns "$dir/out" || fail 'killed server: the load does not begin'
 sleep 1
 kill -9 $server
 wait $server 2>/dev/null

@@ -25,11 +25,7 @@ start_server() {
     stop_server
     "$build/labserver" --port $port "$@" >"$dir/ready" 2>"$dir/server" &
     server=$!
-    for _ in $(seq 100); do
-        grep -q ready "$dir/ready" && return
-        sleep 0.05
-    done
-    fail "labserver $* did not become ready"
+    await grep -q ready "$dir/ready" || fail "labserver $* did not become ready"
 }
 stop_server() {
     [ "$server" -ne 0 ] && kill "$server" && wait "$server" 2>/dev/null
@@ -122,9 +118,11 @@ fi
 
 # Ctrl-C ends the rounds; what was measured is kept.
 start_server --service fixed:50us
-timeout 30 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --json \
-    --rate 1k --target p99 --ci 1ns --samples "$dir/i" >"$dir/out" 2>"$dir/err" &
+rm -f "$dir/out"
+timeout 60 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --json \
+    --announce --rate 1k --target p99 --ci 1ns --samples "$dir/i" >"$dir/out" 2>"$dir/err" &
 pid=$!
+await grep -q begin_ns "$dir/out" || fail 'Ctrl-C: the load does not begin'
 sleep 2
 kill -INT "$(ps -o pid= --ppid $pid | tr -d ' ')"
 wait $pid

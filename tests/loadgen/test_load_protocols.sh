@@ -20,11 +20,7 @@ claim_port
 start() { # command ...; with PORT in its words
     "${@//PORT/$port}" >"$dir/log" 2>&1 &
     server=$!
-    for _ in $(seq 100); do
-        ports_listening $port && return
-        sleep 0.05
-    done
-    fail "$1 does not listen"
+    await ports_listening $port || fail "$1 does not listen"
 }
 stop() {
     kill "$server"

@@ -21,11 +21,7 @@ fail() {
 . "$(dirname "$0")/../ports.sh"
 claim_port
 await_server() {
-    for _ in $(seq 100); do
-        ports_listening $port && return
-        sleep 0.05
-    done
-    fail 'the server did not start'
+    await ports_listening $port || fail 'the server did not start'
 }
 start_memcached() {
     memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p $port &
@@ -69,8 +65,9 @@ PY
 # --- a restart -----------------------------------------------------------------------------------
 start_memcached
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 3s --connections 8 --json \
-    --quiet --timeout 10s --samples "$dir/logs" >"$dir/out" 2>"$dir/err" &
+    --announce --quiet --timeout 10s --samples "$dir/logs" >"$dir/out" 2>"$dir/err" &
 pid=$!
+await grep -q begin_ns "$dir/out" || fail 'restart: the load does not begin'
 sleep 1
 kill -9 $server
 wait $server 2>/dev/null

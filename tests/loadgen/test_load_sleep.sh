@@ -10,7 +10,7 @@ fail() { echo "FAIL: $*" >&2; exit 1; }
 claim_port
 "$BUILD/labserver" --port $port --protocol lab >"$work/ready" 2>"$work/server.err" &
 server=$!
-for _ in $(seq 100); do grep -q ready "$work/ready" && break; sleep 0.05; done
+await grep -q ready "$work/ready"
 TIMEFORMAT='%U %S'
 { time "$taillight" load --server "127.0.0.1:$port" --protocol lab --rate 500 --duration 2s --seed 1 \
     --sleep --stamps user --json --quiet >"$work/out" 2>"$work/err"; } 2>"$work/time"

@@ -26,10 +26,7 @@ load() {
 }
 "$build/labserver" --port $port --service fixed:100us >"$dir/ready" 2>"$dir/server" &
 server=$!
-for _ in $(seq 100); do
-    grep -q ready "$dir/ready" && break
-    sleep 0.05
-done
+await grep -q ready "$dir/ready" || fail 'the server is not ready'
 
 refused() {
     load "${@:2}"

@@ -122,7 +122,7 @@ timeout 10 "$taillight" load --server "unix:$dir/absent" --rate 100 --duration 1
 if command -v redis-server >/dev/null; then
     redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" >"$dir/log" &
     server=$!
-    for _ in $(seq 100); do redis-cli -s "$dir/redis.sock" ping >/dev/null 2>&1 && break; sleep 0.05; done
+    await redis-cli -s "$dir/redis.sock" ping >/dev/null 2>&1
     prepare "unix:$dir/redis.sock" --protocol redis
     load "unix:$dir/redis.sock" --protocol redis-resp3
     stop
@@ -145,7 +145,7 @@ if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2
     if command -v redis-server >/dev/null; then
         redis-server --port $port --bind ::1 --save '' --dir "$dir" >"$dir/log" &
         server=$!
-        for _ in $(seq 100); do redis-cli -h ::1 -p $port ping >/dev/null 2>&1 && break; sleep 0.05; done
+        await redis-cli -h ::1 -p $port ping >/dev/null 2>&1
         prepare "[::1]:$port" --protocol redis
         load "[::1]:$port" --protocol redis
         stop

@@ -157,7 +157,7 @@ static void clients_run(struct client *clients, int count, struct message_collec
         }
         if (!open)
             return;
-        assert_true(poll(fds, (nfds_t)count, 10000) > 0);
+        assert_true(poll(fds, (nfds_t)count, 60000) > 0);
         for (int i = 0; i < count; i++)
             client_step(&clients[i], fds[i].revents);
         struct error err = {0};
@@ -166,9 +166,20 @@ static void clients_run(struct client *clients, int count, struct message_collec
     }
 }
 
+// Ends the client's side, and returns when the server has closed the connection too.
+static void client_close(struct client *client)
+{
+    char byte;
+    struct pollfd end = {.fd = client->fd, .events = POLLIN};
+    assert_int_equal(shutdown(client->fd, SHUT_WR), 0);
+    assert_int_equal(poll(&end, 1, 60000), 1);
+    assert_int_equal(recv(client->fd, &byte, 1, 0), 0);
+    close(client->fd);
+}
+
 static bool server_wait(struct client *first, const struct server *server)
 {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 2400; i++) {
         if (client_connect(first, server->port))
             return true;
         nanosleep(&(struct timespec){.tv_nsec = 25000000}, NULL);
@@ -283,7 +294,8 @@ static void server_account(const struct server *server, bool batched)
     }
     clients_run(clients, CONNECTIONS, collector);
     for (int i = 1; i < CONNECTIONS; i += 2)
-        close(clients[i].fd);
+        client_close(&clients[i]);
+    // The last of these closes is in the ring as soon as the thread returns from it.
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     struct message_stats stats;
     if (message_collector_finish(collector, places.out, &stats, &err) < 0)

@@ -39,11 +39,7 @@ refused '--threads' --port $port --threads 0
 start() {
     "$build/labserver" --port $port "$@" >"$dir/ready" &
     server=$!
-    for _ in $(seq 100); do
-        grep -q ready "$dir/ready" && return
-        sleep 0.05
-    done
-    fail 'labserver did not become ready'
+    await grep -q ready "$dir/ready" || fail 'labserver did not become ready'
 }
 stop() {
     kill "$server"

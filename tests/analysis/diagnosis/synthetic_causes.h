@@ -78,7 +78,8 @@ static const struct synthetic_name {
     X(handle_irq)                                                                                  \
     X(handle_softirqs)                                                                             \
     X(net_rx_action)                                                                               \
-    X(napi_poll) X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack)     \
+    X(napi_poll)                                                                                   \
+    X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack)                  \
         X(sock_def_readable) X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait) X(drive_machine)  \
             X(recvmsg) X(sock_recvmsg) X(tcp_recvmsg) X(skb_copy_datagram_iter) X(process_command) \
                 X(tokenize_command) X(assoc_find) X(item_get) X(memcmp) X(futex_wait)              \

@@ -17,7 +17,7 @@ static void start_server(struct process *server, const char *const *argv, uint16
     if (process_start(server, argv, &place, &err) < 0)
         fail_msg("%s", err.text);
     resolve(port, &address);
-    for (int tries = 0; tries < 200; tries++) {
+    for (int tries = 0; tries < 3000; tries++) {
         int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         int status = connect(probe, (void *)&address.socket_address, address.socket_address_bytes);
         close(probe);
@@ -26,7 +26,7 @@ static void start_server(struct process *server, const char *const *argv, uint16
         usleep(20000);
     }
     process_stop(server, 100);
-    fail_msg("%s did not listen within 4 s", argv[0]);
+    fail_msg("%s did not listen within 60 s", argv[0]);
 }
 
 static void memcached_answers_everything(void **state)
