@@ -51,12 +51,8 @@ while True:
 sys.stdout.write(data.decode().replace("\r", ""))
 PY
 }
-await() { # place
-    for _ in $(seq 100); do
-        ask "$1" version >/dev/null 2>&1 && return
-        sleep 0.05
-    done
-    fail "nobody answers at $1"
+answers() { # place
+    ask "$1" version >/dev/null
 }
 requests() { ask "$1" stats | awk '/^STAT cmd_[gs]et /{sum += $3} END {print sum}'; }
 printf 'mix: {get: 1, set: 1}\nkeys: {count: 500}\n' >"$dir/small.yaml"
@@ -105,7 +101,7 @@ PY
 sock=$dir/memcached.sock
 memcached "${user[@]}" -s "$sock" -a 777 -t 1 2>"$dir/log" &
 server=$!
-await "$sock"
+await answers "$sock" || fail "nobody answers at $sock"
 prepare "unix:$sock"
 for protocol in memcached memcached-binary memcached-meta; do
     before=$(requests "$sock")
@@ -122,7 +118,7 @@ timeout 10 "$taillight" load --server "unix:$dir/absent" --rate 100 --duration 1
 if command -v redis-server >/dev/null; then
     redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" >"$dir/log" &
     server=$!
-    await redis-cli -s "$dir/redis.sock" ping >/dev/null 2>&1
+    await redis-cli -s "$dir/redis.sock" ping >/dev/null || fail 'redis-server does not answer'
     prepare "unix:$dir/redis.sock" --protocol redis
     load "unix:$dir/redis.sock" --protocol redis-resp3
     stop
@@ -134,7 +130,7 @@ fi
 if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2>/dev/null; then
     memcached "${user[@]}" -l '[::1]' -p $port -U $port -t 1 2>"$dir/log" &
     server=$!
-    await $port
+    await answers $port || fail "nobody answers at $port"
     prepare "[::1]:$port"
     before=$(requests $port)
     load "[::1]:$port"
@@ -145,7 +141,7 @@ if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2
     if command -v redis-server >/dev/null; then
         redis-server --port $port --bind ::1 --save '' --dir "$dir" >"$dir/log" &
         server=$!
-        await redis-cli -h ::1 -p $port ping >/dev/null 2>&1
+        await redis-cli -h ::1 -p $port ping >/dev/null || fail 'redis-server does not answer'
         prepare "[::1]:$port" --protocol redis
         load "[::1]:$port" --protocol redis
         stop
@@ -159,7 +155,7 @@ fi
 printf 'mix: {get: 1, set: 1}\nkeys: {count: 500}\nvalues: {size: {uniform: [0, 7000]}}\n' >"$dir/small.yaml"
 memcached "${user[@]}" -l 127.0.0.1 -p $port -U $port -t 1 2>"$dir/log" &
 server=$!
-await 127.0.0.1:$port
+await answers 127.0.0.1:$port || fail "nobody answers at 127.0.0.1:$port"
 prepare "udp:127.0.0.1:$port" # goes over TCP
 for protocol in memcached memcached-binary memcached-meta; do
     load_udp 127.0.0.1:$port "udp:127.0.0.1:$port" --protocol $protocol
