@@ -15,8 +15,6 @@
 #include "experiments/results/run_results.h"
 #include "experiments/study/study_run.h"
 
-enum { NO_STUDY = 1000 };
-
 struct run_options {
     const char *out, *categories;
     struct gate_report_options report;
@@ -57,14 +55,26 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-static int print_plans(const struct experiment_set *set, bool json, struct error *err)
+// What a file is: a study, or an experiment with its configurations.
+struct run_file {
+    bool is_study;
+    struct study study;
+    struct experiment_set set;
+};
+
+static int print_plans(const struct run_file *file, bool json, struct error *err)
 {
+    const struct experiment_set *set = &file->set;
+    // A single experiment is printed as an object, a matrix as a list.
+    bool single = !file->is_study && set->count == 1 && !set->items[0].configuration[0];
+    if (!json && file->is_study)
+        study_print_plan(&file->study, stdout);
     for (size_t i = 0; i < set->count && !json; i++)
         experiment_print_plan(&set->items[i], stdout);
     if (!json)
         return 0;
-    // A single experiment is printed as an object, a matrix as a list.
-    bool single = set->count == 1 && !set->items[0].configuration[0];
+    if (file->is_study)
+        return json_print_new(study_to_json(&file->study), JSON_INDENT(2), "the study", err);
     json_t *document = single ? experiment_to_json(&set->items[0]) : json_array();
     for (size_t i = 0; i < set->count && !single; i++)
         json_array_append_new(document, experiment_to_json(&set->items[i]));
@@ -86,14 +96,6 @@ static int dry_run(const struct experiment *experiment, const char *folder, cons
     return run_experiment(experiment, &settings, &none, err);
 }
 
-static int dry_run_set(const struct experiment_set *set, const char *folder, struct error *err)
-{
-    int result = 0;
-    for (size_t i = 0; i < set->count && result == 0; i++)
-        result = dry_run(&set->items[i], folder, "", err);
-    return result;
-}
-
 static int dry_run_study(const struct study *study, const char *folder, struct error *err)
 {
     int result = 0;
@@ -105,6 +107,14 @@ static int dry_run_study(const struct study *study, const char *folder, struct e
         result = step->study ? dry_run_study(step->study, folder, err)
                              : dry_run(&step->experiment, folder, step->name, err);
     }
+    return result;
+}
+
+static int dry_run_file(const struct run_file *file, const char *folder, struct error *err)
+{
+    int result = file->is_study ? dry_run_study(&file->study, folder, err) : 0;
+    for (size_t i = 0; i < file->set.count && result == 0; i++)
+        result = dry_run(&file->set.items[i], folder, "", err);
     return result;
 }
 
@@ -128,43 +138,6 @@ static int run_one(struct experiment *experiment, const struct run_settings *set
     return result;
 }
 
-static int write_gates(const struct gate_report *gates, const struct run_options *o,
-                       const char *suite, struct error *err)
-{
-    FILE *words = o->quiet ? NULL : o->json ? stderr : stdout;
-    return gate_report_write(gates, &o->report, suite, o->json, words, err);
-}
-
-static int exit_code(const struct gate_report *gates, bool available)
-{
-    int code = gate_results_exit_code(&gates->results);
-    return code == 0 && !available ? ERROR_INCONCLUSIVE : code;
-}
-
-static int run_set(struct experiment_set *set, const struct run_options *o, bool *available,
-                   struct gate_report *gates, struct error *err)
-{
-    struct progress progress;
-    progress_init(&progress, o->quiet);
-    const struct run_settings settings = {.folder = o->out, .progress = &progress};
-    const struct run_results_settings results = {
-        .json = o->json, .quiet = o->quiet, .full = o->full, .progress = &progress, .gates = gates};
-    int result = set->items[0].configuration[0]
-                     ? matrix_run(set, run_one, &settings, &results, available, err)
-                     : run_one(&set->items[0], &settings, &results, available, err);
-    if (result < 0)
-        return result;
-    return write_gates(gates, o, set->items[0].name, err);
-}
-
-static int choose_categories(struct experiment_set *set, const char *asked, struct error *err)
-{
-    int result = 0;
-    for (size_t i = 0; i < set->count && result == 0; i++)
-        result = experiment_choose_categories(&set->items[i], asked, err);
-    return result;
-}
-
 static int choose_study_categories(struct study *study, const char *asked, struct error *err)
 {
     int result = 0;
@@ -176,91 +149,82 @@ static int choose_study_categories(struct study *study, const char *asked, struc
     return result;
 }
 
-// Runs a file that is a study. Returns an exit code, a negative error, or NO_STUDY: the file is an
-// experiment.
-static int run_study(const char *path, const struct run_options *o, struct gate_report *gates,
-                     struct error *err)
+static int choose_categories(struct run_file *file, const char *asked, struct error *err)
 {
-    struct study study;
+    int result = file->is_study ? choose_study_categories(&file->study, asked, err) : 0;
+    for (size_t i = 0; i < file->set.count && result == 0; i++)
+        result = experiment_choose_categories(&file->set.items[i], asked, err);
+    return result;
+}
+
+// Returns an exit code or a negative error.
+static int run_file(struct run_file *file, const struct run_options *o, struct error *err)
+{
     struct progress progress;
+    struct gate_report gates = {.waiting = 0};
+    struct experiment_set *set = &file->set;
     bool available = true;
-    int result = study_load(path, document_open, &study, err);
-    if (result <= 0)
-        return result < 0 ? result : NO_STUDY;
-    result = choose_study_categories(&study, o->categories, err);
-    if (result < 0) {
-        study_free(&study);
-        return result;
-    }
-    if (o->check) {
-        if (o->json)
-            result = json_print_new(study_to_json(&study), JSON_INDENT(2), "the study", err);
-        else
-            study_print_plan(&study, stdout);
-        study_free(&study);
-        return result;
-    }
-    if (o->dry_run) {
-        result = dry_run_study(&study, o->out, err);
-        study_free(&study);
-        return result;
-    }
     progress_init(&progress, o->quiet);
     const struct run_settings settings = {.folder = o->out, .progress = &progress};
-    const struct run_results_settings results = {
-        .json = o->json, .quiet = o->quiet, .full = o->full, .progress = &progress, .gates = gates};
-    result = study_run(&study, &settings, &results, &available, err);
+    const struct run_results_settings results = {.json = o->json,
+                                                 .quiet = o->quiet,
+                                                 .full = o->full,
+                                                 .progress = &progress,
+                                                 .gates = &gates};
+    int result = file->is_study ? study_run(&file->study, &settings, &results, &available, err)
+                 : set->items[0].configuration[0]
+                     ? matrix_run(set, run_one, &settings, &results, &available, err)
+                     : run_one(&set->items[0], &settings, &results, &available, err);
     if (result == 0)
-        result = write_gates(gates, o, study.name, err);
-    study_free(&study);
-    return result < 0 ? result : exit_code(gates, available);
+        result = gate_report_write(&gates, &o->report,
+                                   file->is_study ? file->study.name : set->items[0].name, o->json,
+                                   o->quiet  ? NULL
+                                   : o->json ? stderr
+                                             : stdout,
+                                   err);
+    if (result == 0)
+        result = gate_results_exit_code(&gates.results);
+    gate_report_free(&gates);
+    return result == 0 && !available ? ERROR_INCONCLUSIVE : result;
+}
+
+static int do_with_file(const char *path, const struct run_options *o, struct error *err)
+{
+    struct run_file file = {.is_study = false};
+    int result = study_load(path, document_open, &file.study, err);
+    file.is_study = result > 0;
+    if (result == 0)
+        result = experiment_set_load(path, &file.set, err);
+    if (result < 0)
+        return result;
+    result = choose_categories(&file, o->categories, err);
+    if (result == 0)
+        result = o->check     ? print_plans(&file, o->json, err)
+                 : o->dry_run ? dry_run_file(&file, o->out, err)
+                              : run_file(&file, o, err);
+    if (file.is_study)
+        study_free(&file.study);
+    else
+        experiment_set_free(&file.set);
+    return result;
 }
 
 int run_command(int argc, char **argv)
 {
     struct run_options values = {.out = NULL};
-    struct experiment_set set;
     struct error err = {0};
     int positional;
-    bool help, available = true;
-    struct gate_report gates = {.waiting = 0};
-    if (options_parse(&usage, argc, argv, &values, &positional, &help, &err) < 0)
-        return error_report(&err);
-    if (help)
-        return 0;
-    if (values.schema)
-        return json_print_new(experiment_json_schema(), JSON_INDENT(2), "the schema", &err) < 0
-                   ? error_report(&err)
-                   : 0;
-    if (values.help_keys) {
+    bool help;
+    int result = options_parse(&usage, argc, argv, &values, &positional, &help, &err);
+    if (result == 0 && !help && values.schema)
+        result = json_print_new(experiment_json_schema(), JSON_INDENT(2), "the schema", &err);
+    else if (result == 0 && !help && values.help_keys)
         experiment_print_keys(stdout);
-        return 0;
-    }
-    if (positional != 1) {
-        error_set(&err, ERROR_INPUT,
-                  "run takes one experiment file, not %d; see taillight run "
-                  "--help",
-                  positional);
-        return error_report(&err);
-    }
-    int code = run_study(argv[1], &values, &gates, &err);
-    if (code != NO_STUDY) {
-        gate_report_free(&gates);
-        return code < 0 ? error_report(&err) : code;
-    }
-    if (experiment_set_load(argv[1], &set, &err) < 0)
-        return error_report(&err);
-    if (choose_categories(&set, values.categories, &err) < 0)
-        code = error_report(&err);
-    else if (values.check)
-        code = print_plans(&set, values.json, &err) < 0 ? error_report(&err) : 0;
-    else if (values.dry_run)
-        code = dry_run_set(&set, values.out, &err) < 0 ? error_report(&err) : 0;
-    else if (run_set(&set, &values, &available, &gates, &err) < 0)
-        code = error_report(&err);
-    else
-        code = exit_code(&gates, available);
-    gate_report_free(&gates);
-    experiment_set_free(&set);
-    return code;
+    else if (result == 0 && !help && positional != 1)
+        result = error_set(&err, ERROR_INPUT,
+                           "run takes one experiment file, not %d; see taillight run --help",
+                           positional);
+    else if (result == 0 && !help)
+        result = do_with_file(argv[1], &values, &err);
+    return result < 0 ? error_report(&err) : result;
 }
