@@ -23,32 +23,27 @@ static const char *const study_quantile_names[STUDY_QUANTILES] = {"p25", "p50", 
 int study_result_add_run(struct study_result *result, const struct run_folder *folder,
                          struct error *err)
 {
-    struct latency_array own = {0};
+    struct latency_array *all = &result->latencies;
+    size_t before = all->count;
     struct study_run_result one;
     json_t *load = run_folder_read_json(folder, "client/load.json", err);
     json_t *summary = load ? run_folder_read_json(folder, "summary.json", err) : NULL;
     int status = summary
                      ? run_latencies_add(folder, json_number_value(json_object_get(load, "tsc_hz")),
-                                         &own, err)
+                                         all, err)
                      : -ERROR_FAILED;
     if (status == 0) {
-        quantile_sort(own.items, own.count);
+        double *own = all->items + before;
+        quantile_sort(own, all->count - before);
         for (int q = 0; q < STUDY_QUANTILES; q++)
-            one.latency_us[q] = quantile_sorted(own.items, own.count, study_quantiles[q]);
-        if (array_push(&result->runs, one) < 0 ||
-            array_reserve(&result->latencies, result->latencies.count + own.count) < 0)
+            one.latency_us[q] = quantile_sorted(own, all->count - before, study_quantiles[q]);
+        if (array_push(&result->runs, one) < 0)
             status = error_set(err, ERROR_FAILED, "out of memory for the latencies of all runs");
-    }
-    if (status == 0 && own.count) {
-        memcpy(result->latencies.items + result->latencies.count, own.items,
-               own.count * sizeof *own.items);
-        result->latencies.count += own.count;
     }
     if (status == 0 && !result->load) {
         result->load = json_incref(load);
         result->summary = json_incref(summary);
     }
-    array_free(&own);
     json_decref(load);
     json_decref(summary);
     return status;
