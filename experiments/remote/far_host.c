@@ -8,6 +8,7 @@
 
 #include "base/json_numbers.h"
 #include "base/units.h"
+#include "experiments/common/command_line.h"
 #include "experiments/common/program_path.h"
 #include "experiments/remote/link_file.h"
 #include "experiments/common/supervisor.h"
@@ -176,51 +177,43 @@ static int start_link_process(const struct far_host *far, const char *direction,
                               const char *const *argv, const struct process_place *place,
                               struct process *process, struct error *err)
 {
-    char self[4096], cores[1024], nice[16];
-    const char *words[LINK_WORDS_MOST];
-    size_t n = 0;
+    char self[4096], cores[1024];
+    struct command_line line = {.failed = false};
     struct process_place here = *place;
-    words[n++] = self;
-    words[n++] = "link";
-    words[n++] = far->link_file;
-    if (place->cores) {
-        words[n++] = "--cores";
-        words[n++] = units_format_cores(place->cores, cores, sizeof cores);
-    }
-    snprintf(nice, sizeof nice, "%d", place->nice);
-    if (place->nice) {
-        words[n++] = "--nice";
-        words[n++] = nice;
-    }
-    if (place->cgroup) {
-        words[n++] = "--cgroup";
-        words[n++] = place->cgroup;
-    }
+    int result = program_path_self(self, sizeof self, err);
+    if (result < 0)
+        return result;
+    command_line_add_list(&line, (const char *const[]){self, "link", far->link_file, NULL});
+    if (place->cores)
+        command_line_add_option(&line, "--cores", "%s",
+                                units_format_cores(place->cores, cores, sizeof cores));
+    if (place->nice)
+        command_line_add_option(&line, "--nice", "%d", place->nice);
+    if (place->cgroup)
+        command_line_add_option(&line, "--cgroup", "%s", place->cgroup);
     if (place->discard_output)
-        words[n++] = "--discard";
+        command_line_add(&line, "--discard");
     if (place->directory)
-        words[n++] = "--inside";
-    if (direction) {
-        words[n++] = direction;
-        words[n++] = folder;
-    }
-    for (const char *const *one = place->environment; one && *one && n < 64; one++) {
-        words[n++] = "--set";
-        words[n++] = *one;
-    }
-    words[n++] = "--";
-    for (; *argv && n < LINK_WORDS_MOST - 1; argv++)
-        words[n++] = *argv;
-    words[n] = NULL;
+        command_line_add(&line, "--inside");
+    if (direction)
+        command_line_add_option(&line, direction, "%s", folder);
+    for (const char *const *one = place->environment; one && *one; one++)
+        command_line_add_option(&line, "--set", "%s", *one);
+    command_line_add(&line, "--");
+    command_line_add_list(&line, argv);
     here.cores = NULL; // those are cores of the other machine
     here.cgroup = NULL;
     here.environment = NULL;
     here.netns = NULL;
     here.nice = 0;
     here.directory = NULL;
-    int result = *argv ? error_set(err, ERROR_FAILED, "a command of more than %d words", (int)n)
-                       : program_path_self(self, sizeof self, err);
-    return result == 0 ? process_start(process, words, &here, err) : result;
+    result = command_line_result(&line, err);
+    if (result == 0 && line.words.count > LINK_WORDS_MOST)
+        result = error_set(err, ERROR_FAILED, "a command of more than %d words", LINK_WORDS_MOST);
+    if (result == 0)
+        result = process_start(process, line.words.items, &here, err);
+    command_line_free(&line);
+    return result;
 }
 
 int far_host_process(const struct far_host *far, const char *const *argv,

@@ -80,9 +80,8 @@ static char *helper_cores(struct run *run, char *out, size_t out_bytes)
 int run_start_capture(struct run *run, struct error *err)
 {
     struct host *host = run_server_host(run);
-    char ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256], buffer[32];
-    const char *argv[24];
-    size_t n = 0;
+    char ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256];
+    struct command_line line = {.failed = false};
     progress_phase(run->progress, "arming the capture");
     run_folder_path(run->folder, "logs/capture.log", run->capture_log);
     for (size_t i = 0, used = 0; i < run->experiment->servers.count; i++)
@@ -95,19 +94,13 @@ int run_start_capture(struct run *run, struct error *err)
         "--cores",        units_format_cores(&host->plan->cores, cores, sizeof cores),
         "--helper-cores", helper_cores(run, helpers, sizeof helpers),
         "--backend",      capture_choice_name(run->experiment->backend),
-        "--quiet"};
-    for (; n < sizeof fixed / sizeof *fixed; n++)
-        argv[n] = fixed[n];
-    if (run->shim_dir[0]) {
-        argv[n++] = "--shim";
-        argv[n++] = run->shim_dir;
-    }
-    snprintf(buffer, sizeof buffer, "%llu", (unsigned long long)buffer_bytes(run));
-    argv[n++] = "--buffer";
-    argv[n++] = buffer;
-    argv[n] = NULL;
+        "--quiet",        NULL};
+    command_line_add_list(&line, fixed);
+    if (run->shim_dir[0])
+        command_line_add_option(&line, "--shim", "%s", run->shim_dir);
+    command_line_add_number(&line, "--buffer", buffer_bytes(run));
     int result =
-        run_start_command(run, host, argv, true, NULL, run->capture_log, &run->capture, err);
+        run_start_command(run, host, &line, true, NULL, run->capture_log, &run->capture, err);
     if (result == 0 && !run->log.dry)
         result = wait_ready(run, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)
@@ -147,10 +140,12 @@ int run_start_clock(struct run *run, struct error *err)
     struct host *host = run->load_here ? NULL : run_load_host(run);
     if (!any_is_elsewhere(run))
         return 0;
-    const char *argv[] = {"taillight", "capture", "--out",   run->load_dir,
-                          "--backend", "none",    "--quiet", NULL};
+    const char *const words[] = {"taillight", "capture", "--out",   run->load_dir,
+                                 "--backend", "none",    "--quiet", NULL};
+    struct command_line line = {.failed = false};
+    command_line_add_list(&line, words);
     run_folder_path(run->folder, "logs/client-clock.log", log);
-    int result = run_start_command(run, host, argv, true, NULL, log, &run->clock, err);
+    int result = run_start_command(run, host, &line, true, NULL, log, &run->clock, err);
     return result == 0 && !run->log.dry ? wait_ready(run, &run->clock, "the clock log", log, err)
                                         : result;
 }

@@ -46,8 +46,9 @@ int run_start_hosts(struct run *run, struct error *err)
 static int start_asking(struct run *run, struct host *host, struct process *process,
                         struct error *err)
 {
-    const char *argv[] = {"taillight", "doctor", "--json", NULL};
-    return run_start_command(run, host, argv, false, NULL, host->log_path, process, err);
+    struct command_line line = {.failed = false};
+    command_line_add_list(&line, (const char *const[]){"taillight", "doctor", "--json", NULL});
+    return run_start_command(run, host, &line, false, NULL, host->log_path, process, err);
 }
 
 static json_t *ask_facts(struct run *run, struct host *host, struct error *err)

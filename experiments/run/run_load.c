@@ -17,56 +17,35 @@ enum {
     LOAD_GRACE_S = 60, // after the schedule and the timeout, for writing its logs
 };
 
-struct load_words {
-    char server[64], workload[LOG_PATH_BYTES], samples[LOG_PATH_BYTES];
-    char rate[40], connections[24], depth[24], duration[32], seed[24], timeout[32];
-    char interval[32], confidence[40];
-};
-
-// directory: has the workload, and gets the samples.
-static void fill_load_words(struct run *run, const char *directory, struct load_words *words)
-{
-    const struct experiment_load *load = &run->experiment->load;
-    snprintf(words->server, sizeof words->server, "%s:%u", run_server_host(run)->address,
-             run->experiment->servers.items[load->to].port);
-    snprintf(words->samples, sizeof words->samples, "%s", directory);
-    snprintf(words->workload, sizeof words->workload, "%.4200s/workload.yaml", directory);
-    snprintf(words->rate, sizeof words->rate, "%.17g", load->rate);
-    snprintf(words->connections, sizeof words->connections, "%llu",
-             (unsigned long long)load->connections);
-    snprintf(words->depth, sizeof words->depth, "%llu", (unsigned long long)load->depth);
-    snprintf(words->duration, sizeof words->duration, "%lluns",
-             (unsigned long long)load->duration_ns);
-    snprintf(words->seed, sizeof words->seed, "%llu", (unsigned long long)load->seed);
-    snprintf(words->interval, sizeof words->interval, "%lluns",
-             (unsigned long long)load->method.interval_ns);
-    snprintf(words->confidence, sizeof words->confidence, "%.17g", load->method.confidence);
-    snprintf(words->timeout, sizeof words->timeout, "%lluns", (unsigned long long)load->timeout_ns);
-}
-
-// Fills in the arguments of a load on that host (NULL: here) that writes into `directory`. Returns
-// its working directory, from which its workload's files are found; NULL: ours.
-static const char *place_load(struct run *run, const struct host *host, const char *directory,
-                              struct load_words *words)
+// Begins the line of a load on that host (NULL: here) whose workload lies in *folder there. Returns
+// its working directory, from which the workload's files are found and *folder is named then; NULL:
+// ours.
+static const char *begin_load(struct run *run, const struct host *host, const char **folder,
+                              const char *mode, struct command_line *line)
 {
     bool there = host && host->kind->is_elsewhere;
-    fill_load_words(run, run->files_inside && !there ? "client" : directory, words);
+    if (run->files_inside && !there)
+        *folder = "client";
+    command_line_add_list(line, (const char *const[]){"taillight", "load", mode, NULL});
+    command_line_add_option(line, "--server", "%s:%u", run_server_host(run)->address,
+                            run->experiment->servers.items[run->experiment->load.to].port);
+    command_line_add_option(line, "--workload", "%s/workload.yaml", *folder);
     return !run->files_inside ? NULL : there ? host->directory : run->folder->path;
 }
 
 int run_prepare(struct run *run, struct error *err)
 {
-    struct load_words words;
+    struct command_line line = {.failed = false};
     struct process process;
-    const char *directory = place_load(run, run_load_host(run), run->client_dir, &words);
-    const char *argv[] = {"taillight",  "load",         "--prepare", "--server", words.server,
-                          "--workload", words.workload, "--quiet",   NULL};
+    const char *folder = run->client_dir;
+    const char *directory = begin_load(run, run_load_host(run), &folder, "--prepare", &line);
+    command_line_add(&line, "--quiet");
     progress_phase(run->progress, "loading and verifying %llu keys",
                    (unsigned long long)run->experiment->workload.key_count);
     char path[LOG_PATH_BYTES];
     run_folder_path(run->folder, "logs/prepare.log", path);
     int result =
-        run_start_command(run, run_load_host(run), argv, false, directory, path, &process, err);
+        run_start_command(run, run_load_host(run), &line, false, directory, path, &process, err);
     if (result < 0 || run->log.dry)
         return result;
     result = supervisor_finish(&run->supervisor, &process, "loading the dataset", path,
@@ -78,8 +57,8 @@ int run_prepare(struct run *run, struct error *err)
 // --- the load ------------------------------------------------------------------------------------
 
 // "latency,name=probe,rate=1000,connections=16,threads=1,cores=0+2,netns=/proc/4711/ns/net"
-static void agent_word(struct run *run, const struct experiment_agent *agent, char *word,
-                       size_t word_bytes)
+static void add_agent(struct run *run, const struct experiment_agent *agent,
+                      struct command_line *line)
 {
     const struct agent_spec *spec = &agent->spec;
     const struct host *host = &run->hosts.items[agent->host];
@@ -87,57 +66,39 @@ static void agent_word(struct run *run, const struct experiment_agent *agent, ch
     units_format_cores(&spec->cores, cores, sizeof cores);
     for (char *comma = cores; (comma = strchr(comma, ','));)
         *comma = '+';
-    snprintf(word, word_bytes, "%s,name=%s,rate=%.17g,connections=%llu,threads=%llu,cores=%s%s%s",
-             agent_kind_name(spec->kind), spec->name, spec->rate,
-             (unsigned long long)spec->connections, (unsigned long long)spec->threads, cores,
-             host->agent_place[0] ? "," : "", host->agent_place);
-}
-
-static void add_length(const struct load_words *words, const char *percentile, const char **argv,
-                       size_t *n)
-{
-    const char *const duration[] = {"--duration", words->duration};
-    const char *const method[] = {"--target",       percentile,     "--ci",
-                                  words->interval,  "--confidence", words->confidence,
-                                  "--max-duration", words->duration};
-    const char *const *added = percentile ? method : duration;
-    size_t count = percentile ? 8 : 2;
-    for (size_t i = 0; i < count; i++)
-        argv[(*n)++] = added[i];
+    command_line_add_option(
+        line, "--agent", "%s,name=%s,rate=%.17g,connections=%llu,threads=%llu,cores=%s%s%s",
+        agent_kind_name(spec->kind), spec->name, spec->rate, (unsigned long long)spec->connections,
+        (unsigned long long)spec->threads, cores, host->agent_place[0] ? "," : "",
+        host->agent_place);
 }
 
 static int start_load(struct run *run, struct error *err)
 {
-    const struct experiment_agent_array *agents = &run->experiment->load.agents;
-    char agent_words[AGENTS_MAX][1024];
-    const char *argv[40 + 2 * AGENTS_MAX];
-    size_t n = 0;
-    struct load_words words;
+    const struct experiment_load *load = &run->experiment->load;
+    struct command_line line = {.failed = false};
     struct host *host = run->load_here ? NULL : run_load_host(run);
-    const char *directory = place_load(run, host, run->load_dir, &words);
-    const char *const fixed[] = {"taillight",     "load",
-                                 "--server",      words.server,
-                                 "--workload",    words.workload,
-                                 "--rate",        words.rate,
-                                 "--connections", words.connections,
-                                 "--depth",       words.depth,
-                                 "--seed",        words.seed,
-                                 "--stamps",      run->experiment->load.stamps,
-                                 "--timeout",     words.timeout,
-                                 "--samples",     words.samples,
-                                 "--announce",    "--json",
-                                 "--quiet"};
-    for (; n < sizeof fixed / sizeof *fixed; n++)
-        argv[n] = fixed[n];
-    add_length(&words, run->experiment->load.method.percentile, argv, &n);
-    for (size_t i = 0; i < agents->count; i++) {
-        agent_word(run, &agents->items[i], agent_words[i], sizeof agent_words[i]);
-        argv[n++] = "--agent";
-        argv[n++] = agent_words[i];
+    const char *folder = run->load_dir;
+    const char *directory = begin_load(run, host, &folder, NULL, &line);
+    command_line_add_option(&line, "--rate", "%.17g", load->rate);
+    command_line_add_number(&line, "--connections", load->connections);
+    command_line_add_number(&line, "--depth", load->depth);
+    command_line_add_number(&line, "--seed", load->seed);
+    command_line_add_option(&line, "--stamps", "%s", load->stamps);
+    command_line_add_ns(&line, "--timeout", load->timeout_ns);
+    command_line_add_option(&line, "--samples", "%s", folder);
+    command_line_add_list(&line, (const char *const[]){"--announce", "--json", "--quiet", NULL});
+    if (load->method.percentile) {
+        command_line_add_option(&line, "--target", "%s", load->method.percentile);
+        command_line_add_ns(&line, "--ci", load->method.interval_ns);
+        command_line_add_option(&line, "--confidence", "%.17g", load->method.confidence);
     }
-    argv[n] = NULL;
+    command_line_add_ns(&line, load->method.percentile ? "--max-duration" : "--duration",
+                        load->duration_ns);
+    for (size_t i = 0; i < load->agents.count; i++)
+        add_agent(run, &load->agents.items[i], &line);
     run_folder_path(run->folder, "logs/load.log", run->load_log);
-    return run_start_command(run, host, argv, false, directory, run->load_log, &run->load, err);
+    return run_start_command(run, host, &line, false, directory, run->load_log, &run->load, err);
 }
 
 static int load_end_error(struct run *run, int status, struct error *err)

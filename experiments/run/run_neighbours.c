@@ -74,19 +74,15 @@ static int start_serving(struct run *run, struct neighbour *neighbour, struct er
 static int start_held(const struct host *host, const char *const *argv, struct process_place place,
                       struct process *process, struct error *err)
 {
-    static const char *const shell[] = {"sh", "-c", "read -r go && exec \"$@\"", "sh"};
-    enum { SHELL_WORDS = sizeof shell / sizeof *shell };
-    size_t count = 0;
-    while (argv[count])
-        count++;
-    const char **words = calloc(SHELL_WORDS + count + 1, sizeof *words);
-    if (!words)
-        return error_set(err, ERROR_FAILED, "out of memory");
-    memcpy(words, shell, sizeof shell);
-    memcpy(words + SHELL_WORDS, argv, count * sizeof *words);
+    static const char *const shell[] = {"sh", "-c", "read -r go && exec \"$@\"", "sh", NULL};
+    struct command_line line = {.failed = false};
+    command_line_add_list(&line, shell);
+    command_line_add_list(&line, argv);
     place.pipe_input = true;
-    int result = host->kind->start_process(host, words, &place, process, err);
-    free(words);
+    int result = command_line_result(&line, err);
+    if (result == 0)
+        result = host->kind->start_process(host, line.words.items, &place, process, err);
+    command_line_free(&line);
     return result;
 }
 
@@ -128,27 +124,33 @@ static int start_program(struct run *run, struct neighbour *neighbour, struct er
 
 static int start_load(struct run *run, struct neighbour *neighbour, struct error *err)
 {
-    char server[64], rate[40], connections[24], depth[24], duration[32];
+    char program[RUN_PATH_BYTES];
+    struct command_line line = {.failed = false};
     const struct experiment_neighbour *plan = neighbour->plan;
-    const char *protocol = plan->kind->server->protocol;
     struct host *from = &run->hosts.items[plan->load.from];
     struct process_place place = host_place(from, &plan->load.cores);
     uint64_t stop_ns = plan->stop_ns ? plan->stop_ns : run->experiment->load.duration_ns;
-    snprintf(server, sizeof server, "%s:%u", run->hosts.items[plan->host].address, plan->port);
-    snprintf(rate, sizeof rate, "%.17g", plan->load.rate);
-    snprintf(connections, sizeof connections, "%llu", (unsigned long long)plan->load.connections);
-    snprintf(depth, sizeof depth, "%llu", (unsigned long long)plan->load.depth);
-    snprintf(duration, sizeof duration, "%lluns", (unsigned long long)(stop_ns - plan->start_ns));
-    char program[RUN_PATH_BYTES];
-    const char *const argv[] = {
-        program,         "load",      "--server", server,   "--protocol", protocol, "--rate", rate,
-        "--connections", connections, "--depth",  depth,    "--duration", duration, "--seed", "1",
-        "--stamps",      "user",      "--sleep",  "--json", "--quiet",    NULL};
+    int result = from->kind->find_program(from, "taillight", program, err);
+    if (result < 0)
+        return result;
+    command_line_add_list(&line, (const char *const[]){program, "load", NULL});
+    command_line_add_option(&line, "--server", "%s:%u", run->hosts.items[plan->host].address,
+                            plan->port);
+    command_line_add_option(&line, "--protocol", "%s", plan->kind->server->protocol);
+    command_line_add_option(&line, "--rate", "%.17g", plan->load.rate);
+    command_line_add_number(&line, "--connections", plan->load.connections);
+    command_line_add_number(&line, "--depth", plan->load.depth);
+    command_line_add_ns(&line, "--duration", stop_ns - plan->start_ns);
+    command_line_add_list(&line, (const char *const[]){"--seed", "1", "--stamps", "user",
+                                                       "--sleep", "--json", "--quiet", NULL});
     file_of(run, neighbour, "logs/neighbour-%s-load.log", neighbour->log_path);
     place.log_path = neighbour->log_path;
     place.pipe_output = true; // a few kB, which the pipe holds until it has ended
-    int result = from->kind->find_program(from, "taillight", program, err);
-    return result == 0 ? start_or_hold(run, neighbour, from, argv, &place, err) : result;
+    result = command_line_result(&line, err);
+    if (result == 0)
+        result = start_or_hold(run, neighbour, from, line.words.items, &place, err);
+    command_line_free(&line);
+    return result;
 }
 
 // Starts what has times: a program, or the load of a neighbour that serves, if it has one.

@@ -32,16 +32,19 @@ void run_warn(struct run *run, const char *format, ...)
     json_array_append_new(run->warnings, json_string(text));
 }
 
-int run_start_command(struct run *run, struct host *host, const char **argv, bool input,
+int run_start_command(struct run *run, struct host *host, struct command_line *line, bool input,
                       const char *directory, const char *log_path, struct process *process,
                       struct error *err)
 {
     char described[2000], program[RUN_PATH_BYTES];
     struct process_place place = {.netns = NULL};
-    int result = host ? host->kind->find_program(host, "taillight", program, err)
+    int result = command_line_result(line, err);
+    if (result == 0)
+        result = host ? host->kind->find_program(host, "taillight", program, err)
                       : program_path_self(program, sizeof program, err);
     if (result < 0)
-        return result;
+        goto done;
+    const char **argv = line->words.items;
     argv[0] = program;
     if (host)
         place = host_place(host, host->kind->is_elsewhere && host != run_load_host(run)
@@ -57,6 +60,8 @@ int run_start_command(struct run *run, struct host *host, const char **argv, boo
     command_log_write(&run->log, host ? host->plan->name : "run", "%s%s",
                       process_describe(argv, described, sizeof described),
                       result < 0 ? ": failed" : "");
+done:
+    command_line_free(line);
     return result;
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/progress.h"
+#include "experiments/common/command_line.h"
 #include "experiments/common/command_log.h"
 #include "experiments/hosts/host.h"
 #include "experiments/common/supervisor.h"
@@ -66,9 +67,10 @@ struct host *run_load_host(struct run *run);
 void run_warn(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Starts a taillight command on a host, away from the server's cores, with its stdout in a pipe.
-// input: its stdin, too. argv[0] becomes its path. host NULL: here, on no host of the run.
+// input: its stdin, too. The line, whose first word becomes its path, is
+// freed. host NULL: here, on no host of the run.
 // directory: its working directory (NULL: ours).
-int run_start_command(struct run *run, struct host *host, const char **argv, bool input,
+int run_start_command(struct run *run, struct host *host, struct command_line *line, bool input,
                       const char *directory, const char *log_path, struct process *process,
                       struct error *err);
 

@@ -25,7 +25,7 @@ static int labserver_make_command(struct command_line *line, const struct experi
     command_line_add_number(line, "--threads", plan->threads);
     command_line_add(line, "--protocol");
     command_line_add(line, plan->protocol);
-    command_line_add_all(line, &plan->options);
+    command_line_add_list(line, plan->options.items);
     return command_line_result(line, err);
 }
 

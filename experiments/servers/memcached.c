@@ -59,7 +59,7 @@ static int memcached_make_command(struct command_line *line, const struct experi
     command_line_add_number(line, "-U", 0);
     command_line_add_number(line, "-t", plan->threads);
     command_line_add_number(line, "-m", plan->memory_bytes >> 20);
-    command_line_add_all(line, &plan->options);
+    command_line_add_list(line, plan->options.items);
     return command_line_result(line, err);
 }
 

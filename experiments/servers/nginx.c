@@ -110,11 +110,11 @@ static int nginx_configure(const struct experiment_server *plan, const struct ho
 static int nginx_make_command(struct command_line *line, const struct experiment_server *plan,
                               const struct host *host, const char *folder, struct error *err)
 {
-    const char *const words[] = {nginx_program(), "-e", "stderr", "-p", folder, "-c", "nginx.conf"};
+    const char *const words[] = {nginx_program(), "-e", "stderr", "-p", folder, "-c", "nginx.conf",
+                                 NULL};
     (void)plan;
     (void)host;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        command_line_add(line, words[i]);
+    command_line_add_list(line, words);
     return command_line_result(line, err);
 }
 

@@ -38,17 +38,17 @@ static int redis_make_command(struct command_line *line, const struct experiment
                               const struct host *host, const char *folder, struct error *err)
 {
     static const char *const fixed[] = {"--save",           "",   "--appendonly", "no",
-                                        "--protected-mode", "no", "--daemonize",  "no"};
+                                        "--protected-mode", "no", "--daemonize",  "no",
+                                        NULL};
     (void)folder;
     command_line_add(line, "redis-server");
     command_line_add(line, "--bind");
     command_line_add(line, host->address);
     command_line_add_number(line, "--port", plan->port);
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        command_line_add(line, fixed[i]);
+    command_line_add_list(line, fixed);
     command_line_add_number(line, "--maxmemory", plan->memory_bytes);
     command_line_add_number(line, "--io-threads", plan->threads);
-    command_line_add_all(line, &plan->options);
+    command_line_add_list(line, plan->options.items);
     return command_line_result(line, err);
 }
 
