@@ -299,6 +299,29 @@ int comparison_finish(struct comparison *comparison, struct error *err)
     return result;
 }
 
+int comparison_want(const struct comparison_request *request, struct run_set *base,
+                    struct run_set *candidate, struct error *err)
+{
+    struct comparison plan;
+    int result = comparison_plan(&plan, request, err);
+    if (result == 0 && base)
+        result = run_set_want(base, &plan.slices, err);
+    if (result == 0)
+        result = run_set_want(candidate, &plan.slices, err);
+    comparison_free(&plan);
+    return result;
+}
+
+int comparison_of_sets(struct comparison *comparison, const struct comparison_request *request,
+                       const struct run_set *base, const struct run_set *candidate,
+                       struct error *err)
+{
+    int result = comparison_plan(comparison, request, err);
+    comparison->sides[COMPARE_BASE] = base;
+    comparison->sides[COMPARE_CANDIDATE] = candidate;
+    return result < 0 ? result : comparison_finish(comparison, err);
+}
+
 const struct slice_profile *comparison_profile(const struct comparison *comparison, int side,
                                                size_t run, size_t slice)
 {

@@ -55,12 +55,22 @@ struct comparison_request {
 };
 
 // Chooses what is compared: the slices and the percentiles. The runs' folders are read only for the
-// slice of the gates, when it is not given. The caller frees with comparison_free, whatever happens.
+// slice of the gates, when it is not given. The caller frees with comparison_free, whatever
+// happens.
 int comparison_plan(struct comparison *comparison, const struct comparison_request *request,
                     struct error *err);
 
 // Compares the sides, which the caller has set. They belong to the caller and must live as long.
 int comparison_finish(struct comparison *comparison, struct error *err);
+
+// For runs that are yet to be analyzed, in two steps that need no folders if the request has the
+// slice of the gates: has the sides keep what will be compared (base NULL: none) ...
+int comparison_want(const struct comparison_request *request, struct run_set *base,
+                    struct run_set *candidate, struct error *err);
+// ... and compares them once they have their runs.
+int comparison_of_sets(struct comparison *comparison, const struct comparison_request *request,
+                       const struct run_set *base, const struct run_set *candidate,
+                       struct error *err);
 
 // All of it: plans, analyzes each run once, keeps what is compared, and compares.
 int comparison_make(struct comparison *comparison, const struct comparison_request *request,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A command line that is made word by word: of servers, loads, captures, and of what runs behind ssh.
+// A command line that is made word by word: of servers, loads, captures, and of what runs behind
+// ssh.
 #ifndef EXPERIMENTS_COMMON_COMMAND_LINE_H
 #define EXPERIMENTS_COMMON_COMMAND_LINE_H
 
@@ -18,8 +19,8 @@ struct command_line {
     bool failed; // there was no memory for a word
 };
 
-// Appends a word, which must outlive the line; a copy of a word; all words of a NULL-terminated list
-// (NULL: none).
+// Appends a word, which must outlive the line; a copy of a word; all words of a NULL-terminated
+// list (NULL: none).
 void command_line_add(struct command_line *line, const char *word);
 void command_line_add_copy(struct command_line *line, const char *word);
 void command_line_add_list(struct command_line *line, const char *const *words);

@@ -166,11 +166,14 @@ static int begin_experiment(const struct binding *binding, const struct node *ro
 
 static int check_experiment(const struct binding *binding, const struct node *root, void *object)
 {
-    int result = read_load_ends(binding, root);
+    struct experiment *experiment = object;
+    int result = diagnosis_slice_parse(experiment->slice, &experiment->diagnosed, binding->err);
+    if (result == 0)
+        result = read_load_ends(binding, root);
     if (result == 0)
         result = read_tuning(binding, node_child(root, "tuning"));
     if (result == 0)
-        result = check_protocol(binding, root, object);
+        result = check_protocol(binding, root, experiment);
     return result == 0 ? check_hosts_meet(binding, root) : result;
 }
 

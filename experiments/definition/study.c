@@ -201,7 +201,7 @@ static int resolve_comparisons(struct study *study, struct error *err)
 
 static int check_comparison(const struct binding *binding, const struct node *node, void *object)
 {
-    const struct study_comparison *one = object;
+    struct study_comparison *one = object;
     const struct node *list = node_child(node, "slices");
     for (size_t i = 0; i < node_count(list); i++) {
         struct diagnosis_slice slice;
@@ -209,6 +209,8 @@ static int check_comparison(const struct binding *binding, const struct node *no
         if (diagnosis_slice_parse(one->slices.items[i], &slice, &inner) < 0)
             return document_error(binding->document, node_entry(list, i), binding->err,
                                   "slices: %s", inner.text);
+        if (array_push(&one->parsed, slice) < 0)
+            return field_out_of_memory(binding);
     }
     return 0;
 }
@@ -304,6 +306,8 @@ void study_free(struct study *study)
 {
     for (size_t i = 0; i < study->steps.count; i++)
         free_step(&study->steps.items[i]);
+    for (size_t i = 0; i < study->comparisons.count; i++)
+        array_free(&study->comparisons.items[i].parsed);
     array_free(&study->steps);
     fields_free(&study_fields, study);
     document_free(study->document);

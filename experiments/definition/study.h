@@ -25,7 +25,8 @@ struct study_step {
 struct study_comparison {
     char name[EXPERIMENT_PART_NAME_BYTES];
     size_t base, candidate;
-    struct word_array slices; // none: the usual ones
+    struct word_array slices;            // none: the usual ones
+    struct diagnosis_slice_array parsed; // the same
     // Its own, else the study's, else those on an increase that the candidate's experiment has.
     struct gate_array gates;
 };

@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-struct application {
+struct applied_setting {
     struct host *host;
     struct keeper *keeper; // the one that makes the change
     const struct experiment_setting *setting;
@@ -26,7 +26,7 @@ const char *tuning_kind_name(enum tuning_kind kind)
     return names[kind];
 }
 
-static int append_report(struct application *a, const char *path, const char *old,
+static int append_report(struct applied_setting *a, const char *path, const char *old,
                          const char *reason, struct error *err)
 {
     json_t *one =
@@ -62,7 +62,7 @@ static bool is_lacking(enum keeper_knob knob, int number)
     return knob == KEEPER_CPUSET && number == EBUSY;
 }
 
-static int apply_knob(struct application *a, enum keeper_knob knob, const char *name,
+static int apply_knob(struct applied_setting *a, enum keeper_knob knob, const char *name,
                       struct error *err)
 {
     char old[KEEPER_TEXT_BYTES];
@@ -87,7 +87,7 @@ static int apply_knob(struct application *a, enum keeper_knob knob, const char *
 
 // --- how each kind of setting is applied ---------------------------------------------------------
 
-static int apply_file(struct application *a, enum keeper_knob knob, const char *path,
+static int apply_file(struct applied_setting *a, enum keeper_knob knob, const char *path,
                       const char *name, struct error *err)
 {
     char whole[2 * KEEPER_TEXT_BYTES];
@@ -97,7 +97,7 @@ static int apply_file(struct application *a, enum keeper_knob knob, const char *
 
 // A sysctl's name is its path below /proc/sys; as with sysctl(8), dots separate unless the name
 // has slashes.
-static int apply_sysctl(struct application *a, struct error *err)
+static int apply_sysctl(struct applied_setting *a, struct error *err)
 {
     char name[KEEPER_TEXT_BYTES];
     if ((size_t)snprintf(name, sizeof name, "%s", a->setting->name) >= sizeof name)
@@ -110,8 +110,8 @@ static int apply_sysctl(struct application *a, struct error *err)
 }
 
 // Calls `use` with each path that matches "<root>/sys/class/net/<nic><inside>" on the host.
-static int each_path(struct application *a, const char *inside,
-                     int (*use)(struct application *, const char *path, struct error *),
+static int each_path(struct applied_setting *a, const char *inside,
+                     int (*use)(struct applied_setting *, const char *path, struct error *),
                      struct error *err)
 {
     char pattern[2 * KEEPER_TEXT_BYTES], path[KEEPER_TEXT_BYTES];
@@ -127,31 +127,31 @@ static int each_path(struct application *a, const char *inside,
     }
 }
 
-static int use_file(struct application *a, const char *path, struct error *err)
+static int use_file(struct applied_setting *a, const char *path, struct error *err)
 {
     return apply_knob(a, KEEPER_FILE, path, err);
 }
 
-static int use_card(struct application *a, const char *path, struct error *err)
+static int use_card(struct applied_setting *a, const char *path, struct error *err)
 {
     return apply_knob(a, a->setting->kind == TUNING_RSS ? KEEPER_RSS : KEEPER_COALESCING,
                       strrchr(path, '/') + 1, err);
 }
 
-static int apply_irq(struct application *a, const char *number, struct error *err)
+static int apply_irq(struct applied_setting *a, const char *number, struct error *err)
 {
     char name[64];
     snprintf(name, sizeof name, "%.20s/smp_affinity_list", number);
     return apply_file(a, KEEPER_FILE, "/proc/irq/", name, err);
 }
 
-static int use_irq(struct application *a, const char *path, struct error *err)
+static int use_irq(struct applied_setting *a, const char *path, struct error *err)
 {
     return apply_irq(a, strrchr(path, '/') + 1, err);
 }
 
 // The interrupts of a card: its own, or, of one behind virtio, those of the device it is part of.
-static int apply_irqs(struct application *a, struct error *err)
+static int apply_irqs(struct applied_setting *a, struct error *err)
 {
     if (a->setting->name)
         return apply_irq(a, a->setting->name, err);
@@ -161,7 +161,7 @@ static int apply_irqs(struct application *a, struct error *err)
     return result;
 }
 
-static int apply_governor(struct application *a, struct error *err)
+static int apply_governor(struct applied_setting *a, struct error *err)
 {
     const cpu_set_t *cores = &a->host->plan->cores;
     int result = 0;
@@ -176,7 +176,7 @@ static int apply_governor(struct application *a, struct error *err)
 }
 
 // cgroup v2 is mounted here: by itself, or beside version 1.
-static int apply_cpuset(struct application *a, struct error *err)
+static int apply_cpuset(struct applied_setting *a, struct error *err)
 {
     static const char *const places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
     char pattern[2 * KEEPER_TEXT_BYTES], found[KEEPER_TEXT_BYTES], name[2 * KEEPER_TEXT_BYTES];
@@ -201,7 +201,7 @@ static int apply_cpuset(struct application *a, struct error *err)
     return 0;
 }
 
-static int apply_setting(struct application *a, struct error *err)
+static int apply_setting(struct applied_setting *a, struct error *err)
 {
     switch (a->setting->kind) {
     case TUNING_SYSCTL:
@@ -229,12 +229,12 @@ int tuning_apply(struct host_array *hosts, const struct experiment *experiment, 
     int result = 0;
     for (size_t i = 0; i < experiment->settings.count && result == 0; i++) {
         const struct experiment_setting *setting = &experiment->settings.items[i];
-        struct application a = {.host = &hosts->items[setting->host],
-                                .keeper = &hosts->items[setting->host].keeper,
-                                .setting = setting,
-                                .root = root,
-                                .log = log,
-                                .report = report};
+        struct applied_setting a = {.host = &hosts->items[setting->host],
+                                    .keeper = &hosts->items[setting->host].keeper,
+                                    .setting = setting,
+                                    .root = root,
+                                    .log = log,
+                                    .report = report};
         result = apply_setting(&a, err);
         if (result == 0 && a.targets == 0)
             result = append_report(&a, setting->nic ? setting->nic : "", NULL,

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "analysis/compare/gate.h"
+#include "analysis/diagnosis/diagnosis.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/fields.h"
@@ -151,9 +152,10 @@ struct experiment {
     struct experiment_setting_array settings;
     struct workload workload;
     struct experiment_load load;
-    unsigned backend;      // what is captured, as capture_choice_name counts
-    bool capture_optional; // a run that cannot be captured is inconclusive, not failed
-    uint64_t buffer_bytes; // per core; 0: the capture's own default
+    unsigned backend;                 // what is captured, as capture_choice_name counts
+    bool capture_optional;            // a run that cannot be captured is inconclusive, not failed
+    uint64_t buffer_bytes;            // per core; 0: the capture's own default
+    struct diagnosis_slice diagnosed; // what `slice` says
     const char *slice;
     char categories[4096]; // a file of categories of causes; empty: none
     struct experiment_window_array windows;

@@ -39,38 +39,27 @@ static size_t count_waiting(const struct gate_array *gates)
     return waiting;
 }
 
-// Plans what the gates that need no base are judged on. The caller frees either way.
-static int plan_alone(const struct experiment *experiment, struct comparison *out,
-                      struct error *err)
+static struct comparison_request request_of(const struct experiment *experiment)
 {
-    struct diagnosis_slice own;
-    const struct comparison_request request = {.gates = &experiment->gates, .gate_slice = &own};
-    *out = (struct comparison){.has_base = false};
-    int result = diagnosis_slice_parse(experiment->slice, &own, err);
-    return result < 0 ? result : comparison_plan(out, &request, err);
+    return (struct comparison_request){.gates = &experiment->gates,
+                                       .gate_slice = &experiment->diagnosed};
 }
 
 int gate_report_want(const struct gate_report *report, const struct experiment *experiment,
                      struct run_set *runs, struct error *err)
 {
-    struct comparison alone;
-    if (!report || experiment->gates.count == count_waiting(&experiment->gates))
-        return 0;
-    int result = plan_alone(experiment, &alone, err);
-    if (result == 0)
-        result = run_set_want(runs, &alone.slices, err);
-    comparison_free(&alone);
-    return result;
+    const struct comparison_request request = request_of(experiment);
+    return report && experiment->gates.count > count_waiting(&experiment->gates)
+               ? comparison_want(&request, NULL, runs, err)
+               : 0;
 }
 
 static int judge_runs(const struct experiment *experiment, const struct run_set *runs,
                       struct gate_result_array *out, struct error *err)
 {
     struct comparison alone;
-    int result = plan_alone(experiment, &alone, err);
-    alone.sides[COMPARE_CANDIDATE] = runs;
-    if (result == 0)
-        result = comparison_finish(&alone, err);
+    const struct comparison_request request = request_of(experiment);
+    int result = comparison_of_sets(&alone, &request, NULL, runs, err);
     if (result == 0)
         result = gates_judge(&experiment->gates, &alone, out, err);
     comparison_free(&alone);

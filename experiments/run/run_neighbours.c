@@ -141,8 +141,8 @@ static int start_load(struct run *run, struct neighbour *neighbour, struct error
     command_line_add_number(&line, "--connections", plan->load.connections);
     command_line_add_number(&line, "--depth", plan->load.depth);
     command_line_add_ns(&line, "--duration", stop_ns - plan->start_ns);
-    command_line_add_list(&line, (const char *const[]){"--seed", "1", "--stamps", "user",
-                                                       "--sleep", "--json", "--quiet", NULL});
+    command_line_add_list(&line, (const char *const[]){"--seed", "1", "--stamps", "user", "--sleep",
+                                                       "--json", "--quiet", NULL});
     file_of(run, neighbour, "logs/neighbour-%s-load.log", neighbour->log_path);
     place.log_path = neighbour->log_path;
     place.pipe_output = true; // a few kB, which the pipe holds until it has ended

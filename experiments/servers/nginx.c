@@ -110,8 +110,8 @@ static int nginx_configure(const struct experiment_server *plan, const struct ho
 static int nginx_make_command(struct command_line *line, const struct experiment_server *plan,
                               const struct host *host, const char *folder, struct error *err)
 {
-    const char *const words[] = {nginx_program(), "-e", "stderr", "-p", folder, "-c", "nginx.conf",
-                                 NULL};
+    const char *const words[] = {nginx_program(), "-e", "stderr",     "-p",
+                                 folder,          "-c", "nginx.conf", NULL};
     (void)plan;
     (void)host;
     command_line_add_list(line, words);

@@ -37,9 +37,8 @@ static int redis_check_program(const struct experiment_server *plan, struct erro
 static int redis_make_command(struct command_line *line, const struct experiment_server *plan,
                               const struct host *host, const char *folder, struct error *err)
 {
-    static const char *const fixed[] = {"--save",           "",   "--appendonly", "no",
-                                        "--protected-mode", "no", "--daemonize",  "no",
-                                        NULL};
+    static const char *const fixed[] = {
+        "--save", "", "--appendonly", "no", "--protected-mode", "no", "--daemonize", "no", NULL};
     (void)folder;
     command_line_add(line, "redis-server");
     command_line_add(line, "--bind");

@@ -11,19 +11,6 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/study/study_results.h"
 
-static int read_slices(const struct study_comparison *one, struct diagnosis_slice_array *out,
-                       struct error *err)
-{
-    int result = 0;
-    for (size_t i = 0; i + 1 < one->slices.count && result == 0; i++) {
-        struct diagnosis_slice slice;
-        result = diagnosis_slice_parse(one->slices.items[i], &slice, err);
-        if (result == 0 && array_push(out, slice) < 0)
-            result = error_set(err, ERROR_FAILED, "no memory for a slice");
-    }
-    return result;
-}
-
 // A comparison as study.json has it.
 static json_t *comparison_object(const struct study *study, const struct study_comparison *one,
                                  const struct comparison *found, const char *page)
@@ -52,27 +39,15 @@ static int judge_comparison(const struct study_comparison *one, const struct com
     return result;
 }
 
-// Plans the comparison of all rounds of one step with all rounds of the other. The caller frees
-// either way.
-static int plan_comparison(const struct study *study, const struct study_comparison *one,
-                           struct comparison *out, struct error *err)
+static struct comparison_request request_of(const struct study *study,
+                                            const struct study_comparison *one)
 {
-    struct diagnosis_slice_array slices = {0};
-    struct diagnosis_slice own;
-    const struct study_step *candidate = &study->steps.items[one->candidate];
-    const struct comparison_request request = {.base = study->steps.items[one->base].name,
-                                               .candidate = candidate->name,
-                                               .slices = &slices,
-                                               .gates = &one->gates,
-                                               .gate_slice = &own};
-    *out = (struct comparison){.has_base = true};
-    int result = read_slices(one, &slices, err);
-    if (result == 0)
-        result = diagnosis_slice_parse(candidate->experiment.slice, &own, err);
-    if (result == 0)
-        result = comparison_plan(out, &request, err);
-    array_free(&slices);
-    return result;
+    const struct study_step *steps = study->steps.items;
+    return (struct comparison_request){.base = steps[one->base].name,
+                                       .candidate = steps[one->candidate].name,
+                                       .slices = &one->parsed,
+                                       .gates = &one->gates,
+                                       .gate_slice = &steps[one->candidate].experiment.diagnosed};
 }
 
 // Has the steps' runs keep what their gates and the comparisons need of them.
@@ -80,24 +55,22 @@ static int want_kept(struct study_results *results, const struct gate_report *ga
                      struct error *err)
 {
     const struct study *study = results->study;
+    struct study_result *steps = results->steps.items;
     int result = 0;
     for (size_t i = 0; i < study->steps.count && result == 0; i++)
         if (!study->steps.items[i].study)
-            result = gate_report_want(gates, &study->steps.items[i].experiment,
-                                      &results->steps.items[i].kept, err);
+            result =
+                gate_report_want(gates, &study->steps.items[i].experiment, &steps[i].kept, err);
     for (size_t i = 0; i < study->comparisons.count && result == 0; i++) {
         const struct study_comparison *one = &study->comparisons.items[i];
-        struct comparison plan;
-        result = plan_comparison(study, one, &plan, err);
-        if (result == 0)
-            result = run_set_want(&results->steps.items[one->base].kept, &plan.slices, err);
-        if (result == 0)
-            result = run_set_want(&results->steps.items[one->candidate].kept, &plan.slices, err);
-        comparison_free(&plan);
+        const struct comparison_request request = request_of(study, one);
+        result =
+            comparison_want(&request, &steps[one->base].kept, &steps[one->candidate].kept, err);
     }
     return result;
 }
 
+// Compares all rounds of one step with all rounds of the other.
 static int compare_steps(struct study_results *results, const struct study_comparison *one,
                          const struct run_folder *folder, struct gate_report *gates,
                          struct progress *progress, struct error *err)
@@ -105,13 +78,11 @@ static int compare_steps(struct study_results *results, const struct study_compa
     const struct study *study = results->study;
     char page[80], path[RUN_PATH_BYTES + 128];
     struct comparison found;
+    const struct comparison_request request = request_of(study, one);
     snprintf(page, sizeof page, "compare-%s.html", one->name);
     progress_phase(progress, "comparing: %s", one->name);
-    int result = plan_comparison(study, one, &found, err);
-    found.sides[COMPARE_BASE] = &results->steps.items[one->base].kept;
-    found.sides[COMPARE_CANDIDATE] = &results->steps.items[one->candidate].kept;
-    if (result == 0)
-        result = comparison_finish(&found, err);
+    int result = comparison_of_sets(&found, &request, &results->steps.items[one->base].kept,
+                                    &results->steps.items[one->candidate].kept, err);
     if (result == 0)
         result = report_compare_html(&found, run_folder_path(folder, page, path), err);
     if (result == 0)
@@ -259,7 +230,8 @@ static int prepare_steps(struct series *series, struct error *err)
         if (array_push(&series->results.steps, result) < 0)
             return error_set(err, ERROR_FAILED, "out of memory");
     }
-    int status = run_folder_make(&series->folder, series->settings->folder, series->study->name, err);
+    int status =
+        run_folder_make(&series->folder, series->settings->folder, series->study->name, err);
     for (size_t i = 0; i < series->results.steps.count && status == 0; i++) {
         struct study_result *one = &series->results.steps.items[i];
         struct run_folder inside;
