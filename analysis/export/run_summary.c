@@ -209,6 +209,22 @@ static json_t *join_json(const struct run_analysis *run)
     return object;
 }
 
+// For how long, and on which cores, nobody knows what held messages up.
+static json_t *unseen_json(const struct unseen_time *unseen)
+{
+    json_t *cores = json_array();
+    for (size_t i = 0; i < unseen->cores.count; i++) {
+        const struct unseen_core *core = &unseen->cores.items[i];
+        json_array_append_new(cores, json_pack("{s:i, s:s, s:o, s:o}", "core", (int)core->core,
+                                               "role", role_name(core->received ? ROLE_R : ROLE_A),
+                                               "unrecorded_us", micros((double)core->unrecorded_ns),
+                                               "lost_us", micros((double)core->lost_ns)));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "requests", count_of(unseen->unrecorded),
+                     "unrecorded_us", micros((double)unseen->unrecorded_ns), "lost_us",
+                     micros((double)unseen->lost_ns), "cores", cores);
+}
+
 // How the clocks of the client's machine and the server's relate; null where they are one.
 static json_t *hosts_json(const struct two_hosts *hosts)
 {
@@ -292,6 +308,7 @@ json_t *run_summary_json(const struct run_analysis *run)
         {"overhead_estimate",
          json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns, "packet_ns",
                    overhead.packet_ns, "call_ns", overhead.call_ns)},
+        {"unseen", unseen_json(&run->lifetimes.unseen)},
         {"trace", trace_json(&evidence->trace)},
         {"functions", run_functions_json(&evidence->functions)},
         {"samples", run_samples_json(&evidence->samples)},

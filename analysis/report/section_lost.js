@@ -23,6 +23,10 @@ const WEAKENS = {
   dropped_samples: ['client samples dropped', 'The latency distribution lacks these requests.'],
   unpaired: ['spans without a begin or an end', 'Their time is shown as records lost.'],
   lost_intervals: ['gaps in the capture', 'Nobody knows what ran in them.'],
+  unrecorded: [
+    'requests on cores that were not recorded then',
+    'What held them up there is in no cause: it counts as records lost.'
+  ],
 };
 
 const lossesOf = () => Object.keys(WEAKENS)

@@ -379,6 +379,7 @@ static void write_losses(const struct summary *s)
         {"samples dropped", run->evidence.dropped_samples},
         {"spans without begin or end", run->evidence.server.unpaired},
         {"gaps in the capture", run->evidence.server.lost_intervals},
+        {"requests on cores that were not recorded then", run->lifetimes.unseen.unrecorded},
         {"samples of the cores lost", run->evidence.samples.profile.lost},
     };
     char line[1600] = "", count[32];

@@ -24,6 +24,7 @@ const struct result_field run_counts[] = {
     {NULL, NULL, "dropped_samples", RESULT_COUNT, RUN(evidence.dropped_samples)},
     {NULL, NULL, "unpaired", RESULT_COUNT, RUN(evidence.server.unpaired)},
     {NULL, NULL, "lost_intervals", RESULT_COUNT, RUN(evidence.server.lost_intervals)},
+    {NULL, NULL, "unrecorded", RESULT_COUNT, RUN(lifetimes.unseen.unrecorded)},
     {0},
 };
 

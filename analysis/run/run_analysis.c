@@ -110,6 +110,7 @@ void run_analysis_free(struct run_analysis *analysis)
     run_samples_free(&analysis->evidence.samples);
     array_free(&analysis->evidence.calls);
     service_order_free(&analysis->lifetimes.order);
+    unseen_time_free(&analysis->lifetimes.unseen);
     applications_free(&analysis->lifetimes.applications);
     free(analysis->evidence.application_threads);
     for (size_t i = 0; i < analysis->findings.diagnoses.count; i++)

@@ -12,6 +12,7 @@
 #include "analysis/lifetime/calls.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/lifetime/lifetime.h"
+#include "analysis/lifetime/unseen.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_samples.h"
 #include "analysis/run/run_trace.h"
@@ -58,6 +59,7 @@ struct run_lifetimes {
     struct join_counts join;
     struct applications applications; // the servers
     struct service_order order;       // who was ahead of whom
+    struct unseen_time unseen;        // when nobody knows what their cores did
     int64_t begin_ns, end_ns;         // first and last intended time, host time
     uint64_t scheduled, sent, answered, timed_out, lost, unsent;
     uint64_t states[LIFETIME_STATES];
@@ -71,7 +73,7 @@ struct run_lifetimes {
     double worst_stage_sum_error_ns;
 };
 
-enum { VERDICT_BYTES = 800 };
+enum { VERDICT_BYTES = 1000 };
 
 // The categories that a run's causes are sorted into. First match: in a file the user names, then
 // in RUN/categories.csv, which the experiment left there, then in the program's own. Which files

@@ -136,6 +136,10 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
                             run->evidence.has_events ? &run->evidence.server : NULL) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
                            run->lifetimes.all.count);
+    if (result == 0 && run->evidence.has_events &&
+        unseen_time_build(&run->lifetimes.unseen, run->lifetimes.all.items,
+                          run->lifetimes.all.count, &run->evidence.server) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for what was not seen");
     return result;
 }
 
@@ -243,10 +247,10 @@ static int add_functions(struct run_analysis *run, const struct run_input *input
         return 0;
     progress_phase(progress, "decoding what these messages need of the trace");
     int result = run_trace_add(&trace, &run->evidence.server, &run->evidence.trace, err);
-    return result < 0 ? result
-                      : run_functions_add(run->evidence.run_dir, run->evidence.capture,
-                                          &input->clock, &run->evidence.server,
-                                          &run->evidence.functions, err);
+    return result < 0
+               ? result
+               : run_functions_add(run->evidence.run_dir, run->evidence.capture, &input->clock,
+                                   &run->evidence.server, &run->evidence.functions, err);
 }
 
 // Diagnoses each slice, with the functions of these and of those to be profiled.
@@ -300,8 +304,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     strcpy(out->evidence.run_dir, run_dir);
     int result = run_input_open(&input, run_dir, err);
     if (result == 0)
-        result = run_categories_read(&out->findings.categories, run_dir, request->categories,
-                                     err);
+        result = run_categories_read(&out->findings.categories, run_dir, request->categories, err);
     if (result < 0)
         goto done;
     take_documents(out, &input);

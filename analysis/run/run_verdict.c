@@ -119,6 +119,29 @@ static void verdict_append_not_joined(char *out, const struct run_analysis *run)
                     text_count(run->lifetimes.join.connections, of));
 }
 
+// Which cores were not recorded while messages were on them, and for how long it is unknown what
+// others did. `first`: nothing else was said to be missing.
+static void verdict_append_unseen(char *out, const struct unseen_time *unseen, bool first)
+{
+    enum { NAMED_CORES = 3 };
+    char time[32], count[32];
+    const char *but = first ? "; no record was dropped, but " : "; ";
+    for (size_t i = 0; i < unseen->cores.count && i < NAMED_CORES; i++) {
+        const struct unseen_core *core = &unseen->cores.items[i];
+        if (core->unrecorded_ns == 0)
+            break;
+        text_append(out, VERDICT_BYTES, "%sfor %s core %u, which %s, was not recorded",
+                    i ? ", " : but, units_format_ns((double)core->unrecorded_ns, time, sizeof time),
+                    (unsigned)core->core, core->received ? "received" : "served");
+    }
+    if (unseen->unrecorded_ns)
+        text_append(out, VERDICT_BYTES, " (%s requests)", text_count(unseen->unrecorded, count));
+    if (unseen->lost_ns)
+        text_append(out, VERDICT_BYTES, "%sfor %s nobody knows what their cores did",
+                    unseen->unrecorded_ns ? ", and " : but,
+                    units_format_ns((double)unseen->lost_ns, time, sizeof time));
+}
+
 static void verdict_append_completeness(char *out, const struct run_analysis *run)
 {
     char joined[32], scheduled[32], count[32], other[32], worst[32];
@@ -138,6 +161,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     uint64_t recovered = join->segments_recovered + join->handoffs_recovered;
     const struct run_trace *trace = &run->evidence.trace;
     bool of_trace = trace->handoffs || trace->handoffs_unknown;
+    bool any_unseen = run->lifetimes.unseen.unrecorded_ns || run->lifetimes.unseen.lost_ns;
     if (dropped)
         text_append(out, VERDICT_BYTES, "; %s records were dropped", text_count(dropped, count));
     else if (unseen && !of_trace)
@@ -146,8 +170,9 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
             "; no drop was reported, yet %s records of requests are missing (%s stamps were "
             "had otherwise)",
             text_count(unseen, count), text_count(recovered, other));
-    else
+    else if (!any_unseen)
         text_append(out, VERDICT_BYTES, "; nothing was dropped");
+    verdict_append_unseen(out, &run->lifetimes.unseen, !dropped && (!unseen || of_trace));
     if (of_trace)
         text_append(
             out, VERDICT_BYTES,
