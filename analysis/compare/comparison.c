@@ -201,8 +201,10 @@ static int add_asked(struct comparison *comparison, const struct comparison_requ
     return result;
 }
 
-int comparison_plan(struct comparison *comparison, const struct comparison_request *request,
-                    struct error *err)
+// Chooses what is compared. The runs' folders are read only for the slice of the gates, when it is
+// not given.
+static int comparison_plan(struct comparison *comparison, const struct comparison_request *request,
+                           struct error *err)
 {
     struct diagnosis_slice own;
     *comparison = (struct comparison){.has_base = request->base};

@@ -54,13 +54,9 @@ struct comparison_request {
     const char *categories;                     // as of run_analyze(), for all runs; NULL: none
 };
 
-// Chooses what is compared: the slices and the percentiles. The runs' folders are read only for the
-// slice of the gates, when it is not given. The caller frees with comparison_free, whatever
-// happens.
-int comparison_plan(struct comparison *comparison, const struct comparison_request *request,
-                    struct error *err);
-
-// Compares the sides, which the caller has set. They belong to the caller and must live as long.
+// Compares the sides, which the caller has set, in the slices and percentiles chosen. The sides
+// belong to the caller and must live as long. After this, and after the functions below, the caller
+// frees with comparison_free, whatever happens.
 int comparison_finish(struct comparison *comparison, struct error *err);
 
 // For runs that are yet to be analyzed, in two steps that need no folders if the request has the
