@@ -149,6 +149,9 @@ static int check_load(const struct binding *binding, const struct node *node, vo
         return document_error(binding->document, node_key(node, "duration"), binding->err,
                               "`duration` and `method` exclude each other: the method decides how "
                               "long the load lasts, `budget` in it how long at most");
+    if (load->sleep && load->agents.count)
+        return document_error(binding->document, node_key(node, "sleep"), binding->err,
+                              "`sleep` and `agents` exclude each other");
     return read_arrivals(binding, node, load);
 }
 
@@ -182,6 +185,9 @@ static const struct field load_rows[] = {
      .help = "whose times count: the card's, the kernel's or the program's"},
     {"timeout", FIELD_DURATION, "1s", .low = "1ms", .high = "60s",
      INTO(struct experiment_load, timeout_ns), .help = "for one reply"},
+    {"sleep", FIELD_SWITCH, "false", INTO(struct experiment_load, sleep),
+     .help = "sleep between requests and leave the core to others, as where the server runs on it; "
+             "requests are sent later"},
     {"agents", FIELD_LIST, .fields = &agent_fields, .otherwise = "none",
      INTO(struct experiment_load, agents),
      .help = "processes that load together, each from a host; the requests of those that measure "

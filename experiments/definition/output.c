@@ -104,14 +104,14 @@ static json_t *method_json(const struct experiment_method *method)
 static json_t *load_json(const struct experiment *experiment)
 {
     const struct experiment_load *load = &experiment->load;
-    return json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:I, s:o, s:I, s:s, s:I, s:o}", "to",
+    return json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:I, s:o, s:I, s:s, s:I, s:b, s:o}", "to",
                      experiment->servers.items[load->to].name, "from",
                      experiment->hosts.items[load->from].name, "rate", load->rate, "arrivals",
                      load->arrivals, "connections", (json_int_t)load->connections, "depth",
                      (json_int_t)load->depth, "duration_ns", (json_int_t)load->duration_ns,
                      "method", method_json(&load->method), "seed", (json_int_t)load->seed, "stamps",
-                     load->stamps, "timeout_ns", (json_int_t)load->timeout_ns, "agents",
-                     agents_json(experiment));
+                     load->stamps, "timeout_ns", (json_int_t)load->timeout_ns, "sleep", load->sleep,
+                     "agents", agents_json(experiment));
 }
 
 static json_t *diagnose_json(const struct experiment *experiment)

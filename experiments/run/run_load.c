@@ -88,6 +88,8 @@ static int start_load(struct run *run, struct error *err)
     command_line_add_ns(&line, "--timeout", load->timeout_ns);
     command_line_add_option(&line, "--samples", "%s", folder);
     command_line_add_list(&line, (const char *const[]){"--announce", "--json", "--quiet", NULL});
+    if (load->sleep)
+        command_line_add(&line, "--sleep");
     if (load->method.percentile) {
         command_line_add_option(&line, "--target", "%s", load->method.percentile);
         command_line_add_ns(&line, "--ci", load->method.interval_ns);
