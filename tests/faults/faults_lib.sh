@@ -22,7 +22,7 @@ classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults
 
 # Writes the experiment: fault_experiment CLASS DURATION LOG
 fault_experiment() {
-    local by fault server second='' neighbours=''
+    local by fault server second='' neighbours='' client=1 tuning='' sleep=''
     by=$(column "$1" 2)
     fault=$(column "$1" 3)
     server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""
@@ -31,6 +31,11 @@ fault_experiment() {
         labserver) server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
         inject)
             neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [0]}"
+            ;;
+        receiver) # the client, which sleeps between requests, shares the server's core
+            client=0 sleep=', sleep: true'
+            tuning="tuning: {server: [{rps: {cores: [1]}}]}"
+            neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [1]}"
             ;;
         second) # asked at its own pace, it notes when it is at it
             second="  second: {host: server, kind: command, port: 11212, shim: true, command: [\"$build/labserver\",
@@ -47,8 +52,9 @@ fault_experiment() {
     cat <<EOF
 name: fault
 hosts:
-  client: {kind: netns, cores: [1]}
+  client: {kind: netns, cores: [$client]}
   server: {kind: netns, cores: [0]}
+$tuning
 servers:
   lab: {host: server, kind: command, command: [$server], shim: true}
 ${second}
@@ -57,7 +63,7 @@ $neighbours}
 workload:
   keys: {count: 1k}
   values: {size: {fixed: 200}}
-load: {to: lab, rate: 5k, arrivals: exponential, connections: 32, depth: 16, duration: $2, seed: 1}
+load: {to: lab, rate: 5k, arrivals: exponential, connections: 32, depth: 16, duration: $2, seed: 1$sleep}
 EOF
 }
 
