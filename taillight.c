@@ -42,7 +42,7 @@ static void print_help(FILE *out)
     for (const struct command *c = commands; c->name; c++)
         if (c->summary)
             fprintf(out, "  %-10s %s\n", c->name, c->summary);
-    fprintf(out, "\n`taillight COMMAND --help` tells the rest.\n"
+    fprintf(out, "\n`taillight COMMAND --help` says the rest.\n"
                  "Exit codes: 0 done, 1 failed, 2 bad usage or input, 3 a gate failed, "
                  "4 inconclusive (N/A).\n");
 }

@@ -11,7 +11,7 @@
 #include "loadgen/agents/agent_pool.h"
 #include "loadgen/method/method_rounds.h"
 
-enum { DISAGREEMENTS_TOLD = 8 };
+enum { DISAGREEMENTS_MOST = 8 };
 
 // The agents' settings at this point of a curve: agents without a rate of their own share its rate;
 // their seeds derive from the point's.
@@ -36,25 +36,25 @@ static double object_number(const json_t *object, const char *key)
 static int disagreements_report(const struct fleet_outcome *fleet,
                                 const struct agents_measured *measured,
                                 const struct method_settings *settings,
-                                struct load_summary *summary, json_t **told, struct error *err)
+                                struct load_summary *summary, json_t **texts, struct error *err)
 {
     struct agent_finding findings[AGENTS_MAX];
-    struct agent_disagreement pairs[DISAGREEMENTS_TOLD];
+    struct agent_disagreement pairs[DISAGREEMENTS_MOST];
     char percentile[32], text[400];
     size_t count;
     int status = agents_measured_judge(measured, fleet, settings, findings, &count, err);
     if (status < 0)
         return status;
-    *told = json_array();
-    size_t found = agent_disagreements(findings, count, pairs, DISAGREEMENTS_TOLD);
+    *texts = json_array();
+    size_t found = agent_disagreements(findings, count, pairs, DISAGREEMENTS_MOST);
     method_percentile_name(settings->quantile, percentile, sizeof percentile);
-    for (size_t i = 0; i < found && i < DISAGREEMENTS_TOLD; i++) {
+    for (size_t i = 0; i < found && i < DISAGREEMENTS_MOST; i++) {
         const struct agent_finding *low = &findings[pairs[i].low], *high = &findings[pairs[i].high];
         snprintf(text, sizeof text,
                  "agents disagree: %s is %.1f us [%.1f, %.1f] to %s and %.1f us [%.1f, %.1f] to %s",
                  percentile, low->value, low->low, low->high, low->name, high->value, high->low,
                  high->high, high->name);
-        json_array_append_new(*told, json_string(text));
+        json_array_append_new(*texts, json_string(text));
         load_summary_add_reason(summary, "%s", text);
     }
     return 0;
@@ -188,7 +188,7 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
     struct fleet_outcome fleet;
     struct agents_word word;
     struct agents_measured measured = {0};
-    json_t *told = NULL;
+    json_t *texts = NULL;
     const struct machine_time began = machine_time_read();
     int status = make_specs(plan, point, specs, err);
     if (status == 0)
@@ -208,9 +208,9 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
         status = agents_measured_add(&measured, &fleet, true, err);
     if (status == 0)
         status = disagreements_report(&fleet, &measured, &outcome->method.settings,
-                                      &outcome->summary, &told, err);
+                                      &outcome->summary, &texts, err);
     if (status == 0)
-        outcome->agents = agents_json(&fleet, point->rate, told);
+        outcome->agents = agents_json(&fleet, point->rate, texts);
     agents_measured_free(&measured);
     fleet_outcome_free(&fleet);
     return status;
@@ -246,7 +246,7 @@ static int judge_rounds(void *context, struct rounds *taken, struct error *err)
     struct method_settings settings = rounds->method;
     settings.stolen = machine_stolen_since(&taken->began);
     const bool first = taken->measured == 1;
-    json_t *told = NULL;
+    json_t *texts = NULL;
     agents_hear(&rounds->word, &rounds->last, first);
     int status = agents_measured_add(&rounds->measured, &rounds->last, first, err);
     if (status == 0)
@@ -254,11 +254,11 @@ static int judge_rounds(void *context, struct rounds *taken, struct error *err)
                             &taken->summary, &taken->method, err);
     if (status == 0)
         status = disagreements_report(&rounds->last, &rounds->measured, &settings, &taken->summary,
-                                      &told, err);
+                                      &texts, err);
     if (status < 0)
         return status;
     json_decref(rounds->agents);
-    rounds->agents = agents_json(&rounds->last, rounds->plan->options.rate, told);
+    rounds->agents = agents_json(&rounds->last, rounds->plan->options.rate, texts);
     return 0;
 }
 

@@ -174,7 +174,7 @@ static void judge_cause(const struct comparison *comparison, double confidence,
         result->value = result->low = result->high = NAN;
         result->outcome = GATE_INCONCLUSIVE;
         say(result, "not known: %s",
-            slice->reason[0] ? slice->reason : "no run of the candidate tells its causes");
+            slice->reason[0] ? slice->reason : "no run of the candidate has its causes");
         return;
     }
     const struct cause_shift *cause = find_cause(slice, result->gate.name);

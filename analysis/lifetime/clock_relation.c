@@ -41,7 +41,7 @@ struct window {
     double slack;               // how far a line may lie beyond a bound
 };
 
-// Of damaged stamps it may wrap around: then no line fits.
+// Damaged stamps may make it wrap around; then no line fits.
 static double difference(int64_t a, int64_t b)
 {
     return (double)(int64_t)((uint64_t)a - (uint64_t)b);
@@ -192,7 +192,7 @@ static struct clock_offset interpolate(const struct clock_relation *relation, do
     return (struct clock_offset){ns, bound};
 }
 
-// Marks the stretches whose own points say otherwise: there was a step between the knots.
+// Marks the intervals between knots whose own points contradict their line: a clock stepped there.
 static void find_gaps(struct clock_relation *relation, const struct points *points, double sign,
                       double stamp_error_ns)
 {
@@ -207,7 +207,7 @@ static void find_gaps(struct clock_relation *relation, const struct points *poin
     }
 }
 
-// A knot that is unknown lends its neighbour's offset, which is the best guess there is.
+// A knot whose offset is unknown takes its neighbour's, which is the best guess there is.
 static void fill_unknown(struct clock_relation *relation)
 {
     for (size_t i = 1; i < relation->count; i++)

@@ -34,9 +34,9 @@ static void take_arrival(struct joiner *joiner, struct lifetime *life)
     joiner->counts->segments_recovered += !had;
 }
 
-// TCP's note is of the socket's last segment: it is this request's only if it lies between M(n) and
-// M(a). Which core received is not known; the thread that took the bytes had not been seen to come
-// on its own core, so that was where nothing was delivered.
+// TCP remembers the time of the socket's last segment only: it is this request's if it lies between
+// M(n) and M(a). The receiving core was not recorded; since events of the thread's own core were
+// missing when the bytes came, it is taken to be that core.
 static void take_note_of_processing(struct joiner *joiner, struct lifetime *life)
 {
     int64_t processed = joiner->processed_ns[life->request];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A request's stamp of a kind is the first passage at or beyond its last byte. Requests of a
-// connection are in stream order and so are the passages but for retransmits, so one walk along
-// both does it.
+// connection are in stream order and so are the passages but for retransmits, so one way along both
+// finds all stamps.
 #include "analysis/lifetime/joiner.h"
 
 void join_check_segment(struct joiner *joiner, struct lifetime *life, int64_t further_up_ns)
@@ -60,8 +60,8 @@ static uint64_t begin_of(const struct joiner *joiner, const struct passage *pass
                                                                 : 0;
 }
 
-// True when the first record that reaches a request's last byte begins beyond it: the request's own
-// record was never written, and no order of stamps needs to be broken to know it.
+// True when the first record that reaches a request's last byte begins beyond that byte: then the
+// request's own record was never written, which is known without looking at the order of stamps.
 static bool is_of_later_bytes(struct joiner *joiner, const struct passage *passage,
                               enum passage_kind kind, uint64_t offset)
 {

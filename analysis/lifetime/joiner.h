@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A join at work (join.c). Each kind of record is turned into passages ("at this time
+// The state of a join (join.c). Each kind of record is turned into passages ("at this time
 // the stream of that connection had come to this offset"), piled by connection in order of time
-// (join_piles.c); a walk along a connection's requests and passages finds each its stamps
+// (join_piles.c); one way along a connection's requests and passages finds each request's stamps
 // (join_walk.c).
 #ifndef ANALYSIS_LIFETIME_JOINER_H
 #define ANALYSIS_LIFETIME_JOINER_H
@@ -54,7 +54,7 @@ static inline int64_t client_time(const struct joiner *joiner, enum host_clock c
     return time_source_to_host(in->client_clock ? in->client_clock : &in->clock, clock, value);
 }
 
-// Counts instead a time that cannot be.
+// A time that cannot be is counted, and not set.
 static inline void set_stamp(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
                              int64_t time_ns, uint16_t core)
 {

@@ -50,7 +50,7 @@ double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint
     return ns;
 }
 
-// Where another thread sends the reply, the one that received the request is done with it then.
+// When another thread sends the reply, the service ends for the receiving thread there.
 static struct turn turn_of(const struct lifetime *life, uint32_t number,
                            const struct application_calls *calls)
 {

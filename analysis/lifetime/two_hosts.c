@@ -10,7 +10,7 @@
 static const double round_trip_quantiles[ROUND_TRIPS] = {0.5, 0.9, 0.99, 1};
 const char *const round_trip_quantile_names[ROUND_TRIPS] = {"p50", "p90", "p99", "max"};
 
-// Of the exchanges, this many need a bound that is narrow enough, or none gets its two ways.
+// The share of exchanges whose bound must be narrow enough for the two ways to be reported apart.
 #define NARROW_SHARE 0.99
 
 // A transmission that may be a repeated one is no bound: the first may be what came.
@@ -99,7 +99,7 @@ static void place(struct lifetime *life, const struct clock_relation *relation,
     struct clock_offset at = offset_of(relation, &exchange);
     bool known = isfinite(at.bound_ns);
     out->unknown += !known;
-    // With the request's way there taken as nothing, its way back is both.
+    // The way to the server counts as 0 ns here, so that the way back holds the time of both.
     bool merged = out->both_ways || !known;
     life->hosts_error_ns = merged ? (double)INFINITY : at.bound_ns;
     move_client(life, merged ? exchange.came_ns - exchange.left_ns : at.ns);

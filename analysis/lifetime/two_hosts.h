@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A run whose client and server are different machines: brings the client's stamps into the host
-// time of the server, by what the requests themselves tell of both clocks (clock_relation.h). All
+// time of the server, by what the requests themselves show of both clocks (clock_relation.h). All
 // client stamps of a request move by the same amount, so that its latency stays what the client's
 // clock says.
 #ifndef ANALYSIS_LIFETIME_TWO_HOSTS_H

@@ -153,7 +153,7 @@ function toggleCause(index) {
   byId('changes-plot').querySelectorAll('[data-cause]')[index]?.focus();
 }
 
-// choose: what a click does; a row without one is only looked at.
+// choose: what a click on a row does; without it, rows cannot be clicked.
 function changeRow(change, y, x, size, choose, pressed) {
   const [rank, word] = CHANGE_LOOK[change.change], colour = causeColour(theme(), rank),
         from = Math.min(x(0), x(change.difference_us)), middle = y + 13,

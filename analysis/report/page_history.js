@@ -19,7 +19,7 @@ function changeWords(change, label) {
   return (share === null ? '' : `${sign}${significant(share)} % `) + `since #${change.run} ${label}`;
 }
 
-// Levels from one change to the next; a series that never changed has one, which goes unsaid.
+// Levels from one change to the next; of a series that never changed the one level is not drawn.
 function levelsOf(one, at) {
   const {changes, points} = one;
   return changes.flatMap((change, i) => {
@@ -34,7 +34,7 @@ function levelsOf(one, at) {
 function drawSeries(one, items, at) {
   const labelOf = run => items[at.get(run)].label;
   const latest = one.points.at(-1);
-  const told = one.changes.map(change =>
+  const sentences = one.changes.map(change =>
       `${changeWords(change, labelOf(change.run))} (${microseconds(change.before_us)} → ${
           microseconds(change.after_us)}, p ${change.p.toFixed(3)})`);
   const plot = runsPlot(
@@ -60,14 +60,15 @@ function drawSeries(one, items, at) {
       element('p', {class: 'hint'},
           `now ${latest ? microseconds(latest.us) : 'not known'}` +
           (one.unknown ? `; not known in ${plural(one.unknown, 'run')}` : '') +
-          (told.length ? '; ' + told.join('; ') : '; its level never changed')),
+          (sentences.length ? '; ' + sentences.join('; ') : '; its level never changed')),
       ...(one.points.length ? [plot] : []),
       element('details', {}, element('summary', {}, 'As a table'),
           element('div', {class: 'scroll'},
               table([['run', true], ['label', true], ['value [99 %]']], rows, one.name))));
 }
 
-// Of causes those that changed come first, then those that take most; the rest would hide them.
+// Causes in the order in which they are drawn until there are enough: those that changed, then those
+// that take most.
 function ordered(series) {
   if (shown.kind !== 'cause') return series;
   const now = one => one.points.at(-1)?.us ?? 0;
@@ -86,7 +87,7 @@ function draw() {
       '';
   byId('plots').replaceChildren(
       ...drawn.map(one => drawSeries(one, items, at)),
-      ...(drawn.length ? [] : [element('p', {class: 'empty'}, 'None of the runs tells any.')]));
+      ...(drawn.length ? [] : [element('p', {class: 'empty'}, 'None of the runs has any.')]));
 }
 
 function drawFacts() {

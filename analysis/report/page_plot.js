@@ -93,7 +93,7 @@ function duration(ns, missing = 'never') {
 const shortDuration = ns => duration(ns).replace(/\.0+ /, ' ').replace(/(\.\d*?)0+ /, '$1 ');
 const count = value => known(value) ? Math.round(value).toLocaleString('en-US') : 'unknown';
 
-// Nearly all is not all, and hardly any is not none.
+// A share just below 100 % or above 0 % is never rounded to it.
 function percent(part, whole = 1) {
   if (!known(part) || !(whole > 0)) return '–';
   const value = 100 * part / whole;

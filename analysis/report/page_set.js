@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The page of a folder of runs: repetitions, the configurations of a matrix, or the steps of a
-// study. What each came to beside the others, with links to the pages of each.
+// study. The figures of each beside the others, with links to their pages.
 
 const {document: whole, gates = [], picture} = data;
 const DRAWN = ['p50', 'p99', 'p99.9'];
@@ -104,7 +104,7 @@ function drawTable() {
       'What each came to'));
 }
 
-// What a reader must know of a row.
+// Warnings that a reader needs in order to judge a row.
 function note(row) {
   if (row.study) return 'a study of its own';
   if (row.skipped) return `skipped: ${row.skipped}`;
@@ -141,14 +141,14 @@ function drawComparisons() {
 }
 
 function drawVerdicts() {
-  const told = rows.filter(row => row.verdict);
+  const judged = rows.filter(row => row.verdict);
   const causes = row => (row.causes ?? []).filter(cause => cause.explains !== false).slice(0, 3)
       .map(cause => `${cause.cause} (${cause.role})`).join(', ');
-  byId('verdicts').hidden = told.length === 0;
+  byId('verdicts').hidden = judged.length === 0;
   byId('verdicts-lead').hidden = !(whole.rounds > 1);
   byId('verdicts-table').replaceChildren(table(
       [['', true], ['verdict', true], ['first causes', true]],
-      told.map(row => [
+      judged.map(row => [
         element('span', {class: 'nowrap'}, link(row.folder, row.name)), row.verdict, causes(row)
       ]),
       'Verdicts'));

@@ -17,7 +17,7 @@ function taskText(task) {
   return `${taskNames.get(task) || (task ? 'thread' : 'idle')} (${task})`;
 }
 
-// With as many digits as tell it from its neighbours.
+// With as many digits as it takes to see that it differs from its neighbours.
 function tickText(tick, step) {
   if (data.unit !== 'ns') return count(tick);
   const units = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']],
@@ -173,7 +173,7 @@ function drawLegend() {
               KIND[kind])));
 }
 
-function tellMissing() {
+function showMissing() {
   byId('missing').replaceChildren(
       table(
           [
@@ -206,6 +206,6 @@ choice(
     key => plot.show(key === 'core' ? blocksByCore() : blocksByThread()));
 plot.show(blocksByCore());
 drawLegend();
-tellMissing();
+showMissing();
 addEventListener('resize', () => plot.draw());
 document.documentElement.dataset.ready = 'yes';

@@ -5,7 +5,7 @@
 
 const SIDE_COLOURS = () => [causeColour(theme(), 1), theme().other];
 
-// Counts from none to thousands on one axis.
+// An axis for counts from 0 to thousands.
 function countScale(most, from, to) {
   const top = Math.log1p(Math.max(most, 1));
   return value => from + Math.log1p(Math.max(value ?? 0, 0)) / top * (to - from);

@@ -38,7 +38,7 @@ function chooseCategory(category) {
   renderCauseTable();
 }
 
-// Said in words too: the buttons are not printed.
+// The choice stands there as text, too, since buttons are not printed.
 function renderCategoryNote() {
   const note = byId('category-note');
   note.hidden = view.category === null;

@@ -58,7 +58,7 @@ static void choose_causes(const struct finder *finder, const struct diagnosis *d
         add_hint(out, own->name, own->role);
 }
 
-// Plus 1; SAMPLE_HINTS_MOST + 1: none.
+// The number of the component's hint plus 1; SAMPLE_HINTS_MOST + 1: it has none.
 static uint32_t hint_of(struct finder *finder, uint32_t component)
 {
     while (finder->hints.count <= component)
@@ -121,7 +121,7 @@ static int take_messages(struct finder *finder, const struct diagnosed_array *me
     return finder->out_of_memory ? -1 : result;
 }
 
-// Those around the median, whatever their operation.
+// The messages around the median latency, whatever their operation.
 static int take_reference(struct finder *finder, const struct diagnosis *diagnosis)
 {
     const struct diagnosis_slice middle = {.low = 0.4,

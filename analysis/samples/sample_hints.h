@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A hint what filled the slow messages' time: for the causes that ran on a core, in which functions
-// the samples were that fell into the pieces of time these causes are made of, in the slice and in
-// ordinary messages. A sample belongs to a cause when a lifetime gave it that instant of that core;
-// one that lies in several messages' lifetimes counts once. Where nothing ran (idle gaps, stages
-// without spans) there is nothing to sample, and no hint.
+// What may have filled the slow messages' time: for the causes that ran on a core, in which
+// functions the samples were that fell into the intervals these causes are made of, in the slice
+// and in ordinary messages. A sample belongs to a cause when a lifetime gave it that instant of
+// that core; one that lies in several messages' lifetimes counts once. Where nothing ran (idle
+// gaps, stages without spans) there is nothing to sample, and no hint.
 #ifndef ANALYSIS_SAMPLES_SAMPLE_HINTS_H
 #define ANALYSIS_SAMPLES_SAMPLE_HINTS_H
 
@@ -45,9 +45,10 @@ struct sample_hints {
 int sample_hints_find(const struct sample_profile *profile, const struct diagnosis_input *in,
                       const struct diagnosis *diagnosis, struct sample_hints *out);
 
-// Which instant a sample tells of. A counter's interrupt is an NMI: it tells of now. The clock's
-// (cpu-clock) is an ordinary timer interrupt: perf notes the time within it, and where the core had
-// been before it; so that instant lies before the interrupt, which the events saw begin.
+// At which instant the core was where a sample says. A counter's interrupt is an NMI: at the
+// sample's own time. The clock's (cpu-clock) is an ordinary timer interrupt: perf notes the time
+// within it, but the place where the core was before it; so the instant is the one before the
+// interrupt, whose beginning is among the events.
 //
 // Moves the clock's samples to just before the interrupt that they were taken in; others stay.
 // Their order stays, too. Does nothing for other events.

@@ -19,7 +19,7 @@
 
 // --- what a sample's addresses and its thread are called -----------------------------------------
 
-// That a thread was called so from some instant on.
+// A name that a thread had from an instant on.
 struct thread_name {
     uint32_t thread;
     uint64_t time;
@@ -58,7 +58,8 @@ static int collect_threads(struct sample_names *names)
     return 0;
 }
 
-// out: gets what the samples are called. The caller calls fini, also after a failure.
+// *out is filled with the names of functions and threads. The caller calls fini, also after a
+// failure.
 static int sample_names_init(struct sample_names *names, const struct perf_data *data,
                              const char *path, const char *symfs, struct name_array *out,
                              struct error *err)
@@ -203,7 +204,8 @@ static int add_sample(struct tree *tree, struct sample_names *names,
         if (sample_names_function(names, sample, innermost ? frame : frame - 1, &name, &known) < 0)
             return -1;
         caller = true;
-        // Through code without frame pointers nobody knows how deep: once is enough.
+        // How many frames without a symbol lie here is unknown where code has no frame pointers:
+        // one node stands for all of them.
         if (!known && profile->nodes.items[node].name == name)
             continue;
         if (!(node = node_below(tree, node, name)))

@@ -72,12 +72,12 @@ static int task_name(struct builder *builder, const struct event *event, uint32_
 {
     const struct thread_moment_array *processes = &builder->processes;
     size_t count;
-    const struct thread_moment *told =
+    const struct thread_moment *named =
         processes->count ? thread_moments_of(processes, event->id, &count) : NULL;
-    if (!told)
+    if (!named)
         return name_of(builder, SPAN_TASK, event, number);
     char text[64];
-    const char *process = builder->out->names.items[told[count - 1].value];
+    const char *process = builder->out->names.items[named[count - 1].value];
     const char *own = event->payload.text;
     int bytes = (int)sizeof event->payload.text;
     bool same = strncmp(process, own, sizeof event->payload.text) == 0;
@@ -464,10 +464,11 @@ static int take_processes(struct builder *builder, const struct event *events, s
     struct thread_moment_array *processes = &builder->processes;
     for (size_t i = 0; i < count; i++) {
         const struct event *event = &events[i];
-        struct thread_moment told = {.time_ns = (int64_t)event->time, .thread = event->id};
+        struct thread_moment named = {.time_ns = (int64_t)event->time, .thread = event->id};
         if (event->kind != EVENT_PROCESS)
             continue;
-        if (name_of(builder, SPAN_TASK, event, &told.value) < 0 || array_push(processes, told) < 0)
+        if (name_of(builder, SPAN_TASK, event, &named.value) < 0 ||
+            array_push(processes, named) < 0)
             return -1;
     }
     sort_moments(processes);

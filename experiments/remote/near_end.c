@@ -108,9 +108,9 @@ static void end_line(struct near *near)
     if (!near->line[0])
         return;
     // On a full disk tar first reports a short write only; the line that names the reason counts.
-    bool telling =
+    bool names_reason =
         strstr(near->line, strerror(ENOSPC)) && !strstr(near->first_complaint, strerror(ENOSPC));
-    if (!near->first_complaint[0] || telling)
+    if (!near->first_complaint[0] || names_reason)
         snprintf(near->first_complaint, sizeof near->first_complaint, "%s", near->line);
     snprintf(near->last_complaint, sizeof near->last_complaint, "%s", near->line);
 }

@@ -63,7 +63,7 @@ static int take_frame(void *context, const struct frame *frame, struct error *er
         agent->begin_ns = (uint64_t)json_integer_value(json_object_get(frame->json, "at_ns"));
     else if (strcmp(type, "stop") == 0) {
         agent->stopped = true;
-        kill(getpid(), SIGINT); // tells the engine to end early
+        kill(getpid(), SIGINT); // upon which the engine ends early
     }
     return 0;
 }

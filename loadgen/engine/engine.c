@@ -248,7 +248,7 @@ static void *worker_main(void *argument)
 // Waits until every running thread has signalled once more, and handles signals meanwhile.
 static void await_threads(struct engine *engine)
 {
-    for (uint64_t told = 0; told < engine->begun;) {
+    for (uint64_t signalled = 0; signalled < engine->begun;) {
         struct pollfd ready[2] = {{.fd = engine->news, .events = POLLIN},
                                   {.fd = engine->signal_fd, .events = POLLIN}};
         struct signalfd_siginfo info;
@@ -257,7 +257,7 @@ static void await_threads(struct engine *engine)
         if (read(engine->signal_fd, &info, sizeof info) == sizeof info)
             atomic_store(&engine->shared.stop, true);
         if (read(engine->news, &more, sizeof more) == sizeof more)
-            told += more;
+            signalled += more;
     }
 }
 

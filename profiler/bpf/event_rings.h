@@ -12,7 +12,7 @@ enum {
     // Positions kept free when the fill is checked, for programs that interrupt one another between
     // that check and the reservation.
     EVENTS_SLACK = 64,
-    EVENTS_TOLD = 4096,    // table of threads whose process has been recorded; a power of two
+    EVENTS_THREADS = 4096, // table of threads whose process has been recorded; a power of two
     EVENTS_SERVERS = 4096, // table of threads that read from watched sockets; a power of two
 };
 

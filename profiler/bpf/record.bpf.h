@@ -53,7 +53,7 @@ struct core_ring rings[EVENTS_MAX_CORES];
 // by the low bits of the thread's number: threads that read from watched sockets
 uint32_t servers[EVENTS_SERVERS];
 // by the low bits of the thread's number: threads whose process is recorded
-uint32_t told[EVENTS_TOLD];
+uint32_t threads_recorded[EVENTS_THREADS];
 uint64_t sockets_dropped;
 const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
 const volatile bool can_follow;                    // cores that were not asked for

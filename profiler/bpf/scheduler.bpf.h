@@ -49,10 +49,10 @@ static __always_inline void record_process(struct core_ring *ring, uint32_t core
                                            struct task_struct *task)
 {
     uint32_t thread = (uint32_t)task->pid;
-    uint64_t slot = number_bounded(thread & (EVENTS_TOLD - 1));
-    if (slot >= EVENTS_TOLD || told[number_bounded(slot)] == thread)
+    uint64_t slot = number_bounded(thread & (EVENTS_THREADS - 1));
+    if (slot >= EVENTS_THREADS || threads_recorded[number_bounded(slot)] == thread)
         return;
-    told[number_bounded(slot)] = thread;
+    threads_recorded[number_bounded(slot)] = thread;
     const uint64_t *name = (const uint64_t *)task->group_leader->comm;
     record_write(ring, core, EVENT_PROCESS, 0, thread, name[0], name[1]);
 }
@@ -60,9 +60,9 @@ static __always_inline void record_process(struct core_ring *ring, uint32_t core
 // A thread's number may be reused.
 static __always_inline void forget_process(struct task_struct *task)
 {
-    uint64_t slot = number_bounded((uint32_t)task->pid & (EVENTS_TOLD - 1));
-    if (slot < EVENTS_TOLD)
-        told[number_bounded(slot)] = 0;
+    uint64_t slot = number_bounded((uint32_t)task->pid & (EVENTS_THREADS - 1));
+    if (slot < EVENTS_THREADS)
+        threads_recorded[number_bounded(slot)] = 0;
 }
 
 SEC("tp_btf/sched_switch")

@@ -224,7 +224,7 @@ static int close_all(struct writer_to *to)
     return result | fclose(to->file);
 }
 
-// TSC of the first CPU's trace, in the clock that make_pt_info tells of.
+// TSC of the first CPU's trace, in the clock that make_pt_info describes.
 static int find_times(struct writer_to *to, const char *dir)
 {
     struct pt_packets packets;
@@ -373,7 +373,7 @@ static int measure_all(const char *dir, struct measured *out)
     return out->switch_bytes < 0 || out->process_bytes < 0 ? -1 : 0;
 }
 
-// --- telling -----------------------------------------------------------------------------------
+// --- reports -----------------------------------------------------------------------------------
 
 static int report(const struct measured *all)
 {

@@ -101,7 +101,7 @@ signal_to() {
     kill "-$1" "$found"
 }
 
-# What a dry run says is what commands.log tells of the run: without times, process ids, old values,
+# What a dry run says is what commands.log holds of the run: without times, process ids, old values,
 # what only the run knew of a host behind ssh, and what only ends things. Neighbours that begin
 # together are in no order. Leaves what was said in $work/said.
 said_is_done() { # DRY COMMANDS.LOG

@@ -18,7 +18,7 @@ history=("$taillight" history --db "$work/h.db" --quiet)
 "${history[@]}" >"$work/out" 2>"$work/cmd.err"
 [ $? = 2 ] && grep -q 'h.db: unable to open' "$work/cmd.err" || fail "a database that is not there"
 "${history[@]}" add "$work/run" --label v1 >"$work/out" 2>"$work/cmd.err" || fail "add"
-grep -q '^#1 /' "$work/out" || fail "what was added is not told"
+grep -q '^#1 /' "$work/out" || fail "what was added is not reported"
 "${history[@]}" add "$work/run" >"$work/out" 2>"$work/cmd.err"
 [ $? = 2 ] && grep -q 'is in there already' "$work/cmd.err" || fail "a run twice"
 [ "$(sqlite3 "$work/h.db" 'select count(*) from runs')" = 1 ] || fail "half a run is in there"

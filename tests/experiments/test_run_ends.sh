@@ -88,7 +88,7 @@ if [ -n "$tuning" ]; then
     [ "$(cat /proc/sys/vm/stat_interval)" = 7 ] || fail "killed: not tuned"
     [ "$(tuned sysctl old) $(tuned sysctl applied)" = "$before 1" ] || fail "killed: the sysctl's report"
     [ "$(tuned rps value) $(tuned rps applied)" = "2 1" ] || fail "killed: the report on RPS"
-    # What the loopback device lacks is told and ends nothing.
+    # What the loopback device lacks is reported and ends nothing.
     [ "$(tuned coalescing applied)" = 0 ] || fail "killed: the report on coalescing"
     grep -q "tuning: coalescing lo is not set on host server: Operation not supported" \
         "$work/killed.err" || fail "killed: no warning of coalescing"

@@ -56,7 +56,7 @@ for step in one two; do
     jq -e '.gates | length == 1 and .[0].value > 0.001 and .[0].outcome != "passed"' "$run/long/$step/gates.json" >/dev/null ||
         fail "the gate of $step: $(cat "$run/long/$step/gates.json")"
     jq -e --arg step $step '[.gates[] | select(.part == $step)] | length == 1' "$run/long/gates.json" >/dev/null || fail "$step of long"
-    grep -q "^gate .* p50 at most 1ns: long/$step: " "$work/out" || fail "the gate of $step is not told: $(tail -5 "$work/out")"
+    grep -q "^gate .* p50 at most 1ns: long/$step: " "$work/out" || fail "the gate of $step is not reported: $(tail -5 "$work/out")"
 done
 # Gates of the comparisons: the study's, with one run a side; the candidate's of an increase, over both
 # rounds, which then wait for nothing but that of the base.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The live view: on a terminal (a pty) the line tells rate, in flight and percentiles and ends
+# The live view: on a terminal (a pty) the line shows rate, in flight and percentiles and ends
 # before the result; with --quiet, and without a terminal, nothing of it. Ctrl-C still ends the run.
 set -u
 build=${BUILD:-build}

@@ -89,7 +89,7 @@ taskset -c $core timeout 30 "$build/taillight" load --server "127.0.0.1:$port" -
 status=$?
 kill "${hogs[@]}" && wait "${hogs[@]}" 2>/dev/null
 # Instrumented code takes so long for a send that most of its lateness is that of sends behind one
-# another, and the arrivals tell.
+# another, which the arrivals show.
 own='client biased: (late|out of CPU)|this client had its core for only|arrivals wrong'
 [ $status -eq 4 ] && reasons | grep -qE "$own" || fail 'overloaded client: not named'
 reasons | grep -q 'the server did not keep up' && fail 'overloaded client: the server is blamed'

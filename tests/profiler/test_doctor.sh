@@ -43,9 +43,9 @@ assert (by_name["Intel PT"]["state"] == "no") == \
 shim = os.path.join(os.path.dirname(os.environ["BUILD"] + "/"), "libtaillight-shim.so")
 assert (by_name["shim"]["state"] == "yes") == os.path.exists(shim)
 if by_name["BPF (events backend)"]["state"] != "no":
-    told = [item["name"] for item in items if item["group"] == "events backend"]
+    named = [item["name"] for item in items if item["group"] == "events backend"]
     table = open("profiler/bpf/events.tbl.h").read()
-    assert told == re.findall(r'^EVENT_PROGRAM\((\w+),', table, re.M), told
+    assert named == re.findall(r'^EVENT_PROGRAM\((\w+),', table, re.M), named
 PYTHON
 
 "$taillight" doctor >"$work/people" || fail "exit $?"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A real capture on this kernel (events_scene.h): the logs must tell exactly what was said, every
+// A real capture on this kernel (events_scene.h): the logs must hold exactly what was sent, every
 // connection, every hand-off, every segment, every reply; and what the cores did meanwhile.
 #include "profiler/clock_map.h"
 #include "tests/profiler/events_scene.h"
@@ -248,8 +248,8 @@ static void *run_by_another_name(void *opaque)
     return NULL;
 }
 
-// Pages touched for the first time: each fault is told of, and that it has its page. A thread under
-// another name than its process's: whose it is, is told before it first runs.
+// Pages touched for the first time: each fault is recorded, and when it has its page. A thread
+// under another name than its process's: its process is recorded before the thread first runs.
 static void test_faults_and_processes(void **state)
 {
     enum { PAGES = 200 };
@@ -283,7 +283,7 @@ static void test_faults_and_processes(void **state)
         log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
         0);
     const struct event *events = reader.records;
-    size_t faults = 0, ends = 0, told = 0;
+    size_t faults = 0, ends = 0, named = 0;
     prctl(PR_GET_NAME, comm);
     for (size_t i = 0; i < reader.count; i++) {
         bool mine = events[i].id == (uint32_t)getpid();
@@ -291,12 +291,12 @@ static void test_faults_and_processes(void **state)
                   events[i].payload.a - (uint64_t)(uintptr_t)pages < PAGES * 4096;
         ends += mine && events[i].kind == EVENT_FAULT_END;
         if (events[i].id == thread && events[i].kind == EVENT_PROCESS)
-            told += strncmp(events[i].payload.text, comm, 16) == 0;
+            named += strncmp(events[i].payload.text, comm, 16) == 0;
     }
     print_message("%zu of %d faults, %zu ends\n", faults, PAGES, ends);
     assert_int_equal(faults, PAGES);
     assert_true(!ends_known || ends >= PAGES);
-    assert_true(told >= 1);
+    assert_true(named >= 1);
     log_reader_close(&reader);
 }
 

@@ -13,7 +13,7 @@ for command in $("$program" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) .*/
     for option in $("$program" "$command" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
         checked=$((checked + 1))
         if ! sed 's/\\-/-/g' "$page" | grep -qE -- "(^|[^a-z-])${option}([^a-z-]|\$)"; then
-            echo "$page does not tell of $option"
+            echo "$page does not name $option"
             missing=$((missing + 1))
         fi
     done

@@ -107,17 +107,17 @@ static void a_whole_system_in_a_file(void **state)
     assert_string_equal(data.os_release, "4.14.18");
     // The AUX records of a CPU tile its stream.
     for (size_t i = 0; i < data.streams.count; i++) {
-        uint64_t told = 0;
+        uint64_t expected = 0;
         for (size_t k = 0; k < data.events.count; k++) {
             struct perf_aux aux;
             if (data.events.items[k].type != PERF_AUX ||
                 data.events.items[k].cpu != data.streams.items[i].cpu)
                 continue;
             perf_event_aux(&data.events.items[k], &aux);
-            assert_int_equal(aux.offset, told);
-            told += aux.bytes;
+            assert_int_equal(aux.offset, expected);
+            expected += aux.bytes;
         }
-        assert_int_equal(told, data.streams.items[i].bytes);
+        assert_int_equal(expected, data.streams.items[i].bytes);
     }
     same_as_perf(path, &data);
     perf_data_free(&data);

@@ -14,7 +14,7 @@ enum timing {
     TIMING_TSC_SOME,
     TIMING_CYC,
     TIMINGS_PLAIN,
-    TIMING_MTC = TIMINGS_PLAIN, // these need a recorder that tells of the clocks
+    TIMING_MTC = TIMINGS_PLAIN, // these need a recorder that writes the ratio of the clocks
     TIMING_MTC_CYC,
     TIMINGS
 };
@@ -29,9 +29,9 @@ struct writer {
     enum timing timing;
     bool compress_returns, long_tnt;
     struct random_source random;
-    uint64_t now;    // TSC
-    uint64_t told;   // time of the last timing packet
-    uint64_t cycles; // of the core, times NOMINAL_RATIO
+    uint64_t now;         // TSC
+    uint64_t last_timing; // time of the last timing packet
+    uint64_t cycles;      // of the core, times NOMINAL_RATIO
     uint64_t cycles_told;
     uint8_t ratio;   // of the core's clock
     unsigned steady; // one in so many intervals changes it; 0: none
@@ -85,7 +85,7 @@ static inline void write_tsc(struct writer *writer)
     writer->cycles_told = writer->cycles;
     write_packet(writer, (struct pt_packet){.type = ppt_tsc,
                                             .payload.tsc.tsc = writer->now & 0xffffffffffffff});
-    writer->told = writer->now;
+    writer->last_timing = writer->now;
     if (writer->timing < TIMING_MTC)
         return;
     struct pt_packet tma = {.type = ppt_tma};
@@ -108,13 +108,13 @@ static inline void writer_pass_steadily(struct writer *writer, uint64_t ticks)
         struct pt_packet mtc = {.type = ppt_mtc};
         mtc.payload.mtc.ctc = (uint8_t)(edge / MTC_TICKS);
         write_packet(writer, mtc);
-        writer->told = edge;
+        writer->last_timing = edge;
     }
     writer->cycles += (until - writer->now) * writer->ratio;
     writer->now = until;
 }
 
-// Time passes; the ratio may change meanwhile. No CYC packet tells of the cycles before that.
+// Time passes; the ratio may change meanwhile. No CYC packet counts the cycles before that.
 static inline void writer_pass(struct writer *writer, uint64_t ticks)
 {
     uint64_t before = ticks;
@@ -134,7 +134,7 @@ static inline void writer_pass(struct writer *writer, uint64_t ticks)
 // What stands before a packet that moves the flow.
 static inline void write_time(struct writer *writer)
 {
-    if (writer->now == writer->told)
+    if (writer->now == writer->last_timing)
         return;
     if (writer_counts_cycles(writer)) {
         write_cycles(writer);
