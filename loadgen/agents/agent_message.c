@@ -6,34 +6,45 @@
 #include <sys/mman.h>
 #include <zstd.h>
 
+#include "base/json_rows.h"
+
 enum { PIECE_BYTES = 256 << 10, COMPRESSION_LEVEL = 1 };
 
 // --- plans ---------------------------------------------------------------------------------------
 
+#define PLAN(key, member) JSON_ROW(key, struct agent_plan, member)
+static const struct json_row plan_rows[] = {
+    PLAN("name", spec.name),
+    PLAN("kind", spec.kind),
+    PLAN("server", server),
+    PLAN("rate", spec.rate),
+    PLAN("connections", spec.connections),
+    PLAN("threads", spec.threads),
+    PLAN("depth", spec.depth),
+    PLAN("seed", spec.seed),
+    PLAN("duration_ns", duration_ns),
+    PLAN("timeout_ns", timeout_ns),
+    PLAN("reconnect_ns", reconnect_ns),
+    PLAN("stamps", stamps),
+    PLAN("quantile", quantile),
+    PLAN("confidence", confidence),
+};
+
 json_t *agent_plan_to_json(const struct agent_plan *plan, const struct workload *workload)
 {
-    const struct agent_spec *spec = &plan->spec;
     char *yaml = workload_to_yaml(workload);
-    json_t *json =
-        yaml ? json_pack("{s:s,s:s,s:i,s:s,s:s,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:i,s:f,s:f}",
-                         "type", "plan", "name", spec->name, "kind", (int)spec->kind, "server",
-                         plan->server, "workload", yaml, "rate", spec->rate, "connections",
-                         (json_int_t)spec->connections, "threads", (json_int_t)spec->threads,
-                         "depth", (json_int_t)spec->depth, "seed", (json_int_t)spec->seed,
-                         "duration_ns", (json_int_t)plan->duration_ns, "timeout_ns",
-                         (json_int_t)plan->timeout_ns, "reconnect_ns",
-                         (json_int_t)plan->reconnect_ns, "stamps", (int)plan->stamps, "quantile",
-                         plan->quantile, "confidence", plan->confidence)
-             : NULL;
+    json_t *json = yaml ? json_pack("{s:s,s:s}", "type", "plan", "workload", yaml) : NULL;
     free(yaml);
+    if (json)
+        json_rows_set(json, plan_rows, plan);
     return json;
 }
 
-static int check_plan(const struct agent_plan *plan, int kind, int stamps, struct error *err)
+static int check_plan(const struct agent_plan *plan, struct error *err)
 {
     const struct agent_spec *spec = &plan->spec;
-    bool right = kind >= 0 && kind <= AGENT_SYMMETRIC && stamps >= 0 &&
-                 stamps <= STAMP_MODE_HARDWARE && spec->rate > 0 && spec->connections >= 1 &&
+    bool right = spec->kind <= AGENT_SYMMETRIC && plan->stamps <= STAMP_MODE_HARDWARE &&
+                 spec->rate > 0 && spec->connections >= 1 &&
                  spec->connections <= ENGINE_IN_FLIGHT_CAP && spec->depth <= ENGINE_IN_FLIGHT_CAP &&
                  spec->threads >= 1 && spec->threads <= spec->connections &&
                  plan->duration_ns > 0 && plan->quantile > 0 && plan->quantile < 1 &&
@@ -44,32 +55,14 @@ static int check_plan(const struct agent_plan *plan, int kind, int stamps, struc
 int agent_plan_from_json(const json_t *json, struct agent_plan *plan, struct workload *workload,
                          struct error *err)
 {
-    const char *name, *server, *yaml;
-    json_int_t connections, threads, depth, seed, duration_ns, timeout_ns, reconnect_ns;
-    int kind, stamps;
-    json_error_t where;
+    const char *yaml = json_string_value(json_object_get(json, "workload"));
     *plan = (struct agent_plan){.stamps = STAMP_MODE_AUTO};
-    if (json_unpack_ex((json_t *)(uintptr_t)json, &where, 0,
-                       "{s:s,s:i,s:s,s:s,s:F,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:i,s:F,s:F}", "name",
-                       &name, "kind", &kind, "server", &server, "workload", &yaml, "rate",
-                       &plan->spec.rate, "connections", &connections, "threads", &threads, "depth",
-                       &depth, "seed", &seed, "duration_ns", &duration_ns, "timeout_ns",
-                       &timeout_ns, "reconnect_ns", &reconnect_ns, "stamps", &stamps, "quantile",
-                       &plan->quantile, "confidence", &plan->confidence) < 0)
-        return error_set(err, ERROR_INPUT, "the plan that came cannot be: %s", where.text);
-    snprintf(plan->spec.name, sizeof plan->spec.name, "%s", name);
-    snprintf(plan->server, sizeof plan->server, "%s", server);
-    plan->spec.connections = (uint64_t)connections;
-    plan->spec.threads = (uint64_t)threads;
-    plan->spec.depth = (uint64_t)depth;
-    plan->spec.seed = (uint64_t)seed;
-    plan->duration_ns = (uint64_t)duration_ns;
-    plan->timeout_ns = (uint64_t)timeout_ns;
-    plan->reconnect_ns = (uint64_t)reconnect_ns;
-    if (check_plan(plan, kind, stamps, err) < 0)
+    const char *wrong = json_rows_read(json, plan_rows, plan);
+    if (wrong || !yaml)
+        return error_set(err, ERROR_INPUT, "the plan that came has no right \"%s\"",
+                         wrong ? wrong : "workload");
+    if (check_plan(plan, err) < 0)
         return -ERROR_INPUT;
-    plan->spec.kind = (enum agent_kind)kind;
-    plan->stamps = (enum stamp_mode)stamps;
     workload_defaults(workload);
     int status = workload_parse("the plan's workload", yaml, strlen(yaml), workload, err);
     if (status < 0)
@@ -79,108 +72,55 @@ int agent_plan_from_json(const json_t *json, struct agent_plan *plan, struct wor
 
 // --- the figures of a result ---------------------------------------------------------------------
 
-// One table is used in both directions.
-enum field_type { FIELD_U64, FIELD_U32, FIELD_BOOL, FIELD_DOUBLE, FIELD_ERROR };
-struct field {
-    const char *key;
-    enum field_type type;
-    size_t offset;
+#define FIGURE(member) JSON_ROW(#member, struct engine_result, member)
+static const struct json_row figures[] = {
+    FIGURE(sample_count),
+    FIGURE(connection_count),
+    FIGURE(connections_at_once),
+    FIGURE(thread_count),
+    FIGURE(depth),
+    FIGURE(depth_is_cap),
+    FIGURE(kernel_stamps),
+    FIGURE(hardware_stamps),
+    FIGURE(hardware_error_ns),
+    FIGURE(hardware_why),
+    FIGURE(stamps_why),
+    FIGURE(busy_poll_why),
+    FIGURE(late_tsc),
+    FIGURE(tsc_hz),
+    FIGURE(start_tsc),
+    FIGURE(end_tsc),
+    FIGURE(paused_tsc),
+    FIGURE(delayed_by_depth),
+    FIGURE(cpu_ns),
+    FIGURE(spin_tsc),
+    FIGURE(stamps_missing),
+    FIGURE(stamps_unknown),
+    FIGURE(counts.mismatched),
+    FIGURE(counts.unexpected),
+    FIGURE(counts.in_flight),
+    FIGURE(counts.in_flight_max),
+    FIGURE(counts.ended),
+    FIGURE(counts.broken),
+    FIGURE(counts.moved),
+    FIGURE(counts.repeated),
+    FIGURE(counts.reconnects),
+    FIGURE(counts.reconnects_failed),
+    FIGURE(counts.given_up),
+    FIGURE(counts.first_end_tsc),
+    FIGURE(counts.last_reconnect_tsc),
+    FIGURE(counts.rx_missing),
+    FIGURE(counts.rx_coalesced),
+    FIGURE(counts.foreign_errors),
+    FIGURE(counts.datagrams_refused),
+    FIGURE(counts.datagrams_malformed),
+    FIGURE(counts.datagrams_surplus),
+    FIGURE(counts.datagrams_unassembled),
+    FIGURE(counts.tx_hardware),
+    FIGURE(counts.tx_software),
+    FIGURE(counts.stamps_unknown),
+    FIGURE(counts.first_break),
 };
-#define FIELD(type, member)                                                                        \
-    {                                                                                              \
-#member, FIELD_##type, offsetof(struct engine_result, member)                              \
-    }
-static const struct field fields[] = {
-    FIELD(U64, sample_count),
-    FIELD(U32, connection_count),
-    FIELD(U32, connections_at_once),
-    FIELD(U32, thread_count),
-    FIELD(U32, depth),
-    FIELD(BOOL, depth_is_cap),
-    FIELD(BOOL, kernel_stamps),
-    FIELD(BOOL, hardware_stamps),
-    FIELD(U64, hardware_error_ns),
-    FIELD(ERROR, hardware_why),
-    FIELD(ERROR, stamps_why),
-    FIELD(ERROR, busy_poll_why),
-    FIELD(U64, late_tsc),
-    FIELD(DOUBLE, tsc_hz),
-    FIELD(U64, start_tsc),
-    FIELD(U64, end_tsc),
-    FIELD(U64, paused_tsc),
-    FIELD(U64, delayed_by_depth),
-    FIELD(U64, cpu_ns),
-    FIELD(U64, spin_tsc),
-    FIELD(U64, stamps_missing),
-    FIELD(U64, stamps_unknown),
-    FIELD(U64, counts.mismatched),
-    FIELD(U64, counts.unexpected),
-    FIELD(U64, counts.in_flight),
-    FIELD(U64, counts.in_flight_max),
-    FIELD(U64, counts.ended),
-    FIELD(U64, counts.broken),
-    FIELD(U64, counts.moved),
-    FIELD(U64, counts.repeated),
-    FIELD(U64, counts.reconnects),
-    FIELD(U64, counts.reconnects_failed),
-    FIELD(U64, counts.given_up),
-    FIELD(U64, counts.first_end_tsc),
-    FIELD(U64, counts.last_reconnect_tsc),
-    FIELD(U64, counts.rx_missing),
-    FIELD(U64, counts.rx_coalesced),
-    FIELD(U64, counts.foreign_errors),
-    FIELD(U64, counts.datagrams_refused),
-    FIELD(U64, counts.datagrams_malformed),
-    FIELD(U64, counts.datagrams_surplus),
-    FIELD(U64, counts.datagrams_unassembled),
-    FIELD(U64, counts.tx_hardware),
-    FIELD(U64, counts.tx_software),
-    FIELD(U64, counts.stamps_unknown),
-    FIELD(ERROR, counts.first_break),
-};
-enum { FIELDS = sizeof fields / sizeof *fields };
-
-static json_t *field_to_json(const struct field *field, const void *at)
-{
-    switch (field->type) {
-    case FIELD_U64:
-        return json_integer((json_int_t) * (const uint64_t *)at);
-    case FIELD_U32:
-        return json_integer((json_int_t) * (const uint32_t *)at);
-    case FIELD_BOOL:
-        return json_boolean(*(const bool *)at);
-    case FIELD_DOUBLE:
-        return json_real(*(const double *)at);
-    case FIELD_ERROR:
-        return json_string(((const struct error *)at)->text);
-    }
-    return NULL;
-}
-
-static bool field_from_json(const struct field *field, const json_t *value, void *at)
-{
-    json_int_t integer = json_integer_value(value);
-    switch (field->type) {
-    case FIELD_U64:
-        *(uint64_t *)at = (uint64_t)integer;
-        return json_is_integer(value);
-    case FIELD_U32:
-        *(uint32_t *)at = (uint32_t)integer;
-        return json_is_integer(value) && integer >= 0 && integer <= UINT32_MAX;
-    case FIELD_BOOL:
-        *(bool *)at = json_is_true(value);
-        return json_is_boolean(value);
-    case FIELD_DOUBLE:
-        *(double *)at = json_number_value(value);
-        return json_is_number(value);
-    case FIELD_ERROR:
-        if (json_string_length(value))
-            error_set(at, ERROR_FAILED, "%s", json_string_value(value));
-        return json_is_string(value);
-    }
-    return false;
-}
-
 static json_t *counts_to_json(const uint64_t *counts, unsigned count)
 {
     json_t *array = json_array();
@@ -198,10 +138,7 @@ static bool counts_from_json(const json_t *array, uint64_t *counts, unsigned cou
 
 json_t *agent_result_to_json(const struct engine_result *result, bool with_samples)
 {
-    json_t *json = json_object();
-    for (unsigned i = 0; i < FIELDS; i++)
-        json_object_set_new(json, fields[i].key,
-                            field_to_json(&fields[i], (const char *)result + fields[i].offset));
+    json_t *json = json_rows_set(json_object(), figures, result);
     json_object_set_new(json, "replies", counts_to_json(result->counts.replies, REPLY_KINDS));
     json_object_set_new(json, "lost", counts_to_json(result->counts.lost, LOSS_REASONS));
     json_object_set_new(json, "end", json_integer(result->end));
@@ -229,11 +166,9 @@ int agent_result_from_json(const json_t *json, size_t most_samples, size_t most_
     *result = (struct engine_result){.end = ENGINE_COMPLETE};
     const json_t *end = json_object_get(json, "end");
     struct connection_counts *counts = &result->counts;
-    for (unsigned i = 0; i < FIELDS; i++)
-        if (!field_from_json(&fields[i], json_object_get(json, fields[i].key),
-                             (char *)result + fields[i].offset))
-            return error_set(err, ERROR_INPUT, "the result that came has no right \"%s\"",
-                             fields[i].key);
+    const char *wrong = json_rows_read(json, figures, result);
+    if (wrong)
+        return error_set(err, ERROR_INPUT, "the result that came has no right \"%s\"", wrong);
     bool right = json_is_integer(end) && json_integer_value(end) >= 0 &&
                  json_integer_value(end) <= ENGINE_INTERRUPTED &&
                  counts_from_json(json_object_get(json, "replies"), counts->replies, REPLY_KINDS) &&

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/json_numbers.h"
+#include "base/json_rows.h"
 #include "base/units.h"
 #include "loadgen/method/load_summary.h"
 
@@ -89,6 +90,36 @@ static json_t *cores_json(const struct engine_result *result)
     return array;
 }
 
+#define SUMMARY(key, member) JSON_ROW(key, struct load_summary, member)
+#define COUNTS(key, member)  JSON_ROW(key, struct connection_counts, member)
+
+static const struct json_row request_rows[] = {
+    SUMMARY("duration_s", duration_s),
+    SUMMARY("offered_rate", offered_rate),
+    SUMMARY("achieved_rate", achieved_rate),
+    SUMMARY("scheduled", scheduled),
+    SUMMARY("sent", sent),
+    SUMMARY("answered", answered),
+    SUMMARY("misses", misses),
+    SUMMARY("unsent", unsent),
+    SUMMARY("timed_out", timed_out),
+    SUMMARY("lost", lost),
+};
+static const struct json_row connection_rows[] = {
+    COUNTS("moved", moved),
+    COUNTS("repeated", repeated),
+    COUNTS("connections_ended", ended),
+    COUNTS("reconnects", reconnects),
+    COUNTS("reconnects_failed", reconnects_failed),
+    COUNTS("connections_given_up", given_up),
+};
+static const struct json_row lateness_rows[] = {SUMMARY("p50", lateness_p50_us),
+                                                SUMMARY("p99", lateness_p99_us)};
+static const struct json_row cpu_rows[] = {SUMMARY("cpu_us_per_request", cpu_us_per_request),
+                                           SUMMARY("spin_fraction", spin_fraction)};
+static const struct json_row stamp_rows[] = {
+    SUMMARY("hw", stamps_hardware), SUMMARY("sw", stamps_software), SUMMARY("user", stamps_user)};
+
 json_t *load_summary_json(const struct load_summary *summary, const struct engine_result *result,
                           const struct load_facts *facts)
 {
@@ -114,40 +145,19 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "depth",
                         result->depth_is_cap ? json_null() : json_integer(result->depth));
     json_object_set_new(json, "tsc_hz", json_real(result->tsc_hz));
-    json_object_set_new(json, "duration_s", json_real(summary->duration_s));
-    json_object_set_new(json, "offered_rate", json_number_or_null(summary->offered_rate));
-    json_object_set_new(json, "achieved_rate", json_number_or_null(summary->achieved_rate));
-    set_count(json, "scheduled", summary->scheduled);
-    set_count(json, "sent", summary->sent);
-    set_count(json, "answered", summary->answered);
-    set_count(json, "misses", summary->misses);
-    set_count(json, "unsent", summary->unsent);
-    set_count(json, "timed_out", summary->timed_out);
-    set_count(json, "lost", summary->lost);
+    json_rows_set(json, request_rows, summary);
     json_object_set_new(json, "lost_by", lost_json(counts));
-    set_count(json, "moved", counts->moved);
-    set_count(json, "repeated", counts->repeated);
-    set_count(json, "connections_ended", counts->ended);
-    set_count(json, "reconnects", counts->reconnects);
-    set_count(json, "reconnects_failed", counts->reconnects_failed);
-    set_count(json, "connections_given_up", counts->given_up);
+    json_rows_set(json, connection_rows, counts);
     json_object_set_new(json, "errors", errors_json(summary, result));
     json_object_set_new(json, "latency_us", percentiles_json(&summary->latency));
     json_object_set_new(json, "uncorrected_latency_us", percentiles_json(&summary->uncorrected));
     json_object_set_new(json, "ci_us", intervals_json(&summary->latency));
     json_object_set_new(json, "network_us", percentiles_json(&summary->network));
-    json_object_set_new(json, "lateness_us",
-                        json_pack("{s:o,s:o}", "p50", json_number_or_null(summary->lateness_p50_us),
-                                  "p99", json_number_or_null(summary->lateness_p99_us)));
+    json_object_set_new(json, "lateness_us", json_rows_set(json_object(), lateness_rows, summary));
     set_count(json, "in_flight_max", counts->in_flight_max);
     set_count(json, "delayed_by_depth", result->delayed_by_depth);
-    json_object_set_new(json, "cpu_us_per_request",
-                        json_number_or_null(summary->cpu_us_per_request));
-    json_object_set_new(json, "spin_fraction", json_number_or_null(summary->spin_fraction));
-    json_object_set_new(json, "stamps",
-                        json_pack("{s:I,s:I,s:I}", "hw", (json_int_t)summary->stamps_hardware, "sw",
-                                  (json_int_t)summary->stamps_software, "user",
-                                  (json_int_t)summary->stamps_user));
+    json_rows_set(json, cpu_rows, summary);
+    json_object_set_new(json, "stamps", json_rows_set(json_object(), stamp_rows, summary));
     if (!result->kernel_stamps && result->stamps_why.kind)
         json_object_set_new(json, "no_kernel_stamps", json_string(result->stamps_why.text));
     json_object_set_new(

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/json_numbers.h"
+#include "base/json_rows.h"
 #include "loadgen/method/method.h"
 
 static const char *const check_names[METHOD_CHECKS] = {"load",         "client",       "arrivals",
@@ -17,80 +18,76 @@ static const char *source_name(enum stamp_source source)
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-static void set_number(json_t *object, const char *key, double value)
-{
-    json_object_set_new(object, key, json_number_or_null(value));
-}
+#define FIT(key, member) JSON_ROW(key, struct exponential_fit, member)
+static const struct json_row fit_rows[] = {
+    FIT("known_mean", known_statistic),
+    FIT("known_mean_p", known_p),
+    FIT("estimated_mean", estimated_statistic),
+    FIT("estimated_mean_p", estimated_p),
+};
 
-static void set_count(json_t *object, const char *key, size_t count)
-{
-    json_object_set_new(object, key, json_integer((json_int_t)count));
-}
+#define ARRIVALS(key, member) JSON_ROW(key, struct arrivals, member)
+static const struct json_row gap_rows[] = {ARRIVALS("gaps", gaps),
+                                           ARRIVALS("gaps_tested", gaps_tested)};
+static const struct json_row arrival_rows[] = { // when they are judged
+    ARRIVALS("mean_gap_us", mean_us), ARRIVALS("cv", variation), ARRIVALS("ks_distance", distance),
+    ARRIVALS("ks_best", best), ARRIVALS("ks_tolerance", tolerance)};
+static const struct json_row back_to_back_rows[] = {
+    ARRIVALS("back_to_back_sends", back_to_back), ARRIVALS("back_to_back_us", back_to_back_us),
+    ARRIVALS("back_to_back_min_us", back_to_back_min_us)};
 
 static void add_arrivals(json_t *json, const struct arrivals *arrivals)
 {
     const struct exponential_fit *fit = &arrivals->fit;
-    bool judged = arrivals->judged;
-    json_t *object = json_object();
-    if (fit->count) {
-        set_number(object, "known_mean", fit->known_statistic);
-        set_number(object, "known_mean_p", fit->known_p);
-        set_number(object, "estimated_mean", fit->estimated_statistic);
-        set_number(object, "estimated_mean_p", fit->estimated_p);
-    }
-    json_object_set_new(json, "anderson_darling", object);
+    json_object_set_new(json, "anderson_darling",
+                        fit->count ? json_rows_set(json_object(), fit_rows, fit) : json_object());
     json_object_set_new(json, "send_times", json_string(source_name(arrivals->source)));
-    set_count(json, "gaps", arrivals->gaps);
-    set_count(json, "gaps_tested", arrivals->gaps_tested);
-    set_number(json, "mean_gap_us", judged ? arrivals->mean_us : NAN);
-    set_number(json, "cv", judged ? arrivals->variation : NAN);
-    set_number(json, "ks_distance", judged ? arrivals->distance : NAN);
-    set_number(json, "ks_best", judged ? arrivals->best : NAN);
-    set_number(json, "ks_tolerance", judged ? arrivals->tolerance : NAN);
-    set_count(json, "back_to_back_sends", arrivals->back_to_back);
-    set_number(json, "back_to_back_us", arrivals->back_to_back_us);
-    set_number(json, "back_to_back_min_us", arrivals->back_to_back_min_us);
+    json_rows_set(json, gap_rows, arrivals);
+    json_rows_set(json, arrival_rows, arrivals->judged ? arrivals : NULL);
+    json_rows_set(json, back_to_back_rows, arrivals);
 }
 
-static void add_client(json_t *json, const struct client_bias *client)
-{
-    json_t *object = json_object();
-    bool judged = client->judged;
-    set_number(object, "p50", judged ? client->lateness_p50_us : NAN);
-    set_number(object, "p99", judged ? client->lateness_p99_us : NAN);
-    set_number(object, "share_of_target", judged ? client->share : NAN);
-    set_number(object, "reading_p99", judged ? client->reading_p99_us : NAN);
-    json_object_set_new(json, "own_lateness_us", object);
-}
+#define CLIENT(key, member) JSON_ROW(key, struct client_bias, member)
+static const struct json_row client_rows[] = {
+    CLIENT("p50", lateness_p50_us), CLIENT("p99", lateness_p99_us),
+    CLIENT("share_of_target", share), CLIENT("reading_p99", reading_p99_us)};
 
 static json_t *half_json(const struct half_quantile *half)
 {
     return json_number_pair(half->first, half->second);
 }
 
+#define TEST(key, member) JSON_ROW(key, struct dickey_fuller, member)
+static const struct json_row dickey_fuller_rows[] = {
+    TEST("statistic", statistic),
+    TEST("p", p),
+    TEST("lags", lags),
+    TEST("observations", observations),
+    TEST("critical_1", critical[DICKEY_FULLER_1]),
+    TEST("critical_5", critical[DICKEY_FULLER_5]),
+    TEST("critical_10", critical[DICKEY_FULLER_10]),
+};
+
+static const struct json_row warm_up_rows[] = {
+    JSON_ROW("warmup_s", struct method, warm_up_s),
+    JSON_ROW("stolen_share", struct method, settings.stolen)};
+
 static void add_stationarity(json_t *json, const struct method *method)
 {
     const struct stationarity *found = &method->stationarity;
     const struct dickey_fuller *test = &found->dickey_fuller;
     char percentile[32];
-    json_t *object = json_object(), *halves = json_object();
-    if (test->known) {
-        set_number(object, "statistic", test->statistic);
-        set_number(object, "p", test->p);
-        set_count(object, "lags", test->lags);
-        set_count(object, "observations", test->observations);
-        set_number(object, "critical_1", test->critical[DICKEY_FULLER_1]);
-        set_number(object, "critical_5", test->critical[DICKEY_FULLER_5]);
-        set_number(object, "critical_10", test->critical[DICKEY_FULLER_10]);
-    }
-    set_number(json, "warmup_s", method->warm_up_s);
-    set_number(json, "stolen_share", method->settings.stolen);
-    json_object_set_new(json, "adf", object);
-    set_number(json, "quarters_spread", found->judged ? found->quarters_spread : NAN);
+    json_t *halves = json_object();
+    json_rows_set(json, warm_up_rows, method);
+    json_object_set_new(json, "adf",
+                        test->known ? json_rows_set(json_object(), dickey_fuller_rows, test)
+                                    : json_object());
+    json_object_set_new(json, "quarters_spread",
+                        json_number_or_null(found->judged ? found->quarters_spread : NAN));
     json_object_set_new(json, "trend_us",
                         found->judged ? json_number_pair(found->trend.begin, found->trend.end)
                                       : json_number_pair(NAN, NAN));
-    set_number(json, "trend_p", found->judged ? found->trend.p : NAN);
+    json_object_set_new(json, "trend_p", json_number_or_null(found->judged ? found->trend.p : NAN));
     if (found->judged) {
         json_object_set_new(halves, "p50", half_json(&found->median));
         json_object_set_new(
@@ -101,16 +98,17 @@ static void add_stationarity(json_t *json, const struct method *method)
     json_object_set_new(json, "halves_us", halves);
 }
 
+#define LEVEL(key, member) JSON_ROW(key, struct level, member)
+static const struct json_row level_rows[] = {LEVEL("factor", factor), LEVEL("scheduled", count),
+                                             LEVEL("p50_us", median_us),
+                                             LEVEL("target_us", target_us)};
+
 static void add_levels(json_t *json, const struct method *method)
 {
     json_t *array = json_array();
     for (unsigned i = 0; i < method->levels.count; i++) {
         const struct level *level = &method->levels.items[i];
-        json_t *object = json_object();
-        set_number(object, "factor", level->factor);
-        set_count(object, "scheduled", level->count);
-        set_number(object, "p50_us", level->median_us);
-        set_number(object, "target_us", level->target_us);
+        json_t *object = json_rows_set(json_object(), level_rows, level);
         json_object_set_new(object, "stationary",
                             level->stationarity.judged
                                 ? json_boolean(level->stationarity.stationary)
@@ -120,15 +118,14 @@ static void add_levels(json_t *json, const struct method *method)
     json_object_set_new(json, "levels", array);
 }
 
+static const struct json_row correlation_rows[] = {JSON_ROW("rho", struct rank_correlation, rho),
+                                                   JSON_ROW("p", struct rank_correlation, p)};
+
 static json_t *correlations_json(const struct rank_correlation *lags)
 {
     json_t *array = json_array();
-    for (unsigned i = 0; i < INDEPENDENCE_LAGS; i++) {
-        json_t *object = json_object();
-        set_number(object, "rho", lags[i].rho);
-        set_number(object, "p", lags[i].p);
-        json_array_append_new(array, object);
-    }
+    for (unsigned i = 0; i < INDEPENDENCE_LAGS; i++)
+        json_array_append_new(array, json_rows_set(json_object(), correlation_rows, &lags[i]));
     return array;
 }
 
@@ -140,28 +137,31 @@ static void add_independence(json_t *json, const struct independence *found)
         json_object_set_new(object, "thinned", correlations_json(found->thinned));
     }
     json_object_set_new(json, "spearman", object);
-    set_count(json, "thinning", found->thinning);
+    json_object_set_new(json, "thinning", json_integer((json_int_t)found->thinning));
 }
 
-static void add_interval(json_t *json, const struct method *method)
+#define INTERVAL(key, member) JSON_ROW(key, struct method, interval.member)
+static const struct json_row bound_rows[] = {
+    INTERVAL("value", value), INTERVAL("low", interval.low), INTERVAL("high", interval.high),
+    INTERVAL("width", width)};
+static const struct json_row interval_rows[] = {
+    INTERVAL("samples", count),
+    INTERVAL("worth", worth),
+    JSON_ROW("needed_s", struct method, needed_s),
+    INTERVAL("tail_index", tail_index),
+    INTERVAL("shrinking", shrinking),
+    INTERVAL("excess", excess),
+    INTERVAL("clustering", clustering),
+    INTERVAL("heavy_tail", heavy),
+};
+
+static json_t *interval_json(const struct method *method)
 {
-    const struct percentile_interval *found = &method->interval;
-    const struct method_settings *settings = &method->settings;
-    json_t *object = json_object();
-    set_number(object, "value", found->value);
-    set_number(object, "low", found->interval.low);
-    set_number(object, "high", found->interval.high);
-    set_number(object, "width", found->width);
-    set_number(object, "wanted", settings->width_us > 0 ? settings->width_us : NAN);
-    set_count(object, "samples", found->count);
-    set_number(object, "worth", found->worth);
-    set_number(object, "needed_s", method->needed_s);
-    set_number(object, "tail_index", found->tail_index);
-    set_number(object, "shrinking", found->shrinking);
-    set_number(object, "excess", found->excess);
-    set_number(object, "clustering", found->clustering);
-    json_object_set_new(object, "heavy_tail", json_boolean(found->heavy));
-    json_object_set_new(json, "ci", object);
+    const double wanted = method->settings.width_us;
+    json_t *object = json_rows_set(json_object(), bound_rows, method);
+    json_object_set_new(object, "wanted", wanted > 0 ? json_real(wanted) : json_null());
+    json_rows_set(object, interval_rows, method);
+    return object;
 }
 
 json_t *method_json(const struct method *method)
@@ -180,13 +180,15 @@ json_t *method_json(const struct method *method)
     json_object_set_new(json, "target",
                         json_string(method_percentile_name(method->settings.quantile, percentile,
                                                            sizeof percentile)));
-    set_number(json, "confidence", method->settings.confidence);
+    json_object_set_new(json, "confidence", json_real(method->settings.confidence));
     add_arrivals(json, &method->arrivals);
-    add_client(json, &method->client);
+    json_object_set_new(
+        json, "own_lateness_us",
+        json_rows_set(json_object(), client_rows, method->client.judged ? &method->client : NULL));
     add_stationarity(json, method);
     add_levels(json, method);
     add_independence(json, &method->independence);
-    add_interval(json, method);
+    json_object_set_new(json, "ci", interval_json(method));
     return json;
 }
 
