@@ -104,19 +104,17 @@ void load_plan_free(struct load_plan *plan)
 
 static int check_kinds(struct load_plan *plan, struct error *err)
 {
-    const struct load_options *o = &plan->options;
-    if (strcmp(o->stamps, "auto") == 0)
-        plan->stamps = STAMP_MODE_AUTO;
-    else if (strcmp(o->stamps, "sw") == 0)
-        plan->stamps = STAMP_MODE_SOFTWARE;
-    else if (strcmp(o->stamps, "user") == 0)
-        plan->stamps = STAMP_MODE_USER;
-    else if (strcmp(o->stamps, "hw") == 0)
-        plan->stamps = STAMP_MODE_HARDWARE;
-    else
-        return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, hw, sw or user",
-                         o->stamps);
-    return 0;
+    static const char *const names[] = {[STAMP_MODE_AUTO] = "auto",
+                                        [STAMP_MODE_SOFTWARE] = "sw",
+                                        [STAMP_MODE_USER] = "user",
+                                        [STAMP_MODE_HARDWARE] = "hw"};
+    for (unsigned mode = 0; mode < sizeof names / sizeof *names; mode++)
+        if (strcmp(plan->options.stamps, names[mode]) == 0) {
+            plan->stamps = (enum stamp_mode)mode;
+            return 0;
+        }
+    return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, hw, sw or user",
+                     plan->options.stamps);
 }
 
 static int parse_rate(struct load_options *o, struct error *err)

@@ -119,7 +119,6 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
 {
     struct engine_settings engine = load_plan_engine(plan);
     struct method_settings settings = load_plan_method(plan);
-    struct load_summary *summary = &outcome->summary;
     struct schedule schedule = {0};
     *outcome = (struct load_outcome){0};
     if (plan->agent_count)
@@ -135,17 +134,9 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
         status = run_engine(plan, &engine, &schedule, &outcome->result, err);
     schedule_free(&schedule);
     settings.stolen = machine_stolen_since(&began);
-    if (status == 0)
-        status = load_summarise(&outcome->result, point->duration_ns, summary, err);
-    if (engine.closed_loop)
-        // the load itself has failed, only the figures are used
-        settings.rate = summary->offered_rate;
-    if (status == 0)
-        status = method_judge(&outcome->result, &settings, summary->ok, summary->spin_fraction,
-                              &outcome->method, err);
-    for (unsigned i = 0; status == 0 && i < outcome->method.reason_count; i++)
-        load_summary_add_reason(summary, "%s", outcome->method.reasons[i]);
-    return status;
+    return status < 0 ? status
+                      : load_judge(&outcome->result, point->duration_ns, &settings,
+                                   &outcome->summary, &outcome->method, err);
 }
 
 // Loads for a given time, then decides whether the result can be trusted.

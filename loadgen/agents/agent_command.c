@@ -177,13 +177,9 @@ static int send_result(struct agent *agent, const struct agent_plan *plan,
     char boot_id[40];
     struct load_saturation saturation;
     bool measures = agent_kind_measures(plan->spec.kind);
-    int status = load_summarise(result, plan->duration_ns, &summary, err);
-    if (status == 0)
-        status = method_judge(result, &settings, summary.ok, summary.spin_fraction, &method, err);
+    int status = load_judge(result, plan->duration_ns, &settings, &summary, &method, err);
     if (status < 0)
         return status;
-    for (unsigned i = 0; i < method.reason_count; i++)
-        load_summary_add_reason(&summary, "%s", method.reasons[i]);
     log_boot_id(boot_id);
     json_t *report = load_summary_json(&summary, result, &facts);
     json_object_update_new(json_object_get(report, "method"), method_json(&method));

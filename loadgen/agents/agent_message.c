@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <zstd.h>
 
 #include "base/json_rows.h"
@@ -147,19 +146,6 @@ json_t *agent_result_to_json(const struct engine_result *result, bool with_sampl
     return json;
 }
 
-// Uses the kind of memory that engine_result_free releases.
-static int make_room(struct engine_result *result, struct error *err)
-{
-    result->sample_bytes = (result->sample_count + 1) * sizeof *result->samples;
-    void *memory = mmap(NULL, result->sample_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    result->connections = calloc(result->connection_count + 1u, sizeof *result->connections);
-    result->samples = memory == MAP_FAILED ? NULL : memory;
-    if (result->samples && result->connections)
-        return 0;
-    return error_set(err, ERROR_FAILED, "out of memory for %zu samples", result->sample_count);
-}
-
 int agent_result_from_json(const json_t *json, size_t most_samples, size_t most_connections,
                            struct engine_result *result, struct error *err)
 {
@@ -180,7 +166,10 @@ int agent_result_from_json(const json_t *json, size_t most_samples, size_t most_
     if (!right)
         return error_set(err, ERROR_INPUT, "the result that came cannot be: a value in it");
     result->end = (enum engine_end)json_integer_value(end);
-    int status = make_room(result, err);
+    result->connections = calloc(result->connection_count + 1u, sizeof *result->connections);
+    int status = result->connections
+                     ? engine_result_take_samples(result, result->sample_count, err)
+                     : error_set(err, ERROR_FAILED, "out of memory for the connections");
     if (status < 0)
         engine_result_free(result);
     return status;

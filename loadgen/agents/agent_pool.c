@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static bool agent_counts(const struct agent_outcome *agent)
 {
@@ -101,12 +100,9 @@ static int pool_samples(const struct fleet_outcome *outcome, struct engine_resul
         first_sender[i] = senders;
         senders += outcome->agents[i].result.thread_count;
     }
-    pool->sample_bytes = (all + 1) * sizeof *pool->samples;
-    void *memory =
-        mmap(NULL, pool->sample_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return error_set_errno(err, ERROR_FAILED, "no memory for %zu samples", all);
-    pool->samples = memory;
+    int status = engine_result_take_samples(pool, all, err);
+    if (status < 0)
+        return status;
     while (pool->sample_count < all) {
         size_t agent = choose_next(outcome, taken);
         struct sample *sample = &pool->samples[pool->sample_count++];

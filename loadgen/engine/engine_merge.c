@@ -2,7 +2,6 @@
 #include "loadgen/engine/engine_merge.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
 // The thread whose sample is next: requests of a schedule were dealt to the threads in turn; in a
 // closed loop the sample that was put first is next.
@@ -37,16 +36,13 @@ static int merge_samples(const struct engine_shared *shared, struct engine_worke
         first->samples = NULL;
         return 0;
     }
-    result->sample_bytes = (result->sample_count + 1) * sizeof *result->samples;
-    void *memory = mmap(NULL, result->sample_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     size_t *taken = calloc(threads, sizeof *taken);
-    if (memory == MAP_FAILED || !taken) {
+    int status = taken ? engine_result_take_samples(result, result->sample_count, err)
+                       : error_set(err, ERROR_FAILED, "out of memory");
+    if (status < 0) {
         free(taken);
-        return error_set(err, ERROR_FAILED, "cannot take %zu MiB for all threads' samples",
-                         result->sample_bytes >> 20);
+        return status;
     }
-    result->samples = memory;
     for (size_t i = 0; i < result->sample_count; i++) {
         uint32_t thread = next_thread(shared, workers, i, taken);
         result->samples[i] = workers[thread]->samples[taken[thread]++];

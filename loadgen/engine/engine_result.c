@@ -5,6 +5,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
+int engine_result_take_samples(struct engine_result *result, size_t count, struct error *err)
+{
+    const size_t bytes = (count + 1) * sizeof *result->samples;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return error_set_errno(err, ERROR_FAILED, "cannot take %zu MiB for %zu samples",
+                               bytes >> 20, count);
+    result->samples = memory;
+    result->sample_bytes = bytes;
+    return 0;
+}
+
 void engine_result_free(struct engine_result *result)
 {
     if (result->samples)

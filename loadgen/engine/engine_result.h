@@ -58,6 +58,9 @@ struct engine_result {
     struct connection_counts counts;
 };
 
+// Memory for that many samples; sample_count stays as it is.
+int engine_result_take_samples(struct engine_result *result, size_t count, struct error *err);
+
 void engine_result_free(struct engine_result *result);
 
 #endif

@@ -281,6 +281,22 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     return 0;
 }
 
+int load_judge(const struct engine_result *run, uint64_t duration_ns,
+               const struct method_settings *settings, struct load_summary *summary,
+               struct method *method, struct error *err)
+{
+    struct method_settings taken = *settings;
+    int status = load_summarise(run, duration_ns, summary, err);
+    if (status < 0)
+        return status;
+    if (run->closed_loop)
+        taken.rate = summary->offered_rate;
+    status = method_judge(run, &taken, summary->ok, summary->spin_fraction, method, err);
+    for (unsigned i = 0; status == 0 && i < method->reason_count; i++)
+        load_summary_add_reason(summary, "%s", method->reasons[i]);
+    return status;
+}
+
 bool method_is_satisfied(const struct method *method)
 {
     for (unsigned check = 0; check < METHOD_CHECKS; check++)

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "loadgen/engine/engine_result.h"
+#include "loadgen/method/load_summary.h"
 #include "loadgen/method/method_arrivals.h"
 #include "loadgen/method/method_independence.h"
 #include "loadgen/method/method_interval.h"
@@ -78,6 +79,12 @@ struct method {
 // load_summarise found; idle: the run's spin_fraction. ERROR_FAILED: out of memory.
 int method_judge(const struct engine_result *run, const struct method_settings *settings,
                  bool load_ok, double idle, struct method *method, struct error *err);
+
+// Both: the load's summary, which gets the method's reasons, and the method's findings. Of a closed
+// loop, which has failed as a load, the rate that came about is taken for the one asked for.
+int load_judge(const struct engine_result *run, uint64_t duration_ns,
+               const struct method_settings *settings, struct load_summary *summary,
+               struct method *method, struct error *err);
 
 // True when every check passed and none is unknown.
 bool method_is_satisfied(const struct method *method);

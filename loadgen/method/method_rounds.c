@@ -161,14 +161,9 @@ static int judge_pool(const struct rounds_settings *settings, struct rounds *rou
     struct method_settings method = settings->method;
     if (settings->source.judge)
         return settings->source.judge(settings->source.context, rounds, err);
-    int status = load_summarise(&rounds->pool, rounds->duration_ns, &rounds->summary, err);
     method.stolen = machine_stolen_since(&rounds->began);
-    if (status == 0)
-        status = method_judge(&rounds->pool, &method, rounds->summary.ok,
-                              rounds->summary.spin_fraction, &rounds->method, err);
-    for (unsigned i = 0; status == 0 && i < rounds->method.reason_count; i++)
-        load_summary_add_reason(&rounds->summary, "%s", rounds->method.reasons[i]);
-    return status;
+    return load_judge(&rounds->pool, rounds->duration_ns, &method, &rounds->summary,
+                      &rounds->method, err);
 }
 
 // True when the load is as asked for: the method may begin to measure.
