@@ -62,6 +62,13 @@ static int events_stop(struct capture *capture, void *state, json_t *dropped, js
     return 0;
 }
 
+static void events_add_followed(void *state, cpu_set_t *cores)
+{
+    cpu_set_t followed;
+    events_capture_followed(state, &followed);
+    CPU_OR(cores, cores, &followed);
+}
+
 static void events_free(void *state)
 {
     events_capture_free(state);
@@ -81,5 +88,6 @@ const struct capture_backend backend_events = {
     .disable = backend_needs_no_disabling,
     .stop = events_stop,
     .free = events_free,
+    .add_followed = events_add_followed,
     .take_snapshot = backend_takes_no_snapshot,
 };

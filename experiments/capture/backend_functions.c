@@ -16,7 +16,7 @@ static int functions_check(const struct capture_options *options, bool chosen, s
 
 static int functions_start(struct capture *capture, bool needed, void **state, struct error *err)
 {
-    const struct function_tracer_settings settings = {.cores = capture->options.cores,
+    const struct function_tracer_settings settings = {.cores = capture->cores,
                                                       .patterns = capture->options.functions,
                                                       .buffer_bytes = FUNCTIONS_BYTES};
     struct function_recorder *recorder = NULL;
@@ -68,5 +68,6 @@ const struct capture_backend backend_functions = {
     .disable = functions_disable,
     .stop = functions_stop,
     .free = functions_free,
+    .add_followed = backend_follows_no_core,
     .take_snapshot = backend_takes_no_snapshot,
 };

@@ -68,8 +68,9 @@ static int choose_event(struct trace *trace, const struct capture_options *whole
     return 0;
 }
 
-static int trace_begin(struct trace *trace, const struct capture_options *whole, struct error *err)
+static int trace_begin(struct trace *trace, const struct capture *capture, struct error *err)
 {
+    const struct capture_options *whole = &capture->options;
     const struct capture_trace_options *options = &whole->trace;
     const char *out_dir = whole->out;
     struct processor_trace found;
@@ -89,7 +90,7 @@ static int trace_begin(struct trace *trace, const struct capture_options *whole,
         .event = trace->event,
         .output = trace->path,
         .log = log,
-        .cores = whole->cores,
+        .cores = capture->cores,
         .pids = options->pids,
         .per_thread = options->per_thread,
         .kcore = trace->kcore,
@@ -132,7 +133,7 @@ static int intel_pt_start(struct capture *capture, bool needed, void **state, st
     struct trace *trace = calloc(1, sizeof *trace);
     if (!trace)
         return error_set(err, ERROR_FAILED, "out of memory");
-    int result = trace_begin(trace, &capture->options, err);
+    int result = trace_begin(trace, capture, err);
     *state = trace;
     if (result < 0 && trace->absent && !needed) {
         perf_recorder_fini(&trace->recorder);
@@ -202,5 +203,6 @@ const struct capture_backend backend_intel_pt = {
     .disable = intel_pt_disable,
     .stop = intel_pt_stop,
     .free = intel_pt_free,
+    .add_followed = backend_follows_no_core,
     .take_snapshot = intel_pt_take_snapshot,
 };

@@ -22,9 +22,9 @@ struct samples {
 
 static const char perf_data_name[] = "perf.data";
 
-static int samples_begin(struct samples *samples, const struct capture_options *options,
-                         struct error *err)
+static int samples_begin(struct samples *samples, const struct capture *capture, struct error *err)
 {
+    const struct capture_options *options = &capture->options;
     char log[sizeof samples->path];
     *samples = (struct samples){.recorder.process = {.input = -1, .output = -1}};
     if (strlen(options->out) + sizeof perf_data_name + 1 > sizeof samples->path)
@@ -44,7 +44,7 @@ static int samples_begin(struct samples *samples, const struct capture_options *
         .event = samples->found.event,
         .output = samples->path,
         .log = log,
-        .cores = options->cores,
+        .cores = capture->cores,
         .frequency = samples->frequency,
         .host_time = true,
     };
@@ -93,7 +93,7 @@ static int samples_start(struct capture *capture, bool needed, void **state, str
     if (!samples)
         return error_set(err, ERROR_FAILED, "out of memory");
     *state = samples;
-    int result = samples_begin(samples, &capture->options, err);
+    int result = samples_begin(samples, capture, err);
     if (result == 0 && samples->frequency < capture->options.sample_rate) {
         snprintf(text, sizeof text, "%u samples a second are taken: the kernel allows no more",
                  samples->frequency);
@@ -150,5 +150,6 @@ const struct capture_backend backend_samples = {
     .disable = samples_disable,
     .stop = samples_stop,
     .free = samples_free,
+    .add_followed = backend_follows_no_core,
     .take_snapshot = backend_takes_no_snapshot,
 };

@@ -16,6 +16,12 @@ int backend_needs_no_disabling(void *state, struct error *err)
     return 0;
 }
 
+void backend_follows_no_core(void *state, cpu_set_t *cores)
+{
+    (void)state;
+    (void)cores;
+}
+
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err)
 {
     (void)capture;

@@ -51,6 +51,9 @@ struct capture {
     struct capture_options options;
     struct progress progress;
     void *states[CAPTURE_BACKENDS_COUNT]; // by backend; NULL: it does not record
+    // What backends record whose cores are fixed when they start: those that were asked for, and
+    // those that are to receive. Empty: all.
+    cpu_set_t cores;
     bool needed[CAPTURE_BACKENDS_COUNT];  // it was chosen: without it there is no capture
     bool wanted[CAPTURE_BACKENDS_COUNT];  // needed, or wanted where it can be had
     struct message_collector *collector;  // NULL: none
@@ -90,6 +93,9 @@ struct capture_backend {
     int (*stop)(struct capture *capture, void *state, json_t *dropped, json_t **document,
                 struct error *err);
     void (*free)(void *state);
+    // Adds the cores that it records by now although they were not asked for, because they deliver
+    // to the servers' sockets, or serve. Only before `stop`.
+    void (*add_followed)(void *state, cpu_set_t *cores);
     // Writes its buffers to disk; *number: snapshots so far. Returns 1, or 0: it takes none.
     int (*take_snapshot)(struct capture *capture, void *state, int *number, struct error *err);
 };
@@ -101,6 +107,7 @@ extern const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COU
 
 // For operations that a backend has no need of.
 int backend_needs_no_disabling(void *state, struct error *err);
+void backend_follows_no_core(void *state, cpu_set_t *cores);
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err);
 
 // Has every backend examined (profiler/doctor/doctor.h).

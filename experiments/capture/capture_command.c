@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json_numbers.h"
@@ -17,6 +18,7 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/run_folder.h"
 #include "experiments/common/supervisor.h"
+#include "profiler/receive_cores.h"
 
 #define CAPTURE_BACKEND_WORD(name) ", " #name
 
@@ -164,6 +166,45 @@ static int write_calls(struct capture *capture, struct error *err)
     return result;
 }
 
+// Cores that are recorded by now though nobody asked for them.
+static void add_followed(const struct capture *capture, cpu_set_t *out)
+{
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        if (capture->states[i])
+            capture_backends[i]->add_followed(capture->states[i], out);
+}
+
+// Takes `others` away from *cores; returns how many are left.
+static int take_away_cores(cpu_set_t *cores, const cpu_set_t *others)
+{
+    cpu_set_t both;
+    CPU_AND(&both, cores, others);
+    CPU_XOR(cores, cores, &both);
+    return CPU_COUNT(cores);
+}
+
+// Says which cores delivered or served that a backend of fixed cores did not record.
+static void warn_of_cores_outside(struct capture *capture)
+{
+    char text[1400], cores[1024];
+    cpu_set_t outside;
+    CPU_ZERO(&outside);
+    add_followed(capture, &outside);
+    if (CPU_COUNT(&capture->cores) == 0 || take_away_cores(&outside, &capture->cores) == 0)
+        return;
+    units_format_cores(&outside, cores, sizeof cores);
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++) {
+        if (!capture->states[i] || capture_backends[i]->is_always || capture->options.trace.pids)
+            continue;
+        snprintf(
+            text, sizeof text,
+            "%s of core%s %s, which received or ran the server during the capture: to be named "
+            "with --cores",
+            capture_backends[i]->lack, CPU_COUNT(&outside) > 1 ? "s" : "", cores);
+        capture_warn(capture, text);
+    }
+}
+
 static int write_backends(struct capture *capture, struct error *err)
 {
     int result = 0;
@@ -172,6 +213,7 @@ static int write_backends(struct capture *capture, struct error *err)
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
         if (capture->states[i])
             result = capture_backends[i]->disable(capture->states[i], err);
+    warn_of_cores_outside(capture);
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++) {
         json_t *document = NULL;
         if (!capture->states[i])
@@ -218,6 +260,10 @@ static int write_capture(struct capture *capture, struct error *err)
                   "dropped", "warnings", capture->warnings);
     if (!capture->document)
         return error_set(err, ERROR_FAILED, "out of memory");
+    cpu_set_t beside = capture->cores;
+    if (take_away_cores(&beside, &o->cores))
+        json_object_set_new(capture->document, "receive_cores",
+                            json_string(units_format_cores(&beside, cores, sizeof cores)));
     int result = write_backends(capture, err);
     if (result == 0)
         result = write_calls(capture, err);
@@ -233,6 +279,34 @@ enum {
 };
 
 // --- arming --------------------------------------------------------------------------------------
+
+// Whether a backend is to be started that cannot follow the cores which deliver.
+static bool wants_fixed_cores(const struct capture *capture)
+{
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        if (capture->wanted[i] && !capture_backends[i]->is_always)
+            return true;
+    return false;
+}
+
+// Adds the cores that are to receive: those that deliver within a moment where something arrives
+// already, and those of the devices' settings, unless they are so many that it tells nothing.
+static void widen_cores(struct capture *capture)
+{
+    enum { LOOK_NS = 50000000, MOST = 8 };
+    cpu_set_t seen, told;
+    capture->cores = capture->options.cores;
+    if (CPU_COUNT(&capture->cores) == 0 || !wants_fixed_cores(capture))
+        return;
+    CPU_ZERO(&told);
+    receive_cores_find("", &told);
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    CPU_ZERO(&seen);
+    add_followed(capture, &seen);
+    if (take_away_cores(&told, &capture->cores) <= MOST)
+        CPU_OR(&seen, &seen, &told);
+    CPU_OR(&capture->cores, &capture->cores, &seen);
+}
 
 static int start_backend(struct capture *capture, size_t i, struct error *err)
 {
@@ -269,8 +343,12 @@ static int arm_capture(struct capture *capture, struct error *err)
     if (result == 0 && o->shim)
         result =
             message_collector_create(o->shim, 0, o->ports, o->port_count, &capture->collector, err);
+    // The one that follows cores first: it shows the others where to look.
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
-        result = start_backend(capture, i, err);
+        result = capture_backends[i]->is_always ? start_backend(capture, i, err) : 0;
+    widen_cores(capture);
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
+        result = capture_backends[i]->is_always ? 0 : start_backend(capture, i, err);
     if (result < 0)
         return result;
     if (capture->collector)
