@@ -3,47 +3,33 @@
 
 #include <stdio.h>
 
-// The calls that servers sleep in. Recordings are of x86-64.
-static const struct {
-    uint32_t call;
-    const char *name;
-} names[] = {
-    {PAUSE_STOPPED, "stopped by a signal"},
-    {PAUSE_NO_CALL, "blocked in a page fault"},
-    {202, "lock wait (futex)"},
-    {449, "lock wait (futex)"},
-    {35, "sleeping"},
-    {230, "sleeping"},
-    {0, "blocked in read"},
-    {1, "blocked in write"},
-    {17, "blocked in pread"},
-    {18, "blocked in pwrite"},
-    {19, "blocked in readv"},
-    {20, "blocked in writev"},
-    {26, "blocked in msync"},
-    {40, "blocked in sendfile"},
-    {44, "blocked in sendto"},
-    {45, "blocked in recvfrom"},
-    {46, "blocked in sendmsg"},
-    {47, "blocked in recvmsg"},
-    {61, "blocked in wait4"},
-    {73, "lock wait (flock)"},
-    {74, "blocked in fsync"},
-    {75, "blocked in fdatasync"},
-    {208, "blocked in io_getevents"},
-    {257, "blocked in openat"},
-    {426, "blocked in io_uring_enter"},
+struct system_call {
+    const char *name, *words;
 };
+
+// NULL: no call of this kernel interface that is known.
+static const struct system_call *system_call_of(uint32_t number)
+{
+    static const struct system_call calls[] = {
+#define SYSTEM_CALL(number, name, words) [number] = {name, words},
+#include "analysis/timeline/system_calls.tbl.h"
+    };
+    return number < sizeof calls / sizeof *calls && calls[number].name ? &calls[number] : NULL;
+}
 
 void pause_name(uint32_t pause, char *out, size_t out_bytes)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (names[i].call == pause) {
-            snprintf(out, out_bytes, "%s", names[i].name);
-            return;
-        }
-    }
-    snprintf(out, out_bytes, "blocked in system call %u", pause);
+    const struct system_call *call = system_call_of(pause);
+    if (pause == PAUSE_STOPPED)
+        snprintf(out, out_bytes, "stopped by a signal");
+    else if (pause == PAUSE_NO_CALL)
+        snprintf(out, out_bytes, "blocked in a page fault");
+    else if (call && call->words)
+        snprintf(out, out_bytes, "%s", call->words);
+    else if (call)
+        snprintf(out, out_bytes, "blocked in %s", call->name);
+    else
+        snprintf(out, out_bytes, "blocked in system call %u", pause);
 }
 
 bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,

@@ -126,6 +126,35 @@ static void a_sleeping_thread_says_in_what(void **state)
     expect(UNKNOWN_CALL, "blocked in system call 999");
 }
 
+static void a_pause_has_a_name(void **state)
+{
+    static const struct {
+        uint32_t pause;
+        const char *name;
+    } pauses[] = {{0, "blocked in read"},
+                  {9, "blocked in mmap"},
+                  {11, "blocked in munmap"},
+                  {12, "blocked in brk"},
+                  {17, "blocked in pread"},
+                  {28, "blocked in madvise"},
+                  {56, "blocked in clone"},
+                  {76, "blocked in truncate"},
+                  {82, "blocked in rename"},
+                  {202, "lock wait (futex)"},
+                  {230, "sleeping"},
+                  {277, "blocked in sync_file_range"},
+                  {455, "lock wait (futex)"},
+                  {340, "blocked in system call 340"}, // between the old numbers and the new
+                  {PAUSE_STOPPED, "stopped by a signal"},
+                  {PAUSE_NO_CALL, "blocked in a page fault"}};
+    char name[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
+        pause_name(pauses[i].pause, name, sizeof name);
+        assert_string_equal(name, pauses[i].name);
+    }
+}
+
 static void a_moved_thread_waits_elsewhere(void **state)
 {
     (void)state;
@@ -192,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sleeping_thread_says_in_what),
+        cmocka_unit_test(a_pause_has_a_name),
         cmocka_unit_test(a_moved_thread_waits_elsewhere),
         cmocka_unit_test(page_faults_take_their_time),
         cmocka_unit_test(a_fault_lasts_until_the_next_within_bounds),
