@@ -299,10 +299,24 @@ int function_recorder_poll(struct function_recorder *recorder, struct error *err
 
 // --- begin and end -------------------------------------------------------------------------------
 
+static int open_core(struct function_recorder *recorder, unsigned core, struct error *err)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/per_cpu/cpu%u/trace_pipe_raw", recorder->tracer.folder, core);
+    struct watched_core one = {.core = (uint16_t)core,
+                               .pages = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    if (one.pages < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot open %s", path);
+    if (array_push(&recorder->cores, one) == 0)
+        return 0;
+    close(one.pages);
+    return error_set(err, ERROR_FAILED, "no memory for core %u", core);
+}
+
 static int open_cores(struct function_recorder *recorder, const cpu_set_t *wanted,
                       struct error *err)
 {
-    char path[128];
+    int result = 0;
     cpu_set_t all;
     if (CPU_COUNT(wanted) == 0) {
         CPU_ZERO(&all);
@@ -310,21 +324,10 @@ static int open_cores(struct function_recorder *recorder, const cpu_set_t *wante
             CPU_SET(core, &all);
         wanted = &all;
     }
-    for (unsigned core = 0; core < CPU_SETSIZE; core++) {
-        if (!CPU_ISSET(core, wanted))
-            continue;
-        snprintf(path, sizeof path, "%s/per_cpu/cpu%u/trace_pipe_raw", recorder->tracer.folder,
-                 core);
-        struct watched_core one = {.core = (uint16_t)core,
-                                   .pages = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
-        if (one.pages < 0)
-            return error_set_errno(err, ERROR_FAILED, "cannot open %s", path);
-        if (array_push(&recorder->cores, one) < 0) {
-            close(one.pages);
-            return error_set(err, ERROR_FAILED, "no memory for core %u", core);
-        }
-    }
-    return 0;
+    for (unsigned core = 0; core < CPU_SETSIZE && result == 0; core++)
+        if (CPU_ISSET(core, wanted))
+            result = open_core(recorder, core, err);
+    return result;
 }
 
 static void close_cores(struct function_recorder *recorder)
@@ -382,6 +385,28 @@ int function_recorder_start(const struct function_tracer_settings *settings, con
         function_recorder_free(*out);
         *out = NULL;
     }
+    return result;
+}
+
+int function_recorder_follow(struct function_recorder *recorder, const cpu_set_t *cores,
+                             struct error *err)
+{
+    cpu_set_t all, added = *cores;
+    size_t before = recorder->cores.count;
+    CPU_ZERO(&all);
+    for (size_t i = 0; i < before; i++) {
+        CPU_SET(recorder->cores.items[i].core, &all);
+        CPU_CLR(recorder->cores.items[i].core, &added);
+    }
+    if (CPU_COUNT(&added) == 0)
+        return 0;
+    CPU_OR(&all, &all, &added);
+    int result = open_cores(recorder, &added, err);
+    if (result == 0)
+        result = function_tracer_set_cores(&recorder->tracer, &all, err);
+    uint64_t now = (uint64_t)clock_now_ns(CLOCK_MONOTONIC_RAW);
+    for (size_t i = before; i < recorder->cores.count && result == 0; i++)
+        result = put_mark(recorder, &recorder->cores.items[i], FUNCTION_WATCHED, now, err);
     return result;
 }
 

@@ -19,6 +19,10 @@ struct function_recorder;
 int function_recorder_start(const struct function_tracer_settings *settings, const char *out_dir,
                             struct function_recorder **out, struct error *err);
 
+// Records these cores as well from now on.
+int function_recorder_follow(struct function_recorder *recorder, const cpu_set_t *cores,
+                             struct error *err);
+
 // Reads what is in the kernel's buffers.
 int function_recorder_poll(struct function_recorder *recorder, struct error *err);
 

@@ -155,8 +155,8 @@ static int setting_write(const struct function_tracer *tracer, int which, const 
 }
 
 // Words of 32 cores in hex, the highest first.
-static int set_cores(const struct function_tracer *tracer, const cpu_set_t *cores,
-                     struct error *err)
+int function_tracer_set_cores(const struct function_tracer *tracer, const cpu_set_t *cores,
+                              struct error *err)
 {
     char text[TRACER_VALUE_BYTES];
     size_t used = 0;
@@ -212,7 +212,7 @@ int function_tracer_begin(struct function_tracer *tracer,
     if (result < 0)
         return result;
     if ((result = setting_write(tracer, TRACING, "0", err)) < 0 ||
-        (result = set_cores(tracer, &settings->cores, err)) < 0 ||
+        (result = function_tracer_set_cores(tracer, &settings->cores, err)) < 0 ||
         (result = setting_write(tracer, CLOCK, "mono_raw", err)) < 0 ||
         (result = setting_write(tracer, SIZE, size, err)) < 0 ||
         (result = set_filter(tracer, settings->patterns, err)) < 0 ||

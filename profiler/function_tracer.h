@@ -47,6 +47,9 @@ struct function_tracer {
 // not available; ERROR_INPUT when one of the given patterns matches no function.
 int function_tracer_begin(struct function_tracer *tracer,
                           const struct function_tracer_settings *settings, struct error *err);
+// Traces these cores from now on.
+int function_tracer_set_cores(const struct function_tracer *tracer, const cpu_set_t *cores,
+                              struct error *err);
 int function_tracer_switch(const struct function_tracer *tracer, bool on, struct error *err);
 
 // Restores everything. Harmless on a zeroed struct.

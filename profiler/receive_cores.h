@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Which cores receive processing will run on, as far as that can be told before anything arrives:
-// for recorders whose cores are fixed when they start (perf, the function tracer). The events
-// backend needs none of it: it follows the cores that deliver.
+// for recorders that do not see who delivers (perf, the function tracer). The events backend needs
+// none of it: it follows the cores that deliver.
 #ifndef PROFILER_RECEIVE_CORES_H
 #define PROFILER_RECEIVE_CORES_H
 

@@ -135,7 +135,8 @@ static void verdict_append_unseen(char *out, const struct unseen_time *unseen, b
                     (unsigned)core->core, core->received ? "received" : "served");
     }
     if (unseen->unrecorded_ns)
-        text_append(out, VERDICT_BYTES, " (%s requests)", text_count(unseen->unrecorded, count));
+        text_append(out, VERDICT_BYTES, " (%s request%s)", text_count(unseen->unrecorded, count),
+                    unseen->unrecorded == 1 ? "" : "s");
     if (unseen->lost_ns)
         text_append(out, VERDICT_BYTES, "%sfor %s nobody knows what their cores did",
                     unseen->unrecorded_ns ? ", and " : but,

@@ -69,6 +69,15 @@ static void events_add_followed(void *state, cpu_set_t *cores)
     CPU_OR(cores, cores, &followed);
 }
 
+// Those are the cores that it found itself.
+static int events_follow(void *state, const cpu_set_t *cores, struct error *err)
+{
+    (void)state;
+    (void)cores;
+    (void)err;
+    return 1;
+}
+
 static void events_free(void *state)
 {
     events_capture_free(state);
@@ -89,5 +98,6 @@ const struct capture_backend backend_events = {
     .stop = events_stop,
     .free = events_free,
     .add_followed = events_add_followed,
+    .follow = events_follow,
     .take_snapshot = backend_takes_no_snapshot,
 };

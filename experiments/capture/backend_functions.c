@@ -51,6 +51,12 @@ static int functions_stop(struct capture *capture, void *state, json_t *dropped,
     return 0;
 }
 
+static int functions_follow(void *state, const cpu_set_t *cores, struct error *err)
+{
+    int result = function_recorder_follow(state, cores, err);
+    return result < 0 ? result : 1;
+}
+
 static void functions_free(void *state)
 {
     function_recorder_free(state);
@@ -68,6 +74,7 @@ const struct capture_backend backend_functions = {
     .disable = functions_disable,
     .stop = functions_stop,
     .free = functions_free,
-    .add_followed = backend_follows_no_core,
+    .add_followed = backend_adds_no_core,
+    .follow = functions_follow,
     .take_snapshot = backend_takes_no_snapshot,
 };

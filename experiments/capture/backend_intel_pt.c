@@ -203,6 +203,7 @@ const struct capture_backend backend_intel_pt = {
     .disable = intel_pt_disable,
     .stop = intel_pt_stop,
     .free = intel_pt_free,
-    .add_followed = backend_follows_no_core,
+    .add_followed = backend_adds_no_core,
+    .follow = backend_has_fixed_cores,
     .take_snapshot = intel_pt_take_snapshot,
 };

@@ -150,6 +150,7 @@ const struct capture_backend backend_samples = {
     .disable = samples_disable,
     .stop = samples_stop,
     .free = samples_free,
-    .add_followed = backend_follows_no_core,
+    .add_followed = backend_adds_no_core,
+    .follow = backend_has_fixed_cores,
     .take_snapshot = backend_takes_no_snapshot,
 };

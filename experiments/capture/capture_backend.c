@@ -16,10 +16,18 @@ int backend_needs_no_disabling(void *state, struct error *err)
     return 0;
 }
 
-void backend_follows_no_core(void *state, cpu_set_t *cores)
+void backend_adds_no_core(void *state, cpu_set_t *cores)
 {
     (void)state;
     (void)cores;
+}
+
+int backend_has_fixed_cores(void *state, const cpu_set_t *cores, struct error *err)
+{
+    (void)state;
+    (void)cores;
+    (void)err;
+    return 0;
 }
 
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err)

@@ -51,12 +51,14 @@ struct capture {
     struct capture_options options;
     struct progress progress;
     void *states[CAPTURE_BACKENDS_COUNT]; // by backend; NULL: it does not record
-    // What backends record whose cores are fixed when they start: those that were asked for, and
-    // those that are to receive. Empty: all.
+    // What backends record that do not find out which cores deliver: those that were asked for,
+    // and those that are to receive. Empty: all.
     cpu_set_t cores;
-    bool needed[CAPTURE_BACKENDS_COUNT];  // it was chosen: without it there is no capture
-    bool wanted[CAPTURE_BACKENDS_COUNT];  // needed, or wanted where it can be had
-    struct message_collector *collector;  // NULL: none
+    cpu_set_t followed;                  // others, which the former found meanwhile
+    bool fixed[CAPTURE_BACKENDS_COUNT];  // it could not follow these
+    bool needed[CAPTURE_BACKENDS_COUNT]; // it was chosen: without it there is no capture
+    bool wanted[CAPTURE_BACKENDS_COUNT]; // needed, or wanted where it can be had
+    struct message_collector *collector; // NULL: none
     struct clock_recorder clock;
     json_t *warnings, *document;
     int signals;
@@ -96,6 +98,8 @@ struct capture_backend {
     // Adds the cores that it records by now although they were not asked for, because they deliver
     // to the servers' sockets, or serve. Only before `stop`.
     void (*add_followed)(void *state, cpu_set_t *cores);
+    // Records these cores as well from now on. Returns 1, or 0: its cores are fixed.
+    int (*follow)(void *state, const cpu_set_t *cores, struct error *err);
     // Writes its buffers to disk; *number: snapshots so far. Returns 1, or 0: it takes none.
     int (*take_snapshot)(struct capture *capture, void *state, int *number, struct error *err);
 };
@@ -107,7 +111,8 @@ extern const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COU
 
 // For operations that a backend has no need of.
 int backend_needs_no_disabling(void *state, struct error *err);
-void backend_follows_no_core(void *state, cpu_set_t *cores);
+void backend_adds_no_core(void *state, cpu_set_t *cores);
+int backend_has_fixed_cores(void *state, const cpu_set_t *cores, struct error *err);
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err);
 
 // Has every backend examined (profiler/doctor/doctor.h).

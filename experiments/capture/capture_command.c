@@ -183,24 +183,43 @@ static int take_away_cores(cpu_set_t *cores, const cpu_set_t *others)
     return CPU_COUNT(cores);
 }
 
-// Says which cores delivered or served that a backend of fixed cores did not record.
+// Has every backend follow to the cores that deliver or serve by now.
+static int follow_cores(struct capture *capture, struct error *err)
+{
+    cpu_set_t found, added;
+    CPU_ZERO(&found);
+    add_followed(capture, &found);
+    if (CPU_COUNT(&capture->cores) == 0 || take_away_cores(&found, &capture->cores) == 0)
+        return 0;
+    added = found;
+    if (take_away_cores(&added, &capture->followed) == 0)
+        return 0;
+    capture->followed = found;
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++) {
+        int result =
+            capture->states[i] ? capture_backends[i]->follow(capture->states[i], &found, err) : 1;
+        if (result < 0)
+            return result;
+        capture->fixed[i] = result == 0;
+    }
+    return 0;
+}
+
+// Says which cores delivered or served that a backend did not record.
 static void warn_of_cores_outside(struct capture *capture)
 {
     char text[1400], cores[1024];
-    cpu_set_t outside;
-    CPU_ZERO(&outside);
-    add_followed(capture, &outside);
-    if (CPU_COUNT(&capture->cores) == 0 || take_away_cores(&outside, &capture->cores) == 0)
+    if (CPU_COUNT(&capture->followed) == 0 || capture->options.trace.pids)
         return;
-    units_format_cores(&outside, cores, sizeof cores);
+    units_format_cores(&capture->followed, cores, sizeof cores);
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++) {
-        if (!capture->states[i] || capture_backends[i]->is_always || capture->options.trace.pids)
+        if (!capture->fixed[i])
             continue;
         snprintf(
             text, sizeof text,
             "%s of core%s %s, which received or ran the server during the capture: to be named "
             "with --cores",
-            capture_backends[i]->lack, CPU_COUNT(&outside) > 1 ? "s" : "", cores);
+            capture_backends[i]->lack, CPU_COUNT(&capture->followed) > 1 ? "s" : "", cores);
         capture_warn(capture, text);
     }
 }
@@ -209,6 +228,7 @@ static int write_backends(struct capture *capture, struct error *err)
 {
     int result = 0;
     json_t *dropped = json_object_get(capture->document, "dropped");
+    result = follow_cores(capture, err);
     // First ends what costs the server time as long as it goes on.
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
         if (capture->states[i])
@@ -280,8 +300,8 @@ enum {
 
 // --- arming --------------------------------------------------------------------------------------
 
-// Whether a backend is to be started that cannot follow the cores which deliver.
-static bool wants_fixed_cores(const struct capture *capture)
+// Whether a backend is to be started that does not find out which cores deliver.
+static bool wants_told_cores(const struct capture *capture)
 {
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
         if (capture->wanted[i] && !capture_backends[i]->is_always)
@@ -296,7 +316,7 @@ static void widen_cores(struct capture *capture)
     enum { LOOK_NS = 50000000, MOST = 8 };
     cpu_set_t seen, told;
     capture->cores = capture->options.cores;
-    if (CPU_COUNT(&capture->cores) == 0 || !wants_fixed_cores(capture))
+    if (CPU_COUNT(&capture->cores) == 0 || !wants_told_cores(capture))
         return;
     CPU_ZERO(&told);
     receive_cores_find("", &told);
@@ -429,6 +449,8 @@ static int watch_until_end(struct capture *capture, struct error *err)
         for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
             if (capture->states[i])
                 result = capture_backends[i]->poll(capture->states[i], err);
+        if (result == 0)
+            result = follow_cores(capture, err);
         if (result == 0 && capture->collector)
             result = message_collector_poll(capture->collector, err);
         if (result == 0)
