@@ -206,12 +206,20 @@ int64_t sweep_overhead(struct sweep *sweep, int64_t begin_ns, int64_t end_ns)
     return until;
 }
 
+// Kernel threads in which packets are processed: softirqs that were put off, NAPI that is threaded
+// (/sys/class/net/*/threaded), what RPS gives to a core where its backlog is.
+static const char *const receiving_threads[] = {"ksoftirqd/", "napi/", "backlog_napi/"};
+
 bool sweep_receives(const struct sweep *sweep, const struct span *context)
 {
     if (context->kind == SPAN_SOFTIRQ)
         return context->id == SOFTIRQ_NET_RX;
     const char *name = sweep->decomposer->in->server->names.items[context->name];
-    return context->kind == SPAN_TASK && strncmp(name, "ksoftirqd/", 10) == 0;
+    for (size_t i = 0; i < sizeof receiving_threads / sizeof *receiving_threads; i++)
+        if (context->kind == SPAN_TASK &&
+            strncmp(name, receiving_threads[i], strlen(receiving_threads[i])) == 0)
+            return true;
+    return false;
 }
 
 void sweep_add(struct sweep *sweep, int64_t component, int64_t begin_ns, int64_t end_ns)

@@ -175,6 +175,47 @@ static double attribution_error(const struct diagnosed *d, enum fault fault)
 }
 
 // The slow request itself is located, not explained; those behind it are blocked by it.
+// Has a thread of the kernel do what a softirq does on the receive core.
+static void thread_receive_processing(struct scenario *s, const char *name)
+{
+    for (size_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.items[i];
+        bool begins = event->kind == EVENT_SOFTIRQ_ENTRY;
+        if (event->core != 1 || !(begins || event->kind == EVENT_SOFTIRQ_EXIT))
+            continue;
+        event->kind = EVENT_SWITCH;
+        event->id = begins ? 77 : 0;
+        strncpy(event->payload.text, begins ? name : "swapper/1", sizeof event->payload.text);
+    }
+}
+
+// Packets ahead of a message's are its head-of-line blocking, whatever processes them.
+static void threads_receive_as_softirqs_do(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"ksoftirqd/1", "napi/eth0-8193", "backlog_napi/1"};
+    struct scenario_options options = usual;
+    struct diagnosed by_softirq, by_thread;
+    options.fault = FAULT_BURST;
+    build(&by_softirq, &options);
+    const struct cause *blocked =
+        find_cause(&by_softirq.diagnosis, "head-of-line blocking", ROLE_R);
+    assert_non_null(blocked);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        by_thread = (struct diagnosed){0};
+        scenario_build(&by_thread.scenario, &options);
+        thread_receive_processing(&by_thread.scenario, names[i]);
+        scenario_join(&by_thread.scenario, &by_thread.calls, &by_thread.server, &by_thread.lives);
+        run_slice(&by_thread, &slowest);
+        const struct cause *found =
+            find_cause(&by_thread.diagnosis, "head-of-line blocking", ROLE_R);
+        assert_non_null(found);
+        assert_true(fabs(found->total_ns / blocked->total_ns - 1) < 0.01);
+        release(&by_thread);
+    }
+    release(&by_softirq);
+}
+
 static void a_slow_application_is_located(void **state)
 {
     (void)state;
@@ -407,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_fault_is_the_top_cause),
+        cmocka_unit_test(threads_receive_as_softirqs_do),
         cmocka_unit_test(a_slow_application_is_located),
         cmocka_unit_test(random_faults_are_found),
         cmocka_unit_test(windows_are_told_apart),
