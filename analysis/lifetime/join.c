@@ -1,10 +1,487 @@
 // SPDX-License-Identifier: MIT
+//
+// Each kind of record is turned into passages ("at this time the stream of that connection had come
+// to this offset"), piled by connection in order of time; one way along a connection's requests and
+// passages finds each request's stamps.
 #include "analysis/lifetime/join.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/lifetime/joiner.h"
+#include "analysis/lifetime/streams.h"
+
+// The server's records, by what stamp they make.
+enum passage_kind {
+    SEGMENTS,
+    HANDOFFS,
+    TRANSMITS,
+    ARRIVALS, // go before segments: the link was virtual
+    TAKES,    // stand in for hand-offs that were not delivered
+    EVENT_PASSAGES,
+    RECEIVES = EVENT_PASSAGES,
+    SENDS,
+    PASSAGE_KINDS
+};
+
+struct joiner {
+    const struct join_input *in;
+    struct lifetime *lives;
+    struct join_counts *counts;
+    struct piles requests; // samples by client connection, in the order sent
+    struct piles passages[PASSAGE_KINDS];
+    int64_t *segment_ns;   // by sample: when the record of its segment was written
+    int64_t *arrival_ns;   // by sample: M(n) by its arrival; NO_TIME: none
+    int64_t *processed_ns; // by sample: M(h) by TCP's own note; NO_TIME: none
+    uint32_t *socket_of;   // by client connection: position in the sockets table
+    uint32_t *calls_of;    // by client connection: position in the shim's table
+    double error_ns;       // of the difference of two converted times
+};
+
+// No host is up for 70 years: such a time is a damaged record, and differences of any others cannot
+// overflow.
+#define LATEST_NS (INT64_C(1) << 61)
+#define NO_TIME   INT64_MIN
+
+static inline int64_t host_time(const struct joiner *joiner, enum host_clock clock, uint64_t value)
+{
+    return time_source_to_host(&joiner->in->clock, clock, value);
+}
+
+static inline int64_t client_time(const struct joiner *joiner, enum host_clock clock,
+                                  uint64_t value)
+{
+    const struct join_input *in = joiner->in;
+    return time_source_to_host(in->client_clock ? in->client_clock : &in->clock, clock, value);
+}
+
+// A time that cannot be is counted, and not set.
+static inline void set_stamp(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
+                             int64_t time_ns, uint16_t core)
+{
+    if (time_ns > LATEST_NS || time_ns < -LATEST_NS) {
+        joiner->counts->impossible_stamps++;
+        return;
+    }
+    life->stamp_ns[kind] = time_ns;
+    life->stamp_core[kind] = core;
+    life->present |= (uint16_t)(1u << kind);
+}
+
+// --- one lifetime per sample, with the client's own stamps ---------------------------------------
+
+static void init_lifetime(struct joiner *joiner, size_t index)
+{
+    const struct sample *sample = &joiner->in->samples[index];
+    struct lifetime *life = &joiner->lives[index];
+    *life = (struct lifetime){.request = index,
+                              .status = sample->status,
+                              .operation = sample->operation,
+                              .connection = NO_CONNECTION,
+                              .receive_call = NO_CALL,
+                              .send_call = NO_CALL,
+                              .state = LIFETIME_UNANSWERED};
+    for (int kind = 0; kind < STAMP_KINDS; kind++)
+        life->stamp_core[kind] = NO_CORE;
+    set_stamp(joiner, life, STAMP_INTENDED,
+              client_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc), NO_CORE);
+    if (sample->send_tsc)
+        set_stamp(joiner, life, STAMP_SEND, client_time(joiner, HOST_CLOCK_TSC, sample->send_tsc),
+                  NO_CORE);
+    if (sample->tx_ns && sample->tx_source != STAMP_USER)
+        set_stamp(joiner, life, STAMP_CLIENT_TX,
+                  client_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns), NO_CORE);
+    if (!sample_is_answered(sample) || !sample->reply_tsc)
+        return;
+    set_stamp(joiner, life, STAMP_REPLY_READ,
+              client_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc), NO_CORE);
+    if (sample->rx_ns && sample->rx_source != STAMP_USER) {
+        set_stamp(joiner, life, STAMP_CLIENT_RX,
+                  client_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns), NO_CORE);
+        if (sample->flags & SAMPLE_RX_COALESCED) {
+            life->fallback |= 1u << STAMP_CLIENT_RX;
+            joiner->counts->coalesced_rx++;
+        }
+    }
+}
+
+// Piles the samples by connection. Their "time" is their place in the stream, which is the order
+// they were sent in.
+static int pile_requests(struct joiner *joiner)
+{
+    const struct join_input *in = joiner->in;
+    struct connection_index index;
+    struct passage *passages = malloc((in->sample_count ? in->sample_count : 1) * sizeof *passages);
+    if (!passages ||
+        connection_index_init(&index, in->client_connections, in->client_connection_count) < 0) {
+        free(passages);
+        return -1;
+    }
+    for (size_t i = 0; i < in->sample_count; i++) {
+        init_lifetime(joiner, i);
+        const struct sample *sample = &in->samples[i];
+        uint32_t pile = connection_index_find(&index, sample->connection);
+        if (pile == NO_CONNECTION)
+            joiner->counts->unknown_connections++;
+        joiner->lives[i].connection = pile;
+        bool sent = sample->send_tsc && sample->request_end <= INT64_MAX;
+        passages[i] = (struct passage){.time_ns = (int64_t)sample->request_end,
+                                       .end = sample->request_end,
+                                       .record = (uint32_t)i,
+                                       .pile = sent ? pile : NO_CONNECTION};
+    }
+    connection_index_fini(&index);
+    int result =
+        piles_build(&joiner->requests, passages, in->sample_count, in->client_connection_count);
+    free(passages);
+    return result;
+}
+
+// --- the server's records as passages ------------------------------------------------------------
+
+static enum passage_kind event_passage(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SEGMENT:
+        return SEGMENTS;
+    case EVENT_HANDOFF:
+        return HANDOFFS;
+    case EVENT_TRANSMIT:
+        return TRANSMITS;
+    case EVENT_ARRIVAL:
+        return ARRIVALS;
+    case EVENT_TAKEN:
+        return TAKES;
+    default:
+        return PASSAGE_KINDS;
+    }
+}
+
+static int pile_events(struct joiner *joiner, const struct connection_index *sockets,
+                       enum passage_kind kind)
+{
+    const struct join_input *in = joiner->in;
+    size_t wanted = 0, count = 0;
+    for (size_t i = 0; i < in->event_count; i++)
+        wanted += event_passage(&in->events[i]) == kind;
+    struct passage *passages = malloc((wanted ? wanted : 1) * sizeof *passages);
+    if (!passages)
+        return -1;
+    for (size_t i = 0; i < in->event_count; i++) {
+        const struct event *event = &in->events[i];
+        if (event_passage(event) != kind)
+            continue;
+        passages[count++] =
+            (struct passage){.time_ns = host_time(joiner, HOST_CLOCK_MONOTONIC, event->time),
+                             .end = event->payload.a,
+                             .record = (uint32_t)i,
+                             .pile = connection_index_find(sockets, event->id)};
+    }
+    int result = piles_build(&joiner->passages[kind], passages, count, in->socket_count);
+    free(passages);
+    return result;
+}
+
+static int pile_calls(struct joiner *joiner, const struct connection_index *connections,
+                      enum passage_kind kind)
+{
+    const struct application_calls *calls = joiner->in->calls;
+    enum call_kind wanted = kind == RECEIVES ? CALL_RECEIVE : CALL_SEND;
+    struct passage *passages = malloc((calls->count ? calls->count : 1) * sizeof *passages);
+    size_t count = 0;
+    if (!passages)
+        return -1;
+    for (size_t i = 0; i < calls->count; i++) {
+        const struct application_call *call = &calls->items[i];
+        if (call->kind != wanted)
+            continue;
+        passages[count++] =
+            (struct passage){.time_ns = kind == RECEIVES ? call->exit_ns : call->entry_ns,
+                             .end = call->offset + call->length,
+                             .record = (uint32_t)i,
+                             .pile = connection_index_find(connections, call->connection)};
+    }
+    int result =
+        piles_build(&joiner->passages[kind], passages, count, joiner->in->shim_connection_count);
+    free(passages);
+    return result;
+}
+
+static int pile_server(struct joiner *joiner)
+{
+    const struct join_input *in = joiner->in;
+    struct connection_index sockets = {0}, connections = {0};
+    int result = -1;
+    if (connection_index_init(&sockets, in->sockets, in->events ? in->socket_count : 0) < 0 ||
+        connection_index_init(&connections, in->shim_connections,
+                              in->calls ? in->shim_connection_count : 0) < 0)
+        goto done;
+    for (int kind = 0; kind < PASSAGE_KINDS; kind++) {
+        bool of_calls = kind == RECEIVES || kind == SENDS;
+        if (of_calls ? !in->calls : !in->events)
+            continue;
+        result = of_calls ? pile_calls(joiner, &connections, (enum passage_kind)kind)
+                          : pile_events(joiner, &sockets, (enum passage_kind)kind);
+        if (result < 0)
+            goto done;
+    }
+    result = 0;
+done:
+    connection_index_fini(&sockets);
+    connection_index_fini(&connections);
+    return result;
+}
+
+// --- which connection is which -------------------------------------------------------------------
+
+// When each connection of a table first did anything, by two kinds of passages.
+static int64_t *first_times(const struct piles *one, const struct piles *other, size_t count)
+{
+    int64_t *first = malloc((count ? count : 1) * sizeof *first);
+    for (size_t i = 0; first && i < count; i++) {
+        first[i] = INT64_MAX;
+        const struct piles *piles[] = {one, other};
+        for (int k = 0; k < 2; k++)
+            if (piles[k]->starts[i] < piles[k]->starts[i + 1] &&
+                piles[k]->items[piles[k]->starts[i]].time_ns < first[i])
+                first[i] = piles[k]->items[piles[k]->starts[i]].time_ns;
+    }
+    return first;
+}
+
+static uint32_t *match_table(const struct joiner *joiner, const int64_t *client_first,
+                             const struct connection *table, size_t count, const struct piles *one,
+                             const struct piles *other)
+{
+    const struct join_input *in = joiner->in;
+    size_t clients = in->client_connection_count;
+    uint32_t *other_end = malloc((clients ? clients : 1) * sizeof *other_end);
+    for (size_t i = 0; other_end && i < clients; i++)
+        other_end[i] = NO_CONNECTION;
+    if (!other_end || !table)
+        return other_end;
+    int64_t *first = first_times(one, other, count);
+    match_function *match = in->client_clock ? match_unrelated_connections : match_connections;
+    if (!first ||
+        match(in->client_connections, clients, client_first, table, count, first, other_end) < 0) {
+        free(other_end);
+        other_end = NULL;
+    }
+    free(first);
+    return other_end;
+}
+
+static int match_tables(struct joiner *joiner)
+{
+    const struct join_input *in = joiner->in;
+    size_t clients = in->client_connection_count;
+    int64_t *first = malloc((clients ? clients : 1) * sizeof *first);
+    if (!first)
+        return -1;
+    for (size_t i = 0; i < clients; i++) {
+        const struct piles *requests = &joiner->requests;
+        first[i] = INT64_MAX;
+        if (requests->starts[i] < requests->starts[i + 1]) {
+            uint32_t sample = requests->items[requests->starts[i]].record;
+            first[i] = joiner->lives[sample].stamp_ns[STAMP_SEND];
+        }
+    }
+    joiner->socket_of =
+        match_table(joiner, first, in->events ? in->sockets : NULL, in->socket_count,
+                    &joiner->passages[SEGMENTS], &joiner->passages[HANDOFFS]);
+    joiner->calls_of = match_table(joiner, first, in->calls ? in->shim_connections : NULL,
+                                   in->shim_connection_count, &joiner->passages[RECEIVES],
+                                   &joiner->passages[SENDS]);
+    free(first);
+    return joiner->socket_of && joiner->calls_of ? 0 : -1;
+}
+
+// --- the stamps of a connection's requests -------------------------------------------------------
+// A request's stamp of a kind is the first passage at or beyond its last byte. Requests of a
+// connection are in stream order and so are the passages but for retransmits, so one way along both
+// finds all stamps.
+
+// A segment's record says where it ends only. But when it was written after the bytes had gone
+// further up, it is of later bytes. Segments and hand-offs are timed by the same clock.
+static void check_segment(struct joiner *joiner, struct lifetime *life, int64_t further_up_ns)
+{
+    if (!lifetime_has(life, STAMP_NIC) || joiner->segment_ns[life->request] <= further_up_ns)
+        return;
+    life->present &= (uint16_t) ~(1u << STAMP_NIC);
+    joiner->counts->segments_unseen++;
+}
+
+static void stamp_by_event(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
+                           const struct passage *passage)
+{
+    const struct event *event = &joiner->in->events[passage->record];
+    int64_t time = passage->time_ns;
+    if (kind == STAMP_NIC) {
+        if (event->payload.b)
+            time = host_time(joiner, HOST_CLOCK_REALTIME, event->payload.b);
+        else
+            life->fallback |= 1u << STAMP_NIC;
+    }
+    if (kind == STAMP_SERVER_TX && (event->flags & TRANSMIT_AGAIN))
+        life->fallback |= 1u << STAMP_SERVER_TX;
+    set_stamp(joiner, life, kind, time, event->core);
+}
+
+static void stamp_by_call(struct joiner *joiner, struct lifetime *life, enum stamp_kind kind,
+                          const struct passage *passage)
+{
+    const struct application_call *call = &joiner->in->calls->items[passage->record];
+    if (kind == STAMP_REPLY) {
+        set_stamp(joiner, life, kind, call->entry_ns, call->entry_core);
+        life->send_call = passage->record;
+        return;
+    }
+    set_stamp(joiner, life, kind, call->exit_ns, call->exit_core);
+    life->receive_call = passage->record;
+    life->thread = call->thread;
+    life->batch = call->batch;
+    life->batch_position = call->batch_position;
+}
+
+// Where the bytes begin that a record is about; 0 where it does not say. A hand-off says up to
+// where the application had read by then, a transmit how many bytes it carries, a call where it
+// began.
+static uint64_t begin_of(const struct joiner *joiner, const struct passage *passage,
+                         enum passage_kind kind)
+{
+    if (kind == RECEIVES || kind == SENDS)
+        return joiner->in->calls->items[passage->record].offset;
+    const struct event *event = &joiner->in->events[passage->record];
+    if (kind == HANDOFFS)
+        return event->payload.b;
+    return kind == TRANSMITS && event->payload.b < passage->end ? passage->end - event->payload.b
+                                                                : 0;
+}
+
+// True when the first record that reaches a request's last byte begins beyond that byte: then the
+// request's own record was never written, which is known without looking at the order of stamps.
+static bool is_of_later_bytes(struct joiner *joiner, const struct passage *passage,
+                              enum passage_kind kind, uint64_t offset)
+{
+    struct join_counts *counts = joiner->counts;
+    if (begin_of(joiner, passage, kind) < offset)
+        return false;
+    if (kind == HANDOFFS)
+        counts->handoffs_unseen++;
+    else if (kind == TRANSMITS)
+        counts->transmits_unseen++;
+    else
+        counts->calls_unseen++;
+    return true;
+}
+
+// The offset of a request's last byte in the direction that a kind of passage lies in.
+static uint64_t wanted_offset(const struct sample *sample, enum passage_kind kind)
+{
+    return kind == TRANSMITS || kind == SENDS ? sample->reply_end : sample->request_end;
+}
+
+static void note_time(struct joiner *joiner, const struct lifetime *life, enum passage_kind kind,
+                      const struct passage *passage)
+{
+    if (kind == ARRIVALS)
+        joiner->arrival_ns[life->request] = passage->time_ns;
+    else
+        joiner->processed_ns[life->request] =
+            host_time(joiner, HOST_CLOCK_MONOTONIC, joiner->in->events[passage->record].payload.b);
+}
+
+static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
+                       enum passage_kind kind, enum stamp_kind stamp)
+{
+    const struct piles *requests = &joiner->requests, *piles = &joiner->passages[kind];
+    if (server == NO_CONNECTION)
+        return;
+    size_t at = piles->starts[server], end = piles->starts[server + 1];
+    for (size_t r = requests->starts[client]; r < requests->starts[client + 1]; r++) {
+        const struct sample *sample = &joiner->in->samples[requests->items[r].record];
+        struct lifetime *life = &joiner->lives[requests->items[r].record];
+        uint64_t offset = wanted_offset(sample, kind);
+        bool replies = kind == TRANSMITS || kind == SENDS;
+        if (replies && (sample->reply_end == 0 || !sample_is_answered(sample)))
+            continue;
+        while (at < end && piles->items[at].end < offset)
+            at++;
+        if (at == end)
+            return;
+        if (kind == ARRIVALS || kind == TAKES) {
+            note_time(joiner, life, kind, &piles->items[at]);
+            continue;
+        }
+        if (is_of_later_bytes(joiner, &piles->items[at], kind, offset))
+            continue;
+        if (kind == SEGMENTS)
+            joiner->segment_ns[life->request] = piles->items[at].time_ns;
+        if (kind == HANDOFFS)
+            check_segment(joiner, life, piles->items[at].time_ns);
+        if (kind == RECEIVES || kind == SENDS)
+            stamp_by_call(joiner, life, stamp, &piles->items[at]);
+        else
+            stamp_by_event(joiner, life, stamp, &piles->items[at]);
+    }
+}
+
+// Segments that did not get the stream any further, and those without a stamp of their own.
+static void count_segments(struct joiner *joiner, uint32_t socket)
+{
+    const struct piles *segments = &joiner->passages[SEGMENTS];
+    uint64_t reached = 0;
+    for (size_t i = segments->starts[socket]; i < segments->starts[socket + 1]; i++) {
+        const struct passage *segment = &segments->items[i];
+        if (segment->end < reached)
+            joiner->counts->segments_repeated++;
+        else
+            reached = segment->end;
+        if (joiner->in->events[segment->record].payload.b == 0)
+            joiner->counts->segments_without_stamp++;
+    }
+}
+
+// Requests next to one another in the stream that share both their calls.
+static void count_sharing(struct joiner *joiner, size_t client)
+{
+    const struct piles *requests = &joiner->requests;
+    size_t end = requests->starts[client + 1];
+    for (size_t first = requests->starts[client]; first < end;) {
+        const struct lifetime *head = &joiner->lives[requests->items[first].record];
+        size_t after = first + 1;
+        for (; after < end; after++) {
+            const struct lifetime *life = &joiner->lives[requests->items[after].record];
+            if (head->receive_call == NO_CALL || life->receive_call != head->receive_call ||
+                life->send_call != head->send_call)
+                break;
+        }
+        for (size_t i = first; i < after; i++)
+            joiner->lives[requests->items[i].record].sharing = (uint32_t)(after - first);
+        first = after;
+    }
+}
+
+static void walk_connection(struct joiner *joiner, size_t client)
+{
+    if (joiner->requests.starts[client] == joiner->requests.starts[client + 1])
+        return;
+    uint32_t socket = joiner->socket_of[client], calls = joiner->calls_of[client];
+    joiner->counts->connections++;
+    joiner->counts->connections_without_socket += socket == NO_CONNECTION;
+    joiner->counts->connections_without_calls += calls == NO_CONNECTION;
+    stamp_pile(joiner, client, socket, SEGMENTS, STAMP_NIC);
+    stamp_pile(joiner, client, socket, HANDOFFS, STAMP_HANDOFF);
+    stamp_pile(joiner, client, socket, TRANSMITS, STAMP_SERVER_TX);
+    stamp_pile(joiner, client, socket, ARRIVALS, STAMP_NIC);
+    stamp_pile(joiner, client, socket, TAKES, STAMP_HANDOFF);
+    stamp_pile(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
+    stamp_pile(joiner, client, calls, SENDS, STAMP_REPLY);
+    if (socket != NO_CONNECTION)
+        count_segments(joiner, socket);
+    count_sharing(joiner, client);
+}
+
+// --- the rest of a life --------------------------------------------------------------------------
 
 // A retransmission that left after the client had the bytes: the first transmission was never
 // recorded.
@@ -54,7 +531,7 @@ static void settle_server(struct joiner *joiner, struct lifetime *life)
 {
     // What took the hand-off's record took the segment's as well, if that one came after M(a).
     if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_APPLICATION))
-        join_check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);
+        check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);
     take_arrival(joiner, life);
     take_note_of_processing(joiner, life);
 }
@@ -101,16 +578,16 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
         joiner.arrival_ns = make_times(input->sample_count);
         joiner.processed_ns = make_times(input->sample_count);
         result = joiner.segment_ns && joiner.arrival_ns && joiner.processed_ns
-                     ? join_pile_requests(&joiner)
+                     ? pile_requests(&joiner)
                      : -1;
     }
     if (result == 0)
-        result = join_pile_server(&joiner);
+        result = pile_server(&joiner);
     if (result == 0)
-        result = join_match_tables(&joiner);
+        result = match_tables(&joiner);
     if (result == 0) {
         for (size_t c = 0; c < input->client_connection_count; c++)
-            join_walk_connection(&joiner, c);
+            walk_connection(&joiner, c);
         for (size_t i = 0; i < out->count; i++)
             settle_server(&joiner, &out->items[i]);
         if (input->client_clock)
