@@ -3,7 +3,7 @@
 // What a thread that walks PT streams (pt_walk.h) keeps between walks: the decoder for the bytes of
 // the piece, its view of the code, and caches of what it looked up. There are two decoders: the
 // fast one (pt_follow.h), and libipt's block decoder for everything the fast one cannot do. Only
-// walks use its members (pt_walk_state.h).
+// walks use its members (pt_walk.c).
 #ifndef ANALYSIS_PT_WALK_PT_WALKER_H
 #define ANALYSIS_PT_WALK_PT_WALKER_H
 
