@@ -32,12 +32,12 @@ struct keeper {
 int keeper_start(struct keeper *keeper, bool isolated, struct error *err);
 
 // Makes a keeper of the process at the other end of `link`, which serves requests on its stdin and
-// stdout (experiments/remote/keeper_service.h). Waits until it reports that it is ready: timeout_ms
+// stdout (experiments/remote/far_end.h). Waits until it reports that it is ready: timeout_ms
 // at most, or until the user interrupts. Owns the link from now on, also on failure.
 int keeper_start_far(struct keeper *keeper, struct process link, const char *link_log,
                      int timeout_ms, struct error *err);
 
-// What another machine says of itself (experiments/remote/keeper_service.h), as JSON text; nic:
+// What another machine says of itself (experiments/remote/far_end.h), as JSON text; nic:
 // the card whose address is asked for, or "".
 int keeper_facts(struct keeper *keeper, const char *nic, char facts[KEEPER_TEXT_BYTES],
                  struct error *err);
@@ -72,7 +72,7 @@ int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error
 // somebody listens there, 0 when nobody does, negative on other errors.
 int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err);
 
-// Sends a request as it is and waits for the answer (experiments/remote/keeper_service.h). Only a
+// Sends a request as it is and waits for the answer (experiments/remote/far_end.h). Only a
 // failure of the keeper itself is an error.
 int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
                struct keeper_answer *answer, struct error *err);

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +13,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "experiments/keeper/keeper_cpuset.h"
+enum { PATH_BYTES = 700, MOST_QUEUES = 4096 };
 
-enum { MOST_QUEUES = 4096 };
+// --- files ---------------------------------------------------------------------------------------
 
-// --- settings ------------------------------------------------------------------------------------
-
-static int read_first_line(const char *path, char text[KEEPER_TEXT_BYTES])
+static int read_text(const char *path, char *text, size_t text_bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno;
-    ssize_t got = read(fd, text, KEEPER_TEXT_BYTES - 1);
+    ssize_t got = read(fd, text, text_bytes - 1);
     int number = got < 0 ? errno : 0;
     text[got > 0 ? got : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
     close(fd);
     return number;
 }
@@ -35,18 +34,148 @@ static int write_text(const char *path, const char *text)
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return errno;
-    ssize_t put = write(fd, text, strlen(text));
-    int number = put < 0 ? errno : 0;
+    int number = write(fd, text, strlen(text)) < 0 ? errno : 0;
     close(fd);
     return number;
 }
+
+// --- a cpuset ------------------------------------------------------------------------------------
+// A control group (cgroup v2) whose processes run on some cores only, and, where it is exclusive,
+// which leaves these cores to nobody else (a partition root; Linux,
+// Documentation/admin-guide/cgroup-v2.rst, "Cpuset"). Interrupts and the kernel's own threads of a
+// core are no part of it. All return 0 or an errno.
+
+static void path_of(const char *folder, const char *file, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%.600s/%s", folder, file);
+}
+
+static void parent_of(const char *group, char parent[PATH_BYTES])
+{
+    snprintf(parent, PATH_BYTES, "%.600s", group);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        *slash = '\0';
+}
+
+static int read_file(const char *folder, const char *file, char *text, size_t text_bytes)
+{
+    char path[PATH_BYTES];
+    path_of(folder, file, path);
+    return read_text(path, text, text_bytes);
+}
+
+static int write_file(const char *folder, const char *file, const char *text)
+{
+    char path[PATH_BYTES];
+    path_of(folder, file, path);
+    return write_text(path, text);
+}
+
+// Controllers stand in one line, with blanks between.
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += length)
+        if ((at == text || at[-1] == ' ') && strchr(" \n", at[length]))
+            return true;
+    return false;
+}
+
+// Whether the folder in which the group is to be made has the cpuset controller switched on for its
+// groups: "on", "off". EOPNOTSUPP: it has no such controller.
+static int cpuset_read(const char *group, char *old, size_t old_bytes)
+{
+    char parent[PATH_BYTES], text[400];
+    parent_of(group, parent);
+    int number = read_file(parent, "cgroup.controllers", text, sizeof text);
+    if (number == 0 && !has_word(text, "cpuset"))
+        number = EOPNOTSUPP;
+    if (number == 0)
+        number = read_file(parent, "cgroup.subtree_control", text, sizeof text);
+    snprintf(old, old_bytes, "%s", number == 0 && has_word(text, "cpuset") ? "on" : "off");
+    return number;
+}
+
+static int cpuset_set_cores(const char *group, const char *text)
+{
+    char cores[400], state[200];
+    snprintf(cores, sizeof cores, "%.399s", text);
+    cores[strcspn(cores, " ")] = '\0';
+    bool exclusive = strlen(cores) < strlen(text);
+    int number = write_file(group, "cpuset.cpus", cores);
+    if (number == 0 && exclusive)
+        number = write_file(group, "cpuset.cpus.partition", "root");
+    // Writing succeeds in any case. Whether the group became a partition shows when the file is
+    // read back: "root invalid (...)".
+    if (number == 0 && exclusive)
+        number = read_file(group, "cpuset.cpus.partition", state, sizeof state);
+    if (number == 0 && exclusive && strcmp(state, "root\n") != 0)
+        number = EBUSY;
+    return number == EINVAL ? EBUSY : number; // kernels before 5.19 refuse it with EINVAL
+}
+
+// Moves the processes that are in the group now.
+static void cpuset_empty(const char *group, const char *parent)
+{
+    char path[PATH_BYTES], line[32];
+    path_of(group, "cgroup.procs", path);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        write_file(parent, "cgroup.procs", line);
+    if (file)
+        fclose(file);
+}
+
+// Moves the processes that are still in it to where they came from, waiting up to 3 s for dying
+// ones, removes it, and switches the controller off again if it was off before.
+static int cpuset_remove(const char *group, const char *old)
+{
+    char parent[PATH_BYTES];
+    int number = 0;
+    parent_of(group, parent);
+    for (int attempt = 0; attempt < 300; attempt++) {
+        number = rmdir(group) < 0 && errno != ENOENT ? errno : 0;
+        if (number != EBUSY)
+            break;
+        cpuset_empty(group, parent);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    if (number == 0 && strcmp(old, "on") != 0)
+        write_file(parent, "cgroup.subtree_control",
+                   "-cpuset"); // other groups may be using it by now
+    return number;
+}
+
+// Makes the group. text: its cores, and how: "0-1", "0-1 exclusive". EBUSY: it cannot have them
+// alone (another partition has them, or no core would be left for anybody else). On failure nothing
+// is left.
+static int cpuset_make(const char *group, const char *text, const char *old)
+{
+    char parent[PATH_BYTES];
+    parent_of(group, parent);
+    int number =
+        strcmp(old, "on") == 0 ? 0 : write_file(parent, "cgroup.subtree_control", "+cpuset");
+    if (number == 0 && mkdir(group, 0755) < 0)
+        number = errno;
+    else if (number == 0)
+        number = cpuset_set_cores(group, text);
+    if (number)
+        cpuset_remove(group, old);
+    return number;
+}
+
+// --- settings ------------------------------------------------------------------------------------
 
 int keeper_change_read(struct keeper_change *change, const char *text)
 {
     int number;
     switch (change->knob) {
     case KEEPER_FILE:
-        return read_first_line(change->path, change->old);
+        number = read_text(change->path, change->old, sizeof change->old);
+        if (number == 0)
+            change->old[strcspn(change->old, "\n")] = '\0';
+        return number;
     case KEEPER_COALESCING:
         return nic_coalescing_get(change->path, text, change->old, sizeof change->old);
     case KEEPER_RSS:
@@ -57,7 +186,7 @@ int keeper_change_read(struct keeper_change *change, const char *text)
         change->fd = open(change->path, O_WRONLY | O_CLOEXEC);
         return change->fd < 0 ? errno : 0;
     case KEEPER_CPUSET:
-        return keeper_cpuset_read(change->path, change->old, sizeof change->old);
+        return cpuset_read(change->path, change->old, sizeof change->old);
     }
     return EINVAL;
 }
@@ -92,7 +221,7 @@ int keeper_change_do(const struct keeper_change *change, const char *text)
         us = (int32_t)strtol(text, NULL, 10);
         return write(change->fd, &us, sizeof us) == sizeof us ? 0 : errno;
     case KEEPER_CPUSET:
-        return keeper_cpuset_make(change->path, text, change->old);
+        return cpuset_make(change->path, text, change->old);
     }
     return EINVAL;
 }
@@ -152,7 +281,7 @@ int keeper_change_undo(const struct keeper_change *change)
     if (change->knob == KEEPER_RSS)
         return nic_rss_set(change->path, &change->rss);
     if (change->knob == KEEPER_CPUSET)
-        return keeper_cpuset_remove(change->path, change->old);
+        return cpuset_remove(change->path, change->old);
     return change->knob == KEEPER_FILE ? write_text(change->path, change->old) : 0;
 }
 

@@ -16,14 +16,24 @@
 //                frame, and then what the program printed
 //                {"type": "ended", "status": as waitpid(2) returns it}, or
 //                {"type": "failed", "text": why it could not be started}   once, last
+//
+// `taillight agent --keeper` serves the requests to a keeper (experiments/keeper/keeper_request.h,
+// as they lie in memory: the same program is at both ends) on a machine behind ssh, on stdin and
+// stdout. It has a keeper of its own for what is to be undone, first of all the directory that this
+// program was copied into; that keeper survives this process however it ends.
+//
+// What the machine says of itself (keeper_facts):
+//   {"uid": 0, "cores": "0-7",     that a process there may use
+//    "address": "10.0.0.2",        IPv4, of the asked card, or the one that ssh came to
+//    "directory": "/tmp/taillight-...", "boot_id": "...", "kernel": "6.1.0"}
 #ifndef EXPERIMENTS_REMOTE_FAR_END_H
 #define EXPERIMENTS_REMOTE_FAR_END_H
 
 enum { FAR_STDOUT = 1, FAR_STDERR = 2, FAR_COMPRESSED = 0x80, FAR_CHUNK_BYTES = 128 << 10 };
 
-// `taillight agent`: what this program is at the far end of a link: with --start this, with
-// --keeper a keeper (experiments/remote/keeper_service.h), without an option a load agent
-// (loadgen/agents/agent_command.h). Returns the program's exit code.
+// `taillight agent`: what this program is at the far end of a link: with --start or
+// --keeper as above, without an option a load agent (loadgen/agents/agent_command.h). Returns the
+// program's exit code.
 int agent_roles_command(int argc, char **argv);
 
 #endif
