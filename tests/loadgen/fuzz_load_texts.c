@@ -7,7 +7,7 @@
 
 #include "loadgen/agents/agent.h"
 #include "loadgen/client/server_address.h"
-#include "loadgen/load_texts.h"
+#include "loadgen/load_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

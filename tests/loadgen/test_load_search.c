@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 #include "loadgen/load_search.h"
-#include "loadgen/load_texts.h"
+#include "loadgen/load_plan.h"
 #include "loadgen/method/load_saturation.h"
 
 static void ranges_are_steps_or_factors(void **state)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "loadgen/agents/agent_clock.h"
+#include "loadgen/agents/agent_fleet.h"
 
 static void the_shortest_trip_counts(void **state)
 {
