@@ -63,7 +63,7 @@ int run_analysis_write(const struct run_analysis *analysis, struct error *err)
 
 static void print_causes(const struct run_analysis *run, const struct diagnosis *diagnosis)
 {
-    char total[32], median[32], name[80], words[96];
+    char total[32], median[32], name[CAUSE_NAME_BYTES + 16], words[96];
     bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
     double from = bounded ? (double)(diagnosis->slice.from_ns - run->lifetimes.begin_ns) : 0;
     double to = (double)((bounded ? diagnosis->slice.to_ns : run->lifetimes.end_ns) -

@@ -115,6 +115,7 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
         pthread_mutex_init(&fault->lock, NULL);
         if (pthread_create(&fault->sleeper, NULL, sleep_with_lock, fault) != 0)
             return error_set(err, ERROR_FAILED, "cannot start the thread that sleeps");
+        pthread_setname_np(fault->sleeper, "lock-holder");
     }
     return 0;
 }

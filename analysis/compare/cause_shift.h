@@ -29,7 +29,7 @@ const char *change_kind_name(enum change_kind kind); // "unchanged", "appeared",
 
 // A message has a cause when the cause took more than the granularity.
 struct cause_shift {
-    char name[64];
+    char name[CAUSE_NAME_BYTES];
     char category[48]; // the base's where both sides have it
     enum core_role role;
     bool explains;

@@ -25,7 +25,7 @@ struct profile_message {
 };
 
 struct profile_component {
-    char name[64];
+    char name[CAUSE_NAME_BYTES];
     char category[48];
     enum core_role role;
     bool explains;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/timeline/pauses.h"
-
 static const struct component fixed_components[FIXED_COMPONENTS] = {
 #define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)                   \
     {name, ROLE_##ROLE, CAUSE_##CLASS, explains, functions, category},
@@ -117,11 +115,17 @@ static int64_t find_or_add(struct component_table *table, const struct component
     return (int64_t)table->components.count - 1;
 }
 
-int64_t component_of_pause(struct component_table *table, uint32_t pause)
+int64_t component_of_wait(struct component_table *table, const char *name)
 {
+    static const char asleep[] = "asleep in ";
     struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
-    pause_name(pause, component.name, sizeof component.name);
-    component.category = categories_of_wait(table->categories, component.name);
+    if (strcmp(name, fixed_components[COMPONENT_UNKNOWN_WAIT].name) == 0)
+        return COMPONENT_UNKNOWN_WAIT;
+    snprintf(component.name, sizeof component.name, "%s", name);
+    if (strncmp(name, asleep, sizeof asleep - 1) == 0)
+        component.category = categories_of_function(table->categories, name + sizeof asleep - 1);
+    if (!component.category)
+        component.category = categories_of_wait(table->categories, name);
     return find_or_add(table, &component);
 }
 
@@ -138,15 +142,6 @@ int64_t component_of_context(struct component_table *table, const struct span *s
     if (number >= 0)
         table->by_context[slot] = (uint32_t)number + 1;
     return number;
-}
-
-int64_t component_of_gap(struct component_table *table, const char *function)
-{
-    const char *category = categories_of_function(table->categories, function);
-    struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
-    snprintf(component.name, sizeof component.name, "idle gap in %.51s", function);
-    component.category = category ? category : fixed_components[COMPONENT_IDLE_A].category;
-    return find_or_add(table, &component);
 }
 
 int64_t component_of_unknown(struct component_table *table, const struct span *span,
@@ -166,7 +161,8 @@ int64_t component_of_application(struct component_table *table,
                                  enum core_role role)
 {
     struct component component = {.role = role, .class = CAUSE_BLOCKING, .explains = true};
-    memcpy(component.name, applications->items.items[application].name, sizeof component.name);
+    snprintf(component.name, sizeof component.name, "%s",
+             applications->items.items[application].name);
     component.category = categories_of_context(table->categories, SPAN_TASK, component.name);
     return find_or_add(table, &component);
 }

@@ -20,7 +20,7 @@ enum fixed_component {
 };
 
 struct component {
-    char name[64];
+    char name[CAUSE_NAME_BYTES];
     enum core_role role;
     enum cause_class class;
     bool explains;
@@ -41,15 +41,13 @@ int component_table_init(struct component_table *table, const struct host_timeli
                          const struct categories *categories);
 void component_table_fini(struct component_table *table);
 
-// The component of a thread's pause (struct host_timeline.pauses). -1: no memory.
-int64_t component_of_pause(struct component_table *table, uint32_t pause);
+// The component of time in which a thread waited for something other than its core: "lock wait
+// (futex)", "waiting for a packet", "asleep in FUNCTION". -1: no memory.
+int64_t component_of_wait(struct component_table *table, const char *name);
 
 // The component of a context (task, irq, softirq or vector) at role R or A. -1: no memory.
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role);
-
-// The component of idle time of a thread that left its core in a function. -1: no memory.
-int64_t component_of_gap(struct component_table *table, const char *function);
 
 // The component of time about which nothing is known, named after the SPAN_UNKNOWN that covers it
 // (NULL: none does), as "lost records (unseen up to init)". -1: no memory.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The state while a message is decomposed (decompose.h), and the functions that assign a piece of a
-// core's time to a component. decompose.c follows the message's life and asks decompose_thread_time
-// about the time of the message's own thread; both assign time through this header.
+// core's time to a component. decompose.c follows the message's life, critical_path.c the threads that have
+// it; both ask decompose_thread_time whom running time of the message's own thread was for, and
+// assign time through this header.
 #ifndef ANALYSIS_DIAGNOSIS_DECOMPOSER_H
 #define ANALYSIS_DIAGNOSIS_DECOMPOSER_H
 
@@ -111,9 +112,8 @@ struct sweep {
     int64_t last_handoff_ns; // of other data on that core before this message's
     // Role A.
     uint32_t thread;                   // the thread that has the message now
-    int64_t runnable_since_ns;         // when the thread was woken; INT64_MAX: it was not
     const struct thread_stint *before; // the thread's last stint; NULL: none is known
-    const char *gap_function;          // the function in which the thread left its core
+    const char *gap_function;          // the function in which a thread left its core
     bool replied;                      // after the application's send call began
     bool moved;                        // it waits on another core than it ran on
     const struct span *receiver;       // the receive processing at hand

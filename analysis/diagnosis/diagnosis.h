@@ -59,8 +59,10 @@ enum cause_class {
 // "context", "gap", ..., as in summary.json and run.db.
 const char *cause_class_name(enum cause_class class);
 
+enum { CAUSE_NAME_BYTES = 96 }; // "lock wait (futex): held by worker-2, blocked in fsync"
+
 struct cause {
-    char name[64];     // "yes", "wake-up latency", "head-of-line blocking"
+    char name[CAUSE_NAME_BYTES];     // "yes", "wake-up latency", "head-of-line blocking"
     char category[32]; // what it asks for (categories.h): "other programs", "NIC delay", "memory"
     enum core_role role;
     enum cause_class class;

@@ -27,7 +27,7 @@ struct hint_function {
 };
 
 struct sample_hint {
-    char cause[64];
+    char cause[CAUSE_NAME_BYTES];
     enum core_role role;
     uint64_t slice, reference;                             // samples in all functions
     struct hint_function functions[SAMPLE_HINT_FUNCTIONS]; // most of the slice's samples first

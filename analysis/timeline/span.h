@@ -84,13 +84,26 @@ struct core_timeline {
 struct waking {
     int64_t time_ns;
     uint32_t thread;
-    uint16_t core; // where it was to run
+    uint32_t waker; // the thread that woke it, or that was interrupted by what did (0: idle)
+    uint16_t core;  // where it was to run
+    uint16_t from;  // where it was woken
+    uint8_t flags;  // enum waking_flags (profiler/bpf/event_log.h)
+};
+// How a stint ended.
+enum stint_end {
+    STINT_CUT,       // not known: records are missing, or the capture ended
+    STINT_PREEMPTED, // the thread could have gone on
+    STINT_THROTTLED, // so it could, but for its control group's CPU quota
+    STINT_SLEEPS,    // it went to sleep; host_timeline.pauses may say in what
+    STINT_WAITS,     // it waits for sockets or the like to become ready: epoll_wait, poll, select
+    STINT_EXITED,
 };
 struct thread_stint {
     int64_t begin_ns;
     int64_t end_ns;
     uint32_t thread;
     uint16_t core;
+    uint8_t left; // enum stint_end
 };
 // Something that happened to a thread at one moment.
 struct thread_moment {

@@ -253,6 +253,31 @@ static int take_watched(struct builder *builder, const struct event *event, int6
     return push_task(builder, event, time_ns);
 }
 
+// How the thread left that the switch takes the core from.
+static enum stint_end stint_end_of(const struct event *event)
+{
+    if (event->flags & SWITCH_EXITED)
+        return STINT_EXITED;
+    if (event->flags & SWITCH_THROTTLED)
+        return STINT_THROTTLED;
+    if (event->flags & SWITCH_PREEMPTED)
+        return STINT_PREEMPTED;
+    return event->flags & SWITCH_WAITS ? STINT_WAITS : STINT_SLEEPS;
+}
+
+// The span of depth 0 has ended: if a thread ran, that was a stint of its.
+static int push_stint(struct builder *builder, enum stint_end left)
+{
+    const struct span *span = &builder->core->spans.items[builder->current];
+    if (span->kind != SPAN_TASK)
+        return 0;
+    return array_push(&builder->out->stints, (struct thread_stint){.begin_ns = span->begin_ns,
+                                                                   .end_ns = span->end_ns,
+                                                                   .thread = span->id,
+                                                                   .core = builder->core->core,
+                                                                   .left = (uint8_t)left});
+}
+
 static int take_switch(struct builder *builder, const struct event *event, int64_t time_ns)
 {
     struct span *spans = builder->core->spans.items;
@@ -271,6 +296,8 @@ static int take_switch(struct builder *builder, const struct event *event, int64
         lost = false; // the whole span is unknown already
     }
     spans[builder->current].end_ns = lost ? builder->last_ns : time_ns;
+    if (push_stint(builder, lost ? STINT_CUT : stint_end_of(event)) < 0)
+        return -1;
     if (lost && builder->last_ns < time_ns &&
         push_unknown(builder, builder->last_ns, time_ns, 0, "lost records", true) < 0)
         return -1;
@@ -282,7 +309,10 @@ static int take_waking(struct builder *builder, const struct event *event, int64
 {
     return array_push(&builder->out->wakings, (struct waking){.time_ns = time_ns,
                                                               .thread = event->id,
-                                                              .core = (uint16_t)event->payload.a});
+                                                              .waker = (uint32_t)event->payload.b,
+                                                              .core = (uint16_t)event->payload.a,
+                                                              .from = event->core,
+                                                              .flags = event->flags});
 }
 
 static int take_moment(struct thread_moment_array *moments, const struct event *event,
@@ -404,7 +434,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     while (builder->depth > 0)
         builder->core->spans.items[builder->open[--builder->depth]].end_ns = builder->last_ns;
     builder->core->spans.items[builder->current].end_ns = builder->last_ns;
-    return core_timeline_link(builder->core);
+    return push_stint(builder, STINT_CUT) < 0 ? -1 : core_timeline_link(builder->core);
 }
 
 static int compare_wakings(const void *left, const void *right)
@@ -430,21 +460,8 @@ static void sort_moments(struct thread_moment_array *moments)
     array_sort(moments, compare_moments);
 }
 
-static int index_threads(struct host_timeline *out)
+static void index_threads(struct host_timeline *out)
 {
-    for (size_t c = 0; c < out->cores.count; c++) {
-        const struct core_timeline *core = &out->cores.items[c];
-        const struct span_array *spans = &core->spans;
-        for (size_t i = 0; i < spans->count; i++) {
-            const struct span *span = &spans->items[i];
-            if (span->kind == SPAN_TASK &&
-                array_push(&out->stints, (struct thread_stint){.begin_ns = span->begin_ns,
-                                                               .end_ns = span->end_ns,
-                                                               .thread = span->id,
-                                                               .core = core->core}) < 0)
-                return -1;
-        }
-    }
     array_sort(&out->stints, compare_stints);
     array_sort(&out->wakings, compare_wakings);
     sort_moments(&out->pauses);
@@ -455,7 +472,6 @@ static int index_threads(struct host_timeline *out)
         if (out->stints.items[i].thread == out->stints.items[i - 1].thread &&
             out->stints.items[i].begin_ns < out->stints.items[i - 1].end_ns)
             out->unpaired++;
-    return 0;
 }
 
 // Names the processes of threads; each is recorded on the core where the thread ran first.
@@ -523,7 +539,7 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
             result = build_core(&builder, (uint16_t)core, grouped + starts[core],
                                 starts[core + 1] - starts[core]);
     if (result == 0)
-        result = index_threads(out);
+        index_threads(out);
 done:
     free(starts);
     free(grouped);

@@ -38,6 +38,12 @@ enum switch_flags {
     // The thread that leaves is not the one last recorded as switched in: what happened in between
     // was not delivered. Some kernels deliver no tracing events while certain threads run.
     SWITCH_UNSEEN = 1 << 2,
+    SWITCH_WAITS = 1 << 3,     // the thread that left waits for sockets or the like to become ready
+    SWITCH_THROTTLED = 1 << 4, // it was runnable, but its control group's CPU quota is used up
+};
+
+enum waking_flags {
+    WAKING_THROTTLED = 1 << 0, // its control group's CPU quota is used up
 };
 
 enum watched_flags {

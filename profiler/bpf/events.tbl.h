@@ -40,7 +40,7 @@
 // Scheduler.
 EVENT(SWITCH, 1, "switch", task_switch, "id: the thread that comes (0: idle); text: its name; flags: `enum switch_flags`",
       "another thread gets the core")
-EVENT(WAKING, 2, "waking", waking, "id: the thread; a: the core it ran on last; b: the thread that wakes it, or that was interrupted by what wakes it (0: idle)",
+EVENT(WAKING, 2, "waking", waking, "id: the thread; a: the core it ran on last; b: the thread that wakes it, or that was interrupted by what wakes it (0: idle); flags: `enum waking_flags`",
       "a thread is made runnable")
 // Interrupts: entry and exit nest properly on a core.
 EVENT(IRQ_ENTRY, 3, "irq_entry", entry(IRQ), "id: irq number; text: the action's name",
@@ -67,7 +67,7 @@ EVENT(TAKEN, 14, "taken", nothing, "id: socket; a: stream offset it has read up 
       "the application took bytes after a time unseen")
 // Why a thread does not run.
 EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state)",
-      "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) and the end of a thread are not recorded")
+      "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
 EVENT(MIGRATE, 16, "migrate", moment(moves), "id: thread; a: the core it was on; b: the core it goes to",
       "the scheduler moves a thread")
 EVENT(PROCESS, 17, "process", nothing, "id: thread; text: the name of its process",

@@ -28,6 +28,7 @@ struct rq;
 
 struct cfs_rq {
     struct rq *rq;
+    int throttle_count; // with CONFIG_CFS_BANDWIDTH: groups at or above it that are throttled
 } KERNEL_TYPE;
 
 struct sched_entity {
@@ -43,6 +44,7 @@ struct task_struct {
     int tgid;
     struct task_struct *group_leader;
     char comm[16];
+    bool throttled; // since 6.18
 } KERNEL_TYPE;
 
 struct task_struct___before_5_14 {

@@ -13,6 +13,14 @@ static __always_inline uint64_t task_state(struct task_struct *task)
     return (uint64_t)((struct task_struct___before_5_14 *)task)->state;
 }
 
+// Whether the CPU quota of the thread's control group, or of one above it, is used up on its core.
+static __always_inline bool group_throttled(struct task_struct *task)
+{
+    return bpf_core_field_exists(task->se.cfs_rq) &&
+           bpf_core_field_exists(task->se.cfs_rq->throttle_count) &&
+           task->se.cfs_rq->throttle_count > 0;
+}
+
 static __always_inline uint32_t task_core(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->thread_info.cpu))
@@ -20,7 +28,7 @@ static __always_inline uint32_t task_core(struct task_struct *task)
     return ((struct task_struct___before_5_16 *)task)->cpu;
 }
 
-// Servers wait for sockets to become ready all day, and the shim records it, so this is left out.
+// Servers wait for sockets to become ready all day: a flag of the switch has to do.
 static __always_inline bool waits_for_readiness(uint64_t call)
 {
     enum { POLL = 7, SELECT = 23, EPOLL_WAIT = 232, PSELECT6 = 270, PPOLL = 271 };
@@ -29,19 +37,30 @@ static __always_inline bool waits_for_readiness(uint64_t call)
            call == PPOLL || call == SELECT || call == PSELECT6;
 }
 
-// Records the system call in which a user thread goes to sleep.
-static __always_inline void record_blocked(struct core_ring *ring, uint32_t core,
-                                           struct task_struct *task, uint64_t state)
+// Records the system call in which a user thread goes to sleep. Returns the flag of the switch that
+// says it as well.
+static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t core,
+                                              struct task_struct *task, uint64_t state)
 {
     struct pt_regs *regs = NULL;
     if (!bpf_core_field_exists(regs->orig_ax) ||
         !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-        return;
+        return 0;
     regs = (struct pt_regs *)bpf_task_pt_regs(task);
     uint64_t call = regs->orig_ax;
     if (!(state & BLOCKED_STOPPED) && waits_for_readiness(call))
-        return;
+        return SWITCH_WAITS;
     record_write(ring, core, EVENT_BLOCKED, 0, (uint32_t)task->pid, call, state);
+    return 0;
+}
+
+// Whether a runnable thread may not run because its control group's quota is used up. Since 6.18
+// the thread itself knows: a group that is throttled still runs what is inside the kernel.
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->throttled))
+        return task->throttled;
+    return group_throttled(task);
 }
 
 // Records the process of a thread once (rarely twice): the thread's own name may not show it.
@@ -84,7 +103,9 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         record_write(ring, core, EVENT_UNSEEN, 0, (uint32_t)previous->pid, unseen[0], unseen[1]);
     }
     if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))
-        record_blocked(ring, core, previous, state);
+        flags |= record_blocked(ring, core, previous, state);
+    if ((flags & SWITCH_PREEMPTED) && is_throttled(previous))
+        flags |= SWITCH_THROTTLED;
     if (state & TASK_DEAD)
         forget_process(previous);
     if (next->pid != next->tgid)
@@ -110,7 +131,8 @@ int BPF_PROG(sched_waking, struct task_struct *task)
     if (!ring)
         return 0;
     uint32_t waker = (uint32_t)bpf_get_current_pid_tgid();
-    return record_write(ring, core, EVENT_WAKING, 0, (uint32_t)task->pid, target, waker);
+    return record_write(ring, core, EVENT_WAKING, group_throttled(task) ? WAKING_THROTTLED : 0,
+                        (uint32_t)task->pid, target, waker);
 }
 
 // Whether a thread reads from watched sockets, as far as is known.

@@ -117,7 +117,7 @@ static bool in_scope(const struct fault_array *faults, const struct run_analysis
 
 static bool is_expected(const struct cause *cause, const char *causes)
 {
-    char name[96];
+    char name[CAUSE_NAME_BYTES + 16];
     snprintf(name, sizeof name, "%s (%s)", cause->name, role_name(cause->role));
     for (const char *at = causes; *at;) {
         size_t bytes = strcspn(at, ";");
@@ -190,7 +190,7 @@ static void judge_message(const struct diagnosis *diagnosis,
     if (expected > top_ns) {
         out->right++;
     } else {
-        char name[96] = "nothing";
+        char name[CAUSE_NAME_BYTES + 16] = "nothing";
         if (top)
             snprintf(name, sizeof name, "%s (%s)", top->name, role_name(top->role));
         json_int_t before = json_integer_value(json_object_get(out->wrong, name));

@@ -253,8 +253,6 @@ static inline uint32_t *scenario_receive(struct scenario *s)
                                 (uint64_t)(r->nic + REALTIME_AHEAD_NS));
             now += scenario_about(s, 3000);
             scenario_stream(s, now, EVENT_HANDOFF, 1, r->connection + 500, end, r->begin);
-            struct event *waking = scenario_event(s, now + 100, EVENT_WAKING, 1, SERVER_THREAD);
-            waking->payload.b = 0; // on core 0 (payload.a is 0), by a softirq
             for (unsigned i = 0; i < k; i++)
                 r[i].handoff = now;
             now += 200;
@@ -324,6 +322,7 @@ static inline int64_t scenario_sleep(struct scenario *s, int64_t now, int64_t re
     const struct scenario_options *o = &s->options;
     int64_t wake = ready + 100, run = wake + scenario_about(s, 3000);
     scenario_switch(s, now, 0, 0, "swapper/0");
+    scenario_event(s, wake, EVENT_WAKING, 1, SERVER_THREAD); // by the softirq that handed it off
     if (o->fault == FAULT_HOG && scenario_fault_due(s, ready - 2000, *faults)) {
         ++*faults;
         int64_t begin = ready - 2000 > now ? ready - 2000 : now + 1;

@@ -42,7 +42,7 @@ static const struct synthetic_name {
     [CAUSED_BY_IRQ_A] = {"nvme0q1 interrupt", ROLE_A},
     [CAUSED_BY_SOFTIRQ_A] = {"BLOCK softirq", ROLE_A},
     [CAUSED_BY_WAKE_UP] = {"wake-up latency", ROLE_A},
-    [CAUSED_BY_SLEEP] = {"idle gap in futex_wait", ROLE_A},
+    [CAUSED_BY_SLEEP] = {"asleep in futex_wait", ROLE_A},
     [CAUSED_BY_DELIVERY] = {"interrupt delivery", ROLE_R},
     [CAUSED_BY_TASK_R] = {"backup", ROLE_R},
     [CAUSED_BY_SLOW_USER] = {"assoc_find slower", ROLE_A},

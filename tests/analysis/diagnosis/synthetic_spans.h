@@ -156,7 +156,8 @@ static inline void synthetic_switch(struct synthetic *s, unsigned core, int64_t 
                        (struct thread_stint){.begin_ns = spans[s->open[0][0]].begin_ns,
                                              .end_ns = time,
                                              .thread = SYNTHETIC_THREAD,
-                                             .core = 0});
+                                             .core = 0,
+                                             .left = STINT_SLEEPS});
     while (s->depth[core])
         synthetic_close(s, core, time);
     synthetic_open(s, core, time, kind, id, name);

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/critical_path.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/timeline/pauses.h"
+#include "analysis/timeline/thread_states.h"
+#include "base/text.h"
+
+enum { MOST_HOPS = 6 }; // from waker to waker
+
+// Along a thread's time: the message's own thread, or one that it waits for.
+struct path {
+    struct sweep sweep;
+    const char *wait;  // what the message's thread waits for meanwhile, "lock wait (futex): held by
+                       // worker-2"; NULL: it is this thread that has the message
+    const char *sleep; // what it went to sleep in, "lock wait (futex)"
+    bool helper;       // this thread hands the message on to the one that has it next
+    bool in_gap;       // it did not run just now
+    unsigned hops;
+};
+
+static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns);
+
+// --- pieces of a core's time ---------------------------------------------------------------------
+
+static void add_wait(struct path *path, const char *what, int64_t begin_ns, int64_t end_ns)
+{
+    char name[CAUSE_NAME_BYTES] = "";
+    text_append(name, sizeof name, "%s%s", path->wait ? path->wait : "", what);
+    sweep_add(&path->sweep, component_of_wait(path->sweep.decomposer->table, name), begin_ns,
+              end_ns);
+}
+
+static void add_receiver(struct sweep *sweep, int64_t begin_ns, int64_t end_ns)
+{
+    sweep_add_context(sweep, sweep->receiver, begin_ns, end_ns);
+}
+
+static bool known_context(struct sweep *sweep, const struct span *context, int64_t begin_ns,
+                          int64_t end_ns)
+{
+    if (context && context->kind != SPAN_UNKNOWN)
+        return true;
+    sweep_add(sweep, component_of_unknown(sweep->decomposer->table, context, ROLE_A), begin_ns,
+              end_ns);
+    return false;
+}
+
+// What interrupts whoever has the core.
+static void add_interruption(struct sweep *sweep, const struct span *context, int64_t begin_ns,
+                             int64_t end_ns)
+{
+    sweep->receiver = context;
+    if (sweep_receives(sweep, context))
+        begin_ns = sweep_add_packets(sweep, begin_ns, end_ns, context->end_ns, add_receiver);
+    sweep_add_context(sweep, context, begin_ns, end_ns);
+}
+
+static void visit_running(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct path *path = opaque;
+    struct sweep *sweep = &path->sweep;
+    const struct span *context = sweep_context(sweep, open, depth);
+    begin_ns = sweep_overhead(sweep, begin_ns, end_ns);
+    if (!known_context(sweep, context, begin_ns, end_ns))
+        return;
+    if (context->kind != SPAN_TASK && context->kind != SPAN_IDLE)
+        add_interruption(sweep, context, begin_ns, end_ns);
+    else if (path->wait)
+        add_wait(path, "", begin_ns, end_ns);
+    else if (sweep->replied)
+        sweep_add(sweep, COMPONENT_SERVER_STACK, begin_ns, end_ns);
+    else if (path->helper)
+        sweep_add(sweep, COMPONENT_APPLICATION, begin_ns, end_ns);
+    else
+        decompose_thread_time(sweep->decomposer, sweep->life, sweep->thread, begin_ns, end_ns);
+}
+
+static void add_other_task(struct sweep *sweep, const struct span *context, int64_t begin_ns,
+                           int64_t end_ns)
+{
+    uint32_t whose = sweep_application_of(sweep, context->id);
+    if (whose == NO_APPLICATION)
+        sweep_add_context(sweep, context, begin_ns, end_ns);
+    else if (whose == sweep->life->application)
+        sweep_add(sweep, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
+    else
+        sweep_add_application(sweep, whose, begin_ns, end_ns);
+}
+
+// The core ran nothing though the thread was ready. If it had been preempted, it was not allowed to
+// go on; if it had been woken, the core took its time to notice.
+static void add_idle(struct path *path, int64_t begin_ns, int64_t end_ns)
+{
+    struct sweep *sweep = &path->sweep;
+    bool held_back = sweep->before && sweep->before->left == STINT_PREEMPTED && !sweep->moved;
+    if (path->wait)
+        add_wait(path, held_back ? ", throttled (CPU quota)" : ", being woken", begin_ns, end_ns);
+    else
+        sweep_add(sweep, held_back ? COMPONENT_THROTTLED : COMPONENT_WAKE_UP, begin_ns, end_ns);
+}
+
+static void visit_ready(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                        int64_t end_ns, void *opaque)
+{
+    struct path *path = opaque;
+    struct sweep *sweep = &path->sweep;
+    const struct span *context = sweep_context(sweep, open, depth);
+    begin_ns = sweep_overhead(sweep, begin_ns, end_ns);
+    if (!known_context(sweep, context, begin_ns, end_ns))
+        return;
+    if (context->kind == SPAN_IDLE) {
+        add_idle(path, begin_ns, end_ns);
+    } else if (path->wait) {
+        char behind[CAUSE_NAME_BYTES] = "";
+        text_append(behind, sizeof behind, ", behind %s",
+                    sweep->decomposer->in->server->names.items[context->name]);
+        add_wait(path, behind, begin_ns, end_ns);
+    } else if (context->kind != SPAN_TASK) {
+        add_interruption(sweep, context, begin_ns, end_ns);
+    } else if (sweep->moved) {
+        sweep_add(sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
+    } else {
+        add_other_task(sweep, context, begin_ns, end_ns);
+    }
+}
+
+// Nobody knows why the thread did not run: only whether the core's records are missing as well.
+static void visit_unknown(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct path *path = opaque;
+    const struct span *context = sweep_context(&path->sweep, open, depth);
+    if (path->wait)
+        add_wait(path, "", begin_ns, end_ns);
+    else if (known_context(&path->sweep, context, begin_ns, end_ns))
+        sweep_add(&path->sweep,
+                  context->kind == SPAN_IDLE ? COMPONENT_IDLE_A : COMPONENT_UNKNOWN_WAIT, begin_ns,
+                  end_ns);
+}
+
+// What woke the thread was at it already.
+static void visit_waker(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                        int64_t end_ns, void *opaque)
+{
+    struct path *path = opaque;
+    const struct span *context = sweep_context(&path->sweep, open, depth);
+    if (known_context(&path->sweep, context, begin_ns, end_ns))
+        sweep_add_context(&path->sweep, context, begin_ns, end_ns);
+}
+
+static void sweep_core(struct path *path, uint16_t number, int64_t begin_ns, int64_t end_ns,
+                       span_stack_visitor *visit)
+{
+    struct sweep *sweep = &path->sweep;
+    struct decomposer *decomposer = sweep->decomposer;
+    const struct core_timeline *core = host_timeline_core(decomposer->in->server, number);
+    if (end_ns <= begin_ns)
+        return;
+    decomposer->traced &= core && core_timeline_traced(core, begin_ns, end_ns);
+    decomposer->core = core ? core->core : NO_CORE;
+    sweep->core = core;
+    if (core && (core->scheduled || !sweep->moved))
+        core_timeline_stacks(core, begin_ns, end_ns, visit, path);
+    else
+        sweep_add(sweep, sweep->moved ? COMPONENT_MIGRATION : COMPONENT_UNKNOWN_A, begin_ns,
+                  end_ns);
+}
+
+// --- ready to run --------------------------------------------------------------------------------
+
+// A thread that is ready to run waits for the core that it ran on, or that the scheduler moved it
+// to; at last for the one on which it goes on.
+static void sweep_ready(struct path *path, const struct thread_period *period)
+{
+    struct sweep *sweep = &path->sweep;
+    const struct thread_stint *before = period->before, *next = period->next;
+    int64_t begin_ns = period->begin_ns;
+    uint16_t core = before ? before->core : 0;
+    size_t count = 0;
+    const struct thread_moment *moves =
+        before ? thread_moments_of(&sweep->decomposer->in->server->moves, sweep->thread, &count)
+               : NULL;
+    size_t at = moves ? thread_moments_before(moves, count, before->begin_ns) : 0;
+    for (; at < count && moves[at].time_ns < period->end_ns; at++) {
+        int64_t until = moves[at].time_ns;
+        sweep->moved = core != before->core;
+        if (until > begin_ns) {
+            sweep_core(path, core, begin_ns, until, visit_ready);
+            begin_ns = until;
+        }
+        core = (uint16_t)moves[at].value;
+    }
+    sweep->moved = before && core != before->core;
+    if (!sweep->moved)
+        core = next     ? next->core
+               : before ? before->core
+                        : sweep->life->stamp_core[STAMP_APPLICATION];
+    sweep_core(path, core, begin_ns, period->end_ns, visit_ready);
+    sweep->moved = false;
+}
+
+// --- asleep --------------------------------------------------------------------------------------
+
+// The innermost function that a thread was in, not counting the scheduler's.
+static void find_function(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct sweep *sweep = opaque;
+    const struct component_table *table = sweep->decomposer->table;
+    (void)begin_ns;
+    (void)end_ns;
+    sweep->gap_function = NULL;
+    for (unsigned at = depth; at > 0 && open[at - 1]->kind == SPAN_FUNCTION; at--) {
+        const char *name = table->host->names.items[open[at - 1]->name];
+        const char *category = categories_of_function(table->categories, name);
+        if (category && strcmp(category, "scheduling") == 0)
+            continue;
+        sweep->gap_function = name;
+        return;
+    }
+}
+
+// The function in which a thread left its core, where functions are traced; NULL: not known.
+static const char *function_left_in(struct sweep *sweep, const struct thread_stint *before)
+{
+    const struct core_timeline *core =
+        host_timeline_core(sweep->decomposer->in->server, before->core);
+    sweep->gap_function = NULL;
+    if (core && core_timeline_traced(core, before->end_ns - 1, before->end_ns))
+        core_timeline_stacks(core, before->end_ns - 1, before->end_ns, find_function, sweep);
+    return sweep->gap_function;
+}
+
+// What the thread went to sleep in: "lock wait (futex)"; "" where it waits for sockets to become
+// ready, or nobody knows.
+static void sleep_name(struct path *path, const struct thread_stint *before,
+                       char out[CAUSE_NAME_BYTES])
+{
+    uint32_t pause;
+    const char *function;
+    out[0] = '\0';
+    if (before->left == STINT_WAITS)
+        return;
+    if (pause_after(path->sweep.decomposer->in->server, before, &pause))
+        pause_name(pause, out, CAUSE_NAME_BYTES);
+    else if ((function = function_left_in(&path->sweep, before)))
+        snprintf(out, CAUSE_NAME_BYTES, "asleep in %s", function);
+}
+
+static bool is_lock(const char *sleep)
+{
+    return strncmp(sleep, "lock wait", 9) == 0;
+}
+
+// The sleep, named by what ended it. who: the waking context's or thread's name, where it has one.
+static void name_wait(const char *sleep, enum waker_kind kind, const char *who,
+                      char out[CAUSE_NAME_BYTES])
+{
+    bool known = sleep[0] != '\0', sends = strstr(sleep, "write") || strstr(sleep, "send");
+    const size_t bytes = CAUSE_NAME_BYTES;
+    if (strncmp(sleep, "stopped", 7) == 0 || (kind == WAKER_UNKNOWN && known))
+        snprintf(out, bytes, "%s", sleep);
+    else if (kind == WAKER_UNKNOWN)
+        snprintf(out, bytes, "unknown wait");
+    else if (kind == WAKER_PACKET)
+        snprintf(out, bytes, "%s", sends ? "waiting for room to send" : "waiting for a packet");
+    else if (kind == WAKER_TIMER && !known)
+        snprintf(out, bytes, "waiting for a timer");
+    else if (kind == WAKER_TIMER)
+        snprintf(out, bytes, strcmp(sleep, "sleeping") == 0 ? "%s (timer)" : "%s, timed out",
+                 sleep);
+    else if (!known)
+        snprintf(out, bytes, "waiting for %s", who);
+    else if (kind == WAKER_THREAD)
+        snprintf(out, bytes, is_lock(sleep) ? "%s: held by %s" : "%s: %s", sleep, who);
+    else
+        snprintf(out, bytes, "%s (%s)", sleep, who);
+}
+
+static bool is_kernel_thread(const struct component_table *table, const char *name)
+{
+    const char *category = categories_of_context(table->categories, SPAN_TASK, name);
+    return category && strcmp(category, "OS threads") == 0;
+}
+
+static void take_outermost(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                           int64_t end_ns, void *context)
+{
+    (void)begin_ns;
+    (void)end_ns;
+    *(const struct span **)context = depth ? open[0] : NULL;
+}
+
+// Whether "memcached:mc-worker" is a thread of the process whose thread had that stint.
+static bool is_of_process(const struct host_timeline *host, const struct thread_stint *stint,
+                          const char *name)
+{
+    const struct core_timeline *core = host_timeline_core(host, stint->core);
+    const struct span *task = NULL;
+    if (core)
+        core_timeline_stacks(core, stint->begin_ns, stint->begin_ns + 1, take_outermost, &task);
+    const char *other = task ? host->names.items[task->name] : "";
+    size_t length = strcspn(name, ":");
+    return strcspn(other, ":") == length && strncmp(name, other, length) == 0;
+}
+
+// The waking context's name; a thread's own where it is of the sleeping one's process.
+static void waker_name(struct path *path, const struct waker *waker,
+                       const struct thread_stint *before, char out[CAUSE_NAME_BYTES])
+{
+    struct sweep *sweep = &path->sweep;
+    const char *name =
+        waker->span ? sweep->decomposer->in->server->names.items[waker->span->name] : "";
+    const char *own = strchr(name, ':'), *pool = strchr(name, '/');
+    if (waker->kind == WAKER_BLOCK)
+        snprintf(out, CAUSE_NAME_BYTES, "block device");
+    else if (waker->kind == WAKER_KERNEL)
+        snprintf(out, CAUSE_NAME_BYTES, "%.50s %s", name, span_kind_word(waker->span->kind));
+    else if (waker->kind == WAKER_THREAD && own &&
+             is_of_process(sweep->decomposer->in->server, before, name))
+        snprintf(out, CAUSE_NAME_BYTES, "%s", own + 1);
+    else if (waker->kind == WAKER_THREAD && pool && pool != name)
+        snprintf(out, CAUSE_NAME_BYTES, "%.*s", (int)(pool - name), name);
+    else
+        snprintf(out, CAUSE_NAME_BYTES, "%s", name);
+}
+
+// Whether the thread that receives the message was waiting for any at all: it has answered the one
+// before.
+static bool waits_for_work(const struct path *path, const struct thread_period *period)
+{
+    const struct sweep *sweep = &path->sweep;
+    const struct application_calls *all = sweep->decomposer->in->calls;
+    size_t count = 0;
+    if (!all || path->wait || sweep->thread != sweep->life->thread ||
+        period->before->end_ns > sweep->life->stamp_ns[STAMP_HANDOFF])
+        return false;
+    const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
+    size_t next = calls ? application_calls_after(calls, count, period->before->end_ns) : 0;
+    return next == 0 || calls[next - 1].kind != CALL_RECEIVE;
+}
+
+// The time of the thread that woke this one, as long as it kept it waiting.
+static void follow_waker(struct path *path, const struct thread_period *period,
+                         const struct waker *waker, const char *sleep, const char *who)
+{
+    char wait[CAUSE_NAME_BYTES];
+    struct path other = {.sweep = {.decomposer = path->sweep.decomposer,
+                                   .life = path->sweep.life,
+                                   .role = ROLE_A,
+                                   .thread = waker->thread,
+                                   .replied = path->sweep.replied},
+                         .hops = path->hops + 1};
+    bool receiver = waker->thread == path->sweep.life->thread && !path->sweep.replied;
+    other.helper = !receiver && !path->wait && (path->helper || waits_for_work(path, period));
+    if (!receiver && !other.helper) {
+        // Of several holders behind one another the last one counts.
+        other.sleep = path->wait ? path->sleep : sleep;
+        name_wait(other.sleep, WAKER_THREAD, who, wait);
+        other.wait = wait;
+    }
+    path_follow(&other, period->begin_ns, period->end_ns);
+}
+
+static void sweep_sleep(struct path *path, const struct thread_period *period)
+{
+    char sleep[CAUSE_NAME_BYTES] = "", who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
+    struct sweep *sweep = &path->sweep;
+    struct waker waker = {.kind = WAKER_UNKNOWN};
+    int64_t begin_ns = period->begin_ns, end_ns = period->end_ns;
+    if (sweep->replied && !path->wait && period->before->left == STINT_WAITS) {
+        sweep->decomposer->core = NO_CORE;
+        sweep_add(sweep, COMPONENT_SEND_QUEUE, begin_ns, end_ns);
+        return;
+    }
+    sleep_name(path, period->before, sleep);
+    if (period->waking)
+        waker = waker_of(sweep->decomposer->in->server, period->waking);
+    waker_name(path, &waker, period->before, who);
+    bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
+                   strncmp(sleep, "stopped", 7) != 0 && path->hops < MOST_HOPS &&
+                   !is_kernel_thread(sweep->decomposer->table, who);
+    if (follows) {
+        follow_waker(path, period, &waker, sleep, who);
+        return;
+    }
+    if (waker.kind > WAKER_THREAD && waker.span->begin_ns < end_ns && !path->wait)
+        end_ns = waker.span->begin_ns > begin_ns ? waker.span->begin_ns : begin_ns;
+    name_wait(sleep, waker.kind, who, name);
+    char after[CAUSE_NAME_BYTES + 2];
+    snprintf(after, sizeof after, "%s%s", path->wait ? ", " : "", name);
+    sweep->decomposer->core = NO_CORE;
+    add_wait(path, after, begin_ns, end_ns);
+    sweep->begin_ns = end_ns;
+    sweep_core(path, period->waking ? period->waking->from : NO_CORE, end_ns, period->end_ns,
+               visit_waker);
+}
+
+// --- along a thread ------------------------------------------------------------------------------
+
+static void visit_period(const struct thread_period *period, void *opaque)
+{
+    struct path *path = opaque;
+    struct sweep *sweep = &path->sweep;
+    bool runs = period->state == THREAD_RUNS;
+    if (!runs || !path->in_gap)
+        sweep->begin_ns = period->begin_ns;
+    path->in_gap = !runs;
+    sweep->before = period->before;
+    const struct thread_stint *near = period->next ? period->next : period->before;
+    switch (period->state) {
+    case THREAD_RUNS:
+        sweep_core(path, period->next->core, period->begin_ns, period->end_ns, visit_running);
+        break;
+    case THREAD_READY:
+        sweep_ready(path, period);
+        break;
+    case THREAD_THROTTLED:
+        sweep->decomposer->core = NO_CORE;
+        if (path->wait)
+            add_wait(path, ", throttled (CPU quota)", period->begin_ns, period->end_ns);
+        else
+            sweep_add(sweep, COMPONENT_THROTTLED, period->begin_ns, period->end_ns);
+        break;
+    case THREAD_SLEEPS:
+        sweep_sleep(path, period);
+        break;
+    case THREAD_UNKNOWN:
+        sweep_core(path, near ? near->core : sweep->life->stamp_core[STAMP_APPLICATION],
+                   period->begin_ns, period->end_ns, visit_unknown);
+        break;
+    }
+}
+
+static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)
+{
+    thread_periods(path->sweep.decomposer->in->server, path->sweep.thread, begin_ns, end_ns,
+                   visit_period, path);
+}
+
+void critical_path_sweep(struct decomposer *decomposer, const struct lifetime *life,
+                         uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied)
+{
+    struct path path = {.sweep = {.decomposer = decomposer,
+                                  .life = life,
+                                  .role = ROLE_A,
+                                  .thread = thread,
+                                  .replied = replied}};
+    if (decomposer->in->server)
+        path_follow(&path, begin_ns, end_ns);
+    else
+        sweep_add(&path.sweep, COMPONENT_UNKNOWN_A, begin_ns, end_ns);
+}
