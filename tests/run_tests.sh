@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs every test under BUILD and tests/**/test_*.sh, and prints a line for each as it ends. The
-# machine's cores are part of what the end-to-end tests measure, so a test has the machine to itself,
-# as far as that is ours to say (preferred.sh), unless it is known to compute only. Those run first,
-# as many at a time as there are cores: all of the folders in `computing`, but for sources that say
-# "Needs the machine to itself", and elsewhere the sources that say "Runs beside others" (each at
-# the beginning of a comment's line).
+# Runs every test under BUILD and tests/**/test_*.sh, before whatever else wants the cores
+# (preferred.sh), and prints a line for each as it ends. The machine's cores are part of what the
+# end-to-end tests measure, so a test has the machine to itself, as far as that is ours to say,
+# unless it is known to compute only. Those run first, as many at a time as there are cores: all of
+# the folders in `computing`, but for sources that say "Needs the machine to itself", and elsewhere
+# the sources that say "Runs beside others" (each at the beginning of a comment's line).
 # Exit 77 of a test is a skip, with its reason as the last line it printed. TAILLIGHT_NO_SKIP=1 turns
 # skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*); TEST=pattern picks by
 # name. A test has five minutes, or what its script's line "# Time limit: N s" says, or TEST_TIMEOUT
@@ -73,7 +73,7 @@ for name in $(find tests -name 'test_*.sh' | sort) $(find tests -name 'test_*.c'
     if computes "$name"; then beside+=("$name"); else alone+=("$name"); fi
 done
 { [ ${#beside[@]} -eq 0 ] || printf '%s\n' "${beside[@]}"; } |
-    xargs -r -P "$(nproc)" -I '{}' tests/run_tests.sh --one '{}' "$outcomes"
+    xargs -r -P "$(nproc)" -I '{}' tests/preferred.sh tests/run_tests.sh --one '{}' "$outcomes"
 for name in ${alone[@]+"${alone[@]}"}; do tests/preferred.sh tests/run_tests.sh --one "$name" "$outcomes"; done
 count() { grep -c "^$1$" "$outcomes"; }
 missing=$((${#beside[@]} + ${#alone[@]} - $(wc -l <"$outcomes")))

@@ -92,6 +92,20 @@ conclusive_run() { # EXPERIMENT OPTIONS...
     [ $status -eq 0 ] || fail "exit $status"
 }
 
+# Runs an experiment in RUN, again while a load of it says that this machine was too busy to conclude
+# anything: five times at most. Leaves its exit code in $status. unhurried_run RUN EXPERIMENT OPTIONS...
+unhurried_run() {
+    local run=$1 attempt
+    shift
+    for attempt in 1 2 3 4 5; do
+        rm -rf "$run"
+        "$taillight" run "$@" --out "$run" >"$work/out" 2>"$work/run.err"
+        status=$?
+        grep -q 'load: taillight: inconclusive' "$work/run.err" || return 0
+        echo "attempt $attempt had a busy machine: $(grep -m 1 'load: taillight: inconclusive' "$work/run.err")"
+    done
+}
+
 # Sends a signal to the one process whose command line matches, as soon as it is there: a child may
 # take a while to become its program. signal_to SIGNAL PATTERN
 signal_to() {

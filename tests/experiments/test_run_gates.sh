@@ -18,8 +18,8 @@ gates:
   - {percentile: p50, max_increase: 5%}
   - {cause: "application time (A)", max: 1us}
 EOF2
-"$taillight" run "$work/gated.yaml" --out "$work/run" --junit "$work/run.xml" --annotations >"$work/out" 2>"$work/run.err"
-[ $? = 3 ] || fail "a failed gate is not exit 3"
+unhurried_run "$work/run" "$work/gated.yaml" --junit "$work/run.xml" --annotations
+[ "$status" = 3 ] || fail "a failed gate is not exit 3 but $status"
 analyzed_once 3 "$work/run.err"
 grep -q '^::error title=p50 at most 1ns failed::' "$work/out" || fail "no annotation"
 jq -e '[.gates[].outcome] == ["failed", "passed", "inconclusive"]' "$work/run/gates.json" >/dev/null || fail "gates.json"
@@ -72,7 +72,7 @@ analyzed_once 3 "$work/cmp.err"
 "$taillight" compare "$work/run" "$work/run/repetition-1" >"$work/out" 2>"$work/cmp.err"
 analyzed_once 4 "$work/cmp.err"
 sed -i '/^repetitions/d' "$work/gated.yaml"
-"$taillight" run "$work/gated.yaml" --out "$work/single" >"$work/out" 2>"$work/run.err"
-[ $? = 3 ] || fail "a failed gate of a single run is not exit 3"
+unhurried_run "$work/single" "$work/gated.yaml"
+[ "$status" = 3 ] || fail "a failed gate of a single run is not exit 3 but $status"
 analyzed_once 1 "$work/run.err"
 echo "gates: $(jq -c '[.gates[].outcome]' "$work/run/gates.json")"

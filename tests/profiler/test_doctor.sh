@@ -52,7 +52,7 @@ PYTHON
 [ "$(awk 'length > 100' "$work/people" | wc -l)" -eq 0 ] || fail "lines longer than 100 columns"
 [ "$(wc -l <"$work/people")" -le 60 ] || fail "more than a screen or so: $(wc -l <"$work/people") lines"
 "$taillight" doctor >/dev/full 2>"$work/errors" && fail "a full disk went unnoticed"
-grep -q 'cannot write to stdout' "$work/errors" || fail "a full disk is not named"
+grep -q "cannot print the doctor's findings: No space left" "$work/errors" || fail "a full disk is not named"
 status=0
 "$taillight" doctor host surplus 2>"$work/errors" || status=$?
 [ "$status" -eq 2 ] || fail "a surplus argument: exit $status"
