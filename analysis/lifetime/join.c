@@ -32,6 +32,7 @@ struct joiner {
     int64_t *segment_ns;   // by sample: when the record of its segment was written
     int64_t *arrival_ns;   // by sample: M(n) by its arrival; NO_TIME: none
     int64_t *processed_ns; // by sample: M(h) by TCP's own note; NO_TIME: none
+    uint16_t *received_on; // by connection: the core of its latest recorded hand-off, or NO_CORE
     uint32_t *socket_of;   // by client connection: position in the sockets table
     uint32_t *calls_of;    // by client connection: position in the shim's table
     double error_ns;       // of the difference of two converted times
@@ -512,8 +513,8 @@ static void take_arrival(struct joiner *joiner, struct lifetime *life)
 }
 
 // TCP remembers the time of the socket's last segment only: it is this request's if it lies between
-// M(n) and M(a). The receiving core was not recorded; since events of the thread's own core were
-// missing when the bytes came, it is taken to be that core.
+// M(n) and M(a). The receiving core was not recorded: it is taken to be the one that received for
+// the connection before, or else the thread's own.
 static void take_note_of_processing(struct joiner *joiner, struct lifetime *life)
 {
     int64_t processed = joiner->processed_ns[life->request];
@@ -521,7 +522,9 @@ static void take_note_of_processing(struct joiner *joiner, struct lifetime *life
         !lifetime_has(life, STAMP_NIC) || !lifetime_has(life, STAMP_APPLICATION) ||
         processed < life->stamp_ns[STAMP_NIC] || processed > life->stamp_ns[STAMP_APPLICATION])
         return;
-    set_stamp(joiner, life, STAMP_HANDOFF, processed, life->stamp_core[STAMP_APPLICATION]);
+    uint16_t core = joiner->received_on[life->connection];
+    set_stamp(joiner, life, STAMP_HANDOFF, processed,
+              core != NO_CORE ? core : life->stamp_core[STAMP_APPLICATION]);
     life->fallback |= 1u << STAMP_HANDOFF;
     joiner->counts->handoffs_recovered++;
 }
@@ -534,6 +537,8 @@ static void settle_server(struct joiner *joiner, struct lifetime *life)
         check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);
     take_arrival(joiner, life);
     take_note_of_processing(joiner, life);
+    if (lifetime_has(life, STAMP_HANDOFF) && life->connection != NO_CONNECTION)
+        joiner->received_on[life->connection] = life->stamp_core[STAMP_HANDOFF];
 }
 
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
@@ -549,6 +554,14 @@ static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
         life->state = LIFETIME_NO_CONNECTION;
     else
         life->state = (uint8_t)lifetime_state_of_stamps(life);
+}
+
+static uint16_t *make_cores(size_t count)
+{
+    uint16_t *cores = malloc((count + 1) * sizeof *cores);
+    for (size_t i = 0; cores && i < count; i++)
+        cores[i] = NO_CORE;
+    return cores;
 }
 
 static int64_t *make_times(size_t count)
@@ -577,7 +590,8 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
         joiner.segment_ns = make_times(input->sample_count);
         joiner.arrival_ns = make_times(input->sample_count);
         joiner.processed_ns = make_times(input->sample_count);
-        result = joiner.segment_ns && joiner.arrival_ns && joiner.processed_ns
+        joiner.received_on = make_cores(input->client_connection_count);
+        result = joiner.segment_ns && joiner.arrival_ns && joiner.processed_ns && joiner.received_on
                      ? pile_requests(&joiner)
                      : -1;
     }
@@ -601,6 +615,7 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     free(joiner.segment_ns);
     free(joiner.arrival_ns);
     free(joiner.processed_ns);
+    free(joiner.received_on);
     free(joiner.socket_of);
     free(joiner.calls_of);
     if (result < 0) {

@@ -14,6 +14,7 @@ enum {
     EVENTS_SLACK = 64,
     EVENTS_THREADS = 4096, // table of threads whose process has been recorded; a power of two
     EVENTS_SERVERS = 4096, // table of threads that read from watched sockets; a power of two
+    EVENTS_SOCKETS = 8192, // table of what sockets were handed last; a power of two
 };
 
 // Whether a core's scheduler, interrupt and page-fault events are recorded. In the last two states
@@ -34,16 +35,15 @@ struct core_ring {
     uint64_t tail;    // positions read
     uint64_t dropped; // events that found the ring full
     uint32_t base;
-    uint32_t mask;         // records - 1; records are a power of two
-    uint32_t watched;      // enum core_watch
-    uint32_t current;      // the thread last recorded as switched in, or EVENTS_NO_THREAD
-    uint64_t unseen_until; // until then TAKES are recorded, for messages whose arrival was not seen
-    uint32_t faulting;     // the thread with the latest page fault here, until its page is there
+    uint32_t mask;     // records - 1; records are a power of two
+    uint32_t watched;  // enum core_watch
+    uint32_t current;  // the thread last recorded as switched in, or EVENTS_NO_THREAD
+    uint32_t faulting; // the thread with the latest page fault here, until its page is there
     uint32_t reserved;
     // address of the account that this virtual machine's host keeps of the core, or 0
     uint64_t steal_time;
     uint64_t stolen; // that account at the latest record: ns that the host gave to others
-    uint64_t reserved_too[7];
+    uint64_t reserved_too[8];
 };
 _Static_assert(sizeof(struct core_ring) == 128,
                "whole cache lines, so that cores do not share one");

@@ -64,7 +64,7 @@ EVENT(ARRIVAL, 13, "arrival", nothing, "id: socket; a: stream offset after the s
       "M(n) where the link is virtual (veth, loopback): a segment as its sender put it onto this host's backlog. There skb->tstamp is set only when IP delivers it")
 // Substitutes for a HANDOFF that the kernel did not deliver (see SWITCH_UNSEEN).
 EVENT(TAKEN, 14, "taken", nothing, "id: socket; a: stream offset it has read up to; b: when the socket's last segment was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)",
-      "the application took bytes after a time unseen")
+      "the application took bytes whose HANDOFF was not recorded")
 // Why a thread does not run.
 EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state)",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
@@ -113,7 +113,7 @@ EVENT_PROGRAM(rss_stat, FAULTS, false, "how long page faults last", NULL)
 EVENT_PROGRAM(tcp_probe, RECEIVE, false, "M(n): the stamp of each segment", NULL)
 EVENT_PROGRAM(sk_data_ready, RECEIVE, false, "M(h): hand-off to the application", "sock_def_readable")
 EVENT_PROGRAM(netif_rx, RECEIVE, false, "M(n) on virtual links", NULL)
-EVENT_PROGRAM(sock_recv_length, RECEIVE, false, "M(h) after times unseen", NULL)
+EVENT_PROGRAM(sock_recv_length, RECEIVE, false, "M(h) where the hand-off was not delivered", NULL)
 EVENT_PROGRAM(net_dev_start_xmit, TRANSMIT, false, "when replies reach the device", NULL)
 EVENT_PROGRAM(inet_sock_set_state, CONNECTIONS, false, "connections accepted from now on", NULL)
 EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capture", NULL)

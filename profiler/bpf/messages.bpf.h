@@ -106,6 +106,22 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
     return record_delivery(EVENT_SEGMENT, socket_id(sk), offset, (uint64_t)skb->tstamp);
 }
 
+static __always_inline void note_handed(uint32_t id, uint64_t ready)
+{
+    uint64_t slot = number_bounded(id & (EVENTS_SOCKETS - 1));
+    if (slot < EVENTS_SOCKETS)
+        handed[number_bounded(slot)] = (uint64_t)id << 32 | (uint32_t)ready;
+}
+
+// Whether the hand-off of the bytes before that offset was recorded. Where another socket has the
+// same place in the table, false though it was.
+static __always_inline bool was_handed(uint32_t id, uint64_t taken)
+{
+    uint64_t slot = number_bounded(id & (EVENTS_SOCKETS - 1));
+    uint64_t last = slot < EVENTS_SOCKETS ? handed[number_bounded(slot)] : 0;
+    return last >> 32 == id && (int32_t)((uint32_t)last - (uint32_t)taken) >= 0;
+}
+
 static __always_inline int record_handoff(struct sock *sk)
 {
     if (!port_watched(sk) || sk->__sk_common.skc_state == STATE_LISTEN)
@@ -119,7 +135,9 @@ static __always_inline int record_handoff(struct sock *sk)
         ready--; // the FIN
     if (taken > ready)
         taken = ready;
-    return record_delivery(EVENT_HANDOFF, socket_id(sk), ready, taken);
+    uint32_t id = socket_id(sk);
+    note_handed(id, ready);
+    return record_delivery(EVENT_HANDOFF, id, ready, taken);
 }
 
 SEC("tp_btf/sk_data_ready")
@@ -260,23 +278,21 @@ static __always_inline void follow_server(uint32_t core, uint32_t thread)
     core_follow(core);
 }
 
-// TCP records when it last processed a segment of a socket. It is only needed when the thread that
-// takes the bytes was not seen being switched in, or shortly after such a time.
+// TCP records when it last processed a segment of a socket. That is only needed where the hand-off
+// of the bytes that a thread takes was not recorded, because the kernel delivered no event.
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
 {
     if (bytes <= 0 || (flags & MSG_PEEK) || !port_watched(sk))
         return 0;
-    uint32_t core = bpf_get_smp_processor_id(), thread = (uint32_t)bpf_get_current_pid_tgid();
-    follow_server(core, thread);
-    struct core_ring *ring = watched_ring(core);
-    if (!ring || (ring->current == thread && bpf_ktime_get_ns() > ring->unseen_until))
-        return 0;
+    follow_server(bpf_get_smp_processor_id(), (uint32_t)bpf_get_current_pid_tgid());
     struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
     if (!tcp || !bpf_core_field_exists(tcp->tcp_clock_cache))
         return 0;
     uint64_t taken = tcp->bytes_received - (tcp->rcv_nxt - tcp->copied_seq);
-    return record_message(EVENT_TAKEN, 0, socket_id(sk), taken, tcp->tcp_clock_cache);
+    uint32_t id = socket_id(sk);
+    return was_handed(id, taken) ? 0
+                                 : record_message(EVENT_TAKEN, 0, id, taken, tcp->tcp_clock_cache);
 }
 
 // --- the watched sockets' addresses --------------------------------------------------------------

@@ -16,8 +16,6 @@
 #include "base/connection.h"
 #include "profiler/bpf/event_rings.h"
 
-enum { UNSEEN_WAIT_NS = 10000000 }; // longer than a request usually waits for its turn
-
 // The loader sets the number of records and fills in the rings before it loads.
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -52,6 +50,8 @@ struct {
 struct core_ring rings[EVENTS_MAX_CORES];
 // by the low bits of the thread's number: threads that read from watched sockets
 uint32_t servers[EVENTS_SERVERS];
+// by the low bits of a socket's id: the id, and the low half of the offset it was handed last
+uint64_t handed[EVENTS_SOCKETS];
 // by the low bits of the thread's number: threads whose process is recorded
 uint32_t threads_recorded[EVENTS_THREADS];
 uint64_t sockets_dropped;

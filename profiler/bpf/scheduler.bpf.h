@@ -99,7 +99,6 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         flags |= SWITCH_UNSEEN;
     if (flags & SWITCH_UNSEEN) {
         const uint64_t *unseen = (const uint64_t *)previous->comm;
-        ring->unseen_until = bpf_ktime_get_ns() + UNSEEN_WAIT_NS;
         record_write(ring, core, EVENT_UNSEEN, 0, (uint32_t)previous->pid, unseen[0], unseen[1]);
     }
     if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))

@@ -238,7 +238,7 @@ static void unseen_requests_are_recovered(void **state)
     struct joined j = {0};
     scenario_build(&j.scenario, &plain);
     struct scenario *s = &j.scenario;
-    size_t kept = 0, seen = 0;
+    size_t kept = 0, seen = 0, on_receive_core = 0;
     for (size_t i = 0; i < s->events.count; i++) {
         struct event *event = &s->events.items[i];
         bool message = event->kind == EVENT_SEGMENT || event->kind == EVENT_HANDOFF;
@@ -262,7 +262,11 @@ static void unseen_requests_are_recovered(void **state)
         assert_int_equal(life->state, LIFETIME_WHOLE);
         assert_int_equal(life->stamp_ns[STAMP_NIC], r->nic - 2000); // earlier than the skb's stamp
         assert_int_equal(life->stamp_ns[STAMP_HANDOFF], r->handoff);
+        // the core that received for the connection before, as soon as that is known
+        on_receive_core += life->stamp_core[STAMP_HANDOFF] == 1;
+        assert_true(life->stamp_core[STAMP_HANDOFF] <= 1);
     }
+    assert_true(on_receive_core > plain.requests - 4 * plain.connections);
     assert_true(j.counts.segments_recovered > plain.requests / 3);
     assert_true(j.counts.handoffs_recovered > plain.requests / 3);
     assert_int_equal(j.counts.disorder.violations, 0);
