@@ -24,6 +24,8 @@ const char *cause_class_name(enum cause_class class)
 
 enum { CORE_ROLES = 2 }; // R or A
 
+static const char own_work[] = "the server's own work"; // a category
+
 // A kernel thread that exists once per core or pool is one cause: the remedy for "ksoftirqd/3" is
 // the one for "ksoftirqd/0".
 static int task_name_length(const char *name)
@@ -142,6 +144,27 @@ int64_t component_of_context(struct component_table *table, const struct span *s
     if (number >= 0)
         table->by_context[slot] = (uint32_t)number + 1;
     return number;
+}
+
+int64_t component_of_own_thread(struct component_table *table, const struct span *task,
+                                enum core_role role, bool forked)
+{
+    const char *name = table->host->names.items[task->name], *own = strchr(name, ':');
+    struct component component = context_component(table, name, task->kind, role);
+    snprintf(component.name, sizeof component.name,
+             forked ? "%.48s (forked child)" : "%.48s (own thread)",
+             own && !forked ? own + 1 : name);
+    component.category = own_work;
+    return find_or_add(table, &component);
+}
+
+int64_t component_of_process(struct component_table *table, const struct span *task,
+                             enum core_role role, uint32_t process)
+{
+    const char *name = table->host->names.items[task->name];
+    struct component component = context_component(table, name, task->kind, role);
+    snprintf(component.name, sizeof component.name, "%.40s (process %u)", name, process);
+    return find_or_add(table, &component);
 }
 
 int64_t component_of_unknown(struct component_table *table, const struct span *span,

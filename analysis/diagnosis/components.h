@@ -49,6 +49,16 @@ int64_t component_of_wait(struct component_table *table, const char *name);
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role);
 
+// Of a thread of the message's server that serves nobody: "mc-lrumaint (own thread)", or of a
+// process that it forked: "redis-server (forked child)". -1: no memory.
+int64_t component_of_own_thread(struct component_table *table, const struct span *task,
+                                enum core_role role, bool forked);
+
+// Of another program's thread, told apart by its process from others of the same name:
+// "redis-server (process 4711)". -1: no memory.
+int64_t component_of_process(struct component_table *table, const struct span *task,
+                             enum core_role role, uint32_t process);
+
 // The component of time about which nothing is known, named after the SPAN_UNKNOWN that covers it
 // (NULL: none does), as "lost records (unseen up to init)". -1: no memory.
 int64_t component_of_unknown(struct component_table *table, const struct span *span,

@@ -79,18 +79,6 @@ static void visit_running(const struct span *const *open, unsigned depth, int64_
         decompose_thread_time(sweep->decomposer, sweep->life, sweep->thread, begin_ns, end_ns);
 }
 
-static void add_other_task(struct sweep *sweep, const struct span *context, int64_t begin_ns,
-                           int64_t end_ns)
-{
-    uint32_t whose = sweep_application_of(sweep, context->id);
-    if (whose == NO_APPLICATION)
-        sweep_add_context(sweep, context, begin_ns, end_ns);
-    else if (whose == sweep->life->application)
-        sweep_add(sweep, COMPONENT_BLOCKING_THREAD_A, begin_ns, end_ns);
-    else
-        sweep_add_application(sweep, whose, begin_ns, end_ns);
-}
-
 // The core ran nothing though the thread was ready. If it had been preempted, it was not allowed to
 // go on; if it had been woken, the core took its time to notice.
 static void add_idle(struct path *path, int64_t begin_ns, int64_t end_ns)
@@ -124,7 +112,7 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
     } else if (sweep->moved) {
         sweep_add(sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
     } else {
-        add_other_task(sweep, context, begin_ns, end_ns);
+        sweep_add_task(sweep, context, begin_ns, end_ns);
     }
 }
 

@@ -49,15 +49,10 @@ static void visit_receive_core(const struct span *const *open, unsigned depth, i
         turn = take_packet_overhead(sweep, turn, end_ns);
         sweep_add_context(sweep, context, turn, end_ns);
         sweep->receiving = true;
+    } else if (context->kind == SPAN_TASK) {
+        sweep_add_task(sweep, context, begin_ns, end_ns);
     } else {
-        uint32_t whose = context->kind == SPAN_TASK ? sweep_application_of(sweep, context->id)
-                                                    : (uint32_t)NO_APPLICATION;
-        if (whose == NO_APPLICATION)
-            sweep_add_context(sweep, context, begin_ns, end_ns);
-        else if (whose == sweep->life->application)
-            sweep_add(sweep, COMPONENT_BLOCKING_R, begin_ns, end_ns);
-        else
-            sweep_add_application(sweep, whose, begin_ns, end_ns);
+        sweep_add_context(sweep, context, begin_ns, end_ns);
     }
 }
 

@@ -165,7 +165,7 @@ static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
 uint32_t sweep_application_of(const struct sweep *sweep, uint32_t thread)
 {
     const struct diagnosis_input *in = sweep->decomposer->in;
-    if (in->applications && in->applications->items.count > 1)
+    if (in->applications && in->applications->items.count > 0)
         return application_of_thread(in->applications, thread);
     return is_server_thread(in, thread) ? sweep->life->application : NO_APPLICATION;
 }
@@ -244,6 +244,44 @@ void sweep_add_application(struct sweep *sweep, uint32_t application, int64_t be
                                            sweep->decomposer->in->applications, application,
                                            sweep->role),
                   begin_ns, end_ns);
+}
+
+// Another process may have the name of the message's server: it is told apart by its number.
+static int64_t component_of_bystander(const struct sweep *sweep, const struct span *task)
+{
+    const struct diagnosis_input *in = sweep->decomposer->in;
+    const struct thread_owner *owner = host_timeline_owner(in->server, task->id);
+    const char *name = in->server->names.items[task->name];
+    const char *server =
+        in->applications && sweep->life->application < in->applications->items.count
+            ? in->applications->items.items[sweep->life->application].name
+            : "";
+    size_t length = strcspn(name, ":");
+    if (owner && strcspn(server, ":") == length && strncmp(name, server, length) == 0)
+        return component_of_process(sweep->decomposer->table, task, sweep->role, owner->process);
+    return component_of_context(sweep->decomposer->table, task, sweep->role);
+}
+
+static int64_t component_of_task(const struct sweep *sweep, const struct span *task)
+{
+    const struct diagnosis_input *in = sweep->decomposer->in;
+    struct component_table *table = sweep->decomposer->table;
+    uint32_t whose = sweep_application_of(sweep, task->id);
+    enum membership membership =
+        in->applications ? membership_of_thread(in->applications, task->id) : MEMBERSHIP_SERVES;
+    if (whose == NO_APPLICATION)
+        return component_of_bystander(sweep, task);
+    if (whose != sweep->life->application)
+        return component_of_application(table, in->applications, whose, sweep->role);
+    if (membership == MEMBERSHIP_OWN || membership == MEMBERSHIP_FORKED)
+        return component_of_own_thread(table, task, sweep->role, membership == MEMBERSHIP_FORKED);
+    return sweep->role == ROLE_R ? COMPONENT_BLOCKING_R : COMPONENT_BLOCKING_THREAD_A;
+}
+
+void sweep_add_task(struct sweep *sweep, const struct span *task, int64_t begin_ns, int64_t end_ns)
+{
+    if (end_ns > begin_ns)
+        sweep_add(sweep, component_of_task(sweep, task), begin_ns, end_ns);
 }
 
 int64_t sweep_add_packets(struct sweep *sweep, int64_t begin_ns, int64_t end_ns, int64_t last_ns,

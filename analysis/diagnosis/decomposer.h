@@ -142,6 +142,10 @@ void sweep_add_context(struct sweep *sweep, const struct span *context, int64_t 
 void sweep_add_application(struct sweep *sweep, uint32_t application, int64_t begin_ns,
                            int64_t end_ns);
 
+// Assigns time in which the core ran a task that is not the message's thread: another of its
+// application, one of another's, or a bystander.
+void sweep_add_task(struct sweep *sweep, const struct span *task, int64_t begin_ns, int64_t end_ns);
+
 // Receive processing works for the hand-off that comes next, at last_ns at the latest. Time that it
 // spent for other applications is assigned to them; the rest is passed to `rest`. Does nothing
 // where there is only one application. Returns where the time it assigned ends.

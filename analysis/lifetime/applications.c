@@ -14,6 +14,16 @@ struct member {
 };
 struct member_array ARRAY_OF(struct member);
 
+static const struct application_member no_member = {.application = NO_APPLICATION};
+
+// &no_member: it is none of them.
+static const struct application_member *find_member(const struct application_member *members,
+                                                    size_t count, uint32_t member)
+{
+    size_t low = array_bound(0, count, at, members[at].member < member);
+    return low < count && members[low].member == member ? &members[low] : &no_member;
+}
+
 static int compare_members(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
@@ -108,7 +118,8 @@ static int take_members(struct applications *out, const struct member_array *pro
 {
     for (size_t i = 0; i < ports->count; i++) {
         int64_t number = application_of_process(out, processes, ports->items[i].process);
-        struct application_member port = {ports->items[i].member, (uint16_t)number};
+        struct application_member port = {ports->items[i].member, (uint16_t)number,
+                                          MEMBERSHIP_SERVES};
         bool known = i > 0 && ports->items[i].member == ports->items[i - 1].member;
         if (number < 0 || (!known && array_push(&out->ports, port) < 0))
             return -1;
@@ -117,17 +128,48 @@ static int take_members(struct applications *out, const struct member_array *pro
     }
     for (size_t i = 0; i < threads->count; i++) {
         int64_t number = application_of_process(out, processes, threads->items[i].process);
-        struct application_member thread = {threads->items[i].member, (uint16_t)number};
+        struct application_member thread = {threads->items[i].member, (uint16_t)number,
+                                            MEMBERSHIP_SERVES};
         if (number < 0 || array_push(&out->threads, thread) < 0)
             return -1;
     }
     return 0;
 }
 
-static int compare_ports(const void *left, const void *right)
+static int order_members(const void *left, const void *right)
 {
     const struct application_member *a = left, *b = right;
     return order_of(a->member, b->member);
+}
+
+// Threads that make no socket calls, by their process or one that forked it.
+static int take_own_threads(struct applications *out, const struct member_array *processes,
+                            const struct host_timeline *host)
+{
+    enum { MOST_FORKS = 8 }; // from process to process
+    size_t serving = out->threads.count;
+    for (size_t i = 0; i < host->owners.count; i++) {
+        const struct thread_owner *owner = &host->owners.items[i];
+        bool latest = i + 1 == host->owners.count || owner[1].thread != owner->thread;
+        struct application_member thread = {owner->thread, NO_APPLICATION, MEMBERSHIP_OWN};
+        uint32_t process = owner->process, parent = owner->parent;
+        if (!latest || find_member(out->threads.items, serving, owner->thread) != &no_member)
+            continue;
+        for (int forks = 0; process != 0 && forks < MOST_FORKS; forks++) {
+            if (find_process(processes, process) != NO_APPLICATION) {
+                thread.application = (uint16_t)application_of_process(out, processes, process);
+                break;
+            }
+            const struct thread_owner *forked = host_timeline_owner(host, parent);
+            thread.membership = MEMBERSHIP_FORKED;
+            process = parent;
+            parent = forked && forked->process == process ? forked->parent : 0;
+        }
+        if (thread.application != NO_APPLICATION && array_push(&out->threads, thread) < 0)
+            return -1;
+    }
+    array_sort(&out->threads, order_members);
+    return 0;
 }
 
 // Ports that were watched but whose server has no shim.
@@ -139,11 +181,11 @@ static int take_unknown_ports(struct applications *out, const struct connection 
         if (out->items.count >= NO_APPLICATION - 1 ||
             application_of_port(out, port) != NO_APPLICATION)
             continue;
-        struct application_member member = {port, (uint16_t)out->items.count};
+        struct application_member member = {port, (uint16_t)out->items.count, MEMBERSHIP_SERVES};
         if (array_push(&out->items, (struct application){.port = port}) < 0 ||
             array_push(&out->ports, member) < 0)
             return -1;
-        array_sort(&out->ports, compare_ports);
+        array_sort(&out->ports, order_members);
     }
     return 0;
 }
@@ -159,7 +201,8 @@ static void name_from_spans(struct applications *out, const struct host_timeline
             const struct span *span = &spans->items[i];
             uint16_t number =
                 span->kind == SPAN_TASK ? application_of_thread(out, span->id) : NO_APPLICATION;
-            if (number == NO_APPLICATION || out->items.items[number].name[0])
+            if (number == NO_APPLICATION || out->items.items[number].name[0] ||
+                membership_of_thread(out, span->id) == MEMBERSHIP_FORKED)
                 continue;
             const char *name = host->names.items[span->name];
             snprintf(out->items.items[number].name, sizeof out->items.items[number].name, "%.*s",
@@ -207,6 +250,7 @@ int applications_build(struct applications *out, const struct call *calls, size_
         gather_ports(connections, connection_count, &ports) == 0 &&
         number_processes(&threads, &ports, &processes) == 0 &&
         take_members(out, &processes, &threads, &ports) == 0 &&
+        (!host || take_own_threads(out, &processes, host) == 0) &&
         take_unknown_ports(out, sockets, socket_count) == 0)
         result = 0;
     if (result == 0 && host)
@@ -225,20 +269,22 @@ void applications_free(struct applications *applications)
     array_free(&applications->ports);
 }
 
-static uint16_t find_member(const struct application_member *members, size_t count, uint32_t member)
-{
-    size_t low = array_bound(0, count, at, members[at].member < member);
-    return low < count && members[low].member == member ? members[low].application : NO_APPLICATION;
-}
-
 uint16_t application_of_thread(const struct applications *applications, uint32_t thread)
 {
-    return find_member(applications->threads.items, applications->threads.count, thread);
+    return find_member(applications->threads.items, applications->threads.count, thread)
+        ->application;
+}
+
+enum membership membership_of_thread(const struct applications *applications, uint32_t thread)
+{
+    return (enum membership)find_member(applications->threads.items, applications->threads.count,
+                                        thread)
+        ->membership;
 }
 
 uint16_t application_of_port(const struct applications *applications, uint16_t port)
 {
-    return find_member(applications->ports.items, applications->ports.count, port);
+    return find_member(applications->ports.items, applications->ports.count, port)->application;
 }
 
 int applications_mark_handoffs(const struct applications *applications, struct host_timeline *host,

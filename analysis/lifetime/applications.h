@@ -2,7 +2,8 @@
 //
 // Several servers in one capture: which application a thread, a port and a hand-off belong to, so
 // that each message belongs to its server and what the others do to it has their name (design §12,
-// phase 4). An application is the processes that serve the same ports, as workers of one server do.
+// phase 4). An application is the processes that serve the same ports, as workers of one server do,
+// with all their threads, and the processes that these forked.
 #ifndef ANALYSIS_LIFETIME_APPLICATIONS_H
 #define ANALYSIS_LIFETIME_APPLICATIONS_H
 
@@ -21,9 +22,18 @@ struct application {
     uint32_t process; // one of its processes; 0: not known, its calls were not recorded
     uint16_t port;    // one that it serves
 };
+
+// What a thread is to the application it belongs to.
+enum membership {
+    MEMBERSHIP_NONE,
+    MEMBERSHIP_SERVES, // it makes socket calls
+    MEMBERSHIP_OWN,    // it does the server's own work: a collector, a compactor
+    MEMBERSHIP_FORKED, // it belongs to a process that the server's forked, and that serves nobody
+};
 struct application_member {
     uint32_t member; // a thread, or a port
     uint16_t application;
+    uint8_t membership; // enum membership
 };
 
 struct applications {
@@ -32,8 +42,8 @@ struct applications {
 };
 
 // From the shim's logs (calls as recorded; its connections) and the kernel's sockets: a port that
-// only the kernel's table knows is an application without a name. host gives the names, may be
-// NULL. -1: no memory. The caller frees either way.
+// only the kernel's table knows is an application without a name. host gives the names and the
+// threads that make no socket calls, may be NULL. -1: no memory. The caller frees either way.
 int applications_build(struct applications *out, const struct call *calls, size_t call_count,
                        const struct connection *connections, size_t connection_count,
                        const struct connection *sockets, size_t socket_count,
@@ -42,6 +52,7 @@ void applications_free(struct applications *applications);
 
 // NO_APPLICATION: none of them.
 uint16_t application_of_thread(const struct applications *applications, uint32_t thread);
+enum membership membership_of_thread(const struct applications *applications, uint32_t thread);
 uint16_t application_of_port(const struct applications *applications, uint16_t port);
 
 // Says of every hand-off whose it is (struct core_timeline.handoff_applications), where there is

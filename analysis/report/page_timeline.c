@@ -77,9 +77,9 @@ json_t *page_span_kinds(void)
 static json_t *span_kind(const struct page_builder *builder, const struct span *span)
 {
     const struct run_analysis *run = builder->run;
-    for (size_t i = 0; span->kind == SPAN_TASK && i < run->evidence.application_thread_count; i++)
-        if (run->evidence.application_threads[i] == span->id)
-            return json_integer(PAGE_SPAN_APPLICATION);
+    if (span->kind == SPAN_TASK &&
+        application_of_thread(&run->lifetimes.applications, span->id) != NO_APPLICATION)
+        return json_integer(PAGE_SPAN_APPLICATION);
     return json_integer(span->kind);
 }
 

@@ -45,6 +45,7 @@ void host_timeline_free(struct host_timeline *host)
     array_free(&host->pauses);
     array_free(&host->moves);
     array_free(&host->faults);
+    array_free(&host->owners);
 }
 
 // The first index in [0, count) whose key (a leading uint32_t member at `offset`) is not below
@@ -87,6 +88,13 @@ const struct thread_moment *thread_moments_of(const struct thread_moment_array *
                                               uint32_t thread, size_t *count)
 {
     return OF_THREAD(moments, thread, count);
+}
+
+const struct thread_owner *host_timeline_owner(const struct host_timeline *host, uint32_t thread)
+{
+    const struct thread_owner *owners = host->owners.items;
+    size_t after = array_bound(0, host->owners.count, at, owners[at].thread <= thread);
+    return after && owners[after - 1].thread == thread ? &owners[after - 1] : NULL;
 }
 
 size_t thread_moments_before(const struct thread_moment *moments, size_t count, int64_t time_ns)

@@ -113,6 +113,13 @@ struct thread_moment {
 };
 struct thread_moment_array ARRAY_OF(struct thread_moment);
 
+// Of which process a thread is, and by which that one was forked.
+struct thread_owner {
+    int64_t time_ns; // when it was seen
+    uint32_t thread, process, parent;
+};
+struct thread_owner_array ARRAY_OF(struct thread_owner);
+
 // The value of a pause: the number of the system call that the thread sleeps in, or one of these.
 #define PAUSE_STOPPED UINT32_MAX       // by a signal or a tracer
 #define PAUSE_NO_CALL (UINT32_MAX - 1) // outside of any, as in a page fault
@@ -132,6 +139,7 @@ struct host_timeline {
     struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
     struct thread_moment_array faults; // page faults; value: how long until it had its page, ns (0:
                                        // not known); all three by thread, then by time
+    struct thread_owner_array owners;  // by thread, then by time
     uint64_t damaged;                  // records that are not events
     uint64_t unpaired;                 // exits without entry, or entries without exit: lost records
     uint64_t lost_intervals;           // SPAN_UNKNOWN spans
@@ -150,6 +158,9 @@ const struct waking *host_timeline_wakings(const struct host_timeline *host, uin
 // Those of one thread, in order of time; NULL and 0 when there are none.
 const struct thread_moment *thread_moments_of(const struct thread_moment_array *moments,
                                               uint32_t thread, size_t *count);
+
+// The latest that is known of a thread, NULL: nothing.
+const struct thread_owner *host_timeline_owner(const struct host_timeline *host, uint32_t thread);
 
 // How many of them lie before `time_ns`.
 size_t thread_moments_before(const struct thread_moment *moments, size_t count, int64_t time_ns);

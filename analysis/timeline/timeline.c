@@ -347,6 +347,15 @@ static int take_fault_end(struct builder *builder, const struct event *event, in
     return 0;
 }
 
+static int take_member(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    return array_push(&builder->out->owners,
+                      (struct thread_owner){.time_ns = time_ns,
+                                            .thread = event->id,
+                                            .process = (uint32_t)event->payload.a,
+                                            .parent = (uint32_t)event->payload.b});
+}
+
 static int take_unseen(struct builder *builder, const struct event *event)
 {
     snprintf(builder->unseen, sizeof builder->unseen, "unseen up to %.16s", event->payload.text);
@@ -369,6 +378,7 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 #define BECOMES_exit(KIND)          take_exit(builder, SPAN_##KIND, event, time_ns)
 #define BECOMES_lasted(KIND, cause) take_lasted(builder, SPAN_##KIND, cause, event, time_ns)
 #define BECOMES_handoff             take_handoff(builder, event, time_ns)
+#define BECOMES_member              take_member(builder, event, time_ns)
 #define BECOMES_moment(list)        take_moment(&builder->out->list, event, time_ns)
 #define BECOMES_fault               take_fault(builder, event, time_ns)
 #define BECOMES_fault_end           take_fault_end(builder, event, time_ns)
@@ -455,6 +465,12 @@ static int compare_moments(const void *left, const void *right)
     return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
 }
 
+static int compare_owners(const void *left, const void *right)
+{
+    const struct thread_owner *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
+}
+
 static void sort_moments(struct thread_moment_array *moments)
 {
     array_sort(moments, compare_moments);
@@ -467,6 +483,7 @@ static void index_threads(struct host_timeline *out)
     sort_moments(&out->pauses);
     sort_moments(&out->moves);
     sort_moments(&out->faults);
+    array_sort(&out->owners, compare_owners);
     // A thread cannot run on two cores at once: one of its switches was lost.
     for (size_t i = 1; i < out->stints.count; i++)
         if (out->stints.items[i].thread == out->stints.items[i - 1].thread &&

@@ -10,6 +10,7 @@
 //         analysis/timeline/timeline.c, which does not compile with another word:
 //             entry(KIND), exit(KIND)  a span of that kind (span_kinds.tbl.h) begins, ends
 //             lasted(KIND, "cause")    one of that name has just ended, and took `a` ns
+//             member                   of which process a thread is
 //             moment(LIST)             something happened to a thread, kept in that list
 //             nothing                  it is about messages, or taken before
 //         A span that messages wait for is a cause by its name; no other row is needed.
@@ -80,6 +81,8 @@ EVENT(STOLEN, 20, "stolen", lasted(STOLEN, "virtual CPU taken away"), "a: for ho
       "the host of this virtual machine had the core for others since the record before, by its own account")
 EVENT(WATCHED, 21, "watched", watched, "id: the thread that has the core; text: its name; flags: `enum watched_flags`",
       "from here on all that this core does is recorded; before only what concerns watched sockets and wake-ups")
+EVENT(MEMBER, 22, "member", member, "id: thread; a: its process; b: the process that process was forked by",
+      "which process a user thread belongs to, before the first SWITCH to it (more than once is no harm)")
 
 EVENT_COMPONENT(STOLEN, "virtual CPU taken away")
 

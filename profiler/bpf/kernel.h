@@ -42,6 +42,7 @@ struct task_struct {
     unsigned int flags;
     int pid;
     int tgid;
+    struct task_struct *real_parent;
     struct task_struct *group_leader;
     char comm[16];
     bool throttled; // since 6.18

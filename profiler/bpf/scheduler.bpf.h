@@ -63,7 +63,7 @@ static __always_inline bool is_throttled(struct task_struct *task)
     return group_throttled(task);
 }
 
-// Records the process of a thread once (rarely twice): the thread's own name may not show it.
+// Records whose a thread is once (rarely twice): its own name may not show it.
 static __always_inline void record_process(struct core_ring *ring, uint32_t core,
                                            struct task_struct *task)
 {
@@ -72,6 +72,10 @@ static __always_inline void record_process(struct core_ring *ring, uint32_t core
     if (slot >= EVENTS_THREADS || threads_recorded[number_bounded(slot)] == thread)
         return;
     threads_recorded[number_bounded(slot)] = thread;
+    record_write(ring, core, EVENT_MEMBER, 0, thread, (uint32_t)task->tgid,
+                 (uint32_t)task->real_parent->tgid);
+    if (task->pid == task->tgid)
+        return;
     const uint64_t *name = (const uint64_t *)task->group_leader->comm;
     record_write(ring, core, EVENT_PROCESS, 0, thread, name[0], name[1]);
 }
@@ -107,7 +111,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         flags |= SWITCH_THROTTLED;
     if (state & TASK_DEAD)
         forget_process(previous);
-    if (next->pid != next->tgid)
+    if (next->pid != 0 && !(next->flags & KERNEL_THREAD))
         record_process(ring, core, next);
     uint64_t dropped = ring->dropped;
     const uint64_t *name = (const uint64_t *)next->comm;

@@ -283,7 +283,7 @@ static void test_faults_and_processes(void **state)
         log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
         0);
     const struct event *events = reader.records;
-    size_t faults = 0, ends = 0, named = 0;
+    size_t faults = 0, ends = 0, named = 0, members = 0;
     prctl(PR_GET_NAME, comm);
     for (size_t i = 0; i < reader.count; i++) {
         bool mine = events[i].id == (uint32_t)getpid();
@@ -292,11 +292,15 @@ static void test_faults_and_processes(void **state)
         ends += mine && events[i].kind == EVENT_FAULT_END;
         if (events[i].id == thread && events[i].kind == EVENT_PROCESS)
             named += strncmp(events[i].payload.text, comm, 16) == 0;
+        members += (mine || events[i].id == thread) && events[i].kind == EVENT_MEMBER &&
+                   events[i].payload.a == (uint64_t)getpid() &&
+                   events[i].payload.b == (uint64_t)getppid();
     }
     print_message("%zu of %d faults, %zu ends\n", faults, PAGES, ends);
     assert_int_equal(faults, PAGES);
     assert_true(!ends_known || ends >= PAGES);
     assert_true(named >= 1);
+    assert_true(members >= 2);
     log_reader_close(&reader);
 }
 
@@ -426,6 +430,7 @@ static void test_overflow(void **state)
         case EVENT_BLOCKED:
         case EVENT_MIGRATE:
         case EVENT_PROCESS:
+        case EVENT_MEMBER:
         case EVENT_UNSEEN:
         case EVENT_STOLEN: // where the host takes the core away meanwhile
         case EVENT_WATCHED:

@@ -78,8 +78,9 @@ static inline struct diagnosis_input synthetic_input(const struct synthetic *s)
 {
     static const uint32_t threads[] = {SYNTHETIC_THREAD, SYNTHETIC_OTHER_THREAD};
     static struct application servers[] = {{.name = "memcached"}, {.name = "redis"}};
-    static struct application_member members[] = {{SYNTHETIC_THREAD, 0},
-                                                  {SYNTHETIC_OTHER_THREAD, SYNTHETIC_OTHER}};
+    static struct application_member members[] = {
+        {SYNTHETIC_THREAD, 0, MEMBERSHIP_SERVES},
+        {SYNTHETIC_OTHER_THREAD, SYNTHETIC_OTHER, MEMBERSHIP_SERVES}};
     static const struct applications both = {.items = {.items = servers, .count = 2},
                                              .threads = {.items = members, .count = 2}};
     bool other = synthetic_has_other(&s->options);

@@ -174,7 +174,48 @@ static double attribution_error(const struct diagnosed *d, enum fault fault)
     return truth > 0 ? off / truth : 0;
 }
 
-// The slow request itself is located, not explained; those behind it are blocked by it.
+// What has the server's core is its own thread, its own child, another process of its name.
+static void the_servers_own_threads_are_no_strangers(void **state)
+{
+    enum { CHILD = 777, STRANGER = 1 };
+    static const struct {
+        struct thread_owner owner;
+        const char *server, *cause, *category;
+    } cases[] = {
+        {{0, HOG_THREAD, SERVER_PROCESS, 1}, "server", "yes (own thread)", "the server's own work"},
+        {{0, HOG_THREAD, CHILD, SERVER_PROCESS},
+         "server",
+         "yes (forked child)",
+         "the server's own work"},
+        {{0, HOG_THREAD, CHILD, STRANGER}, "server", "yes", "other programs"},
+        {{0, HOG_THREAD, CHILD, STRANGER}, "yes", "yes (process 777)", "other programs"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct diagnosed d;
+        struct scenario_options options = usual;
+        struct applications applications;
+        struct error err = {0};
+        options.fault = FAULT_HOG;
+        rebuild(&d, &options);
+        assert_int_equal(array_push(&d.server.owners, cases[i].owner), 0);
+        assert_int_equal(applications_build(&applications, d.scenario.calls.items,
+                                            d.scenario.calls.count, d.scenario.shim.items,
+                                            d.scenario.shim.count, NULL, 0, &d.server),
+                         0);
+        snprintf(applications.items.items[0].name, sizeof applications.items.items[0].name, "%s",
+                 cases[i].server);
+        struct diagnosis_input input = input_of(&d);
+        input.applications = &applications;
+        assert_int_equal(diagnose(&input, &slowest, &d.diagnosis, &err), 0);
+        assert_string_equal(d.diagnosis.causes.items[0].name, cases[i].cause);
+        assert_string_equal(d.diagnosis.causes.items[0].category, cases[i].category);
+        assert_true(d.diagnosis.coverage_median > 0.9);
+        applications_free(&applications);
+        release(&d);
+    }
+}
+
 // Has a thread of the kernel do what a softirq does on the receive core.
 static void thread_receive_processing(struct scenario *s, const char *name)
 {
@@ -216,6 +257,7 @@ static void threads_receive_as_softirqs_do(void **state)
     release(&by_softirq);
 }
 
+// The slow request itself is located, not explained; those behind it are blocked by it.
 static void a_slow_application_is_located(void **state)
 {
     (void)state;
@@ -449,6 +491,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_fault_is_the_top_cause),
         cmocka_unit_test(threads_receive_as_softirqs_do),
+        cmocka_unit_test(the_servers_own_threads_are_no_strangers),
         cmocka_unit_test(a_slow_application_is_located),
         cmocka_unit_test(random_faults_are_found),
         cmocka_unit_test(windows_are_told_apart),

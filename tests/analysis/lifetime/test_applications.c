@@ -101,6 +101,41 @@ static void one_server_needs_no_marks(void **state)
     applications_free(&all);
 }
 
+// A collector's thread, a saving child and what that one forked again; a stranger, and one that the
+// capture saw twice because its number was used again.
+static void threads_without_calls_belong_to_their_process(void **state)
+{
+    (void)state;
+    const struct call calls[] = {{.process = 10, .thread = 10}};
+    const struct connection connections[] = {connection(1, 10, 6379)};
+    struct thread_owner owners[] = {{1, 10, 10, 1},  {2, 12, 10, 1},  {3, 20, 20, 10},
+                                    {4, 21, 21, 20}, {5, 30, 30, 1},  {6, 40, 10, 1},
+                                    {7, 40, 40, 30}, {8, 50, 50, 50}, {9, 60, 60, 61}};
+    char *names[] = {"sh", "redis-server", "redis-server:bio_lazy_free", "", "", "", "", ""};
+    struct span spans[] = {{.kind = SPAN_TASK, .id = 21, .name = 0},
+                           {.kind = SPAN_TASK, .id = 12, .name = 2}};
+    struct core_timeline core;
+    struct host_timeline host = host_of(spans, COUNT(spans), names, &core);
+    struct applications all;
+    host.owners = (struct thread_owner_array){.items = owners, .count = COUNT(owners)};
+    assert_int_equal(applications_build(&all, calls, 1, connections, 1, NULL, 0, &host), 0);
+    assert_int_equal(all.items.count, 1);
+    assert_string_equal(all.items.items[0].name, "redis-server");
+    static const struct {
+        uint32_t thread;
+        enum membership membership;
+    } expected[] = {{10, MEMBERSHIP_SERVES}, {12, MEMBERSHIP_OWN},  {20, MEMBERSHIP_FORKED},
+                    {21, MEMBERSHIP_FORKED}, {30, MEMBERSHIP_NONE}, {40, MEMBERSHIP_NONE},
+                    {50, MEMBERSHIP_NONE},   {60, MEMBERSHIP_NONE}};
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        bool none = expected[i].membership == MEMBERSHIP_NONE;
+        assert_int_equal(membership_of_thread(&all, expected[i].thread), expected[i].membership);
+        assert_int_equal(application_of_thread(&all, expected[i].thread),
+                         none ? NO_APPLICATION : 0);
+    }
+    applications_free(&all);
+}
+
 // The messages of two servers are each compared with their own: what is usual for the slower one is
 // no deviation, and nothing of the other's is its normal.
 static void messages_belong_to_their_server(void **state)
@@ -145,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_are_told_apart),
         cmocka_unit_test(one_server_needs_no_marks),
+        cmocka_unit_test(threads_without_calls_belong_to_their_process),
         cmocka_unit_test(messages_belong_to_their_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

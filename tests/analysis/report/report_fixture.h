@@ -25,6 +25,9 @@ static void fixture_names(struct fixture *f, bool odd)
     f->run.evidence.application_threads = malloc(sizeof(uint32_t));
     f->run.evidence.application_threads[0] = FIXTURE_THREAD;
     f->run.evidence.application_thread_count = 1;
+    struct application_member thread = {FIXTURE_THREAD, 0, MEMBERSHIP_SERVES};
+    if (array_push(&f->run.lifetimes.applications.threads, thread) < 0)
+        abort();
 }
 
 // Every fiftieth request without an answer, every ninetieth never sent, some without a stamp.
@@ -181,6 +184,7 @@ static inline void fixture_free(struct fixture *f)
     }
     array_free(&run->findings.part_diagnoses);
     array_free(&run->lifetimes.all);
+    applications_free(&run->lifetimes.applications);
     host_timeline_free(&run->evidence.server);
     free(run->evidence.application_threads);
     json_decref(run->evidence.experiment);

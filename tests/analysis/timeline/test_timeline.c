@@ -246,12 +246,20 @@ static void names_tell_what_is_known(void **state)
     s->events.items[s->events.count - 1].flags = SWITCH_UNSEEN;
     struct event *process = scenario_event(s, 1350, EVENT_PROCESS, 0, 8);
     memcpy(process->payload.text, "server", sizeof "server");
+    struct event *member = scenario_event(s, 1350, EVENT_MEMBER, 0, 8);
+    member->payload.a = 5;
+    member->payload.b = 1;
     scenario_switch(s, 1400, 0, 8, "worker");
     scenario_switch(s, 1500, 0, 0, "swapper");
     build(&f);
     assert_span(&f, 1, SPAN_UNKNOWN, 1000, 1300, 0, "unseen up to supervisor");
     assert_span(&f, 2, SPAN_TASK, 1300, 1400, 0, "worker");
     assert_span(&f, 3, SPAN_TASK, 1400, 1500, 0, "server:worker");
+    const struct thread_owner *owner = host_timeline_owner(&f.host, 8);
+    assert_int_equal(owner->process, 5);
+    assert_int_equal(owner->parent, 1);
+    assert_null(host_timeline_owner(&f.host, 7));
+    assert_null(host_timeline_owner(&f.host, 9));
     assert_well_formed(&f.host);
     release(&f);
 }
