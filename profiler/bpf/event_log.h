@@ -61,6 +61,28 @@ enum transmit_flags {
     TRANSMIT_AGAIN = 1 << 0,
 };
 
+enum retransmit_flags {
+    RETRANSMIT_TIMEOUT = 1 << 0,   // its timer expired (RTO)
+    RETRANSMIT_FAST = 1 << 1,      // later bytes were acknowledged. Neither: a tail loss probe
+    RETRANSMIT_BY_CLIENT = 1 << 2, // it is on its way to the server: offsets are those of requests
+};
+
+// Why TCP did not send what it had.
+enum held_reason {
+    HELD_OTHER,      // not known: TCP's limit of bytes below it (TSQ), or the time has just come
+    HELD_WINDOW,     // the peer's receive window is full: it does not read
+    HELD_CONGESTION, // the congestion window is full
+    HELD_NAGLE,      // less than a segment waits for the acknowledgement of what was sent before
+    HELD_CORK,       // less than a segment waits for more: TCP_CORK, MSG_MORE
+    HELD_PACING,     // the connection's pacing rate
+    HELD_REASONS
+};
+
+enum event_queue {
+#define EVENT_QUEUE(NAME, number, name) QUEUE_##NAME = number,
+#include "profiler/bpf/events.tbl.h"
+};
+
 enum event_vector {
 #define EVENT_VECTOR(NAME, number, name) VECTOR_##NAME = number,
 #include "profiler/bpf/events.tbl.h"

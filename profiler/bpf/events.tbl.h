@@ -19,6 +19,8 @@
 //         the time of the spans of that kind and name, as `lasted(KIND, "cause")` makes them.
 //     EVENT_VECTOR(NAME, number, name)
 //         an x86 system vector, the id of VECTOR_ENTRY and VECTOR_EXIT.
+//     EVENT_QUEUE(NAME, number, name)
+//         a queueing discipline by the name that `tc` knows it by, a flag of QUEUED.
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
 //         see struct event_program (profiler/events_programs.h).
 //
@@ -32,6 +34,9 @@
 #endif
 #ifndef EVENT_VECTOR
 #define EVENT_VECTOR(NAME, number, name)
+#endif
+#ifndef EVENT_QUEUE
+#define EVENT_QUEUE(NAME, number, name)
 #endif
 #ifndef EVENT_PROGRAM
 #define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
@@ -83,6 +88,13 @@ EVENT(WATCHED, 21, "watched", watched, "id: the thread that has the core; text: 
       "from here on all that this core does is recorded; before only what concerns watched sockets and wake-ups")
 EVENT(MEMBER, 22, "member", member, "id: thread; a: its process; b: the process that process was forked by",
       "which process a user thread belongs to, before the first SWITCH to it (more than once is no harm)")
+// What holds bytes back that the application has written.
+EVENT(RETRANSMIT, 23, "retransmit", nothing, "id: socket of the server; a: stream offset after the last byte; b: bytes; flags: `enum retransmit_flags`",
+      "TCP sends bytes again: the server's, or the client's where its socket is on this machine")
+EVENT(HELD, 24, "held", nothing, "id: socket; a: stream offset up to which TCP has sent; b: up to which the application has written; flags: `enum held_reason`",
+      "a segment comes in while bytes that were written are not yet sent, and why they were not until now")
+EVENT(QUEUED, 25, "queued", nothing, "id: socket; a: stream offset after the last byte; b: when TCP handed the buffer down (CLOCK_MONOTONIC ns); flags: `enum event_queue`",
+      "just before a TRANSMIT: a queueing discipline had the buffer for longer than 10 us")
 
 EVENT_COMPONENT(STOLEN, "virtual CPU taken away")
 
@@ -92,6 +104,18 @@ EVENT_VECTOR(CALL_FUNCTION, 3, "function call")
 EVENT_VECTOR(CALL_FUNCTION_SINGLE, 4, "single function call")
 EVENT_VECTOR(IRQ_WORK, 5, "irq work")
 EVENT_VECTOR(OTHER, 6, "other")
+
+EVENT_QUEUE(OTHER, 0, "other")
+EVENT_QUEUE(PFIFO_FAST, 1, "pfifo_fast")
+EVENT_QUEUE(FQ_CODEL, 2, "fq_codel")
+EVENT_QUEUE(FQ, 3, "fq")
+EVENT_QUEUE(NETEM, 4, "netem")
+EVENT_QUEUE(TBF, 5, "tbf")
+EVENT_QUEUE(HTB, 6, "htb")
+EVENT_QUEUE(CAKE, 7, "cake")
+EVENT_QUEUE(CODEL, 8, "codel")
+EVENT_QUEUE(SFQ, 9, "sfq")
+EVENT_QUEUE(PRIO, 10, "prio")
 
 EVENT_PROGRAM(sched_switch, SCHEDULER, false, "which thread runs on each core", NULL)
 EVENT_PROGRAM(sched_waking, SCHEDULER, false, "who woke whom: wake-up latency", NULL)
@@ -118,6 +142,7 @@ EVENT_PROGRAM(sk_data_ready, RECEIVE, false, "M(h): hand-off to the application"
 EVENT_PROGRAM(netif_rx, RECEIVE, false, "M(n) on virtual links", NULL)
 EVENT_PROGRAM(sock_recv_length, RECEIVE, false, "M(h) where the hand-off was not delivered", NULL)
 EVENT_PROGRAM(net_dev_start_xmit, TRANSMIT, false, "when replies reach the device", NULL)
+EVENT_PROGRAM(tcp_retransmit_skb, TRANSMIT, false, "what was lost and sent again", NULL)
 EVENT_PROGRAM(inet_sock_set_state, CONNECTIONS, false, "connections accepted from now on", NULL)
 EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capture", NULL)
 // clang-format on
@@ -125,4 +150,5 @@ EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capt
 #undef EVENT
 #undef EVENT_COMPONENT
 #undef EVENT_VECTOR
+#undef EVENT_QUEUE
 #undef EVENT_PROGRAM

@@ -98,7 +98,12 @@ struct sock_common {
 
 struct sock {
     struct sock_common __sk_common;
+    uint32_t sk_pacing_status;
     uint16_t sk_protocol;
+} KERNEL_TYPE;
+
+struct inet_connection_sock {
+    uint8_t icsk_ca_state : 5;
 } KERNEL_TYPE;
 
 struct tcp_sock {
@@ -109,6 +114,15 @@ struct tcp_sock {
     uint64_t bytes_received;
     uint64_t bytes_acked;
     uint64_t tcp_clock_cache;
+    uint32_t write_seq;
+    uint32_t snd_wnd;
+    uint32_t snd_cwnd;
+    uint32_t mss_cache;
+    uint32_t packets_out;
+    uint32_t retrans_out;
+    uint32_t sacked_out;
+    uint32_t lost_out;
+    uint8_t nonagle : 4;
 } KERNEL_TYPE;
 
 struct sk_buff {
@@ -116,6 +130,7 @@ struct sk_buff {
     int64_t tstamp;
     char cb[48];
     unsigned int len;
+    uint16_t queue_mapping;
     uint16_t transport_header;
     unsigned char *head;
     unsigned char *data;
@@ -126,7 +141,21 @@ struct tcp_skb_cb {
     uint32_t end_seq;
 } KERNEL_TYPE;
 
-struct net_device;
+struct Qdisc_ops {
+    char id[16];
+} KERNEL_TYPE;
+
+struct Qdisc {
+    const struct Qdisc_ops *ops;
+} KERNEL_TYPE;
+
+struct netdev_queue {
+    struct Qdisc *qdisc;
+} KERNEL_TYPE;
+
+struct net_device {
+    struct netdev_queue *_tx;
+} KERNEL_TYPE;
 
 struct bpf_iter_meta;
 
@@ -134,6 +163,9 @@ struct bpf_iter__tcp {
     struct bpf_iter_meta *meta;
     struct sock_common *sk_common;
 } KERNEL_TYPE;
+
+enum { NAGLE_OFF = 1, NAGLE_CORK = 2 };           // bits of tcp_sock.nonagle, include/net/tcp.h
+enum { RECOVERY_FAST = 3, RECOVERY_TIMEOUT = 4 }; // enum tcp_ca_state
 
 enum sock_flags { SOCK_DONE = 1 }; // include/net/sock.h: a FIN has arrived
 

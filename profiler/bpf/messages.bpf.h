@@ -12,6 +12,12 @@
 // a connecting one bytes_acked begins at 1, which does not concern a server. Each counts a FIN
 // as 1.
 
+enum {
+    QUEUED_NS = 10000, // what a buffer takes from TCP to the device where nothing holds it
+    RETRANSMIT_MOST_NS = 1000000, // what one takes through the device
+};
+#define QUEUED_MOST_NS 100000000000ull // a time further back is none
+
 static __always_inline bool port_watched(const struct sock *sk)
 {
     return port_in_set(sk->__sk_common.skc_num);
@@ -70,12 +76,18 @@ static __always_inline uint32_t socket_id(struct sock *sk)
     return (uint32_t)cookie;
 }
 
-static __always_inline int record_message(uint8_t kind, uint8_t flags, uint32_t id, uint64_t a,
-                                          uint64_t b)
+static __always_inline int record_message_at(uint8_t kind, uint8_t flags, uint32_t id, uint64_t now,
+                                             uint64_t a, uint64_t b)
 {
     uint32_t core = bpf_get_smp_processor_id();
     struct core_ring *ring = ring_of(core);
-    return ring ? record_write(ring, core, kind, flags, id, a, b) : 0;
+    return ring ? record_write_at(ring, core, kind, flags, id, now, a, b) : 0;
+}
+
+static __always_inline int record_message(uint8_t kind, uint8_t flags, uint32_t id, uint64_t a,
+                                          uint64_t b)
+{
+    return record_message_at(kind, flags, id, bpf_ktime_get_ns(), a, b);
 }
 
 // A message on its way in, on the core that delivers it: what else that core does matters from now
@@ -86,6 +98,35 @@ static __always_inline int record_delivery(uint8_t kind, uint32_t id, uint64_t a
     return record_message(kind, 0, id, a, b);
 }
 
+// What TCP's rules say of bytes that wait to be sent.
+static __always_inline uint8_t held_reason(struct sock *sk, struct tcp_sock *tcp)
+{
+    uint32_t unsent = tcp->write_seq - tcp->snd_nxt;
+    uint32_t wanted = unsent < tcp->mss_cache ? unsent : tcp->mss_cache;
+    uint32_t in_flight = tcp->packets_out + tcp->retrans_out - tcp->sacked_out - tcp->lost_out;
+    uint8_t nonagle = BPF_CORE_READ_BITFIELD(tcp, nonagle);
+    if ((int32_t)(tcp->snd_una + tcp->snd_wnd - tcp->snd_nxt - wanted) < 0)
+        return HELD_WINDOW;
+    if (in_flight >= tcp->snd_cwnd)
+        return HELD_CONGESTION;
+    if (unsent < tcp->mss_cache && (nonagle & NAGLE_CORK))
+        return HELD_CORK;
+    if (unsent < tcp->mss_cache && !nonagle && tcp->packets_out)
+        return HELD_NAGLE;
+    return sk->sk_pacing_status ? HELD_PACING : HELD_OTHER;
+}
+
+// What comes in may let bytes go that had to wait: this is the last moment to see why they did.
+static __attribute__((noinline)) int record_held(struct sock *sk)
+{
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+    if (!tcp)
+        return 0;
+    uint64_t sent = tcp->bytes_acked + (tcp->snd_nxt - tcp->snd_una);
+    return record_message(EVENT_HELD, held_reason(sk, tcp), socket_id(sk), sent,
+                          sent + (tcp->write_seq - tcp->snd_nxt));
+}
+
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
 {
@@ -94,6 +135,8 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
     struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
     if (!tcp)
         return 0;
+    if (tcp->write_seq != tcp->snd_nxt)
+        record_held(sk);
     struct tcp_skb_cb *control = (struct tcp_skb_cb *)skb->cb;
     uint32_t begin = *(uint32_t *)((char *)control + bpf_core_field_offset(control->seq));
     uint32_t end = *(uint32_t *)((char *)control + bpf_core_field_offset(control->end_seq));
@@ -192,6 +235,38 @@ static __always_inline uint32_t sent_next(const struct sock *sk)
     return next;
 }
 
+// The queueing discipline of the queue that a buffer leaves by. `name` is what `tc` calls it.
+static __always_inline uint8_t queue_of_name(const uint64_t name[2])
+{
+#define EVENT_QUEUE(NAME, number, text)                                                            \
+    {                                                                                              \
+        const char wanted[16] __attribute__((aligned(8))) = text;                                  \
+        if (name[0] == ((const uint64_t *)wanted)[0] && name[1] == ((const uint64_t *)wanted)[1])  \
+            return number;                                                                         \
+    }
+#include "profiler/bpf/events.tbl.h"
+    return QUEUE_OTHER;
+}
+
+// A buffer leaves later than TCP handed it down, which TCP notes in it (since 4.20).
+static __attribute__((noinline)) int record_queued(struct sk_buff *skb, struct net_device *device,
+                                                   uint32_t id, uint64_t now, uint64_t offset)
+{
+    static const char none[16] __attribute__((aligned(8))) = "noqueue";
+    uint64_t name[2] = {0, 0};
+    const struct Qdisc_ops *ops = NULL;
+    struct Qdisc *discipline = NULL;
+    const char *queue = (const char *)device->_tx +
+                        (uint64_t)skb->queue_mapping * bpf_core_type_size(struct netdev_queue);
+    bpf_core_read(&discipline, sizeof discipline, &((const struct netdev_queue *)queue)->qdisc);
+    bpf_core_read(&ops, sizeof ops, &discipline->ops);
+    bpf_core_read(name, sizeof name, &ops->id);
+    if (name[0] == 0 || name[0] == *(const uint64_t *)none)
+        return 0; // what takes long here is no queue
+    return record_message_at(EVENT_QUEUED, queue_of_name(name), id, now, offset,
+                             (uint64_t)skb->tstamp);
+}
+
 // A reply's bytes on their way to the device. Below TCP the control block is IP's, so the sequence
 // number comes from the header. skb->sk may be a request or a time-wait socket, which are smaller.
 SEC("tp_btf/net_dev_start_xmit")
@@ -218,7 +293,54 @@ int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
     uint8_t flags = (int32_t)(end - sent_next(sk)) <= 0 ? TRANSMIT_AGAIN : 0;
     // A socket that has received a request has its cookie.
     uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
-    return record_message(EVENT_TRANSMIT, flags, id, offset, payload);
+    uint64_t now = bpf_ktime_get_ns(), queued = now - (uint64_t)skb->tstamp;
+    if (queued > QUEUED_NS && queued < QUEUED_MOST_NS)
+        record_queued(skb, device, id, now, offset);
+    return record_message_at(EVENT_TRANSMIT, flags, id, now, offset, payload);
+}
+
+// The watched connection whose other end a client's socket on this machine is.
+static __always_inline struct stream *stream_of_client(const struct sock *sk)
+{
+    const struct sock_common *common = &sk->__sk_common;
+    uint32_t address = common->skc_rcv_saddr;
+    if (common->skc_family == FAMILY_INET6 && bpf_core_field_exists(common->skc_v6_rcv_saddr))
+        bpf_core_read(&address, 4, (const char *)&common->skc_v6_rcv_saddr + 12);
+    uint64_t key =
+        stream_key(address, (uint32_t)common->skc_num << 16 | bpf_ntohs(common->skc_dport));
+    return bpf_map_lookup_elem(&streams, &key);
+}
+
+// After the transmission, whose time the buffer holds.
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(tcp_retransmit_skb, struct sock *sk, struct sk_buff *skb)
+{
+    bool by_client = !port_watched(sk);
+    if (by_client && !port_in_set(bpf_ntohs(sk->__sk_common.skc_dport)))
+        return 0;
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+    if (!tcp || skb->len == 0)
+        return 0; // SYN or FIN
+    struct tcp_skb_cb *control = (struct tcp_skb_cb *)skb->cb;
+    uint32_t end = *(uint32_t *)((char *)control + bpf_core_field_offset(control->seq)) + skb->len;
+    uint8_t state = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)tcp, icsk_ca_state);
+    uint8_t flags = state == RECOVERY_TIMEOUT ? RETRANSMIT_TIMEOUT
+                    : state == RECOVERY_FAST  ? RETRANSMIT_FAST
+                                              : 0;
+    uint64_t now = bpf_ktime_get_ns(), sent = (uint64_t)skb->tstamp;
+    if (now - sent < RETRANSMIT_MOST_NS)
+        now = sent;
+    if (!by_client)
+        return record_message_at(EVENT_RETRANSMIT, flags, socket_id(sk), now, sent_offset(sk, end),
+                                 skb->len);
+    struct stream *stream = stream_of_client(sk);
+    if (!stream)
+        return 0;
+    uint64_t reached = stream->reached;
+    uint64_t offset =
+        reached + (uint64_t)(int64_t)(int32_t)(end - stream->first - (uint32_t)reached);
+    return record_message_at(EVENT_RETRANSMIT, flags | RETRANSMIT_BY_CLIENT, stream->id, now,
+                             offset, skb->len);
 }
 
 // --- what stands in for messages that came unseen

@@ -192,15 +192,21 @@ static __attribute__((noinline)) int record_watched(uint32_t core, uint64_t now)
     return 0;
 }
 
-static __always_inline int record_write(struct core_ring *ring, uint32_t core, uint8_t kind,
-                                        uint8_t flags, uint32_t id, uint64_t a, uint64_t b)
+static __always_inline int record_write_at(struct core_ring *ring, uint32_t core, uint8_t kind,
+                                           uint8_t flags, uint32_t id, uint64_t now, uint64_t a,
+                                           uint64_t b)
 {
-    uint64_t now = bpf_ktime_get_ns();
     if (ring->watched > CORE_WATCHED)
         record_watched(core, now);
     record_stolen(ring, core, now);
     record_complete(ring, core, kind, flags, id, now, a, b);
     return 0;
+}
+
+static __always_inline int record_write(struct core_ring *ring, uint32_t core, uint8_t kind,
+                                        uint8_t flags, uint32_t id, uint64_t a, uint64_t b)
+{
+    return record_write_at(ring, core, kind, flags, id, bpf_ktime_get_ns(), a, b);
 }
 
 // For events that are only wanted on watched cores and carry nothing but an id.
