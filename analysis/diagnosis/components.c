@@ -190,6 +190,31 @@ int64_t component_of_application(struct component_table *table,
     return find_or_add(table, &component);
 }
 
+int64_t component_of_holdup(struct component_table *table, const struct holdup *holdup)
+{
+    static const uint32_t fixed[HOLDUP_QUEUE] = {
+#define HOLDUP_COMPONENT(NAME) [HOLDUP_##NAME] = COMPONENT_##NAME
+        HOLDUP_COMPONENT(TIMEOUT_TO_SERVER),
+        HOLDUP_COMPONENT(FAST_TO_SERVER),
+        HOLDUP_COMPONENT(PROBE_TO_SERVER),
+        HOLDUP_COMPONENT(TIMEOUT_TO_CLIENT),
+        HOLDUP_COMPONENT(FAST_TO_CLIENT),
+        HOLDUP_COMPONENT(PROBE_TO_CLIENT),
+        HOLDUP_COMPONENT(WINDOW),
+        HOLDUP_COMPONENT(CONGESTION),
+        HOLDUP_COMPONENT(NAGLE),
+        HOLDUP_COMPONENT(CORK),
+        HOLDUP_COMPONENT(PACING),
+#undef HOLDUP_COMPONENT
+    };
+    struct component component = {.role = ROLE_A, .class = CAUSE_TRANSPORT, .explains = true};
+    if (holdup->kind < HOLDUP_QUEUE)
+        return fixed[holdup->kind];
+    snprintf(component.name, sizeof component.name, "qdisc (%s)", event_queue_name(holdup->queue));
+    component.category = "queueing discipline";
+    return find_or_add(table, &component);
+}
+
 int64_t component_of_function(struct component_table *table, const char *function,
                               enum function_anomaly anomaly, uint32_t within, const char *category)
 {

@@ -70,6 +70,10 @@ int64_t component_of_application(struct component_table *table,
                                  const struct applications *applications, uint32_t application,
                                  enum core_role role);
 
+// The component of time for which TCP, or a queueing discipline, held the message up: "Nagle's
+// algorithm", "qdisc (tbf)". -1: no memory.
+int64_t component_of_holdup(struct component_table *table, const struct holdup *holdup);
+
 // The component of a function that deviates within the component `within`: it serves as a cause
 // only and never gets time itself. -1: no memory.
 enum function_anomaly { FUNCTION_SLOWER, FUNCTION_MORE_CALLS, FUNCTION_UNEXPECTED, ANOMALIES };

@@ -156,17 +156,51 @@ static void keep_part(struct stage_ends *ends, enum lifetime_part part)
     ends->sent = clamp_time(ends->sent, from, to);
 }
 
+// Cuts the next hold-up out of [*at_ns, to_ns): its time goes to its cause, and *at_ns moves behind
+// it. Returns how far from there on nothing holds the message up.
+static int64_t cut_holdups(struct decomposer *decomposer, int64_t *at_ns, int64_t to_ns)
+{
+    for (size_t i = 0; i < decomposer->holdup_count; i++) {
+        const struct holdup *holdup = &decomposer->holdups[i];
+        if (holdup->end_ns <= *at_ns)
+            continue;
+        if (holdup->begin_ns > *at_ns || *at_ns >= to_ns)
+            return holdup->begin_ns < to_ns ? holdup->begin_ns : to_ns;
+        int64_t until = holdup->end_ns < to_ns ? holdup->end_ns : to_ns;
+        decomposer_add(decomposer, component_of_holdup(decomposer->table, holdup),
+                       (double)(until - *at_ns));
+        *at_ns = until;
+    }
+    return to_ns;
+}
+
 static void add_between(struct decomposer *decomposer, enum fixed_component component,
                         int64_t begin_ns, int64_t end_ns)
 {
-    if (end_ns > begin_ns)
-        decomposer_add(decomposer, component, (double)(end_ns - begin_ns));
+    while (begin_ns < end_ns) {
+        int64_t until = cut_holdups(decomposer, &begin_ns, end_ns);
+        if (until > begin_ns)
+            decomposer_add(decomposer, component, (double)(until - begin_ns));
+        begin_ns = until;
+    }
 }
 
 static void add_stage(struct decomposer *decomposer, const struct stage_ends *ends,
                       enum stamp_kind stage, enum fixed_component component)
 {
     add_between(decomposer, component, ends->at[stage - 1], ends->at[stage]);
+}
+
+static void sweep_receiving(struct decomposer *decomposer, const struct lifetime *life,
+                            const struct stage_ends *ends)
+{
+    int64_t at = ends->at[STAMP_NIC], to = ends->at[STAMP_HANDOFF];
+    while (at < to) {
+        int64_t until = cut_holdups(decomposer, &at, to);
+        if (until > at)
+            sweep_receive_core(decomposer, life, at, until);
+        at = until;
+    }
 }
 
 static void sweep_service(struct decomposer *decomposer, const struct lifetime *life,
@@ -186,6 +220,10 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
     const struct lifetime *life = &decomposer->in->lifetimes[lifetime];
     struct stage_ends ends = stage_ends_of(decomposer, life);
     keep_part(&ends, decomposer->in->part);
+    decomposer->holdup_count = 0;
+    if (decomposer->in->holdups)
+        decomposer->holdups =
+            holdups_of(decomposer->in->holdups, lifetime, &decomposer->holdup_count);
     decomposer->traced = decomposer->in->server != NULL;
     add_stage(decomposer, &ends, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
     add_stage(decomposer, &ends, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
@@ -194,8 +232,7 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
               isfinite(life->hosts_error_ns) ? COMPONENT_NETWORK_TO_CLIENT
                                              : COMPONENT_NETWORK_BOTH_WAYS);
     add_stage(decomposer, &ends, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
-    if (ends.at[STAMP_HANDOFF] > ends.at[STAMP_NIC])
-        sweep_receive_core(decomposer, life, ends.at[STAMP_NIC], ends.at[STAMP_HANDOFF]);
+    sweep_receiving(decomposer, life, &ends);
     sweep_service(decomposer, life, &ends);
     for (size_t i = 0; i < decomposer->capacity; i++) {
         double ns = decomposer->ns[i];

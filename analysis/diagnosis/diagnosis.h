@@ -14,6 +14,7 @@
 #include "analysis/diagnosis/views.h"
 #include "analysis/lifetime/applications.h"
 #include "analysis/lifetime/calls.h"
+#include "analysis/lifetime/holdups.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/lifetime/service_order.h"
 #include "analysis/timeline/span.h"
@@ -123,6 +124,7 @@ struct diagnosis_input {
     enum lifetime_part part;          // which of the messages' lifetimes to explain
     const struct lifetime *lifetimes; // of the whole run
     size_t lifetime_count;
+    const struct holdup_array *holdups;  // of them; NULL: not known
     const struct host_timeline *server;  // NULL: nothing was captured
     const uint32_t *application_threads; // threads of the servers under test, ascending
     size_t application_thread_count;

@@ -15,8 +15,12 @@ enum passage_kind {
     SEGMENTS,
     HANDOFFS,
     TRANSMITS,
-    ARRIVALS, // go before segments: the link was virtual
-    TAKES,    // stand in for hand-offs that were not delivered
+    ARRIVALS,          // go before segments: the link was virtual
+    TAKES,             // stand in for hand-offs that were not delivered
+    RESENDS_TO_SERVER, // and what holds messages up (holdups.h)
+    RESENDS_TO_CLIENT,
+    HELDS,
+    QUEUES,
     EVENT_PASSAGES,
     RECEIVES = EVENT_PASSAGES,
     SENDS,
@@ -152,22 +156,26 @@ static enum passage_kind event_passage(const struct event *event)
         return ARRIVALS;
     case EVENT_TAKEN:
         return TAKES;
+    case EVENT_RETRANSMIT:
+        return event->flags & RETRANSMIT_BY_CLIENT ? RESENDS_TO_SERVER : RESENDS_TO_CLIENT;
+    case EVENT_HELD:
+        return HELDS;
+    case EVENT_QUEUED:
+        return QUEUES;
     default:
         return PASSAGE_KINDS;
     }
 }
 
 static int pile_events(struct joiner *joiner, const struct connection_index *sockets,
-                       enum passage_kind kind)
+                       enum passage_kind kind, size_t wanted)
 {
     const struct join_input *in = joiner->in;
-    size_t wanted = 0, count = 0;
-    for (size_t i = 0; i < in->event_count; i++)
-        wanted += event_passage(&in->events[i]) == kind;
+    size_t count = 0;
     struct passage *passages = malloc((wanted ? wanted : 1) * sizeof *passages);
     if (!passages)
         return -1;
-    for (size_t i = 0; i < in->event_count; i++) {
+    for (size_t i = 0; count < wanted; i++) {
         const struct event *event = &in->events[i];
         if (event_passage(event) != kind)
             continue;
@@ -211,7 +219,10 @@ static int pile_server(struct joiner *joiner)
 {
     const struct join_input *in = joiner->in;
     struct connection_index sockets = {0}, connections = {0};
+    size_t counts[PASSAGE_KINDS + 1] = {0};
     int result = -1;
+    for (size_t i = 0; in->events && i < in->event_count; i++)
+        counts[event_passage(&in->events[i])]++;
     if (connection_index_init(&sockets, in->sockets, in->events ? in->socket_count : 0) < 0 ||
         connection_index_init(&connections, in->shim_connections,
                               in->calls ? in->shim_connection_count : 0) < 0)
@@ -221,7 +232,7 @@ static int pile_server(struct joiner *joiner)
         if (of_calls ? !in->calls : !in->events)
             continue;
         result = of_calls ? pile_calls(joiner, &connections, (enum passage_kind)kind)
-                          : pile_events(joiner, &sockets, (enum passage_kind)kind);
+                          : pile_events(joiner, &sockets, (enum passage_kind)kind, counts[kind]);
         if (result < 0)
             goto done;
     }
@@ -564,6 +575,47 @@ static uint16_t *make_cores(size_t count)
     return cores;
 }
 
+// Of what kind of hold-up: sent again to the server, to the client, in the send queue, below it.
+static unsigned holdup_group(const struct holdup *holdup)
+{
+    if (holdup->kind >= HOLDUP_QUEUE)
+        return 3;
+    if (holdup->kind >= HOLDUP_WINDOW)
+        return 2;
+    return holdup->kind >= HOLDUP_TIMEOUT_TO_CLIENT ? 1 : 0;
+}
+
+static int find_holdups(struct joiner *joiner, struct holdup_array *out)
+{
+    const struct join_input *in = joiner->in;
+    struct join_counts *counts = joiner->counts;
+    uint64_t *const groups[] = {&counts->resent_to_server, &counts->resent_to_client,
+                                &counts->held_back, &counts->queued};
+    const struct holdup_sources from = {
+        .samples = in->samples,
+        .lives = joiner->lives,
+        .calls = in->calls,
+        .events = in->events,
+        .clock = in->clock,
+        .socket_of = joiner->socket_of,
+        .requests = &joiner->requests,
+        .segments = &joiner->passages[SEGMENTS],
+        .arrivals = &joiner->passages[ARRIVALS],
+        .handoffs = &joiner->passages[HANDOFFS],
+        .resends_to_server = &joiner->passages[RESENDS_TO_SERVER],
+        .resends_to_client = &joiner->passages[RESENDS_TO_CLIENT],
+        .helds = &joiner->passages[HELDS],
+        .queues = &joiner->passages[QUEUES],
+    };
+    int result = holdups_find(&from, out);
+    for (size_t i = 0; i < out->count; i++) {
+        const struct holdup *one = &out->items[i], *before = one - 1;
+        if (i == 0 || before->request != one->request || holdup_group(before) != holdup_group(one))
+            ++*groups[holdup_group(one)];
+    }
+    return result;
+}
+
 static int64_t *make_times(size_t count)
 {
     int64_t *times = malloc((count + 1) * sizeof *times);
@@ -573,9 +625,10 @@ static int64_t *make_times(size_t count)
 }
 
 int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
-                   struct join_counts *counts, struct error *err)
+                   struct holdup_array *holdups, struct join_counts *counts, struct error *err)
 {
     *out = (struct lifetime_array){0};
+    *holdups = (struct holdup_array){0};
     *counts = (struct join_counts){0};
     // A stage is the difference of two conversions, each as wrong as the clock map says.
     double worst_ns = input->client_clock
@@ -606,6 +659,8 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
             settle_server(&joiner, &out->items[i]);
         if (input->client_clock)
             result = two_hosts_relate(out->items, out->count, joiner.error_ns, &counts->hosts, err);
+        if (result == 0)
+            result = find_holdups(&joiner, holdups);
         for (size_t i = 0; i < out->count; i++)
             finish_lifetime(&joiner, &out->items[i]);
     }

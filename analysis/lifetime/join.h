@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "analysis/lifetime/calls.h"
+#include "analysis/lifetime/holdups.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/lifetime/two_hosts.h"
 #include "analysis/timeline/time_source.h"
@@ -43,8 +44,8 @@ struct join_counts {
 };
 
 // Builds one lifetime per sample, in the samples' order, with states and stages. The caller frees
-// *out with array_free. Only lack of memory fails.
+// *out and *holdups with array_free. Only lack of memory fails.
 int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
-                   struct join_counts *counts, struct error *err);
+                   struct holdup_array *holdups, struct join_counts *counts, struct error *err);
 
 #endif

@@ -6,6 +6,8 @@
 //         in order; stage: what lies between the stamp before and this one, and whose work that is.
 //     LIFETIME_STATE(NAME, words, means)
 //         why a request has no whole life; the words are what users and JSON see.
+//     HOLDUP(NAME, means)
+//         why TCP, or what is below it, held bytes of a message back (holdups.h).
 //     JOIN_COUNT(name, means)
 //         what the join counts (struct join_counts), by its key in summary.json.
 #ifndef STAMP
@@ -13,6 +15,9 @@
 #endif
 #ifndef LIFETIME_STATE
 #define LIFETIME_STATE(NAME, words, means)
+#endif
+#ifndef HOLDUP
+#define HOLDUP(NAME, means)
 #endif
 #ifndef JOIN_COUNT
 #define JOIN_COUNT(name, means)
@@ -38,6 +43,19 @@ LIFETIME_STATE(NO_HANDOFF, "no M(h) stamp", "likewise")
 LIFETIME_STATE(NO_APPLICATION, "no M(a) stamp", "likewise")
 LIFETIME_STATE(NO_REPLY, "no reply stamp", "likewise")
 
+HOLDUP(TIMEOUT_TO_SERVER, "lost on the way to the server, sent again when the timer expired")
+HOLDUP(FAST_TO_SERVER, "the same, sent again when later bytes were acknowledged")
+HOLDUP(PROBE_TO_SERVER, "the same, sent again by a tail loss probe")
+HOLDUP(TIMEOUT_TO_CLIENT, "lost on the way to the client, sent again when the timer expired")
+HOLDUP(FAST_TO_CLIENT, "the same, sent again when later bytes were acknowledged")
+HOLDUP(PROBE_TO_CLIENT, "the same, sent again by a tail loss probe")
+HOLDUP(WINDOW, "the client's receive window is full")
+HOLDUP(CONGESTION, "the congestion window is full")
+HOLDUP(NAGLE, "less than a segment waits for an acknowledgement")
+HOLDUP(CORK, "less than a segment waits for more")
+HOLDUP(PACING, "the connection's pacing rate")
+HOLDUP(QUEUE, "a queueing discipline has it")
+
 JOIN_COUNT(connections, "the client's connections that carried requests")
 JOIN_COUNT(connections_without_socket, "of these, unknown to the kernel's table")
 JOIN_COUNT(connections_without_calls, "of these, unknown to the shim's table")
@@ -54,8 +72,13 @@ JOIN_COUNT(handoffs_recovered, "the same of M(h)")
 JOIN_COUNT(segments_without_stamp, "M(n) taken from the event's time, not the skb's stamp")
 JOIN_COUNT(coalesced_rx, "client RX stamps that are an upper bound")
 JOIN_COUNT(impossible_stamps, "beyond any host's uptime: damaged records, left out")
+JOIN_COUNT(resent_to_server, "requests that were sent again, or were behind bytes that were")
+JOIN_COUNT(resent_to_client, "replies that were sent again, or were behind bytes that were")
+JOIN_COUNT(held_back, "replies that TCP held back after the send call: windows, Nagle, pacing")
+JOIN_COUNT(queued, "replies that a queueing discipline had for longer than 10 us")
 // clang-format on
 
 #undef STAMP
 #undef LIFETIME_STATE
+#undef HOLDUP
 #undef JOIN_COUNT

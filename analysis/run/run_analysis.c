@@ -40,6 +40,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
     *out = (struct diagnosis_input){
         .lifetimes = run->lifetimes.all.items,
         .lifetime_count = run->lifetimes.all.count,
+        .holdups = &run->lifetimes.holdups,
         .server = run->evidence.has_events ? &run->evidence.server : NULL,
         .application_threads = run->evidence.application_threads,
         .application_thread_count = run->evidence.application_thread_count,
@@ -106,6 +107,7 @@ void run_analysis_free(struct run_analysis *analysis)
     json_decref(analysis->evidence.capture);
     json_decref(analysis->evidence.facts);
     array_free(&analysis->lifetimes.all);
+    array_free(&analysis->lifetimes.holdups);
     host_timeline_free(&analysis->evidence.server);
     run_samples_free(&analysis->evidence.samples);
     array_free(&analysis->evidence.calls);

@@ -56,6 +56,7 @@ struct run_evidence {
 // What became of each request: its stamps from all logs joined, and what they amount to.
 struct run_lifetimes {
     struct lifetime_array all; // one per scheduled request, in intended order
+    struct holdup_array holdups; // what TCP held back
     struct join_counts join;
     struct applications applications; // the servers
     struct service_order order;       // who was ahead of whom
@@ -73,7 +74,7 @@ struct run_lifetimes {
     double worst_stage_sum_error_ns;
 };
 
-enum { VERDICT_BYTES = 1000 };
+enum { VERDICT_BYTES = 1600 };
 
 // The categories that a run's causes are sorted into. First match: in a file the user names, then
 // in RUN/categories.csv, which the experiment left there, then in the program's own. Which files

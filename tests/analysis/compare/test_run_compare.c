@@ -41,7 +41,9 @@ static void build_run(struct run_analysis *run, const struct scenario_options *o
                               .shim_connections = s.shim.items,
                               .shim_connection_count = s.shim.count,
                               .clock = clock};
-    assert_int_equal(join_lifetimes(&join, &run->lifetimes.all, &run->lifetimes.join, &err), 0);
+    assert_int_equal(join_lifetimes(&join, &run->lifetimes.all, &run->lifetimes.holdups,
+                                    &run->lifetimes.join, &err),
+                     0);
     assert_int_equal(service_order_build(&run->lifetimes.order, run->lifetimes.all.items,
                                          run->lifetimes.all.count, &run->evidence.calls,
                                          &run->evidence.server),

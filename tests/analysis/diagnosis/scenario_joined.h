@@ -33,7 +33,9 @@ static inline void scenario_join(struct scenario *s, struct application_calls *c
                                      .shim_connections = s->shim.items,
                                      .shim_connection_count = s->shim.count,
                                      .clock = clock};
-    assert_int_equal(join_lifetimes(&input, lives, &counts, &err), 0);
+    struct holdup_array holdups;
+    assert_int_equal(join_lifetimes(&input, lives, &holdups, &counts, &err), 0);
+    array_free(&holdups);
 }
 
 #endif

@@ -17,6 +17,7 @@ struct joined {
     struct scenario scenario;
     struct application_calls calls;
     struct lifetime_array lives;
+    struct holdup_array holdups;
     struct join_counts counts;
 };
 
@@ -50,7 +51,7 @@ static inline struct join_input input_of(struct joined *j)
 static inline void join_all(struct joined *j, const struct join_input *input)
 {
     struct error err = {0};
-    assert_int_equal(join_lifetimes(input, &j->lives, &j->counts, &err), 0);
+    assert_int_equal(join_lifetimes(input, &j->lives, &j->holdups, &j->counts, &err), 0);
     assert_int_equal(j->lives.count, input->sample_count);
 }
 
@@ -67,6 +68,7 @@ static inline void release(struct joined *j)
     scenario_free(&j->scenario);
     array_free(&j->calls);
     array_free(&j->lives);
+    array_free(&j->holdups);
 }
 
 #endif

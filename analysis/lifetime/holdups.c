@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/lifetime/holdups.h"
+
+const struct holdup *holdups_of(const struct holdup_array *all, uint64_t request, size_t *count)
+{
+    size_t first = array_bound(0, all->count, at, all->items[at].request < request);
+    size_t after = first;
+    while (after < all->count && all->items[after].request == request)
+        after++;
+    *count = after - first;
+    return all->items + first;
+}
+
+const char *event_queue_name(unsigned queue)
+{
+    switch (queue) {
+#define EVENT_QUEUE(NAME, number, name)                                                            \
+    case number:                                                                                   \
+        return name;
+#include "profiler/bpf/events.tbl.h"
+    default:
+        return "?";
+    }
+}
+
+#define NEVER INT64_MIN
+
+// The message at hand, and its connection's records.
+struct held_message {
+    const struct holdup_sources *from;
+    struct holdup_array *out;
+    size_t client;
+    uint32_t socket;
+    struct lifetime *life;
+    const struct sample *sample;
+    int64_t resent_ns; // the last time that bytes before its reply were sent again, or the reply
+                       // itself, before it was seen to leave; NEVER: none were
+    bool out_of_memory;
+};
+
+struct pile {
+    const struct passage *items;
+    size_t count;
+};
+
+static struct pile pile_of(const struct held_message *message, const struct piles *piles)
+{
+    size_t first = piles->starts[message->socket];
+    return (struct pile){piles->items + first, piles->starts[message->socket + 1] - first};
+}
+
+static const struct event *event_of(const struct held_message *message,
+                                    const struct passage *passage)
+{
+    return &message->from->events[passage->record];
+}
+
+static size_t first_after(const struct pile *pile, int64_t time_ns)
+{
+    return array_bound(0, pile->count, at, pile->items[at].time_ns <= time_ns);
+}
+
+static void add_holdup(struct held_message *message, int64_t begin_ns, int64_t end_ns,
+                       enum holdup_kind kind, uint8_t queue)
+{
+    const struct holdup one = {.request = message->life->request,
+                               .begin_ns = begin_ns,
+                               .end_ns = end_ns,
+                               .kind = (uint8_t)kind,
+                               .queue = queue};
+    if (end_ns > begin_ns && array_push(message->out, one) < 0)
+        message->out_of_memory = true;
+}
+
+// --- bytes that were sent again ------------------------------------------------------------------
+
+static enum holdup_kind kind_of_resend(const struct event *event)
+{
+    bool to_server = event->flags & RETRANSMIT_BY_CLIENT;
+    if (event->flags & RETRANSMIT_TIMEOUT)
+        return to_server ? HOLDUP_TIMEOUT_TO_SERVER : HOLDUP_TIMEOUT_TO_CLIENT;
+    if (event->flags & RETRANSMIT_FAST)
+        return to_server ? HOLDUP_FAST_TO_SERVER : HOLDUP_FAST_TO_CLIENT;
+    return to_server ? HOLDUP_PROBE_TO_SERVER : HOLDUP_PROBE_TO_CLIENT;
+}
+
+static uint64_t begin_of_resend(const struct held_message *message, const struct passage *resend)
+{
+    uint64_t bytes = event_of(message, resend)->payload.b;
+    return bytes < resend->end ? resend->end - bytes : 0;
+}
+
+// Whether the server had the bytes already: only the acknowledgement was late.
+static bool server_had(const struct held_message *message, const struct passage *resend)
+{
+    struct pile handoffs = pile_of(message, message->from->handoffs);
+    size_t after = first_after(&handoffs, resend->time_ns);
+    return after > 0 && handoffs.items[after - 1].end >= resend->end;
+}
+
+static bool client_had(const struct held_message *message, const struct passage *resend)
+{
+    const struct holdup_sources *from = message->from;
+    const struct piles *requests = from->requests;
+    size_t end = requests->starts[message->client + 1];
+    size_t owner = array_bound(requests->starts[message->client], end, at,
+                               from->samples[requests->items[at].record].reply_end < resend->end);
+    if (owner == end)
+        return false;
+    const struct lifetime *life = &from->lives[requests->items[owner].record];
+    return lifetime_has(life, STAMP_REPLY_READ) &&
+           life->stamp_ns[STAMP_REPLY_READ] < resend->time_ns;
+}
+
+// When what was sent again came in; `otherwise_ns` where that was not recorded.
+static int64_t arrival_of(const struct held_message *message, const struct passage *resend,
+                          int64_t otherwise_ns)
+{
+    const struct piles *const sources[] = {message->from->arrivals, message->from->segments};
+    for (size_t k = 0; k < sizeof sources / sizeof *sources; k++) {
+        struct pile pile = pile_of(message, sources[k]);
+        for (size_t i = first_after(&pile, resend->time_ns - 1);
+             i < pile.count && pile.items[i].time_ns < otherwise_ns; i++)
+            if (pile.items[i].end == resend->end)
+                return pile.items[i].time_ns;
+    }
+    return otherwise_ns;
+}
+
+static void move_arrival(struct lifetime *life, int64_t arrived_ns)
+{
+    life->stamp_ns[STAMP_NIC] = arrived_ns;
+    life->stamp_core[STAMP_NIC] = NO_CORE;
+    life->present |= 1u << STAMP_NIC;
+}
+
+static void hold_up_request(struct held_message *message)
+{
+    struct lifetime *life = message->life;
+    const uint64_t end = message->sample->request_end;
+    struct pile resends = pile_of(message, message->from->resends_to_server);
+    if (resends.count == 0 || !lifetime_has(life, STAMP_SEND) || !lifetime_has(life, STAMP_HANDOFF))
+        return;
+    const struct passage *last = NULL;
+    int64_t begin = life->stamp_ns[STAMP_SEND], handed = life->stamp_ns[STAMP_HANDOFF];
+    for (size_t i = first_after(&resends, begin);
+         i < resends.count && resends.items[i].time_ns < handed; i++) {
+        const struct passage *resend = &resends.items[i];
+        if (begin_of_resend(message, resend) >= end || server_had(message, resend))
+            continue;
+        if (!last && lifetime_has(life, STAMP_CLIENT_TX) &&
+            life->stamp_ns[STAMP_CLIENT_TX] < resend->time_ns)
+            begin = life->stamp_ns[STAMP_CLIENT_TX];
+        add_holdup(message, begin, resend->time_ns, kind_of_resend(event_of(message, resend)), 0);
+        begin = resend->time_ns;
+        last = resend;
+    }
+    if (!last)
+        return;
+    if (lifetime_has(life, STAMP_NIC) && life->stamp_ns[STAMP_NIC] >= begin)
+        return;
+    int64_t arrived = arrival_of(message, last, handed);
+    if (last->end >= end) // what had arrived of it before did not get through
+        move_arrival(life, arrived);
+    else
+        add_holdup(message, begin, arrived, kind_of_resend(event_of(message, last)), 0);
+}
+
+// When the call that sends the reply returned; the reply stamp where there is none.
+static int64_t send_returned(const struct held_message *message)
+{
+    const struct lifetime *life = message->life;
+    return life->send_call == NO_CALL ? life->stamp_ns[STAMP_REPLY]
+                                      : message->from->calls->items[life->send_call].exit_ns;
+}
+
+static void hold_up_reply(struct held_message *message)
+{
+    const struct lifetime *life = message->life;
+    struct pile resends = pile_of(message, message->from->resends_to_client);
+    if (resends.count == 0)
+        return;
+    int64_t begin = send_returned(message), read = life->stamp_ns[STAMP_REPLY_READ];
+    int64_t left = lifetime_has(life, STAMP_SERVER_TX) ? life->stamp_ns[STAMP_SERVER_TX] : read;
+    for (size_t i = first_after(&resends, life->stamp_ns[STAMP_REPLY]);
+         i < resends.count && resends.items[i].time_ns < read; i++) {
+        const struct passage *resend = &resends.items[i];
+        if (begin_of_resend(message, resend) >= message->sample->reply_end ||
+            client_had(message, resend))
+            continue;
+        if (left < resend->time_ns && begin < left)
+            begin = left; // until then it had not left for other reasons
+        add_holdup(message, begin, resend->time_ns, kind_of_resend(event_of(message, resend)), 0);
+        begin = resend->time_ns;
+        if (begin <= left)
+            message->resent_ns = begin;
+    }
+}
+
+// --- what kept a reply from leaving --------------------------------------------------------------
+
+// Returns when TCP handed the reply's last byte down, where a queueing discipline then had it.
+static int64_t hold_up_in_queue(struct held_message *message, int64_t from_ns)
+{
+    int64_t left = message->life->stamp_ns[STAMP_SERVER_TX];
+    struct pile queues = pile_of(message, message->from->queues);
+    size_t at = array_bound(0, queues.count, i, queues.items[i].time_ns < left);
+    while (at < queues.count && queues.items[at].time_ns == left &&
+           queues.items[at].end < message->sample->reply_end)
+        at++;
+    if (at == queues.count || queues.items[at].time_ns != left)
+        return left; // its transmission's record was written at the same time
+    const struct event *event = event_of(message, &queues.items[at]);
+    int64_t entered =
+        time_source_to_host(&message->from->clock, HOST_CLOCK_MONOTONIC, event->payload.b);
+    entered = entered < from_ns ? from_ns : entered;
+    if (entered >= left)
+        return left;
+    add_holdup(message, entered, left, HOLDUP_QUEUE, event->flags);
+    return entered;
+}
+
+static void hold_up_sending(struct held_message *message)
+{
+    static const enum holdup_kind kinds[HELD_REASONS] = {
+        [HELD_OTHER] = HOLDUP_KINDS,
+        [HELD_WINDOW] = HOLDUP_WINDOW,
+        [HELD_CONGESTION] = HOLDUP_CONGESTION,
+        [HELD_NAGLE] = HOLDUP_NAGLE,
+        [HELD_CORK] = HOLDUP_CORK,
+        [HELD_PACING] = HOLDUP_PACING,
+    };
+    const struct lifetime *life = message->life;
+    if (!lifetime_has(life, STAMP_SERVER_TX))
+        return;
+    int64_t from = send_returned(message);
+    if (message->resent_ns > from)
+        from = message->resent_ns;
+    if (from >= life->stamp_ns[STAMP_SERVER_TX])
+        return;
+    int64_t until = hold_up_in_queue(message, from);
+    struct pile helds = pile_of(message, message->from->helds);
+    for (size_t i = first_after(&helds, from); i < helds.count && helds.items[i].time_ns <= until;
+         i++) {
+        const struct event *event = event_of(message, &helds.items[i]);
+        enum holdup_kind kind = event->flags < HELD_REASONS ? kinds[event->flags] : HOLDUP_KINDS;
+        if (event->payload.a >= message->sample->reply_end)
+            continue;
+        if (kind != HOLDUP_KINDS)
+            add_holdup(message, from, helds.items[i].time_ns, kind, 0);
+        from = helds.items[i].time_ns;
+    }
+}
+
+// --- all of them ---------------------------------------------------------------------------------
+
+static int compare_holdups(const void *a, const void *b)
+{
+    const struct holdup *x = a, *y = b;
+    int order = order_of(x->request, y->request);
+    return order ? order : order_of(x->begin_ns, y->begin_ns);
+}
+
+static void hold_up_connection(struct held_message *message)
+{
+    const struct holdup_sources *from = message->from;
+    const struct piles *const sources[] = {from->resends_to_server, from->resends_to_client,
+                                           from->helds, from->queues};
+    message->socket = from->socket_of[message->client];
+    if (message->socket == NO_CONNECTION)
+        return;
+    size_t records = 0, end = from->requests->starts[message->client + 1];
+    for (size_t k = 0; k < sizeof sources / sizeof *sources; k++)
+        records += pile_of(message, sources[k]).count;
+    for (size_t r = from->requests->starts[message->client]; records > 0 && r < end; r++) {
+        message->life = &from->lives[from->requests->items[r].record];
+        message->sample = &from->samples[from->requests->items[r].record];
+        message->resent_ns = NEVER;
+        if (!lifetime_has(message->life, STAMP_REPLY_READ))
+            continue;
+        hold_up_request(message);
+        if (!lifetime_has(message->life, STAMP_REPLY))
+            continue;
+        hold_up_reply(message);
+        hold_up_sending(message);
+    }
+}
+
+int holdups_find(const struct holdup_sources *from, struct holdup_array *out)
+{
+    struct held_message message = {.from = from, .out = out};
+    for (; from->events && message.client < from->requests->pile_count; message.client++)
+        hold_up_connection(&message);
+    array_sort(out, compare_holdups);
+    return message.out_of_memory ? -1 : 0;
+}
