@@ -195,6 +195,36 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
             units_format_ns(run->lifetimes.join.hosts.bound_p99_ns, worst, sizeof worst));
 }
 
+// What TCP had to do again or hold back, and what the server's kernel counted of it.
+static void verdict_append_network(char *out, const struct run_analysis *run)
+{
+    static const struct {
+        const char *name, *means;
+    } rows[] = {
+#define NETWORK_COUNTER(name, GROUP, means) {#name, means},
+#include "profiler/network_counters.tbl.h"
+    };
+    char count[32], other[32];
+    const struct join_counts *join = &run->lifetimes.join;
+    const json_t *moved = json_object_get(run->evidence.capture, "network");
+    const char *before = " The server's network counted: ";
+    if (join->resent_to_server || join->resent_to_client)
+        text_append(out, VERDICT_BYTES,
+                    " %s requests and %s replies waited for bytes that were lost and sent again.",
+                    text_count(join->resent_to_server, count),
+                    text_count(join->resent_to_client, other));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_int_t times = json_integer_value(json_object_get(moved, rows[i].name));
+        if (times <= 0)
+            continue;
+        text_append(out, VERDICT_BYTES, "%s%s %s", before, text_count((uint64_t)times, count),
+                    rows[i].means);
+        before = "; ";
+    }
+    if (before[0] == ';')
+        text_append(out, VERDICT_BYTES, ".");
+}
+
 void run_verdict(struct run_analysis *run)
 {
     char *out = run->findings.verdict;
@@ -210,4 +240,5 @@ void run_verdict(struct run_analysis *run)
     for (size_t i = 1; i < run->findings.diagnoses.count; i++)
         verdict_append_window(out, run, &run->findings.diagnoses.items[i]);
     verdict_append_completeness(out, run);
+    verdict_append_network(out, run);
 }

@@ -15,6 +15,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "profiler/clock_recorder.h"
+#include "profiler/network_counters.h"
 #include "profiler/doctor/doctor_checks.h"
 #include "shim/message_collector.h"
 #include "shim/ring.h"
@@ -60,6 +61,7 @@ struct capture {
     bool wanted[CAPTURE_BACKENDS_COUNT]; // needed, or wanted where it can be had
     struct message_collector *collector; // NULL: none
     struct clock_recorder clock;
+    struct network_counters network; // as the capture began
     json_t *warnings, *document;
     int signals;
     char line[64]; // of standard input, as far as it was read

@@ -284,6 +284,7 @@ static int write_capture(struct capture *capture, struct error *err)
     if (take_away_cores(&beside, &o->cores))
         json_object_set_new(capture->document, "receive_cores",
                             json_string(units_format_cores(&beside, cores, sizeof cores)));
+    json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
     int result = write_backends(capture, err);
     if (result == 0)
         result = write_calls(capture, err);
@@ -360,6 +361,7 @@ static int arm_capture(struct capture *capture, struct error *err)
             clock_recorder_start(&capture->clock, CLOCK_INTERVAL_NS, CLOCK_RECORDER_KNOTS, err);
     if (result == 0)
         clock_recorder_settle(&capture->clock);
+    network_counters_read(&capture->network);
     if (result == 0 && o->shim)
         result =
             message_collector_create(o->shim, 0, o->ports, o->port_count, &capture->collector, err);
