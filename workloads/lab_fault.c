@@ -51,8 +51,8 @@ enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
 static const char *const kind_names[] = {
-    [LAB_FAULT_NONE] = "none",   [LAB_FAULT_SLOW] = "slow", [LAB_FAULT_CALLS] = "calls",
-    [LAB_FAULT_PAGES] = "pages", [LAB_FAULT_LOCK] = "lock",
+    [LAB_FAULT_NONE] = "none",   [LAB_FAULT_SLOW] = "slow",     [LAB_FAULT_CALLS] = "calls",
+    [LAB_FAULT_PAGES] = "pages", [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_LOCK] = "lock",
 };
 
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
@@ -72,7 +72,8 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
             return 0;
         }
     }
-    return error_set(err, ERROR_INPUT, "--fault: \"%s\" is none of slow, calls, pages, lock", kind);
+    return error_set(err, ERROR_INPUT,
+                     "--fault: \"%s\" is none of slow, calls, pages, halves, lock", kind);
 }
 
 // Holds the lock while asleep, at regular intervals, until the process ends.
@@ -171,8 +172,21 @@ void lab_fault_begin_service(struct lab_fault *fault)
         return;
     }
     int64_t now = fault_log_now();
-    if (now >= fault->due_ns && fault->log.used < FAULT_LOG_LINES)
+    if (fault->kind != LAB_FAULT_HALVES && now >= fault->due_ns &&
+        fault->log.used < FAULT_LOG_LINES)
         fault_inflict(fault, now);
+}
+
+bool lab_fault_halves(struct lab_fault *fault)
+{
+    if (fault->kind != LAB_FAULT_HALVES || fault->log.used >= FAULT_LOG_LINES)
+        return false;
+    int64_t now = fault_log_now();
+    if (now < fault->due_ns)
+        return false;
+    fault_log_add(&fault->log, now, now + (int64_t)fault->length_ns, kind_names[fault->kind]);
+    fault->due_ns = now + (int64_t)fault->every_ns;
+    return true;
 }
 
 void lab_fault_end_service(struct lab_fault *fault)

@@ -6,6 +6,7 @@
 #define WORKLOADS_LAB_FAULT_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,10 +36,11 @@ int64_t fault_log_now(void);
 
 enum lab_fault_kind {
     LAB_FAULT_NONE,
-    LAB_FAULT_SLOW,  // one function takes that long
-    LAB_FAULT_CALLS, // a short function is called over and over for that long
-    LAB_FAULT_PAGES, // memory never used before is touched, page by page, for that long
-    LAB_FAULT_LOCK,  // another thread holds the lock that every request takes, and sleeps that long
+    LAB_FAULT_SLOW,   // one function takes that long
+    LAB_FAULT_CALLS,  // a short function is called over and over for that long
+    LAB_FAULT_PAGES,  // memory never used before is touched, page by page, for that long
+    LAB_FAULT_HALVES, // a reply is sent in two halves, without TCP_NODELAY
+    LAB_FAULT_LOCK, // another thread holds the lock that every request takes, and sleeps that long
 };
 
 struct lab_fault {
@@ -52,12 +54,16 @@ struct lab_fault {
     pthread_t sleeper;
 };
 
-// "KIND,LENGTH,EVERY" with the kinds slow, calls, pages and lock: "slow,1ms,20ms".
+// "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter) and
+// lock: "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
 // Begins. Without a kind it does nothing. The fault must stay at its address until the process
 // ends.
 int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error *err);
+
+// Whether the reply that is about to be sent is to be sent in two halves.
+bool lab_fault_halves(struct lab_fault *fault);
 
 // To be called around each request's service, by one thread at a time except with `lock`.
 void lab_fault_begin_service(struct lab_fault *fault);

@@ -134,6 +134,7 @@ struct settings {
 struct client {
     int socket_fd;
     size_t used; // of input
+    bool nagle;  // its latest reply was sent in two halves
     char input[SERVER_REQUEST_BYTES_MAX];
 };
 
@@ -180,8 +181,28 @@ static void service_spin(struct worker *worker)
     serve_for(worker, distribution_sample(&worker->settings->service_ns, worker->random));
 }
 
+// The first half goes out at once; the second has to wait for its acknowledgement (Nagle), unless
+// it is already the next reply's turn.
+static void send_first_half(struct worker *worker, const char **bytes, size_t *count)
+{
+    const int on = 1, off = 0;
+    int fd = worker->client->socket_fd;
+    if (worker->client->nagle)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    worker->client->nagle = lab_fault_halves(&worker->settings->fault);
+    if (!worker->client->nagle)
+        return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &off, sizeof off);
+    ssize_t sent = send(fd, *bytes, *count / 2, MSG_NOSIGNAL);
+    if (sent > 0) {
+        *bytes += sent;
+        *count -= (size_t)sent;
+    }
+}
+
 static void requests_answer(struct worker *worker, const char *bytes, size_t count)
 {
+    send_first_half(worker, &bytes, &count);
     while (count && !worker->closing) {
         ssize_t sent = send(worker->client->socket_fd, bytes, count, MSG_NOSIGNAL);
         if (sent <= 0) { // SO_SNDTIMEO bounds the wait

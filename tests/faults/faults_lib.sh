@@ -22,7 +22,7 @@ classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults
 
 # Writes the experiment: fault_experiment CLASS DURATION LOG
 fault_experiment() {
-    local by fault server second='' neighbours='' client=1 tuning='' sleep=''
+    local by fault server second='' neighbours='' client=1 tuning='' sleep='' rate=5k
     by=$(column "$1" 2)
     fault=$(column "$1" 3)
     server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""
@@ -43,6 +43,13 @@ fault_experiment() {
             neighbours="  fault: {host: client, kind: command, cores: [1],
          command: [\"$build/tests/faults/inject\", request, 1ms, 7ms, \"$3.asked\", \"10.181.0.2\"]}"
             ;;
+        link_*) # from the server to the client, or back; what is lost takes TCP 200 ms
+            local host=${by#link_from_} to=10.181.0.1
+            [ "$host" = client ] && to=10.181.0.2
+            rate=1k sleep=', sleep: true'
+            neighbours="  fault: {host: $host, kind: command, command: [$inject, \"$to\"], cores: [1]}"
+            ;;
+        halves) rate=1k sleep=', sleep: true' server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
         network) # 10.181.0.2 is the second host
             neighbours="  sink: {host: server, kind: command, cores: [0],
          command: [\"$build/tests/faults/inject\", \"sink\"]}
@@ -63,7 +70,7 @@ $neighbours}
 workload:
   keys: {count: 1k}
   values: {size: {fixed: 200}}
-load: {to: lab, rate: 5k, arrivals: exponential, connections: 32, depth: 16, duration: $2, seed: 1$sleep}
+load: {to: lab, rate: $rate, arrivals: exponential, connections: 32, depth: 16, duration: $2, seed: 1$sleep}
 EOF
 }
 

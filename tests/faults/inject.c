@@ -17,11 +17,17 @@
 //          it does then)
 // network  LENGTH / 10 us bundles of datagrams are sent to ADDRESS, where a sink has to be: it
 //          costs the receiver several times as much to take a bundle apart as the sender to make it
+// loss     what is sent to ADDRESS does not arrive, LENGTH long
+// queue    the device sends 100 Mbit/s at most from the beginning on, and now and then datagrams
+// that
+//          take LENGTH are put into its queueing discipline (tbf), for nobody at ADDRESS
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
+#include <net/if.h>
+#include <net/if_arp.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <sched.h>
@@ -29,6 +35,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -60,6 +67,7 @@ struct injector {
     pid_t server; // stop, migrate
     int flood, echo;
     struct sockaddr_in target;
+    struct arpreq peer; // loss, queue: ADDRESS as the device knows it
 };
 
 struct interval {
@@ -295,6 +303,84 @@ static int be_sink(struct error *err)
         pause();
 }
 
+// --- the link ------------------------------------------------------------------------------------
+
+// The first device that is not loopback: hosts have no more.
+static int find_device(char name[IF_NAMESIZE], struct error *err)
+{
+    struct if_nameindex *all = if_nameindex();
+    name[0] = 0;
+    for (const struct if_nameindex *one = all; one && one->if_index && !name[0]; one++)
+        if (strcmp(one->if_name, "lo") != 0)
+            snprintf(name, IF_NAMESIZE, "%s", one->if_name);
+    if_freenameindex(all);
+    return name[0] ? 0 : error_set(err, ERROR_FAILED, "there is no device but loopback");
+}
+
+static int prepare_link(struct injector *injector, struct error *err)
+{
+    struct sockaddr_in *peer = (struct sockaddr_in *)&injector->peer.arp_pa;
+    char device[IF_NAMESIZE];
+    if (prepare_flood(injector, err) < 0 || find_device(device, err) < 0)
+        return -1;
+    *peer = injector->target;
+    snprintf(injector->peer.arp_dev, sizeof injector->peer.arp_dev, "%s", device);
+    for (int tries = 0; tries < 100; tries++) { // until somebody has talked to it
+        ping(injector, (uint16_t)tries);
+        if (ioctl(injector->flood, SIOCGARP, &injector->peer) == 0 &&
+            (injector->peer.arp_flags & ATF_COM))
+            return 0;
+    }
+    return error_set(err, ERROR_FAILED, "nobody answers at %s", injector->address);
+}
+
+static int set_hardware_address(const struct injector *injector, struct arpreq peer)
+{
+    peer.arp_flags = ATF_COM | ATF_PERM;
+    return ioctl(injector->flood, SIOCSARP, &peer);
+}
+
+// Sent to a hardware address that is nobody's, it gets as far as the peer's device.
+static void lose(struct injector *injector, struct interval *out)
+{
+    struct arpreq nobody = injector->peer;
+    nobody.arp_ha.sa_data[5] ^= 1;
+    int64_t begin = fault_log_now();
+    if (set_hardware_address(injector, nobody) < 0)
+        return;
+    out->begin_ns = begin;
+    sleep_ns(injector->length_ns);
+    set_hardware_address(injector, injector->peer);
+    out->end_ns = fault_log_now();
+}
+
+static int prepare_queue(struct injector *injector, struct error *err)
+{
+    char command[256];
+    if (prepare_link(injector, err) < 0)
+        return -1;
+    snprintf(command, sizeof command,
+             "tc qdisc replace dev %s root tbf rate 100mbit burst 16kb limit 16mb",
+             injector->peer.arp_dev);
+    if (system(command) != 0)
+        return error_set(err, ERROR_FAILED, "cannot limit the device: %s", command);
+    const int whole = 0;
+    if (setsockopt(injector->flood, SOL_UDP, UDP_SEGMENT, &whole, sizeof whole) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot send whole datagrams");
+    return 0;
+}
+
+static void fill_queue(struct injector *injector, struct interval *out)
+{
+    enum { DATAGRAM = 1208, FRAME_NS = 100000 }; // with its headers 1250 bytes, at 100 Mbit/s
+    static const char bytes[DATAGRAM];
+    out->begin_ns = fault_log_now();
+    for (uint64_t ns = 0; ns < injector->length_ns; ns += FRAME_NS)
+        sendto(injector->flood, bytes, sizeof bytes, 0, (void *)&injector->target,
+               sizeof injector->target);
+    out->end_ns = out->begin_ns + (int64_t)injector->length_ns;
+}
+
 // --- another server ------------------------------------------------------------------------------
 
 static int prepare_request(struct injector *injector, struct error *err)
@@ -335,6 +421,8 @@ static const struct kind {
     {"migrate", find_server, move_server},
     {"network", prepare_flood, flood},
     {"request", prepare_request, request},
+    {"loss", prepare_link, lose},
+    {"queue", prepare_queue, fill_queue},
 };
 
 static const struct kind *kind_of(const char *name)
@@ -355,9 +443,8 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "sink") == 0 && be_sink(&err) < 0)
         return error_report(&err);
     if (!kind) {
-        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|network|request LENGTH EVERY "
-              "LOG "
-              "[ADDRESS]\n",
+        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|network|request|loss|queue "
+              "LENGTH EVERY LOG [ADDRESS]\n",
               stderr);
         return 2;
     }

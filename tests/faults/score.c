@@ -9,11 +9,13 @@
 // answers, "NAME (ROLE)" divided by semicolons; a * at the end of a name stands for anything.
 //
 // How much a fault held a message up is how long the fault lasted while the message was on the
-// server. A message counts as affected when that is beyond the noise (the 95th percentile of what
-// messages deviate that met no fault) and at least half of what it took longer than usual: where it
-// is less (`lesser`), something else did more, as a rule the queue that the fault left. Messages of
-// which the diagnosis itself says that it did not see enough (lost records took more than a
-// twentieth of the deviation) are counted as unseen and not judged.
+// server; with the scope `late`, for faults whose effect outlasts them (what was lost is sent again
+// 200 ms later), all that a message took longer than usual, if that is a millisecond at least and a
+// fault was shortly before it was read. A message counts as affected when that is beyond the noise
+// (the 95th percentile of what messages deviate that met no fault) and at least half of what it
+// took longer than usual: where it is less (`lesser`), something else did more, as a rule the queue
+// that the fault left. Messages of which the diagnosis itself says that it did not see enough (lost
+// records took more than a twentieth of the deviation) are counted as unseen and not judged.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,6 +27,8 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/quantile.h"
+
+#define LATE_NS 1e6
 
 struct fault {
     int64_t begin_ns, end_ns;
@@ -105,10 +109,17 @@ static void find_own(struct fault_array *faults, const struct lifetime_array *li
     }
 }
 
+static bool met_fault(const struct fault_array *faults, const struct lifetime *life)
+{
+    const int64_t outlasts_ns = 250000000;
+    size_t i = first_fault(faults, life->stamp_ns[STAMP_INTENDED] - outlasts_ns);
+    return i < faults->count && faults->items[i].begin_ns < life->stamp_ns[STAMP_REPLY_READ];
+}
+
 static bool in_scope(const struct fault_array *faults, const struct run_analysis *run,
                      uint64_t message, const char *scope)
 {
-    if (strcmp(scope, "all") == 0)
+    if (strcmp(scope, "all") == 0 || strcmp(scope, "late") == 0)
         return true;
     size_t i = first_fault(faults, run->lifetimes.all.items[message].stamp_ns[STAMP_NIC]);
     bool own = i < faults->count && faults->items[i].own == message;
@@ -210,7 +221,11 @@ static void judge(const struct run_analysis *run, const struct fault_array *faul
         while (after < diagnosis->attributions.count &&
                diagnosis->attributions.items[after].lifetime == message->lifetime)
             after++;
-        double injected = held_up_ns(faults, &run->lifetimes.all.items[message->lifetime]);
+        const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
+        bool is_late = message->deviation_ns >= LATE_NS && met_fault(faults, life);
+        double injected = strcmp(scope, "late") != 0 ? held_up_ns(faults, life)
+                          : is_late                  ? message->deviation_ns
+                                                     : 0;
         if (injected > noise && message->deviation_ns > noise &&
             in_scope(faults, run, message->lifetime, scope)) {
             if (injected < message->deviation_ns / 2)
@@ -253,11 +268,10 @@ int main(int argc, char **argv)
     const struct diagnosis_slice_array slices = {.items = &everything, .count = 1};
     const struct run_request request = {.run_dir = argv[2], .slices = &slices};
     if (argc != 6) {
-        fputs("usage: score NAME RUN LOG all|own|others CAUSES\n", stderr);
+        fputs("usage: score NAME RUN LOG all|own|others|late CAUSES\n", stderr);
         return 2;
     }
-    if (read_faults(argv[3], &faults, &err) < 0 ||
-        run_analyze(&request, &progress, &run, &err) < 0)
+    if (read_faults(argv[3], &faults, &err) < 0 || run_analyze(&request, &progress, &run, &err) < 0)
         return error_report(&err);
     if (run.findings.diagnoses.items[0].not_available) {
         fprintf(stderr, "no verdict: %s\n", run.findings.diagnoses.items[0].reason);
