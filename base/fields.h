@@ -129,7 +129,7 @@ int field_misread(const struct binding *binding, const struct node *mapping, con
 
 int field_out_of_memory(const struct binding *binding);
 
-// --- help and schema (base/fields_help.c) --------------------------------------------------------
+// --- help, schema and values (base/fields_help.c) ------------------------------------------------
 
 // A JSON Schema of the mapping, with descriptions and defaults. The caller owns it; NULL: no
 // memory.
@@ -137,5 +137,10 @@ json_t *fields_schema(const struct fields *fields);
 
 // Writes all keys with their help, one per line (long ones wrapped), nested as in a file.
 void fields_print_help(const struct fields *fields, FILE *out);
+
+// Adds what a struct's members are set to, by their rows' keys, to an object, and returns it: times
+// as "KEY_ns", sizes as "KEY_bytes"; texts that are not set, groups, lists of structs and maps are
+// left out.
+json_t *fields_values(json_t *object, const struct fields *fields, const void *record);
 
 #endif

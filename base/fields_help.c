@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys a table accepts: for editors as a JSON Schema, for people as a list.
+// The keys a table accepts: for editors as a JSON Schema, for people as a list; and what they are
+// set to in a struct.
 #include <string.h>
 
 #include "base/fields.h"
@@ -153,4 +154,60 @@ static void print_rows(const struct fields *fields, int indent, bool listed, FIL
 void fields_print_help(const struct fields *fields, FILE *out)
 {
     print_rows(fields, 0, false, out);
+}
+
+// --- the values ----------------------------------------------------------------------------------
+
+static json_t *words_json(const struct word_array *words)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i + 1 < words->count; i++)
+        json_array_append_new(list, json_string(words->items[i]));
+    return list;
+}
+
+static json_t *value_of(const struct field *field, const void *member)
+{
+    const char *text;
+    switch (field->kind) {
+    case FIELD_TEXT:
+        text = *(const char *const *)member;
+        return text ? json_string(text) : NULL;
+    case FIELD_NAME:
+        return json_string(member);
+    case FIELD_WORD:
+        return json_string(field->word(*(const unsigned *)member));
+    case FIELD_SWITCH:
+        return json_boolean(*(const bool *)member);
+    case FIELD_INTEGER:
+        return json_integer(*(const int *)member);
+    case FIELD_NUMBER:
+        return json_real(*(const double *)member);
+    case FIELD_COUNT:
+    case FIELD_DURATION:
+    case FIELD_BYTES:
+        return json_integer(field->size == sizeof(uint16_t)
+                                ? *(const uint16_t *)member
+                                : (json_int_t) * (const uint64_t *)member);
+    case FIELD_TEXTS:
+        return words_json(member);
+    default:
+        return NULL;
+    }
+}
+
+json_t *fields_values(json_t *object, const struct fields *fields, const void *record)
+{
+    for (size_t i = 0; object && i < fields->count; i++) {
+        const struct field *field = &fields->rows[i];
+        char key[80];
+        json_t *value = field->size ? value_of(field, (const char *)record + field->offset) : NULL;
+        snprintf(key, sizeof key, "%s%s", field->key,
+                 field->kind == FIELD_DURATION ? "_ns"
+                 : field->kind == FIELD_BYTES  ? "_bytes"
+                                               : "");
+        if (value)
+            json_object_set_new(object, key, value);
+    }
+    return object;
 }

@@ -82,7 +82,7 @@ static const struct field agent_rows[] = {
      INTO(struct experiment_agent, spec.threads), .help = "of the agent"},
     {"cores", FIELD_TEXTS, .otherwise = "its host's", .help = "what it runs on"},
 };
-static const struct fields agent_fields = FIELDS(agent_rows, struct experiment_agent);
+const struct fields agent_fields = FIELDS(agent_rows, struct experiment_agent);
 
 // Reads where agents run, and checks that they fit together.
 static int read_agents(const struct binding *binding, const struct node *list)

@@ -41,7 +41,7 @@ static const struct field neighbour_load_rows[] = {
      INTO(struct experiment_neighbour_load, depth), .help = "most in flight on each of them"},
     {"cores", FIELD_TEXTS, .otherwise = "its host's", .help = "what it runs on"},
 };
-static const struct fields neighbour_load_fields =
+const struct fields neighbour_load_fields =
     FIELDS(neighbour_load_rows, struct experiment_neighbour_load, .check = check_neighbour_load);
 
 // Refuses keys that only other kinds take before any value of the neighbour is read.

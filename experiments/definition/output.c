@@ -7,6 +7,7 @@
 #include "experiments/capture/capture_backend.h"
 #include "analysis/compare/gates.h"
 #include "experiments/definition/resolve.h"
+#include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "experiments/servers/server_kind.h"
@@ -34,13 +35,9 @@ static json_t *host_json(const struct experiment_host *host)
 static json_t *server_json(const struct experiment *experiment,
                            const struct experiment_server *server)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:b, s:i, s:o, s:i}", "host",
-                     experiment->hosts.items[server->host].name, "kind", server->kind->name,
-                     "threads", (json_int_t)server->threads, "memory_bytes",
-                     (json_int_t)server->memory_bytes, "page_bytes", (json_int_t)server->page_bytes,
-                     "options", words_json(&server->options), "command",
-                     words_json(&server->command), "shim", server->shim, "port", server->port,
-                     "cores", cores_json(&server->cores), "nice", server->nice);
+    json_t *json = json_pack("{s:s, s:s, s:o}", "host", experiment->hosts.items[server->host].name,
+                             "kind", server->kind->name, "cores", cores_json(&server->cores));
+    return fields_values(json, &server_fields, server);
 }
 
 static json_t *neighbour_json(const struct experiment *experiment,
@@ -50,9 +47,9 @@ static json_t *neighbour_json(const struct experiment *experiment,
     json_t *nginx = NULL, *asked = NULL;
     if (load->rate > 0)
         asked =
-            json_pack("{s:s, s:f, s:I, s:I, s:o}", "from", experiment->hosts.items[load->from].name,
-                      "rate", load->rate, "connections", (json_int_t)load->connections, "depth",
-                      (json_int_t)load->depth, "cores", cores_json(&load->cores));
+            fields_values(json_pack("{s:s, s:o}", "from", experiment->hosts.items[load->from].name,
+                                    "cores", cores_json(&load->cores)),
+                          &neighbour_load_fields, load);
     if (neighbour->kind->server)
         nginx = json_pack("{s:I, s:I, s:I, s:i, s:o?}", "workers", (json_int_t)neighbour->workers,
                           "page_bytes", (json_int_t)neighbour->page_bytes, "rules",
@@ -82,13 +79,10 @@ static json_t *agents_json(const struct experiment *experiment)
     json_t *list = json_array();
     for (size_t i = 0; i < experiment->load.agents.count; i++) {
         const struct experiment_agent *agent = &experiment->load.agents.items[i];
-        const struct agent_spec *spec = &agent->spec;
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:f, s:I, s:I, s:I, s:o}", "name", spec->name, "host",
-                            experiment->hosts.items[agent->host].name, "kind",
-                            agent_kind_name(spec->kind), "rate", spec->rate, "connections",
-                            (json_int_t)spec->connections, "threads", (json_int_t)spec->threads,
-                            "seed", (json_int_t)spec->seed, "cores", cores_json(&spec->cores)));
+        json_t *json =
+            json_pack("{s:s, s:I, s:o}", "host", experiment->hosts.items[agent->host].name, "seed",
+                      (json_int_t)agent->spec.seed, "cores", cores_json(&agent->spec.cores));
+        json_array_append_new(list, fields_values(json, &agent_fields, agent));
     }
     return list;
 }
@@ -104,14 +98,11 @@ static json_t *method_json(const struct experiment_method *method)
 static json_t *load_json(const struct experiment *experiment)
 {
     const struct experiment_load *load = &experiment->load;
-    return json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:I, s:o, s:I, s:s, s:I, s:b, s:o}", "to",
-                     experiment->servers.items[load->to].name, "from",
-                     experiment->hosts.items[load->from].name, "rate", load->rate, "arrivals",
-                     load->arrivals, "connections", (json_int_t)load->connections, "depth",
-                     (json_int_t)load->depth, "duration_ns", (json_int_t)load->duration_ns,
-                     "method", method_json(&load->method), "seed", (json_int_t)load->seed, "stamps",
-                     load->stamps, "timeout_ns", (json_int_t)load->timeout_ns, "sleep", load->sleep,
-                     "agents", agents_json(experiment));
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:o, s:o}", "to", experiment->servers.items[load->to].name,
+                  "from", experiment->hosts.items[load->from].name, "arrivals", load->arrivals,
+                  "method", method_json(&load->method), "agents", agents_json(experiment));
+    return fields_values(json, &load_fields, load);
 }
 
 static json_t *diagnose_json(const struct experiment *experiment)

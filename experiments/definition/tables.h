@@ -18,11 +18,13 @@ struct reading {
     cpu_set_t machine; // cores this process may use
 };
 
-extern const struct fields host_fields;        // struct experiment_host
-extern const struct fields server_fields;      // struct experiment_server
-extern const struct fields neighbour_fields;   // struct experiment_neighbour
-extern const struct fields load_fields;        // struct experiment_load
-extern const struct fields tuning_step_fields; // bound by read_tuning
+extern const struct fields host_fields;           // struct experiment_host
+extern const struct fields server_fields;         // struct experiment_server
+extern const struct fields neighbour_fields;      // struct experiment_neighbour
+extern const struct fields neighbour_load_fields; // struct experiment_neighbour_load
+extern const struct fields load_fields;           // struct experiment_load
+extern const struct fields agent_fields;          // struct experiment_agent
+extern const struct fields tuning_step_fields;    // bound by read_tuning
 
 // Checks of the root that need all the rest read. All return 0 or a negative error kind.
 int check_hosts_meet(const struct binding *binding, const struct node *root);

@@ -161,6 +161,17 @@ static void everything_lands_in_its_member(void **state)
     assert_string_equal(whole.parts.items[1].words.items[1], "b");
     assert_null(whole.parts.items[1].words.items[2]);
     assert_true(whole.pieces.items[1].share == 0.5);
+    json_t *said = fields_values(json_object(), &whole_fields, &whole);
+    json_t *part = fields_values(json_object(), &part_fields, &whole.parts.items[1]);
+    json_t *expected = json_pack("{s:s,s:s,s:s,s:b,s:i,s:i,s:i,s:i}", "title", "a.b-c", "text",
+                                 "x y", "colour", "red", "on", 0, "nice", -20, "count", 7,
+                                 "time_ns", 1000000000, "bytes_bytes", 2 << 20);
+    assert_true(json_equal(said, expected));
+    assert_int_equal(json_integer_value(json_object_get(part, "port")), 80);
+    assert_int_equal(json_array_size(json_object_get(part, "words")), 2);
+    json_decref(said);
+    json_decref(part);
+    json_decref(expected);
     fields_free(&whole_fields, &whole);
     assert_null(whole.parts.items);
     document_free(document);

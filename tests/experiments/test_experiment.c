@@ -14,6 +14,7 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/definition/experiment_set.h"
 #include "experiments/definition/output.h"
+#include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
@@ -180,6 +181,31 @@ static void json_says_the_same(void **state)
     assert_string_equal(json_string_value(json_object_get(diagnose, "slice")), "p99-100");
     window = json_array_get(json_object_get(diagnose, "windows"), 0);
     assert_int_equal(json_integer_value(json_object_get(window, "to_ns")), 5000000000);
+    json_decref(document);
+    experiment_free(&e);
+}
+
+// Every key of a server that has a member is in experiment.json, whatever the kind.
+static void json_has_all_keys_of_a_server(void **state)
+{
+    (void)state;
+    struct experiment e;
+    parse("name: x\nhosts: {client: {}, server: {}}\n"
+          "servers: {web: {kind: nginx, rules: 7, page: 1KiB, port: 81}}\n"
+          "workload: {protocol: http}\nload: {rate: 1}\n",
+          &e);
+    json_t *document = experiment_to_json(&e);
+    json_t *web = json_object_get(json_object_get(document, "servers"), "web");
+    assert_int_equal(json_integer_value(json_object_get(web, "rules")), 7);
+    assert_int_equal(json_integer_value(json_object_get(web, "page_bytes")), 1024);
+    assert_int_equal(json_integer_value(json_object_get(web, "port")), 81);
+    for (size_t i = 0; i < server_fields.count; i++) {
+        const struct field *field = &server_fields.rows[i];
+        char bytes[80];
+        snprintf(bytes, sizeof bytes, "%s_bytes", field->key);
+        if (field->size && !json_object_get(web, field->key) && !json_object_get(web, bytes))
+            fail_msg("`%s` is not in experiment.json", field->key);
+    }
     json_decref(document);
     experiment_free(&e);
 }
@@ -479,6 +505,7 @@ int main(void)
         cmocka_unit_test(defaults_are_filled_in),
         cmocka_unit_test(everything_is_read),
         cmocka_unit_test(json_says_the_same),
+        cmocka_unit_test(json_has_all_keys_of_a_server),
         cmocka_unit_test(unknown_keys_are_placed),
         cmocka_unit_test(wrong_shapes_are_placed),
         cmocka_unit_test(later_keys_are_named),
