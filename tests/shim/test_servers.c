@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/process.h"
+#include "tests/ports.h"
 
 enum { CONNECTIONS = 8, REQUESTS = 300, VALUE_LIMIT = 9000 };
 
@@ -341,9 +342,11 @@ static void test_memcached(void **state)
     (void)state;
     if (missing("memcached"))
         skip();
-    static const char *const argv[] = {"memcached", "-u", "root", "-l", "127.0.0.1", "-p",
-                                       "21201",     "-U", "0",    "-t", "2",         NULL};
-    server_account(&(struct server){"memcached", argv, 21201, memcached_request}, true);
+    char port[PORT_TEXT_BYTES];
+    const uint16_t number = claim_port(port);
+    const char *const argv[] = {"memcached", "-u", "root", "-l", "127.0.0.1", "-p",
+                                port,        "-U", "0",    "-t", "2",         NULL};
+    server_account(&(struct server){"memcached", argv, number, memcached_request}, true);
 }
 
 static void test_redis(void **state)
@@ -351,14 +354,16 @@ static void test_redis(void **state)
     (void)state;
     if (missing("redis-server"))
         skip();
-    static const char *const argv[] = {"redis-server", "--bind", "127.0.0.1",    "--port", "21202",
-                                       "--save",       "",       "--appendonly", "no",     NULL};
-    server_account(&(struct server){"redis", argv, 21202, redis_request}, true);
+    char port[PORT_TEXT_BYTES];
+    const uint16_t number = claim_port(port);
+    const char *const argv[] = {"redis-server", "--bind", "127.0.0.1",    "--port", port,
+                                "--save",       "",       "--appendonly", "no",     NULL};
+    server_account(&(struct server){"redis", argv, number, redis_request}, true);
 }
 
 // A thread per connection; what comes in by one kind of call goes out by another.
 static const char python_server[] =
-    "import array, os, socket, tempfile, threading\n"
+    "import array, os, socket, sys, tempfile, threading\n"
     "def receive(c, n):\n"
     "    size = 1 + n * 37 % 5000\n"
     "    kind = n % 6\n"
@@ -393,7 +398,7 @@ static const char python_server[] =
     "        if not data: break\n"
     "        reply(c, n // 3, data); n += 1\n"
     "    c.close()\n"
-    "s = socket.create_server(('127.0.0.1', 21203))\n"
+    "s = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
     "while True:\n"
     "    c, _ = s.accept()\n"
     "    threading.Thread(target=serve, args=(c,), daemon=True).start()\n";
@@ -403,8 +408,10 @@ static void test_python(void **state)
     (void)state;
     if (missing("python3"))
         skip();
-    static const char *const argv[] = {"python3", "-c", python_server, NULL};
-    server_account(&(struct server){"python", argv, 21203, echo_request}, false);
+    char port[PORT_TEXT_BYTES];
+    const uint16_t number = claim_port(port);
+    const char *const argv[] = {"python3", "-c", python_server, port, NULL};
+    server_account(&(struct server){"python", argv, number, echo_request}, false);
 }
 
 int main(void)
