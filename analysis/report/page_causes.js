@@ -1,7 +1,57 @@
 // SPDX-License-Identifier: MIT
 //
-// What the sections share: what the reader is looking at, and causes: how they are named, coloured
-// and ranked.
+// What the sections of a run's page share: their registry, what the reader is looking at, and
+// causes: how they are named, coloured and ranked.
+
+// The sections of a run's page. Each stands in a section_*.js of its own and adds itself here:
+//   id, title; place: they stand in the order of this number
+//   within: 'diagnosis' (not needed): part of what is shown of the chosen diagnosis, below a smaller
+//       heading, which may have `controls` beside it: their ids
+//   markup: what is in it from the start; nothing from the run, that goes into text nodes only
+//   has: whether there is anything to show in it; without it there always is
+//   start: called once, with its element
+//   draw: fills it; again after each change of the page's size or colours
+//   diagnosis, message: called when another one was chosen; without `diagnosis`, those within draw
+const sections = [];
+
+function buildSection({id, title, within, controls = [], markup = ''}) {
+  const body = element('div', {}), heading = element(within ? 'h3' : 'h2', {id: `${id}-title`}, title),
+        bars = controls.map(bar => element('div', {class: 'controls', id: bar}));
+  body.insertAdjacentHTML('beforeend', markup);
+  byId(within ?? 'sections').append(element(
+      within ? 'div' : 'section', {id, 'aria-labelledby': `${id}-title`},
+      bars.length ? element('div', {class: 'box-heading'}, heading, ...bars) : heading, body));
+}
+
+// A section may stand in the page's template already.
+function addSections() {
+  sections.sort((a, b) => a.place - b.place);
+  for (const section of sections) {
+    const template = byId(section.id), {id, title, place, start, draw, diagnosis} = section,
+          needs = {id, place, title: template ? id : title, draw: start ?? draw ?? diagnosis},
+          lacks = Object.keys(needs).find(member => needs[member] === undefined);
+    if (lacks) throw new Error(`section ${id ?? title} has no ${lacks}`);
+    if (!template) buildSection(section);
+    byId(section.id).hidden = !section.within && section.has && !section.has();
+  }
+  for (const section of sections)
+    if (!byId(section.id).hidden) {
+      section.start?.(byId(section.id).lastElementChild);
+      if (!section.within && !section.diagnosis) section.draw?.();
+    }
+}
+
+// occasion: 'draw', 'diagnosis' or 'message'
+function updateSections(occasion) {
+  for (const section of sections) {
+    const {id, within, has = () => true} = section;
+    if (within && byId(within).hidden) continue;
+    if (within) byId(id).hidden = !has();
+    if (byId(id).hidden) continue;
+    const update = section[occasion] ?? (within && occasion === 'diagnosis' ? section.draw : null);
+    update?.();
+  }
+}
 
 // What the reader is looking at. `message` is an index into the diagnosis's messages, or null.
 const view = {

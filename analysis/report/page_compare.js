@@ -12,7 +12,7 @@ const shown = {
 const micros = us => known(us) ? duration(us * 1000) : 'never';
 const signed = us => known(us) ? (us < 0 ? '−' : '+') + duration(Math.abs(us) * 1000) : '?';
 const changeLabel = change => `${change.cause ?? change.function} (${change.role})`;
-// An outline says what a colour says, for those who do not see it.
+// An outline means the same as the colour, for readers who cannot see colours.
 const CHANGE_LOOK = {
   appeared: [0, 'new'],
   grew: [0, 'grew'],
@@ -316,7 +316,7 @@ function redraw() {
 }
 
 function start() {
-  // The headline is the first slice's; what each says stands above its plot.
+  // The headline is that of the first slice; each slice's own sentence stands above its plot.
   renderFacts();
   renderLatency();
   renderCurves();

@@ -67,8 +67,8 @@ function drawSeries(one, items, at) {
               table([['run', true], ['label', true], ['value [99 %]']], rows, one.name))));
 }
 
-// Causes in the order in which they are drawn until there are enough: those that changed, then those
-// that take most.
+// Causes in the order in which they are drawn until there are enough: those that changed, then
+// those that take most.
 function ordered(series) {
   if (shown.kind !== 'cause') return series;
   const now = one => one.points.at(-1)?.us ?? 0;

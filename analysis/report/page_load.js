@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The page of a sweep or a search: percentiles with their intervals over the achieved rate, the
-// SLO's line, and from where on somebody was saturated.
+// SLO's line, and the rate from which the server or the client was saturated.
 
 const SERIES = ['p50', 'p99', 'p99.9'];
 const size = {width: 1180, height: 460, left: 84, right: 1130, top: 34, bottom: 400};

@@ -40,8 +40,8 @@ function runsAxes(plot, items, x, y, extent, {logarithmic, left, right, bottom})
   plot.append(svg('line', {class: 'axis', x1: left, x2: right, y1: bottom, y2: bottom}));
 }
 
-// Levels: {from, to, us}, from the first to the last item of each; changes: {at, text}, the item each
-// begins with.
+// Levels: {from, to, us}, from the first to the last item of each; changes: {at, text}, the item
+// each begins with.
 function drawLevels(plot, one, x, y, colour, {top, bottom}) {
   for (const {from, to, us} of one.levels ?? [])
     plot.append(svg('line', {

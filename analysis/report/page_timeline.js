@@ -9,7 +9,7 @@ const KINDS = data.span_kinds; // by number: label, colour, colour of text on it
 const ROW = 20, OTHER_ROW = 5, OTHER_ROWS = 36, STAMP_ROWS = 4, OWN_CAUSES = 7;
 const spanName = index => data.names[index] ?? '?';
 
-// A message without a timeline in the report still has its stages, hence its stamps.
+// A message whose timeline is not in the report still has stages, and so stamps.
 function timelineFromStages(diagnosis, index) {
   const {messages} = diagnosis;
   if (index === null || index >= diagnosis.detailed) return null;

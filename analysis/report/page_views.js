@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Two sides beside each other: messages ahead by kind (NSight's figure 19), contexts of the cores
-// (figure 20), head-of-line blocking. The sides are a slice and its reference, or two runs.
+// Compares two sides, which are a slice and its reference or two runs: messages ahead by kind
+// (NSight's figure 19), contexts of the cores (figure 20), and head-of-line blocking.
 
 const SIDE_COLOURS = () => [causeColour(theme(), 1), theme().other];
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The box plot of what each cause added to the messages it slowed, with how many they were, in
-// groups of categories where the reader wants these; choosing a cause leaves only its balloons.
-// After NSight's figures 13 and 15.
+// The box plot: what each cause added to the messages it slowed, and how many these were. Causes
+// may be grouped by category. Choosing a cause leaves only its balloons in the plot above. After
+// NSight's figures 13 and 15.
 
 const BOX_ROWS = 14;
 const SORTS = {
@@ -170,8 +170,8 @@ function renderCauseTable() {
           'Causes'));
 }
 
-// The rows of the box plot: causes, in groups below a heading when the reader wants these. Groups
-// are in order of their time, or of their first cause where that is what causes are sorted by.
+// The rows of the box plot: causes, below a heading for each group if the reader asked for groups.
+// Groups are in order of their total time, or of their first cause if causes are sorted otherwise.
 function boxEntries(causes) {
   if (!view.grouped) return causes.map(cause => ({cause, height: 30}));
   const sums = categoriesOf(current());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Why the slow ones were slow: which diagnosis is shown, and of which category its causes are: the
-// class of remedy that a cause asks for. The reader may leave only one of them in the plots. The
-// sections with `within: 'diagnosis'` show the rest.
+// Why the slow ones were slow: the choice of a diagnosis, and the categories of its causes, which
+// are the kinds of remedy they ask for. Choosing a category leaves only its causes in the plots.
+// Sections with `within: 'diagnosis'` show the rest.
 
 const inCategory = cause => view.category === null || view.category === cause.category;
 const causeShown = cause =>
@@ -38,7 +38,7 @@ function chooseCategory(category) {
   renderCauseTable();
 }
 
-// The choice stands there as text, too, since buttons are not printed.
+// The choice is also written as text, since buttons are not printed.
 function renderCategoryNote() {
   const note = byId('category-note');
   note.hidden = view.category === null;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How it was measured: the errors of clocks and stamps, and what the parts of the run wrote down.
+// How it was measured: the errors of clocks and stamps, and the facts that load and capture
+// recorded.
 
 // What came before the program's own table, for "How this was measured".
 function categoryFiles() {

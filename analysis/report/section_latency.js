@@ -17,7 +17,7 @@ function curvePath(curve, x, y, floor) {
   return path;
 }
 
-// A bound that is missing is that of requests never answered: beyond the right edge.
+// A missing bound means requests that were never answered: it lies beyond the right edge.
 function intervalBand(curve, x, y, floor, highest) {
   const band = curve.intervals;
   if (!band || band.rank.length < 2) return '';

@@ -27,8 +27,8 @@ function lifetimeRow(lifetime) {
   ];
 }
 
-// What the causes added to a lifetime, of all that it took longer: coloured as everywhere, what is
-// only located, or not known at all, as what it is.
+// How much of what a lifetime took longer each cause explains, in the causes' colours; what is only
+// located, and what is unknown, has colours of its own.
 function lifetimeBar({causes, extra_ns: extra}) {
   const colours = theme(), width = byId('lifetime-plot').clientWidth - 170,
         rest = extra - causes.reduce((sum, cause) => sum + (cause.total_ns || 0), 0),

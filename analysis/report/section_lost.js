@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What was lost, and what that weakens; what the load generator and the capture warn of.
+// What was lost and which results that weakens, and the warnings of load generator and capture.
 
 const WEAKENS = {
   unsent: [
@@ -33,14 +33,14 @@ const lossesOf = () => Object.keys(WEAKENS)
                            .filter(key => data.counts[key] > 0)
                            .map(key => `${count(data.counts[key])} ${WEAKENS[key][0]}`);
 
-// What the load generator and the capture said against themselves.
+// The load generator's and the capture's warnings about their own work.
 function warnings() {
   const {load, capture, experiment} = data.documents;
   return [load?.reasons, load?.warnings, capture?.warnings, experiment?.warnings]
       .filter(Array.isArray)
       .flat()
       .filter(text => typeof text === 'string')
-      // The engine repeats what its children said, with their names in front.
+      // The run repeats its children's warnings with their names in front.
       .filter((text, i, all) => !all.slice(0, i).some(earlier => text.includes(earlier)));
 }
 

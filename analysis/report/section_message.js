@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One message's life in its timeline, its causes and who held it up beside it, and the table of the
-// slowest messages, in which another one is chosen.
+// One message: its timeline, its causes and the requests that held it up; and the table of the
+// slowest messages, in which another one can be chosen.
 
 function describeMessage(timeline) {
   const when = `intended at ${seconds(timeline.begin_ns)}`,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The report's part on queues: what was ahead of the slice's messages beside that of ordinary ones,
-// what their cores did, which requests held up others.
+// Queues: what was ahead of the slice's messages, compared with ordinary ones; what their cores did
+// meanwhile; and which requests held up others.
 
 const VIEW_SIDES = ['these messages', 'ordinary ones'];
 
-// A request that can be gone to: a button that chooses it.
+// A request as a button that chooses it.
 function requestButton(id, text) {
   return element('button', {type: 'button', class: 'request', click: () => chooseMessage(id, true)}, text);
 }

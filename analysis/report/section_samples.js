@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Samples of the server's cores: in which functions they were for each cause, and all of them as a
-// flame graph (upside down: callers on top). A function is clicked, or chosen by Enter, to fill the
-// width; the topmost leads back.
+// flame graph (upside down: callers on top). A click or Enter makes a function fill the width; the
+// topmost row leads back.
 
 const FLAME_ROW = 18, FLAME_ROWS = 40;
 

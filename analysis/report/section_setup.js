@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The report's part on what the run set up beside the server: what was tuned, with its old and new
-// value, and what was not and why; what the neighbours' loads came to.
+// What the run set up besides the server: settings with their old and new values, those that could
+// not be changed and why, and the load that neighbours got.
 
 function tunedTable(tuned) {
   if (!tuned.length) return element('p', {class: 'hint'}, 'Nothing was tuned.');

@@ -14,7 +14,7 @@ const stagesInUse = () =>
     data.stages.map((_, i) => i).filter(i => i > 0 && data.stage_ns.some(row => row[i] > 0));
 const rowTotal = row => row.reduce((sum, ns) => sum + (ns || 0), 0);
 const roleMark = role => role === null ? '' : data.roles[role];
-// Where client and server are two machines, also which one.
+// Names the machine as well if client and server are on two.
 const stageMark = stage => [roleMark(stage.role), stage.machine].filter(Boolean).join(', ');
 
 function stageBar(row, used, whole) {
