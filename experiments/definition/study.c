@@ -245,7 +245,7 @@ static const struct field study_rows[] = {
     {"gates", FIELD_LIST, .fields = &gate_fields, INTO(struct study, gates),
      .help = "of comparisons that have none of their own"},
 };
-static const struct fields study_fields = FIELDS(study_rows, struct study);
+const struct fields study_fields = FIELDS(study_rows, struct study);
 
 static int refuse_other_keys(const struct study *study, struct error *err)
 {

@@ -14,6 +14,8 @@
 #include "experiments/definition/experiment_set.h"
 #include "experiments/plan/experiment.h"
 
+extern const struct fields study_fields; // struct study
+
 // One experiment, or one study.
 struct study_step {
     char name[EXPERIMENT_PART_NAME_BYTES];

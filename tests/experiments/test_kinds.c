@@ -11,6 +11,7 @@
 
 #include "experiments/capture/capture_backend.h"
 #include "experiments/definition/resolve.h"
+#include "experiments/definition/study.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
@@ -121,6 +122,7 @@ static void keys_are_whole(void **state)
 {
     (void)state;
     keys_have_help(&experiment_fields, 0);
+    keys_have_help(&study_fields, 0);
 }
 
 static void a_missing_operation_is_seen(void **state)
