@@ -216,7 +216,7 @@ static void alike_runs_are_alike(void **state)
     comparison_free(&comparison);
 }
 
-// A slice of one request: its difference is told, nothing is claimed.
+// A slice of one request: its difference is shown, but no change is claimed.
 static void too_few_messages_claim_nothing(void **state)
 {
     (void)state;

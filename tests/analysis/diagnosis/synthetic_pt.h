@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A random server (synthetic.h) as Intel PT tells it: its function calls are written through
+// A random server (synthetic.h) as Intel PT records it: its function calls are written through
 // libipt's encoder, decoded again, and put into the contexts that the events know. Every function
 // is the same few instructions: return if the branch says so; call through a register; again.
 #ifndef TESTS_ANALYSIS_DIAGNOSIS_SYNTHETIC_PT_H

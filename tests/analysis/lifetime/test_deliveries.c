@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Whose bytes a delivery brought, where only its time is known: told where the counts leave no
-// choice, and not told elsewhere.
+// Whose bytes a delivery brought, where only its time is known: stated where the counts leave no
+// choice, and nowhere else.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -185,7 +185,7 @@ static void a_delivery_before_the_receive_call_makes_it_unknown(void **state)
     serve(&server, 2, 1, 1);
     deliver(&server, in_round(3, 20000));
     deliver(&server,
-            in_round(3, ROUND_NS / 2 + 1200)); // of the next round, as that one's count tells
+            in_round(3, ROUND_NS / 2 + 1200)); // of the next round, as its count shows
     serve(&server, 3, 1, 1);
     deliver(&server, in_round(4, 20000));
     serve(&server, 4, 2, 2);
@@ -218,7 +218,7 @@ struct load {
     unsigned workers, mean_ns; // from delivery to delivery
     bool traced;
     unsigned foreign; // each so many-th delivery is another program's
-    double least;     // share that is to be told
+    double least;     // share that must be stated
 };
 
 // Deliveries at random times to random connections; connection c is worker c % workers'.
@@ -315,7 +315,7 @@ static void work(struct busy *busy, unsigned worker)
         busy->server.calls.items[i].thread = THREAD + worker;
 }
 
-// Each that is told is true, and brought no other's bytes.
+// Each that is stated is true, and brought no other's bytes.
 static void check_told(const struct load *load)
 {
     static struct busy busy;
@@ -336,7 +336,7 @@ static void check_told(const struct load *load)
         assert_int_equal(busy.drained[found.items[i].call], 1);
     }
     double share = (double)found.count / (double)(found.count + unknown);
-    print_message("%u threads, a delivery each %u us, sleep %s: %.1f %% told\n", load->workers,
+    print_message("%u threads, a delivery each %u us, sleep %s: %.1f %% stated\n", load->workers,
                   load->mean_ns / 1000, load->traced ? "known" : "unknown", 100 * share);
     assert_true(share > load->least);
     array_free(&found);

@@ -126,7 +126,7 @@ static void unrelated_clocks_merge_the_ways(void **state)
     release(&two);
 }
 
-// One port served two connections, one after the other; which is which, only their times tell.
+// One port served two connections, one after the other; only their times show which is which.
 static void ports_used_twice_are_told_apart_by_unrelated_clocks(void **state)
 {
     (void)state;

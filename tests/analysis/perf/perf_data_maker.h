@@ -209,7 +209,7 @@ static inline void make_attr(struct maker *maker, uint32_t type, uint64_t config
 }
 
 // A file's header with one attribute (PMU 8, the maker's sample type) whose only id is 7. Records
-// follow; make_file_end tells how many.
+// follow; make_file_end writes how many.
 static inline struct maker make_file(void)
 {
     struct maker maker = {0};

@@ -226,7 +226,7 @@ static void repeated_snapshots_are_noticed(void **state)
     make_pt_info(&maker, true);
     make_auxtrace(&maker, 0, 0, 0, ring, RING);
     make_auxtrace(&maker, 0, 0, 0, ring + 1000, RING); // all but its last 1000 bytes are known
-    make_auxtrace(&maker, 0, 0, 0, ring + 1000, 16);   // too short to tell
+    make_auxtrace(&maker, 0, 0, 0, ring + 1000, 16);   // too short to judge
     struct perf_data data;
     parse_well(&maker, &data);
     const struct perf_aux_stream *stream = &data.streams.items[0];

@@ -112,7 +112,7 @@ static inline void machine_stop_tracing(struct machine *machine, bool asynchrono
 
 // A task other than the current one that is fresh, or waits in the kernel with such a frame on top:
 // an untraced one, or SWITCH. -1: none. Where the core's ratio changes there is but one: whose time
-// a span is near a switch would be told by times that are not exact enough.
+// a span is near a switch could be judged only by times that are not exact enough.
 static inline int machine_other_task(struct machine *machine, int top_function)
 {
     if (machine->writer.steady)

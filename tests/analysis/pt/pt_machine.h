@@ -130,7 +130,7 @@ static inline void machine_step(struct machine *machine)
 static inline void machine_finish(struct machine *machine)
 {
     write_tnt(&machine->writer);
-    write_tsc(&machine->writer); // nothing else would tell how late it was
+    write_tsc(&machine->writer); // nothing else would show how late it was
     machine_stop_tracing(machine, true, machine_ip(machine), PT_UNTRACED_INTERRUPT);
     for (int i = machine_task(machine)->count - 1; i >= 0; i--)
         truth_report(machine, i, true);

@@ -64,7 +64,7 @@ static inline bool span_agrees(const struct pt_span *found, const struct pt_span
 }
 
 // Whether the granularity that the decoder states is one: nine of ten times are that exact, and
-// what the packets can tell is not much finer.
+// what the packets show is not much finer.
 static inline bool granularity_holds(const struct trip *trip)
 {
     uint64_t granularity = pt_calls_granularity(pt_calls_counts(trip->calls)), all = 0, within = 0;

@@ -189,7 +189,7 @@ static inline void function_fill(struct function *function, int index, unsigned 
 static inline void function_fill_switch(struct function *function)
 {
     function_add(function, ITEM_NOP, 0);
-    function_add(function, ITEM_SKIP, 0); // so that a packet tells that its call was before
+    function_add(function, ITEM_SKIP, 0); // so that a packet shows that its call was before
     function_add(function, ITEM_NOP, 0);
     function_add(function, ITEM_PAGING, 0);
     function_add(function, ITEM_NOP, 0); // BEHIND_PAGING

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Samples: as they lie in a recording, the instants they tell of, and what they hint at for the
+// Samples: as they lie in a recording, the instants they belong to, and what they hint at for the
 // causes of a synthetic run in which it is known who ran when.
 #include <inttypes.h>
 #include <setjmp.h>

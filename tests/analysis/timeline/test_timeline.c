@@ -233,7 +233,8 @@ static void cores_asked_for_are_whole(void **state)
     release(&f);
 }
 
-// Since the capture tells who leaves, the time has its name; and threads that of their process.
+// The record of a switch names the thread that leaves: its time has that name. Threads have their
+// process's.
 static void names_tell_what_is_known(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 enum { PLACE = 64, POKES = 40, LONGEST = 7 };
 static const uint64_t base = 0xffffffff81000000;
 
-// What is there, as far as the records tell.
+// What is there, as far as the records show.
 struct truth {
     uint8_t code[PLACE];
     bool known[PLACE];
