@@ -256,8 +256,10 @@ static __attribute__((noinline)) int record_queued(struct sk_buff *skb, struct n
     uint64_t name[2] = {0, 0};
     const struct Qdisc_ops *ops = NULL;
     struct Qdisc *discipline = NULL;
-    const char *queue = (const char *)device->_tx +
-                        (uint64_t)skb->queue_mapping * bpf_core_type_size(struct netdev_queue);
+    // A number, not a pointer of the verifier's: up to 6.1 it takes no index into those.
+    uint64_t queue = 0;
+    bpf_core_read(&queue, sizeof queue, &device->_tx);
+    queue += (uint64_t)skb->queue_mapping * bpf_core_type_size(struct netdev_queue);
     bpf_core_read(&discipline, sizeof discipline, &((const struct netdev_queue *)queue)->qdisc);
     bpf_core_read(&ops, sizeof ops, &discipline->ops);
     bpf_core_read(name, sizeof name, &ops->id);
