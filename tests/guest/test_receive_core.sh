@@ -4,6 +4,7 @@
 # A card whose interrupts are moved to another core while a server is loaded over it, as irqbalance
 # does: the capture, asked for the server's core only, follows, and says how long it did not see the
 # other one. Server, card and capture are in the guest, the load is out here.
+# Runs beside others: its machine is emulated, and its timings mean nothing.
 set -u
 . "$(dirname "$0")/tap_lib.sh"
 cat >"$work/inside" <<INSIDE
