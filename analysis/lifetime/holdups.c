@@ -200,7 +200,7 @@ static void hold_up_reply(struct held_message *message)
 // --- what kept a reply from leaving --------------------------------------------------------------
 
 // Returns when TCP handed the reply's last byte down, where a queueing discipline then had it.
-static int64_t hold_up_in_queue(struct held_message *message, int64_t from_ns)
+static int64_t hold_up_in_queue(struct held_message *message, int64_t from_ns, uint8_t *queue)
 {
     int64_t left = message->life->stamp_ns[STAMP_SERVER_TX];
     struct pile queues = pile_of(message, message->from->queues);
@@ -216,7 +216,8 @@ static int64_t hold_up_in_queue(struct held_message *message, int64_t from_ns)
     entered = entered < from_ns ? from_ns : entered;
     if (entered >= left)
         return left;
-    add_holdup(message, entered, left, HOLDUP_QUEUE, event->flags);
+    *queue = event->flags;
+    add_holdup(message, entered, left, HOLDUP_QUEUE, *queue);
     return entered;
 }
 
@@ -229,6 +230,7 @@ static void hold_up_sending(struct held_message *message)
         [HELD_NAGLE] = HOLDUP_NAGLE,
         [HELD_CORK] = HOLDUP_CORK,
         [HELD_PACING] = HOLDUP_PACING,
+        [HELD_BELOW] = HOLDUP_QUEUE,
     };
     const struct lifetime *life = message->life;
     if (!lifetime_has(life, STAMP_SERVER_TX))
@@ -238,7 +240,8 @@ static void hold_up_sending(struct held_message *message)
         from = message->resent_ns;
     if (from >= life->stamp_ns[STAMP_SERVER_TX])
         return;
-    int64_t until = hold_up_in_queue(message, from);
+    uint8_t queue = QUEUE_OTHER;
+    int64_t until = hold_up_in_queue(message, from, &queue);
     struct pile helds = pile_of(message, message->from->helds);
     for (size_t i = first_after(&helds, from); i < helds.count && helds.items[i].time_ns <= until;
          i++) {
@@ -247,7 +250,7 @@ static void hold_up_sending(struct held_message *message)
         if (event->payload.a >= message->sample->reply_end)
             continue;
         if (kind != HOLDUP_KINDS)
-            add_holdup(message, from, helds.items[i].time_ns, kind, 0);
+            add_holdup(message, from, helds.items[i].time_ns, kind, queue);
         from = helds.items[i].time_ns;
     }
 }

@@ -69,12 +69,13 @@ enum retransmit_flags {
 
 // Why TCP did not send what it had.
 enum held_reason {
-    HELD_OTHER,      // not known: TCP's limit of bytes below it (TSQ), or the time has just come
+    HELD_OTHER,      // not known
     HELD_WINDOW,     // the peer's receive window is full: it does not read
     HELD_CONGESTION, // the congestion window is full
     HELD_NAGLE,      // less than a segment waits for the acknowledgement of what was sent before
     HELD_CORK,       // less than a segment waits for more: TCP_CORK, MSG_MORE
     HELD_PACING,     // the connection's pacing rate
+    HELD_BELOW,      // enough lies below TCP (TSQ): in a queueing discipline, at the device
     HELD_REASONS
 };
 

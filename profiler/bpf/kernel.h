@@ -99,6 +99,7 @@ struct sock_common {
 struct sock {
     struct sock_common __sk_common;
     uint32_t sk_pacing_status;
+    unsigned long sk_tsq_flags;
     uint16_t sk_protocol;
 } KERNEL_TYPE;
 
@@ -132,6 +133,7 @@ struct sk_buff {
     unsigned int len;
     uint16_t queue_mapping;
     uint16_t transport_header;
+    uint16_t network_header;
     unsigned char *head;
     unsigned char *data;
 } KERNEL_TYPE;
@@ -165,6 +167,7 @@ struct bpf_iter__tcp {
 } KERNEL_TYPE;
 
 enum { NAGLE_OFF = 1, NAGLE_CORK = 2 };           // bits of tcp_sock.nonagle, include/net/tcp.h
+enum { TSQ_THROTTLED = 1 };                       // bit of sock.sk_tsq_flags, the same since 4.10
 enum { RECOVERY_FAST = 3, RECOVERY_TIMEOUT = 4 }; // enum tcp_ca_state
 
 enum sock_flags { SOCK_DONE = 1 }; // include/net/sock.h: a FIN has arrived

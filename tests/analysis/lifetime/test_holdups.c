@@ -231,6 +231,7 @@ static void held_in_the_send_queue(void **state)
         {HELD_NAGLE, HOLDUP_NAGLE, "Nagle's algorithm"},
         {HELD_CORK, HOLDUP_CORK, "corked"},
         {HELD_PACING, HOLDUP_PACING, "pacing"},
+        {HELD_BELOW, HOLDUP_QUEUE, "qdisc (other)"},
     };
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         struct joined j = {0};
