@@ -18,6 +18,7 @@
 #include "profiler/events_programs.h"
 #include "profiler/events_skeleton.h"
 #include "profiler/receive_stamps.h"
+#include "profiler/segment_drops.h"
 
 struct event_array ARRAY_OF(struct event);
 struct connection_array ARRAY_OF(struct connection);
@@ -404,7 +405,7 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
     if (CPU_COUNT(&others))
         units_format_cores(&others, followed, sizeof followed);
     return json_pack("{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
-                     "s:o}",
+                     "s:o, s:o}",
                      "programs", programs_json(capture), "events", event_kinds_json(kinds),
                      "records", (json_int_t)capture->drained_records, "dropped",
                      (json_int_t)losses->dropped, "dropped_per_core", losses->per_core,
@@ -415,7 +416,8 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
                      (json_int_t)losses->ambiguous, "receive_stamps",
                      receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
                      "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores),
-                     "followed", followed, "ports", ports_json(capture));
+                     "followed", followed, "ports", ports_json(capture), "segments_dropped",
+                     segment_drops_json(capture->programs->bss->segments_dropped));
 }
 
 // Stops the programs and drains what is left in the rings. Counts what was lost on the way.

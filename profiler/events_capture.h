@@ -60,7 +60,7 @@ void events_capture_followed(const struct events_capture *capture, cpu_set_t *ou
 //    "unseen_switches": n, "sockets": n,
 //    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
 //    "followed": "2",
-//    "ports": [...]}
+//    "ports": [...], "segments_dropped": {REASON: n}}
 // runs, mean_ns: for a moment in which there was traffic, as a sample; else left out.
 // dropped: the ring was full. unfinished: records a program never completed. skipped: the kernel
 // did not run a program that would have interrupted itself. unseen_switches: threads that left

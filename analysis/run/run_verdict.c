@@ -195,6 +195,22 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
             units_format_ns(run->lifetimes.join.hosts.bound_p99_ns, worst, sizeof worst));
 }
 
+// Why the server's machine threw segments of its connections away, in the kernel's words.
+static void verdict_append_drops(char *out, const json_t *dropped)
+{
+    const char *reason, *before = " Its machine threw segments away: ";
+    const json_t *times;
+    char count[32];
+    json_object_foreach((json_t *)(uintptr_t)dropped, reason, times)
+    {
+        text_append(out, VERDICT_BYTES, "%s%s (%s)", before,
+                    text_count((uint64_t)json_integer_value(times), count), reason);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        text_append(out, VERDICT_BYTES, ".");
+}
+
 // What TCP had to do again or hold back, and what the server's kernel counted of it.
 static void verdict_append_network(char *out, const struct run_analysis *run)
 {
@@ -223,6 +239,8 @@ static void verdict_append_network(char *out, const struct run_analysis *run)
     }
     if (before[0] == ';')
         text_append(out, VERDICT_BYTES, ".");
+    const json_t *events = json_object_get(run->evidence.capture, "events");
+    verdict_append_drops(out, json_object_get(events, "segments_dropped"));
 }
 
 void run_verdict(struct run_analysis *run)

@@ -143,6 +143,7 @@ EVENT_PROGRAM(netif_rx, RECEIVE, false, "M(n) on virtual links", NULL)
 EVENT_PROGRAM(sock_recv_length, RECEIVE, false, "M(h) where the hand-off was not delivered", NULL)
 EVENT_PROGRAM(net_dev_start_xmit, TRANSMIT, false, "when replies reach the device", NULL)
 EVENT_PROGRAM(tcp_retransmit_skb, TRANSMIT, false, "what was lost and sent again", NULL)
+EVENT_PROGRAM(kfree_skb, CONNECTIONS, false, "why the kernel threw segments away", NULL)
 EVENT_PROGRAM(inet_sock_set_state, CONNECTIONS, false, "connections accepted from now on", NULL)
 EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capture", NULL)
 // clang-format on

@@ -113,6 +113,8 @@ static __always_inline uint8_t held_reason(struct sock *sk, struct tcp_sock *tcp
         return HELD_CORK;
     if (unsent < tcp->mss_cache && !nonagle && tcp->packets_out)
         return HELD_NAGLE;
+    if (sk->sk_tsq_flags & TSQ_THROTTLED)
+        return HELD_BELOW;
     return sk->sk_pacing_status ? HELD_PACING : HELD_OTHER;
 }
 
@@ -417,6 +419,30 @@ int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
     uint32_t id = socket_id(sk);
     return was_handed(id, taken) ? 0
                                  : record_message(EVENT_TAKEN, 0, id, taken, tcp->tcp_clock_cache);
+}
+
+// --- segments that the kernel threw away ---------------------------------------------------------
+
+// Counts those of watched ports, in either direction, by the kernel's reason: a firewall's, a full
+// queue's. What is thrown away as a socket closes was not on its way.
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(kfree_skb, struct sk_buff *skb, void *location, unsigned int reason)
+{
+    uint64_t slot = number_bounded(reason);
+    uint8_t bytes[20];
+    if (slot >= EVENTS_DROP_REASONS ||
+        bpf_probe_read_kernel(bytes, sizeof bytes, skb->head + skb->network_header) < 0)
+        return 0;
+    uint32_t header = bytes[0] >> 4 == 4 ? (uint32_t)(bytes[0] & 0xf) * 4 : 40;
+    uint8_t protocol = bytes[0] >> 4 == 4 ? bytes[9] : bytes[0] >> 4 == 6 ? bytes[6] : 0;
+    if (protocol != PROTOCOL_TCP || header > 60)
+        return 0;
+    uint16_t ports[2];
+    if (bpf_probe_read_kernel(ports, sizeof ports, skb->head + skb->network_header + header) < 0)
+        return 0;
+    if (port_in_set(bpf_ntohs(ports[0])) || port_in_set(bpf_ntohs(ports[1])))
+        __sync_fetch_and_add(&segments_dropped[number_bounded(slot)], 1);
+    return 0;
 }
 
 // --- the watched sockets' addresses --------------------------------------------------------------

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/segment_drops.h"
+
+#include <bpf/btf.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+// Segments that were not on their way, that brought nothing new, or of which the kernel does not
+// say why.
+static bool is_loss(const char *reason)
+{
+    static const char *const others[] = {
+        "NOT_DROPPED_YET",  "SOCKET_CLOSE", "TCP_OFOMERGE", "TCP_TOO_OLD_ACK", "CONSUMED",
+        "NOT_SPECIFIED",    "QUEUE_PURGE",  "TCP_OLD_DATA", "TCP_OLD_ACK",     "TCP_CLOSE",
+        "TCP_OLD_SEQUENCE", "TCP_RESET",    "TCP_FASTOPEN",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(reason, others[i]) == 0)
+            return false;
+    return true;
+}
+
+static const char *without_prefix(const char *name)
+{
+    static const char *const prefixes[] = {"SKB_DROP_REASON_", "SKB_"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return name + strlen(prefixes[i]);
+    return name;
+}
+
+json_t *segment_drops_json(const uint64_t counts[EVENTS_DROP_REASONS])
+{
+    json_t *drops = json_object();
+    bool any = false;
+    for (size_t i = 0; i < EVENTS_DROP_REASONS; i++)
+        any |= counts[i] != 0;
+    struct btf *btf = any ? btf__load_vmlinux_btf() : NULL;
+    int32_t id = btf ? btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM) : -1;
+    const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+    const struct btf_enum *values = type ? btf_enum(type) : NULL;
+    for (unsigned i = 0; values && i < btf_vlen(type); i++) {
+        const char *name = without_prefix(btf__name_by_offset(btf, values[i].name_off));
+        uint32_t reason = (uint32_t)values[i].val;
+        if (reason < EVENTS_DROP_REASONS && counts[reason] && is_loss(name))
+            json_object_set_new(drops, name, json_integer((json_int_t)counts[reason]));
+    }
+    btf__free(btf);
+    return drops;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+//
+// What TCP and a queueing discipline hold back, recorded on the running kernel over a veth pair:
+// Nagle's algorithm, a limited device, and packets that go to a hardware address that nobody has.
+#include "tests/profiler/events_scene.h"
+
+enum { PIECE = 100, OVER_VETH = CONNECTIONS / 2 };
+
+static void be_deaf(int namespace, const char *device, const char *peer, bool deaf)
+{
+    enter(namespace);
+    if (deaf)
+        ip((const char *[]){"ip", "neigh", "replace", peer, "lladdr", "02:00:00:00:00:01", "dev",
+                            device, "nud", "permanent", NULL});
+    else
+        ip((const char *[]){"ip", "neigh", "del", peer, "dev", device, NULL});
+}
+
+// Bytes that get lost, and come as soon as TCP sends them again.
+static void pass_late(int from, int to, int namespace, const char *device, const char *peer)
+{
+    static char data[PIECE];
+    be_deaf(namespace, device, peer, true);
+    assert_int_equal(send(from, data, sizeof data, 0), sizeof data);
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    be_deaf(namespace, device, peer, false);
+    assert_int_equal(recv(to, data, sizeof data, MSG_WAITALL), sizeof data);
+}
+
+static void pass_in_halves(struct talk *talk)
+{
+    static char data[2 * PIECE];
+    const int on = 1, off = 0;
+    setsockopt(talk->server, IPPROTO_TCP, TCP_NODELAY, &off, sizeof off);
+    assert_int_equal(send(talk->server, data, PIECE, 0), PIECE);
+    assert_int_equal(send(talk->server, data, PIECE, 0), PIECE);
+    assert_int_equal(recv(talk->client, data, sizeof data, MSG_WAITALL), sizeof data);
+    setsockopt(talk->server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    talk->replied += sizeof data;
+}
+
+static void pass_slowly(struct scene *scene, struct talk *talk)
+{
+    enter(scene->server_ns);
+    ip((const char *[]){"tc", "qdisc", "replace", "dev", "prof-s", "root", "tbf", "rate", "8mbit",
+                        "burst", "3kb", "limit", "1mb", NULL});
+    pass(talk->server, talk->client, LARGE);
+    ip((const char *[]){"tc", "qdisc", "del", "dev", "prof-s", "root", NULL});
+    talk->replied += LARGE;
+}
+
+struct expected {
+    uint8_t kind, flags, mask;
+    uint64_t end;
+};
+
+static bool recorded(const struct scene *scene, const struct talk *talk,
+                     const struct expected *expected)
+{
+    const struct event *events = scene->events.records;
+    for (size_t i = 0; i < scene->events.count; i++)
+        if (events[i].kind == expected->kind && events[i].id == (uint32_t)talk->cookie &&
+            (events[i].flags & expected->mask) == expected->flags &&
+            (expected->end == 0 || events[i].payload.a == expected->end))
+            return true;
+    return false;
+}
+
+static void capture_begin(struct scene *scene, struct events_capture **capture)
+{
+    struct error err = {0};
+    const uint16_t port = PORT;
+    const struct events_capture_settings settings = {.ports = &port, .port_count = 1};
+    const struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    strcpy(scene->dir, "/tmp/prof-capture-XXXXXX");
+    assert_non_null(mkdtemp(scene->dir));
+    scene->home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    scene->client_ns = new_namespace();
+    scene->server_ns = new_namespace();
+    join_namespaces(scene);
+    scene->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(scene->listener, (const struct sockaddr *)&any, sizeof any), 0);
+    assert_int_equal(listen(scene->listener, 16), 0);
+    if (events_capture_open(&settings, capture, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void capture_end(struct scene *scene, struct events_capture *capture)
+{
+    struct error err = {0};
+    char path[128];
+    assert_int_equal(events_capture_stop(capture, scene->dir, &scene->stats, &err), 0);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/sockets.tlog", scene->dir);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/events.tlog", scene->dir);
+    assert_int_equal(log_reader_open(&scene->events, path, LOG_EVENTS, EVENT_LOG_VERSION,
+                                     sizeof(struct event), &err),
+                     0);
+    unlink(path);
+    rmdir(scene->dir);
+    setns(scene->home, CLONE_NEWNET);
+}
+
+static void what_is_held_back_is_recorded(void **state)
+{
+    (void)state;
+    struct scene scene = {0};
+    struct events_capture *capture;
+    capture_begin(&scene, &capture);
+    connect_talk(&scene, OVER_VETH);
+    struct talk *talk = &scene.talks[OVER_VETH];
+    for (int r = 0; r < ROUNDS; r++) // until acknowledgements are delayed
+        round_trip(talk, PIECE, PIECE);
+    pass_in_halves(talk);
+    const struct expected nagle = {EVENT_HELD, HELD_NAGLE, 0xff, 0};
+    pass_slowly(&scene, talk);
+    const struct expected queued = {EVENT_QUEUED, QUEUE_TBF, 0xff, talk->replied};
+    pass_late(talk->server, talk->client, scene.server_ns, "prof-s", "10.213.0.2");
+    talk->replied += PIECE;
+    const struct expected reply = {EVENT_RETRANSMIT, 0, RETRANSMIT_BY_CLIENT, talk->replied};
+    pass_late(talk->client, talk->server, scene.client_ns, "prof-c", "10.213.0.1");
+    talk->sent += PIECE;
+    const struct expected request = {EVENT_RETRANSMIT, RETRANSMIT_BY_CLIENT, RETRANSMIT_BY_CLIENT,
+                                     talk->sent};
+    capture_end(&scene, capture);
+    if (!attached(&scene, "tcp_retransmit_skb") || !attached(&scene, "tcp_probe") ||
+        !attached(&scene, "net_dev_start_xmit"))
+        skip();
+    assert_true(recorded(&scene, talk, &nagle));
+    assert_true(recorded(&scene, talk, &queued));
+    assert_true(recorded(&scene, talk, &reply));
+    assert_true(recorded(&scene, talk, &request));
+    const json_t *dropped = json_object_get(scene.stats, "segments_dropped");
+    if (attached(&scene, "kfree_skb"))
+        assert_true(json_integer_value(json_object_get(dropped, "OTHERHOST")) >= 2);
+    log_reader_close(&scene.events);
+    json_decref(scene.stats);
+    close(talk->client);
+    close(talk->server);
+    close(scene.listener);
+    close(scene.client_ns);
+    close(scene.server_ns);
+    close(scene.home);
+}
+
+int main(void)
+{
+    char lacking[64];
+    if (geteuid() != 0 || privilege_lacking_for_bpf(lacking, sizeof lacking)[0]) {
+        printf("needs root: namespaces and BPF\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_held_back_is_recorded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
