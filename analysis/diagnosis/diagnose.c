@@ -11,6 +11,7 @@
 #include "analysis/diagnosis/components.h"
 #include "analysis/diagnosis/decompose.h"
 #include "analysis/diagnosis/diagnosis.h"
+#include "analysis/diagnosis/ordinary.h"
 #include "analysis/diagnosis/reference.h"
 #include "analysis/diagnosis/views_build.h"
 #include "base/array.h"
@@ -175,6 +176,8 @@ static int explain_slice(const struct diagnosis_input *in, struct diagnosis *out
         out->reference_count = references.pooled.count;
         out->reference_latency_ns = references.pooled.latency_ns;
         result = attribute(out, &decomposer, &references);
+        if (result == 0)
+            result = ordinary_build(&out->ordinary, &references.pooled, &table);
     }
     reference_set_free(&references);
     decomposer_fini(&decomposer);
@@ -226,6 +229,7 @@ void diagnosis_free(struct diagnosis *diagnosis)
     array_free(&diagnosis->messages);
     array_free(&diagnosis->causes);
     array_free(&diagnosis->attributions);
+    array_free(&diagnosis->ordinary);
     views_free(&diagnosis->views);
 }
 

@@ -90,6 +90,19 @@ struct diagnosed_message {
 };
 struct diagnosed_array ARRAY_OF(struct diagnosed_message);
 
+// What the message around the median is made of, in absolute terms (ordinary.h).
+struct ordinary_part {
+    char name[CAUSE_NAME_BYTES];
+    char category[32];
+    enum core_role role;
+    double mean_ns;     // over the messages around the median: the parts add up to their mean
+    double fast_ns;     // the 5th percentile over all messages of the window
+    double met;         // the share of the messages around the median that have any
+    bool concerns;      // so much of it that every message is slow because of it
+    const char *remedy; // what helps against its category; NULL: nothing in general
+};
+struct ordinary_part_array ARRAY_OF(struct ordinary_part);
+
 struct diagnosis {
     struct diagnosis_slice slice;
     enum lifetime_part part; // the part of the lifetimes that all durations are of
@@ -104,6 +117,7 @@ struct diagnosis {
     struct diagnosed_array messages;       // slowest first
     struct cause_array causes;             // largest total first
     struct attribution_array attributions; // grouped by message, in the order of `messages`
+    struct ordinary_part_array ordinary;   // largest first
     double coverage_median, coverage_min, coverage_total; // NAN when there is nothing to explain
     struct diagnosis_views views;                         // queues, contexts, blocking
     bool not_available; // the evidence is less complete than required: no verdict

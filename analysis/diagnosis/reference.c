@@ -13,6 +13,7 @@
 enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 20 * REFERENCE_SAMPLE };
 #define BAND_LOW  0.4
 #define BAND_HIGH 0.6
+#define FAST_END  0.05
 
 struct ranked { // of a million messages: kept small
     double latency_ns;
@@ -51,11 +52,16 @@ static int compare_keyed(const void *left, const void *right)
     return order_of(a->key, b->key) ?: order_of(a->value, b->value);
 }
 
-// The median of `count` values, of which all but `seen` are 0; `values` holds those, ascending.
+// Of `count` values, of which all but `seen` are 0, the one of that rank (from 1); `values` holds
+// those, ascending.
+static double ranked_with_zeros(const struct keyed *values, size_t seen, size_t count, size_t rank)
+{
+    return rank <= count - seen ? 0 : values[rank - (count - seen) - 1].value;
+}
+
 static double median_with_zeros(const struct keyed *values, size_t seen, size_t count)
 {
-    size_t rank = (count + 1) / 2; // 1-based
-    return rank <= count - seen ? 0 : values[rank - (count - seen) - 1].value;
+    return ranked_with_zeros(values, seen, count, (count + 1) / 2);
 }
 
 typedef void each_key(void *context, const struct keyed *values, size_t seen, size_t count);
@@ -77,6 +83,23 @@ static void take_median(void *context, const struct keyed *values, size_t seen, 
 {
     struct normal *normal = context;
     normal[values->key].ns = median_with_zeros(values, seen, count);
+}
+
+static void take_mean(void *context, const struct keyed *values, size_t seen, size_t count)
+{
+    struct normal *normal = context;
+    double sum = 0;
+    for (size_t i = 0; i < seen; i++)
+        sum += values[i].value;
+    normal[values->key].mean_ns = sum / (double)count;
+    normal[values->key].met = (double)seen / (double)count;
+}
+
+static void take_fast(void *context, const struct keyed *values, size_t seen, size_t count)
+{
+    struct normal *normal = context;
+    size_t rank = (size_t)ceil(FAST_END * (double)count);
+    normal[values->key].fast_ns = ranked_with_zeros(values, seen, count, rank);
 }
 
 static void take_calls(void *context, const struct keyed *values, size_t seen, size_t count)
@@ -160,6 +183,8 @@ static int reference_fill(struct reference *reference, const struct decomposer *
     int result = -1;
     if (reference->components && reference->paths && reference->path_calls && scatter.distances) {
         for_each_key(&band->components, band->messages, take_median, reference->components);
+        for_each_key(&band->components, band->messages, take_mean, reference->components);
+        for_each_key(&any->components, any->messages, take_fast, reference->components);
         for_each_key(&band->paths, band->traced, take_median, reference->paths);
         for_each_key(&band->calls, band->traced, take_calls, reference->path_calls);
         scatter.normal = reference->components;

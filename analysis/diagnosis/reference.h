@@ -17,6 +17,9 @@ struct normal {
     double ns;         // median
     double scatter_ns; // 1.4826 median absolute deviations: the standard deviation of a normal
                        // distribution
+    double mean_ns;    // these add up to the mean latency of the band; of components only
+    double fast_ns;    // the 5th percentile over messages of any latency; of components only
+    double met;        // the share of the band's messages that have any of it; of components only
 };
 
 struct reference {

@@ -9,6 +9,7 @@
 #include "analysis/export/database_row.h"
 #include "analysis/lifetime/streams.h"
 #include "analysis/run/result_fields.h"
+#include "analysis/timeline/pauses.h"
 #include "base/new_file.h"
 #include "base/text.h"
 
@@ -60,7 +61,12 @@ static const char schema_format[] = // with the columns of the result_field tabl
     "CREATE TABLE blockers("
     " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
     " blocker INTEGER REFERENCES requests(id), scope TEXT, ns REAL,"
-    " PRIMARY KEY (diagnosis, request, blocker, scope)) WITHOUT ROWID;";
+    " PRIMARY KEY (diagnosis, request, blocker, scope)) WITHOUT ROWID;"
+    "CREATE TABLE ordinary("
+    " diagnosis INTEGER REFERENCES diagnoses(id), part TEXT, role TEXT, category TEXT,"
+    " mean_ns REAL, fast_ns REAL, met REAL, concerns INTEGER);"
+    "CREATE TABLE time_budget("
+    " thread INTEGER, name TEXT, state TEXT, wait TEXT, times INTEGER, ns REAL);";
 
 enum { COLUMNS_BYTES = 600 }; // of one table of fields
 
@@ -274,6 +280,48 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
     return result;
 }
 
+static int write_ordinary(sqlite3 *database, const struct diagnosis_array *diagnoses)
+{
+    struct row row;
+    if (prepare_table(&row, database, "ordinary") < 0)
+        return -1;
+    for (size_t d = 0; d < diagnoses->count; d++)
+        for (size_t i = 0; i < diagnoses->items[d].ordinary.count && !row.failed; i++) {
+            const struct ordinary_part *part = &diagnoses->items[d].ordinary.items[i];
+            ROW_ADD(&row, row_integer((int64_t)d), row_text(part->name),
+                    row_text(role_name(part->role)), row_text(part->category),
+                    row_real(part->mean_ns), row_real(part->fast_ns), row_real(part->met),
+                    row_integer(part->concerns));
+        }
+    return row_finish(&row);
+}
+
+static void put_budget(struct row *row, const struct thread_budget *budget)
+{
+    struct row_value thread = row_integer(budget->thread), name = row_text(budget->name);
+    for (int state = 0; state < BUDGET_STATES; state++)
+        if (state != BUDGET_BLOCKED && budget->ns[state] > 0)
+            ROW_ADD(row, thread, name, row_text(budget_state_name((enum budget_state)state)),
+                    row_null(), row_null(), row_real(budget->ns[state]));
+    for (size_t i = 0; i < budget->waits.count; i++) {
+        const struct budget_wait *wait = &budget->waits.items[i];
+        char words[64];
+        pause_name(wait->pause, words, sizeof words);
+        ROW_ADD(row, thread, name, row_text(budget_state_name(BUDGET_BLOCKED)), row_text(words),
+                row_integer((int64_t)wait->times), row_real(wait->ns));
+    }
+}
+
+static int write_budget(sqlite3 *database, const struct time_budget *budget)
+{
+    struct row row;
+    if (prepare_table(&row, database, "time_budget") < 0)
+        return -1;
+    for (size_t i = 0; i < budget->threads.count && !row.failed; i++)
+        put_budget(&row, &budget->threads.items[i]);
+    return row_finish(&row);
+}
+
 // --- queues, core contexts and head-of-line blocking ---------------------------------------
 
 enum view_table { QUEUE, QUEUE_SUMMARY, CORE_CONTEXTS, BLOCKING, BLOCKERS, VIEW_TABLES };
@@ -382,6 +430,8 @@ static int fill_database(sqlite3 *database, const struct run_analysis *run)
         write_categories(database, &run->findings.categories) < 0 ||
         write_lifetimes(database, run, "requests", put_request) < 0 ||
         write_lifetimes(database, run, "stages", put_stages) < 0 ||
+        write_budget(database, &run->findings.budget) < 0 ||
+        write_ordinary(database, &run->findings.diagnoses) < 0 ||
         write_diagnoses(database, run) < 0 || write_views(database, run) < 0 ||
         sqlite3_exec(database, after, NULL, NULL, NULL) != SQLITE_OK)
         return -1;

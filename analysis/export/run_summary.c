@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "analysis/export/findings_json.h"
 #include "analysis/run/result_fields.h"
 #include "base/json_numbers.h"
 
@@ -153,6 +154,7 @@ static json_t *diagnosis_json(const struct run_analysis *run, size_t index)
                   diagnosis->not_available ? json_null() : micros(diagnosis->reference_latency_ns),
                   "causes", causes_json(diagnosis), "available", !diagnosis->not_available);
     result_put_json(object, "", diagnosis_fields, diagnosis);
+    json_object_set_new(object, "ordinary", ordinary_json(diagnosis));
     json_object_set_new(object, "lifetimes", lifetimes_json(run, index));
     run_summary_add_views(object, run, diagnosis);
     return object;
@@ -308,6 +310,7 @@ json_t *run_summary_json(const struct run_analysis *run)
         {"overhead_estimate",
          json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns, "packet_ns",
                    overhead.packet_ns, "call_ns", overhead.call_ns)},
+        {"time_budget", time_budget_json(&run->findings.budget)},
         {"unseen", unseen_json(&run->lifetimes.unseen)},
         {"trace", trace_json(&evidence->trace)},
         {"functions", run_functions_json(&evidence->functions)},

@@ -5,6 +5,7 @@
 // `shown` have their latency and causes here, `detailed` also their stages and places.
 #include <stdio.h>
 
+#include "analysis/export/findings_json.h"
 #include "analysis/export/run_summary.h"
 #include "analysis/report/page_json.h"
 #include "analysis/run/result_fields.h"
@@ -265,6 +266,7 @@ json_t *page_diagnosis_build(struct page_builder *builder, size_t number)
     page_put(builder, object, "left_out", left_out);
     page_put(builder, object, "not_available", json_boolean(diagnosis->not_available));
     page_put(builder, object, "causes", causes_build(builder, diagnosis));
+    page_put(builder, object, "ordinary", ordinary_json(diagnosis));
     page_put(builder, object, "lifetimes", lifetimes_build(builder, number));
     put_messages(builder, diagnosis, object);
     return object;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/export/findings_json.h"
 #include "analysis/export/run_summary.h"
 #include "analysis/report/page_json.h"
 #include "analysis/report/page_write.h"
@@ -132,6 +133,19 @@ static json_t *diagnoses_build(struct page_builder *builder)
     return diagnoses;
 }
 
+// What a thread can do, as the page draws it: [name, colour] by number.
+static json_t *budget_states_build(struct page_builder *builder)
+{
+    json_t *states = json_array();
+    for (int state = 0; state < BUDGET_STATES; state++) {
+        json_t *one = json_array();
+        page_append(builder, one, page_text(budget_state_name((enum budget_state)state)));
+        page_append(builder, one, page_text(budget_state_colour((enum budget_state)state)));
+        page_append(builder, states, one);
+    }
+    return states;
+}
+
 static json_t *page_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
@@ -150,6 +164,8 @@ static json_t *page_build(struct page_builder *builder)
              latency_build(builder, &run->lifetimes.uncorrected_latency));
     page_put(builder, page, "curves", curves_build(builder));
     page_put(builder, page, "stage_ns", stage_table_build(builder));
+    page_put(builder, page, "budget", time_budget_json(&run->findings.budget));
+    page_put(builder, page, "budget_states", budget_states_build(builder));
     page_put(builder, page, "diagnoses", diagnoses_build(builder));
     page_put(builder, page, "timelines", page_timelines_build(builder));
     page_put(builder, page, "names", json_incref(builder->names)); // which the timelines gathered

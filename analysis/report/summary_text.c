@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/report/summary_findings.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -256,10 +257,11 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
             summary_duration(diagnosis->reference_latency_ns, d));
     if (diagnosis->causes.count == 0) {
         fprintf(s->out, "  no cause found\n");
-        return;
+    } else {
+        write_cause_table(s, diagnosis);
+        write_coverage(s, diagnosis);
     }
-    write_cause_table(s, diagnosis);
-    write_coverage(s, diagnosis);
+    summary_write_ordinary(s, diagnosis);
 }
 
 // The functions that were sampled while a cause was at work.
@@ -576,6 +578,7 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     write_numbers(&s);
     write_latency(&s);
     write_stages(&s);
+    summary_write_budget(&s);
     if (run->findings.diagnoses.count)
         write_diagnosis(&s, &run->findings.diagnoses.items[0]);
     if (run->findings.diagnoses.count && style->full)

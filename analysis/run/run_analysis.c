@@ -121,6 +121,7 @@ void run_analysis_free(struct run_analysis *analysis)
         diagnosis_free(&analysis->findings.part_diagnoses.items[i]);
     array_free(&analysis->findings.diagnoses);
     array_free(&analysis->findings.part_diagnoses);
+    time_budget_free(&analysis->findings.budget);
     memset(analysis, 0, sizeof *analysis);
 }
 

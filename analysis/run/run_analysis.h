@@ -8,6 +8,7 @@
 
 #include "analysis/diagnosis/categories.h"
 #include "analysis/diagnosis/diagnosis.h"
+#include "analysis/diagnosis/time_budget.h"
 #include "analysis/lifetime/applications.h"
 #include "analysis/lifetime/calls.h"
 #include "analysis/lifetime/join.h"
@@ -98,6 +99,7 @@ struct run_findings {
     struct diagnosis_array diagnoses; // the first is the run's; then one per window
     // The same slices of the receive, service and send lifetimes on their own: PARTS - 1 of each.
     struct diagnosis_array part_diagnoses;
+    struct time_budget budget; // of the servers' threads; empty where no events were captured
     char verdict[VERDICT_BYTES];
     bool verdict_available; // false: "N/A", and the verdict says why
 };

@@ -174,6 +174,41 @@ static int diagnose_all(struct run_analysis *run, const struct diagnosis_slice_a
     return result;
 }
 
+// The servers' threads over the window of the run's slice, or from the first intended time to the
+// last reply.
+static int account_for_threads(struct run_analysis *run, struct error *err)
+{
+    const struct diagnosis_slice *slice =
+        run->findings.diagnoses.count ? &run->findings.diagnoses.items[0].slice : NULL;
+    struct time_budget_input in = {.host = &run->evidence.server,
+                                   .threads = run->evidence.application_threads,
+                                   .thread_count = run->evidence.application_thread_count,
+                                   .applications = &run->lifetimes.applications,
+                                   .begin_ns = run->lifetimes.begin_ns,
+                                   .end_ns = run->lifetimes.end_ns};
+    struct busy_time_array busy = {0};
+    if (!run->evidence.has_events)
+        return 0;
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
+        int64_t read_ns = life->stamp_ns[STAMP_REPLY_READ];
+        if (lifetime_has(life, STAMP_REPLY_READ) && read_ns > in.end_ns)
+            in.end_ns = read_ns;
+    }
+    if (slice && slice->from_ns != slice->to_ns)
+        in.begin_ns = slice->from_ns, in.end_ns = slice->to_ns;
+    int result = 0;
+    if (run->evidence.has_calls) {
+        in.busy = &busy;
+        result = busy_times_build(&busy, &run->evidence.calls, run->lifetimes.all.items,
+                                  run->lifetimes.all.count);
+    }
+    if (result == 0)
+        result = time_budget_build(&run->findings.budget, &in);
+    array_free(&busy);
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for the server's time budget") : 0;
+}
+
 static int read_window(const json_t *window, size_t index, struct diagnosis_slice *slice,
                        struct error *err)
 {
@@ -273,6 +308,8 @@ static int explain(struct run_analysis *run, const struct run_input *input,
     progress_phase(progress, "diagnosing");
     if (result == 0)
         result = diagnose_all(run, &slices, err);
+    if (result == 0)
+        result = account_for_threads(run, err);
     if (result == 0)
         result =
             run_samples_add(run->evidence.run_dir, run->evidence.capture, &in,

@@ -2,6 +2,7 @@
 #include "analysis/run/run_verdict.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -70,6 +71,53 @@ static void verdict_append_diagnosis(char *out, const struct diagnosis *diagnosi
         text_append(out, VERDICT_BYTES, ". Coverage %.0f %% (median)",
                     100 * diagnosis->coverage_median);
     text_append(out, VERDICT_BYTES, ". ");
+}
+
+// Where the ordinary request is slow itself: what it has most of that should not be there, and what
+// helps.
+static void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis)
+{
+    char latency[32], time[32];
+    const struct ordinary_part *first = NULL;
+    double sum = 0;
+    for (size_t i = 0; i < diagnosis->ordinary.count; i++) {
+        const struct ordinary_part *part = &diagnosis->ordinary.items[i];
+        if (!first && part->concerns)
+            first = part;
+        if (first && part->concerns && strcmp(part->category, first->category) == 0)
+            sum += part->mean_ns;
+    }
+    if (!first)
+        return;
+    bool several = sum > 1.1 * first->mean_ns;
+    text_append(out, VERDICT_BYTES, "Slow for everyone: of the %s of an ordinary request, %s",
+                units_format_ns(diagnosis->reference_latency_ns, latency, sizeof latency),
+                units_format_ns(sum, time, sizeof time));
+    if (several)
+        text_append(out, VERDICT_BYTES, " are %s, most of it", first->category);
+    text_append(out, VERDICT_BYTES, " %s%s (%s)", several ? "" : "are ", first->name,
+                role_name(first->role));
+    if (!several && first->fast_ns > 0)
+        text_append(out, VERDICT_BYTES, ", at its fast end %s",
+                    units_format_ns(first->fast_ns, time, sizeof time));
+    text_append(out, VERDICT_BYTES, "%s%s. ", first->remedy ? ": " : "",
+                first->remedy ? first->remedy : "");
+}
+
+// What the busiest threads of the servers did, where nothing else is known.
+static void verdict_append_budget(char *out, const struct time_budget *budget)
+{
+    enum { NAMED_PARTS = 3 };
+    struct budget_part parts[NAMED_PARTS];
+    if (budget->names.count == 0)
+        return;
+    const struct thread_budget *busiest = &budget->names.items[0];
+    size_t count = thread_budget_parts(busiest, WORTH_NAMING, parts, NAMED_PARTS);
+    for (size_t i = 0; i < count; i++)
+        text_append(out, VERDICT_BYTES, "%s%s %.0f %%", i ? ", " : "The time of its threads: ",
+                    parts[i].name, 100 * parts[i].ns / busiest->whole_ns);
+    if (count)
+        text_append(out, VERDICT_BYTES, " (%s). ", busiest->name);
 }
 
 static void verdict_append_window(char *out, const struct run_analysis *run,
@@ -250,11 +298,14 @@ void run_verdict(struct run_analysis *run)
         run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
     out[0] = '\0';
     run->findings.verdict_available = first && !first->not_available;
-    if (run->findings.verdict_available)
+    if (run->findings.verdict_available) {
         verdict_append_diagnosis(out, first);
-    else
+        verdict_append_ordinary(out, first);
+    } else {
         text_append(out, VERDICT_BYTES, "N/A: %s. ",
                     first ? first->reason : "nothing was diagnosed");
+        verdict_append_budget(out, &run->findings.budget);
+    }
     for (size_t i = 1; i < run->findings.diagnoses.count; i++)
         verdict_append_window(out, run, &run->findings.diagnoses.items[i]);
     verdict_append_completeness(out, run);

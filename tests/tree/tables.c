@@ -46,6 +46,13 @@ static void print_components(void)
 #include "analysis/diagnosis/causes.tbl.h"
 }
 
+static void print_budget_states(void)
+{
+    printf("| state | the thread |\n|---|---|\n");
+#define BUDGET_STATE(NAME, name, busy, colour, means) printf("| %s | %s |\n", name, means);
+#include "analysis/diagnosis/time_budget.tbl.h"
+}
+
 static void print_join_counts(void)
 {
     printf("| key of `join` | counts |\n|---|---|\n");
@@ -99,6 +106,7 @@ static const struct {
     {"span kinds", print_span_kinds},
     {"cause classes", print_cause_classes},
     {"components", print_components},
+    {"budget states", print_budget_states},
     {"join counts", print_join_counts},
     {"lifetime states", print_lifetime_states},
     {"protocols", print_protocols},

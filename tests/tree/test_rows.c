@@ -44,6 +44,15 @@ static void vocabularies_are_whole(void **state)
     filled("COMPONENT " #NAME, "category", category);                                              \
     filled("COMPONENT " #NAME, "means", means);
 #include "analysis/diagnosis/causes.tbl.h"
+#define BUDGET_STATE(NAME, name, busy, colour, means)                                              \
+    filled("BUDGET_STATE " #NAME, "name", name);                                                   \
+    filled("BUDGET_STATE " #NAME, "colour", colour);                                               \
+    filled("BUDGET_STATE " #NAME, "means", means);
+#include "analysis/diagnosis/time_budget.tbl.h"
+#define REMEDY(category, expected, helps)                                                          \
+    filled("REMEDY", "category", category);                                                        \
+    filled("REMEDY " category, "helps", helps);
+#include "analysis/diagnosis/remedies.tbl.h"
 #define STAMP(NAME, name, stage, ROLE, means)                                                      \
     filled("STAMP " #NAME, "name", name);                                                          \
     filled("STAMP " #NAME, "means", means);

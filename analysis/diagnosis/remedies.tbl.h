@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// What helps against time of a category (categories.csv), where it holds for requests in general
+// and not only for slow ones.
+//
+// REMEDY("category", expected, "what helps"): expected, whether an ordinary request has some of
+// this anyway, so that only what is above its own fast end is worth a remark.
+// clang-format off
+#ifndef REMEDY
+#define REMEDY(...)
+#endif
+
+REMEDY("CPU quota", false, "raise cpu.max of its control group, or give it no more threads than the quota has cores")
+REMEDY("other programs", false, "keep other programs off the server's cores (cpuset, taskset), or give it more of them")
+REMEDY("OS threads", false, "see which kernel threads they are, and move them to other cores")
+REMEDY("virtual machine", false, "the host of this machine gives its core to others: ask for a dedicated one")
+REMEDY("head-of-line blocking", false, "the server works on other requests meanwhile: more threads, less load, or heavy requests kept apart")
+REMEDY("worker threads", false, "all workers are taken: more of them, or a shorter job for each")
+REMEDY("send queue", false, "the reply lies in the server's kernel: set TCP_NODELAY, write a reply with one call, look at the queueing discipline and the window")
+REMEDY("page faults", false, "the server's memory is not there: give it more, turn swapping off, touch or lock it beforehand (mlockall)")
+REMEDY("memory reclaim", false, "memory is short: give the machine or its control group more")
+REMEDY("block I/O", false, "it waits for a disk with a request in its hands: write in the background, or to a faster device")
+REMEDY("locking", false, "its threads hold one another up: shorter critical sections, or fewer threads")
+REMEDY("blocking calls", false, "it sleeps in a system call with a request in its hands: make the call asynchronous, or have threads for it")
+REMEDY("another host or server", false, "it waits for another server with a request in its hands: look at that one")
+REMEDY("other threads", false, "it waits for one of its own threads with a request in its hands: look at what that one does")
+REMEDY("slow reader", false, "the other end does not take the bytes: larger buffers, or a faster reader")
+REMEDY("signals", false, "somebody stops it with signals: a debugger, a profiler, or job control")
+REMEDY("timers", false, "it waits for a time to pass, or timers run on its core: shorter sleeps, or an event instead")
+REMEDY("client", true, "the client is late by itself: give it cores and threads of its own before judging the server")
+REMEDY("network", true, "the time is between the hosts: look at the link, its queues and its interrupt moderation")
+REMEDY("NIC delay", true, "the card's interrupt comes late: less interrupt moderation, or shallower idle states")
+REMEDY("scheduling", true, "threads are woken late: pin them, or forbid deep idle states")
+REMEDY("receive processing", true, "receive processing of the kernel has the core: spread it over cores (RSS, RPS)")
+REMEDY("application", true, "the time is in the server's own code: profile it (capture: samples)")
+REMEDY("server stack", true, "the time is in the server's send call: write a reply with one call")
+// clang-format on
+
+#undef REMEDY
