@@ -13,6 +13,7 @@
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/ordinary.h"
 #include "analysis/diagnosis/reference.h"
+#include "analysis/diagnosis/rhythm.h"
 #include "analysis/diagnosis/views_build.h"
 #include "base/array.h"
 #include "base/quantile.h"
@@ -186,6 +187,70 @@ static int explain_slice(const struct diagnosis_input *in, struct diagnosis *out
     return result;
 }
 
+// --- when causes came ----------------------------------------------------------------------------
+
+// A message counts for a cause that made at least this share of what it took longer.
+#define SHAPING_SHARE 0.3
+enum { SHAPED_CAUSES = 5 };
+
+static void window_of(const struct diagnosis_input *in, const struct diagnosis_slice *slice,
+                      int64_t *begin_ns, int64_t *end_ns)
+{
+    *begin_ns = slice->from_ns, *end_ns = slice->to_ns;
+    if (*begin_ns != *end_ns)
+        return;
+    *begin_ns = INT64_MAX, *end_ns = INT64_MIN;
+    for (size_t i = 0; i < in->lifetime_count; i++) {
+        int64_t at = in->lifetimes[i].stamp_ns[STAMP_INTENDED];
+        if (!lifetime_has(&in->lifetimes[i], STAMP_INTENDED))
+            continue;
+        *begin_ns = at < *begin_ns ? at : *begin_ns;
+        *end_ns = at > *end_ns ? at : *end_ns;
+    }
+}
+
+static size_t messages_of_cause(const struct diagnosis_input *in, const struct diagnosis *of,
+                                uint32_t cause, struct rhythm_message *out)
+{
+    size_t count = 0, message = 0;
+    for (size_t i = 0; i < of->attributions.count; i++) {
+        const struct attribution *one = &of->attributions.items[i];
+        const struct lifetime *life = &in->lifetimes[one->lifetime];
+        while (message < of->messages.count &&
+               of->messages.items[message].lifetime != one->lifetime)
+            message++;
+        if (message == of->messages.count)
+            break;
+        if (one->cause == cause &&
+            (double)one->ns >= SHAPING_SHARE * of->messages.items[message].deviation_ns)
+            out[count++] = (struct rhythm_message){life->stamp_ns[STAMP_INTENDED],
+                                                   life->stamp_ns[STAMP_REPLY_READ]};
+    }
+    return count;
+}
+
+// The shape in time of the largest causes, where the slice is of slow messages.
+static int shape_causes(const struct diagnosis_input *in, struct diagnosis *out)
+{
+    int64_t begin_ns, end_ns;
+    int result = 0;
+    if (in->part != PART_WHOLE || out->slice.one || out->slice.high < 1)
+        return 0;
+    struct rhythm_message *messages = malloc((out->messages.count + 1) * sizeof *messages);
+    if (!messages)
+        return -1;
+    window_of(in, &out->slice, &begin_ns, &end_ns);
+    for (uint32_t c = 0; c < out->causes.count && c < SHAPED_CAUSES && result == 0; c++) {
+        struct cause *cause = &out->causes.items[c];
+        struct rhythm rhythm;
+        size_t count = messages_of_cause(in, out, c, messages);
+        result = rhythm_find(&rhythm, messages, count, begin_ns, end_ns);
+        rhythm_words(&rhythm, begin_ns, cause->shape, sizeof cause->shape);
+    }
+    free(messages);
+    return result;
+}
+
 int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
                    struct diagnosis *out, struct lifetime_indices *candidates, struct error *err)
 {
@@ -210,7 +275,7 @@ int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *
     if (result == 0) {
         judge_evidence(input, out);
         if (!out->not_available &&
-            (explain_slice(input, out, &candidates) < 0 ||
+            (explain_slice(input, out, &candidates) < 0 || shape_causes(input, out) < 0 ||
              (input->part == PART_WHOLE &&
               views_build(input, candidates.items, candidates.count, out) < 0)))
             result = error_set(err, ERROR_FAILED,

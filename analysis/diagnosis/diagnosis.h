@@ -67,6 +67,7 @@ struct cause {
     char category[32]; // what it asks for (categories.h): "other programs", "NIC delay", "memory"
     enum core_role role;
     enum cause_class class;
+    char shape[96];    // when it came (rhythm.h): "every 20.0 ms (98 % of 51 times)"; "": no shape
     bool explains;     // false: does not count towards coverage
     uint64_t messages; // of the slice that it slowed
     double total_ns;

@@ -155,8 +155,7 @@ static void add_running(struct account *account, int64_t begin_ns, int64_t end_n
                         : has                ? account->busy->end_ns
                                              : account->busy->begin_ns;
         until = until < end_ns ? until : end_ns;
-        double faults =
-            page_fault_ns(account->in->host, account->budget->thread, begin_ns, until);
+        double faults = page_fault_ns(account->in->host, account->budget->thread, begin_ns, until);
         add_state(account, BUDGET_FAULTS, faults);
         add_state(account,
                   !account->in->busy ? BUDGET_RUNS
@@ -330,18 +329,18 @@ int time_budget_build(struct time_budget *out, const struct time_budget_input *i
 {
     struct named_thread_array threads = {0};
     int result = gather_threads(in->host, &threads);
-    *out = (struct time_budget){
-        .begin_ns = in->begin_ns, .end_ns = in->end_ns, .has_calls = in->busy};
+    *out =
+        (struct time_budget){.begin_ns = in->begin_ns, .end_ns = in->end_ns, .has_calls = in->busy};
     if (in->applications && in->host->owners.count)
         keep_members(in, &threads);
     else
         keep_namesakes(in, &threads);
     for (size_t i = 0; i < threads.count && result == 0; i++) {
         struct thread_budget one = {.thread = threads.items[i].thread, .threads = 1};
-        bool forked = in->applications && membership_of_thread(in->applications, one.thread) ==
-                                              MEMBERSHIP_FORKED;
-        snprintf(one.name, sizeof one.name, "%.40s%s",
-                 in->host->names.items[threads.items[i].name], forked ? " (forked child)" : "");
+        bool forked = in->applications &&
+                      membership_of_thread(in->applications, one.thread) == MEMBERSHIP_FORKED;
+        snprintf(one.name, sizeof one.name, "%.40s%s", in->host->names.items[threads.items[i].name],
+                 forked ? " (forked child)" : "");
         result = account_of_thread(in, &one);
         if (result < 0 || !(one.whole_ns > one.ns[BUDGET_UNKNOWN]) ||
             (result = array_push(&out->threads, one)) < 0)

@@ -45,7 +45,7 @@ struct thread_budget_array ARRAY_OF(struct thread_budget);
 
 struct time_budget {
     int64_t begin_ns, end_ns;
-    bool has_calls;                    // running time is divided into requests and own work
+    bool has_calls;                     // running time is divided into requests and own work
     struct thread_budget_array threads; // the busiest first
     struct thread_budget_array names;   // the same by name
 };
@@ -55,7 +55,7 @@ struct time_budget_input {
     const uint32_t *threads; // the servers', ascending: those that made socket calls
     size_t thread_count;
     const struct applications *applications; // NULL: not known
-    const struct busy_time_array *busy; // NULL: no calls were captured
+    const struct busy_time_array *busy;      // NULL: no calls were captured
     int64_t begin_ns, end_ns;
 };
 

@@ -64,3 +64,26 @@ json_t *ordinary_json(const struct diagnosis *diagnosis)
     }
     return list;
 }
+
+// --- what slow requests share --------------------------------------------------------------------
+
+json_t *shared_traits_json(const struct run_analysis *run)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < run->findings.shared.count; i++) {
+        const struct shared_trait *trait = &run->findings.shared.items[i];
+        char words[100];
+        shared_trait_words(trait, run_operation_name(run, trait->value), words, sizeof words);
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "trait",
+                      words, "kind", trait_kind_name(trait->kind), "value",
+                      (json_int_t)trait->value, "requests", (json_int_t)trait->requests, "slow",
+                      (json_int_t)trait->slow, "slow_share", trait->slow_share, "share",
+                      trait->share, "odds_ratio", json_number_or_null(trait->odds_ratio),
+                      "odds_low", json_number_or_null(trait->odds_low), "median_us",
+                      micros(trait->median_ns), "other_median_us", micros(trait->other_median_ns),
+                      "rank_correlation", json_number_or_null(trait->rank_correlation)));
+    }
+    return list;
+}

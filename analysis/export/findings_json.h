@@ -8,9 +8,13 @@
 
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/time_budget.h"
+#include "analysis/run/run_analysis.h"
 
 // null where there is none.
 json_t *time_budget_json(const struct time_budget *budget);
+
+// What the slow requests share: a list, what stands out most first.
+json_t *shared_traits_json(const struct run_analysis *run);
 
 // What an ordinary request is made of: a list, largest part first.
 json_t *ordinary_json(const struct diagnosis *diagnosis);

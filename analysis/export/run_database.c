@@ -65,6 +65,10 @@ static const char schema_format[] = // with the columns of the result_field tabl
     "CREATE TABLE ordinary("
     " diagnosis INTEGER REFERENCES diagnoses(id), part TEXT, role TEXT, category TEXT,"
     " mean_ns REAL, fast_ns REAL, met REAL, concerns INTEGER);"
+    "CREATE TABLE shared_traits("
+    " trait TEXT, kind TEXT, value INTEGER, requests INTEGER, slow INTEGER, slow_share REAL,"
+    " share REAL, odds_ratio REAL, odds_low REAL, median_ns REAL, other_median_ns REAL,"
+    " rank_correlation REAL);"
     "CREATE TABLE time_budget("
     " thread INTEGER, name TEXT, state TEXT, wait TEXT, times INTEGER, ns REAL);";
 
@@ -296,6 +300,25 @@ static int write_ordinary(sqlite3 *database, const struct diagnosis_array *diagn
     return row_finish(&row);
 }
 
+static int write_shared(sqlite3 *database, const struct run_analysis *run)
+{
+    struct row row;
+    if (prepare_table(&row, database, "shared_traits") < 0)
+        return -1;
+    for (size_t i = 0; i < run->findings.shared.count && !row.failed; i++) {
+        const struct shared_trait *trait = &run->findings.shared.items[i];
+        char words[100];
+        shared_trait_words(trait, run_operation_name(run, trait->value), words, sizeof words);
+        ROW_ADD(&row, row_text(words), row_text(trait_kind_name(trait->kind)),
+                row_integer((int64_t)trait->value), row_integer((int64_t)trait->requests),
+                row_integer((int64_t)trait->slow), row_real(trait->slow_share),
+                row_real(trait->share), row_real(trait->odds_ratio), row_real(trait->odds_low),
+                row_real(trait->median_ns), row_real(trait->other_median_ns),
+                row_real(trait->rank_correlation));
+    }
+    return row_finish(&row);
+}
+
 static void put_budget(struct row *row, const struct thread_budget *budget)
 {
     struct row_value thread = row_integer(budget->thread), name = row_text(budget->name);
@@ -430,6 +453,7 @@ static int fill_database(sqlite3 *database, const struct run_analysis *run)
         write_categories(database, &run->findings.categories) < 0 ||
         write_lifetimes(database, run, "requests", put_request) < 0 ||
         write_lifetimes(database, run, "stages", put_stages) < 0 ||
+        write_shared(database, run) < 0 ||
         write_budget(database, &run->findings.budget) < 0 ||
         write_ordinary(database, &run->findings.diagnoses) < 0 ||
         write_diagnoses(database, run) < 0 || write_views(database, run) < 0 ||

@@ -310,6 +310,7 @@ json_t *run_summary_json(const struct run_analysis *run)
         {"overhead_estimate",
          json_pack("{s:f, s:f, s:f}", "record_ns", overhead.record_ns, "packet_ns",
                    overhead.packet_ns, "call_ns", overhead.call_ns)},
+        {"shared", shared_traits_json(run)},
         {"time_budget", time_budget_json(&run->findings.budget)},
         {"unseen", unseen_json(&run->lifetimes.unseen)},
         {"trace", trace_json(&evidence->trace)},

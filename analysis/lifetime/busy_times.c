@@ -26,8 +26,7 @@ static int batch_take(struct batch *batch, const struct application_call *call,
                       struct busy_time_array *out)
 {
     bool receives = call->kind == CALL_RECEIVE, sends = call->kind == CALL_SEND;
-    if (call->thread != batch->thread || call->kind == CALL_WAIT ||
-        (receives && batch->replied)) {
+    if (call->thread != batch->thread || call->kind == CALL_WAIT || (receives && batch->replied)) {
         if (batch_end(batch, out) < 0)
             return -1;
         batch->thread = call->thread;
@@ -57,8 +56,8 @@ static int take_handed_over(const struct application_calls *calls, const struct 
     if (send->thread == receive->thread && send->batch == receive->batch)
         return 0; // of one batch
     if (send->thread != receive->thread) {
-        int64_t free_ns = life->send_call > 0 && send[-1].thread == send->thread ? send[-1].exit_ns
-                                                                                  : INT64_MIN;
+        int64_t free_ns =
+            life->send_call > 0 && send[-1].thread == send->thread ? send[-1].exit_ns : INT64_MIN;
         time.begin_ns = receive->exit_ns > free_ns ? receive->exit_ns : free_ns;
         time.had_ns = time.begin_ns;
     }

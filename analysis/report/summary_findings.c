@@ -58,7 +58,10 @@ void summary_write_ordinary(const struct summary *s, const struct diagnosis *dia
     const struct ordinary_part_array *parts = &diagnosis->ordinary;
     size_t most = s->style->full ? ORDINARY_SHOWN_FULL : ORDINARY_SHOWN;
     char line[2400] = "", name[260], mean[32], fast[32];
-    if (diagnosis->not_available || parts->count == 0)
+    bool concerns = false;
+    for (size_t i = 0; i < parts->count; i++)
+        concerns |= parts->items[i].concerns;
+    if (diagnosis->not_available || parts->count == 0 || (!concerns && !s->style->full))
         return;
     text_append(line, sizeof line, "an ordinary one, in all: ");
     for (size_t i = 0; i < parts->count && i < most; i++) {
@@ -73,4 +76,37 @@ void summary_write_ordinary(const struct summary *s, const struct diagnosis *dia
     }
     fprintf(s->out, "  ");
     summary_wrapped(s, line, 4);
+}
+
+void summary_write_shapes(const struct summary *s, const struct diagnosis *diagnosis)
+{
+    char name[260];
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (cause->shape[0])
+            fprintf(s->out, "  in time: %s (%s) %s\n",
+                    text_clean(cause->name, !s->style->unicode, name, sizeof name),
+                    role_name(cause->role), cause->shape);
+    }
+}
+
+void summary_write_shared(const struct summary *s)
+{
+    const struct shared_trait_array *shared = &s->run->findings.shared;
+    char words[100], clean[260], line[600], a[32], b[32], c[32], d[32];
+    if (shared->count)
+        summary_heading(s, "What the slow requests share");
+    for (size_t i = 0; i < shared->count; i++) {
+        const struct shared_trait *trait = &shared->items[i];
+        shared_trait_words(trait, run_operation_name(s->run, trait->value), words, sizeof words);
+        snprintf(line, sizeof line,
+                 "%s: %s of the slow, %s of all; median %s, of the others %s; %.3g times as "
+                 "likely to be slow (at least %.2g)",
+                 text_clean(words, !s->style->unicode, clean, sizeof clean),
+                 summary_percent(trait->slow_share, 1, a), summary_percent(trait->share, 1, b),
+                 summary_duration(trait->median_ns, c), summary_duration(trait->other_median_ns, d),
+                 trait->odds_ratio, trait->odds_low);
+        fprintf(s->out, "  ");
+        summary_wrapped(s, line, 4);
+    }
 }

@@ -261,6 +261,8 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
         write_cause_table(s, diagnosis);
         write_coverage(s, diagnosis);
     }
+    if (s->style->full) // the verdict has them in words
+        summary_write_shapes(s, diagnosis);
     summary_write_ordinary(s, diagnosis);
 }
 
@@ -583,6 +585,8 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
         write_diagnosis(&s, &run->findings.diagnoses.items[0]);
     if (run->findings.diagnoses.count && style->full)
         write_views(run, &run->findings.diagnoses.items[0], out);
+    if (style->full) // the verdict has it in words
+        summary_write_shared(&s);
     write_samples(&s);
     write_parts(&s);
     if (style->full || !run->findings.verdict_available) // the verdict has them in words

@@ -99,6 +99,16 @@ const char *run_stage_machine(const struct run_analysis *run, enum stamp_kind en
     return name_or(json_object_get(one, "host"), "server");
 }
 
+const char *run_operation_name(const struct run_analysis *run, uint64_t operation)
+{
+    const json_t *mix =
+        json_object_get(json_object_get(run->evidence.experiment, "workload"), "mix");
+    void *at = json_object_iter((json_t *)(uintptr_t)mix);
+    while (at && operation--)
+        at = json_object_iter_next((json_t *)(uintptr_t)mix, at);
+    return at ? json_object_iter_key(at) : NULL;
+}
+
 void run_analysis_free(struct run_analysis *analysis)
 {
     categories_free(&analysis->findings.categories.table);
@@ -122,6 +132,7 @@ void run_analysis_free(struct run_analysis *analysis)
     array_free(&analysis->findings.diagnoses);
     array_free(&analysis->findings.part_diagnoses);
     time_budget_free(&analysis->findings.budget);
+    array_free(&analysis->findings.shared);
     memset(analysis, 0, sizeof *analysis);
 }
 

@@ -8,6 +8,7 @@
 
 #include "analysis/diagnosis/categories.h"
 #include "analysis/diagnosis/diagnosis.h"
+#include "analysis/diagnosis/shared_traits.h"
 #include "analysis/diagnosis/time_budget.h"
 #include "analysis/lifetime/applications.h"
 #include "analysis/lifetime/calls.h"
@@ -99,6 +100,7 @@ struct run_findings {
     struct diagnosis_array diagnoses; // the first is the run's; then one per window
     // The same slices of the receive, service and send lifetimes on their own: PARTS - 1 of each.
     struct diagnosis_array part_diagnoses;
+    struct shared_trait_array shared; // by the messages of the run's slice, where it is of slow ones
     struct time_budget budget; // of the servers' threads; empty where no events were captured
     char verdict[VERDICT_BYTES];
     bool verdict_available; // false: "N/A", and the verdict says why
@@ -125,6 +127,9 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
 // run. A request that is not in the run is ERROR_INPUT.
 int run_place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
                     struct error *err);
+
+// An operation's name in the experiment's mix; NULL where it is not known.
+const char *run_operation_name(const struct run_analysis *run, uint64_t operation);
 
 void run_analysis_free(struct run_analysis *analysis);
 

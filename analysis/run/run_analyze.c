@@ -209,6 +209,56 @@ static int account_for_threads(struct run_analysis *run, struct error *err)
     return result < 0 ? error_set(err, ERROR_FAILED, "no memory for the server's time budget") : 0;
 }
 
+// Over UDP a sample counts datagrams, not bytes.
+static bool counts_bytes(const struct run_input *input)
+{
+    const struct connection *first = input->client_connections.records;
+    return input->client_connections.count && first->protocol == CONNECTION_TCP;
+}
+
+// A request of the run's slice, or one never answered, is slow.
+static struct trait_request trait_request_of(const struct lifetime *life,
+                                             const struct sample *sample, bool bytes,
+                                             double slow_ns)
+{
+    return (struct trait_request){
+        .values = {[TRAIT_OPERATION] = sample->operation,
+                   [TRAIT_KEY] = sample->key,
+                   [TRAIT_CONNECTION] = sample->connection,
+                   [TRAIT_SENDER] = sample_sender(sample),
+                   [TRAIT_REQUEST] = bytes ? sample->request_end - sample->request_begin : 0,
+                   [TRAIT_REPLY] = bytes ? sample->reply_end - sample->reply_begin : 0},
+        .latency_ns = life->latency_ns,
+        .slow = life->latency_ns >= slow_ns};
+}
+
+// What the slow requests of the run's slice share.
+static int find_shared_traits(struct run_analysis *run, const struct run_input *input,
+                              struct error *err)
+{
+    const struct diagnosis *first =
+        run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
+    const struct sample *samples = input->samples.records;
+    bool bytes = counts_bytes(input);
+    size_t count = 0;
+    if (!first || first->slice.one || first->slice.high < 1 || !(first->slice_low_ns > 0))
+        return 0;
+    struct trait_request *requests = malloc((run->lifetimes.all.count + 1) * sizeof *requests);
+    for (size_t i = 0; requests && i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
+        int64_t at = life->stamp_ns[STAMP_INTENDED];
+        bool within = first->slice.from_ns == first->slice.to_ns ||
+                      (at >= first->slice.from_ns && at < first->slice.to_ns);
+        if (within && lifetime_has(life, STAMP_SEND) && life->request < input->samples.count)
+            requests[count++] =
+                trait_request_of(life, &samples[life->request], bytes, first->slice_low_ns);
+    }
+    int result = requests ? shared_traits_find(&run->findings.shared, requests, count) : -1;
+    free(requests);
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for what %zu requests share", count)
+                      : 0;
+}
+
 static int read_window(const json_t *window, size_t index, struct diagnosis_slice *slice,
                        struct error *err)
 {
@@ -310,6 +360,8 @@ static int explain(struct run_analysis *run, const struct run_input *input,
         result = diagnose_all(run, &slices, err);
     if (result == 0)
         result = account_for_threads(run, err);
+    if (result == 0)
+        result = find_shared_traits(run, input, err);
     if (result == 0)
         result =
             run_samples_add(run->evidence.run_dir, run->evidence.capture, &in,

@@ -56,6 +56,8 @@ static void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
                     : cause->explains ? "explains "
                                       : "(located, not explained) ",
                     100 * share);
+        if (cause->shape[0])
+            text_append(out, VERDICT_BYTES, ", %s", cause->shape);
     }
 }
 
@@ -104,6 +106,25 @@ static void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis
                 first->remedy ? first->remedy : "");
 }
 
+static void verdict_append_shared(char *out, const struct run_analysis *run)
+{
+    enum { NAMED_TRAITS = 2 };
+    char words[100], median[32], other[32];
+    const struct shared_trait_array *shared = &run->findings.shared;
+    for (size_t i = 0; i < shared->count && i < NAMED_TRAITS; i++) {
+        const struct shared_trait *trait = &shared->items[i];
+        const char *operation = run_operation_name(run, trait->value);
+        text_append(
+            out, VERDICT_BYTES, "%s%s (%.0f %% of them, %.2g %% of all; median %s against %s)",
+            i ? ", " : "The slow ones share: ",
+            shared_trait_words(trait, operation, words, sizeof words), 100 * trait->slow_share,
+            100 * trait->share, units_format_ns(trait->median_ns, median, sizeof median),
+            units_format_ns(trait->other_median_ns, other, sizeof other));
+    }
+    if (shared->count)
+        text_append(out, VERDICT_BYTES, ". ");
+}
+
 // What the busiest threads of the servers did, where nothing else is known.
 static void verdict_append_budget(char *out, const struct time_budget *budget)
 {
@@ -114,8 +135,9 @@ static void verdict_append_budget(char *out, const struct time_budget *budget)
     const struct thread_budget *busiest = &budget->names.items[0];
     size_t count = thread_budget_parts(busiest, WORTH_NAMING, parts, NAMED_PARTS);
     for (size_t i = 0; i < count; i++)
-        text_append(out, VERDICT_BYTES, "%s%s %.0f %%", i ? ", " : "The time of its threads: ",
-                    parts[i].name, 100 * parts[i].ns / busiest->whole_ns);
+        text_append(out, VERDICT_BYTES, "%s%s %.0f %%",
+                    i ? ", " : "The time of its threads: ", parts[i].name,
+                    100 * parts[i].ns / busiest->whole_ns);
     if (count)
         text_append(out, VERDICT_BYTES, " (%s). ", busiest->name);
 }
@@ -306,6 +328,7 @@ void run_verdict(struct run_analysis *run)
                     first ? first->reason : "nothing was diagnosed");
         verdict_append_budget(out, &run->findings.budget);
     }
+    verdict_append_shared(out, run);
     for (size_t i = 1; i < run->findings.diagnoses.count; i++)
         verdict_append_window(out, run, &run->findings.diagnoses.items[i]);
     verdict_append_completeness(out, run);

@@ -128,6 +128,50 @@ static void fixture_verdict(struct run_analysis *run, const struct fixture_optio
                  run->findings.diagnoses.items[0].reference_latency_ns / 1e3);
 }
 
+// What stands beside the diagnoses: a thread blocked for a while, what the ordinary request is made
+// of, what the slow ones share, and when the first cause came.
+static void fixture_findings(struct run_analysis *run, bool odd)
+{
+    struct diagnosis *first = &run->findings.diagnoses.items[0];
+    struct time_budget *budget = &run->findings.budget;
+    struct thread_budget one = {
+        .thread = FIXTURE_THREAD, .threads = 1, .whole_ns = 1e9, .busy_ns = 4e8};
+    struct ordinary_part part = {.name = "client receive",
+                                 .category = "client",
+                                 .role = ROLE_CLIENT,
+                                 .mean_ns = 4100,
+                                 .fast_ns = 2700,
+                                 .met = 1};
+    const struct shared_trait trait = {.kind = TRAIT_REPLY,
+                                       .value = 400000,
+                                       .requests = 80,
+                                       .slow = 30,
+                                       .slow_share = 0.75,
+                                       .share = 0.02,
+                                       .odds_ratio = 147,
+                                       .odds_low = 60,
+                                       .median_ns = 2.6e6,
+                                       .other_median_ns = 1e5,
+                                       .rank_correlation = 0.2};
+    snprintf(one.name, sizeof one.name, "%s", odd ? FIXTURE_ODD_NAME : "memcached");
+    one.ns[BUDGET_REQUESTS] = 3e8;
+    one.ns[BUDGET_BLOCKED] = 1e8;
+    one.ns[BUDGET_IDLE] = 6e8;
+    *budget = (struct time_budget){.end_ns = 1000000000, .has_calls = true};
+    for (int i = 0; i < 2; i++) {
+        struct thread_budget copy = one;
+        copy.thread = i ? 0 : FIXTURE_THREAD;
+        if (array_push(&copy.waits, (struct budget_wait){75, 12, 1e8}) < 0 ||
+            array_push(i ? &budget->names : &budget->threads, copy) < 0)
+            abort();
+    }
+    if (array_push(&first->ordinary, part) < 0 || array_push(&run->findings.shared, trait) < 0)
+        abort();
+    if (first->causes.count)
+        snprintf(first->causes.items[0].shape, sizeof first->causes.items[0].shape,
+                 "every 20.0 ms (98 %% of 51 times)");
+}
+
 // Builds the run. Free with fixture_free.
 static inline void fixture_build(struct fixture *f, const struct fixture_options *options)
 {
@@ -160,8 +204,10 @@ static inline void fixture_build(struct fixture *f, const struct fixture_options
             fixture_diagnose(f, options, half, run->lifetimes.end_ns);
         }
     }
-    if (options->requests)
+    if (options->requests) {
         fixture_verdict(run, options);
+        fixture_findings(run, options->odd);
+    }
     fixture_documents(run);
 }
 
@@ -172,6 +218,7 @@ static inline void fixture_free(struct fixture *f)
         array_free(&run->findings.diagnoses.items[i].messages);
         array_free(&run->findings.diagnoses.items[i].causes);
         array_free(&run->findings.diagnoses.items[i].attributions);
+        array_free(&run->findings.diagnoses.items[i].ordinary);
         array_free(&run->findings.diagnoses.items[i].views.messages);
         array_free(&run->findings.diagnoses.items[i].views.blockers);
         array_free(&run->findings.diagnoses.items[i].views.contexts);
@@ -183,6 +230,8 @@ static inline void fixture_free(struct fixture *f)
         array_free(&run->findings.part_diagnoses.items[i].causes);
     }
     array_free(&run->findings.part_diagnoses);
+    time_budget_free(&run->findings.budget);
+    array_free(&run->findings.shared);
     array_free(&run->lifetimes.all);
     applications_free(&run->lifetimes.applications);
     host_timeline_free(&run->evidence.server);
