@@ -78,12 +78,12 @@ static void nothing_concerns_a_fast_request(void **state)
 static void a_wait_that_all_have(void **state)
 {
     (void)state;
-    has(COMPONENT_SEND_QUEUE, 42.7e6, 40.1e6, 0.98);
+    has(COMPONENT_NAGLE, 42.7e6, 40.1e6, 0.98);
     has(COMPONENT_APPLICATION, 1.4e6, 0.9e6, 1);
     build();
     assert_int_equal(concerns(), 1);
-    assert_true(part("send queue")->concerns);
-    assert_non_null(strstr(part("send queue")->remedy, "TCP_NODELAY"));
+    assert_true(part("Nagle's algorithm")->concerns);
+    assert_non_null(strstr(part("Nagle's algorithm")->remedy, "TCP_NODELAY"));
 }
 
 // Above its fast end, threefold; and not when it is slow for the fastest, too.
