@@ -3,10 +3,18 @@
 
 #include "analysis/timeline/pauses.h"
 #include "base/json_numbers.h"
+#include "base/text.h"
 
 static json_t *micros(double ns)
 {
     return json_number_or_null(ns / 1000);
+}
+
+// A name that may be anything.
+static json_t *name_json(const char *name)
+{
+    char clean[300];
+    return json_string(text_clean(name, false, clean, sizeof clean));
 }
 
 // --- the time budget -----------------------------------------------------------------------------
@@ -24,9 +32,9 @@ static json_t *thread_budget_json(const struct thread_budget *budget)
         json_array_append_new(waits, json_pack("{s:s, s:I, s:o}", "wait", name, "times",
                                                (json_int_t)wait->times, "us", micros(wait->ns)));
     }
-    return json_pack("{s:s, s:o, s:i, s:o, s:o, s:o, s:o}", "name", budget->name, "thread",
-                     budget->thread ? json_integer(budget->thread) : json_null(), "threads",
-                     (int)budget->threads, "us", micros(budget->whole_ns), "busy_us",
+    return json_pack("{s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "name", name_json(budget->name),
+                     "thread", budget->thread ? json_integer(budget->thread) : json_null(),
+                     "threads", (int)budget->threads, "us", micros(budget->whole_ns), "busy_us",
                      micros(budget->busy_ns), "states_us", states, "blocked", waits);
 }
 
@@ -56,11 +64,12 @@ json_t *ordinary_json(const struct diagnosis *diagnosis)
     for (size_t i = 0; i < diagnosis->ordinary.count; i++) {
         const struct ordinary_part *part = &diagnosis->ordinary.items[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b, s:o}", "part", part->name, "role",
-                            role_name(part->role), "category", part->category, "mean_us",
-                            micros(part->mean_ns), "fast_us", micros(part->fast_ns), "met",
-                            json_number_or_null(part->met), "concerns", part->concerns, "remedy",
-                            part->remedy ? json_string(part->remedy) : json_null()));
+            list,
+            json_pack("{s:o, s:s, s:s, s:o, s:o, s:o, s:b, s:o}", "part", name_json(part->name),
+                      "role", role_name(part->role), "category", part->category, "mean_us",
+                      micros(part->mean_ns), "fast_us", micros(part->fast_ns), "met",
+                      json_number_or_null(part->met), "concerns", part->concerns, "remedy",
+                      part->remedy ? json_string(part->remedy) : json_null()));
     }
     return list;
 }
