@@ -225,7 +225,8 @@ enum { SUBJECTS = sizeof gate_subjects / sizeof *gate_subjects };
 static const char *const limit_keys[GATE_LIMITS] = {"max", "max_increase"};
 
 // "5%", more than 0.
-static int read_share(const struct binding *binding, const struct node *node, struct gate *gate)
+static int read_share_limit(const struct binding *binding, const struct node *node,
+                            struct gate *gate)
 {
     double percent;
     int end = 0;
@@ -249,7 +250,7 @@ static int read_limit(const struct binding *binding, const struct node *node, st
                               "%s: `%.40s...` is too long for a limit", key, text);
     strcpy(gate->text, text);
     if (gate->subject->forms[gate->limit] == GATE_SHARE)
-        return read_share(binding, node, gate);
+        return read_share_limit(binding, node, gate);
     if (units_parse_duration_ns(text, &ns, &inner) < 0)
         return document_error(binding->document, node, binding->err, "%s: %s", key, inner.text);
     if (ns == 0)
