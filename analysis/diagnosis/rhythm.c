@@ -14,6 +14,7 @@
 #define CHANCE 1e-3 // a shape must be less likely than this where there is none
 enum {
     LEAST_TIMES = 6,
+    LEAST_BEATS = 8,      // of a period: fewer say little, whatever chance says
     SEARCHED_TIMES = 500, // the first ones, for candidates of a period
     FREQUENCIES = 200000, // that are tried at most
     STEPS = 8,            // of the frequency, to a turn over the window
@@ -192,7 +193,7 @@ static bool keeps_time(const struct times *times, double period, double *work, d
         work[i] = work[i] / period - floor(work[i] / period);
     qsort(work, count, sizeof *work, compare_double);
     size_t part = (size_t)ceil(ON_BEAT * (double)count);
-    if (count < LEAST_TIMES)
+    if (count < LEAST_BEATS)
         return false;
     for (size_t i = 0; i < count; i++) {
         size_t last = (i + part - 1) % count;
@@ -226,7 +227,7 @@ static bool comes_after(const struct times *times, double *period, double *work,
         sum += work[i] - work[i - 1];
         beats += whole;
     }
-    if (gaps < LEAST_TIMES || (double)fitting < ON_BEAT * (double)gaps ||
+    if (gaps < LEAST_BEATS || (double)fitting < ON_BEAT * (double)gaps ||
         times->lasts_ns > *period / THIN)
         return false;
     double chance = gsl_cdf_binomial_Q((unsigned)fitting - 1, 2 * near, (unsigned)gaps);
