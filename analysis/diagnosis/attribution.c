@@ -318,8 +318,12 @@ static int attribute_message(struct explainer *explainer, struct diagnosed_messa
     for (size_t i = first; i < out->attributions.count; i++) {
         struct attribution *attribution = &out->attributions.items[i];
         attribution->ns = (float)(attribution->ns * scale);
-        if (explainer->decomposer->table->components.items[attribution->cause].explains)
+        const struct component *cause =
+            &explainer->decomposer->table->components.items[attribution->cause];
+        if (cause->explains)
             message->explained_ns += attribution->ns;
+        if (cause->apart)
+            message->apart_ns += attribution->ns;
     }
     if (message->explained_ns > message->deviation_ns)
         message->explained_ns = message->deviation_ns; // the sum of floats is not exact
@@ -368,6 +372,7 @@ static struct cause summarise_cause(const struct component *component,
     struct cause cause = {.role = component->role,
                           .class = component->class,
                           .explains = component->explains,
+                          .apart = component->apart,
                           .messages = count};
     memcpy(cause.name, component->name, sizeof cause.name);
     snprintf(cause.category, sizeof cause.category, "%s",
@@ -437,7 +442,7 @@ static int collect_causes(struct diagnosis *out, const struct component_array *c
     return result;
 }
 
-// Over the messages whose deviation is larger than the granularity.
+// Over the messages whose deviation is larger than the granularity, without what stands apart.
 static int compute_coverage(struct diagnosis *out)
 {
     double *coverage = malloc((out->messages.count + 1) * sizeof *coverage);
@@ -447,11 +452,12 @@ static int compute_coverage(struct diagnosis *out)
         return -1;
     for (size_t i = 0; i < out->messages.count; i++) {
         const struct diagnosed_message *message = &out->messages.items[i];
-        if (message->deviation_ns <= out->granularity_ns)
+        double own = message->deviation_ns - message->apart_ns;
+        if (own <= out->granularity_ns)
             continue;
-        coverage[count++] = message->explained_ns / message->deviation_ns;
-        explained += message->explained_ns;
-        deviation += message->deviation_ns;
+        coverage[count++] = fmin(message->explained_ns / own, 1);
+        explained += fmin(message->explained_ns, own);
+        deviation += own;
     }
     quantile_sort(coverage, count);
     out->coverage_median = quantile_sorted(coverage, count, 0.5);

@@ -6,8 +6,13 @@
 #include <string.h>
 
 static const struct component fixed_components[FIXED_COMPONENTS] = {
-#define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)                   \
-    {name, ROLE_##ROLE, CAUSE_##CLASS, explains, functions, category},
+#define COMPONENT(NAME, called, ROLE, CLASS, counts, divided, remedy, means)                       \
+    {.name = called,                                                                               \
+     .role = ROLE_##ROLE,                                                                          \
+     .class = CAUSE_##CLASS,                                                                       \
+     .explains = (counts),                                                                         \
+     .functions = (divided),                                                                       \
+     .category = (remedy)},
 #include "analysis/diagnosis/causes.tbl.h"
 };
 
@@ -25,6 +30,19 @@ const char *cause_class_name(enum cause_class class)
 enum { CORE_ROLES = 2 }; // R or A
 
 static const char own_work[] = "the server's own work"; // a category
+
+static bool is_apart(const char *category)
+{
+    return category &&
+           (strcmp(category, "Taillight itself") == 0 || strcmp(category, "virtual machine") == 0);
+}
+
+static struct component stand_apart(struct component component)
+{
+    component.apart = is_apart(component.category);
+    component.explains &= !component.apart;
+    return component;
+}
 
 // A kernel thread that exists once per core or pool is one cause: the remedy for "ksoftirqd/3" is
 // the one for "ksoftirqd/0".
@@ -78,7 +96,7 @@ static int add_event_components(struct component_table *table)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (enum core_role role = ROLE_R; role <= ROLE_A; role++) {
             struct component one = context_component(table, rows[i].name, rows[i].kind, role);
-            if (array_push(&table->components, one) < 0)
+            if (array_push(&table->components, stand_apart(one)) < 0)
                 return -1;
         }
     return 0;
@@ -93,7 +111,7 @@ int component_table_init(struct component_table *table, const struct host_timeli
     if (!table->by_context)
         return -1;
     for (int i = 0; i < FIXED_COMPONENTS; i++)
-        if (array_push(&table->components, fixed_components[i]) < 0)
+        if (array_push(&table->components, stand_apart(fixed_components[i])) < 0)
             return -1;
     return add_event_components(table);
 }
@@ -112,7 +130,7 @@ static int64_t find_or_add(struct component_table *table, const struct component
         if (component->role == wanted->role && strcmp(component->name, wanted->name) == 0)
             return (int64_t)i;
     }
-    if (array_push(&table->components, *wanted) < 0)
+    if (array_push(&table->components, stand_apart(*wanted)) < 0)
         return -1;
     return (int64_t)table->components.count - 1;
 }

@@ -23,7 +23,9 @@ struct component {
     char name[CAUSE_NAME_BYTES];
     enum core_role role;
     enum cause_class class;
-    bool explains;
+    bool explains; // counts towards coverage
+    bool apart;    // neither the server's nor the client's doing: the tool's, or that of the host
+                   // of a virtual machine; never explains
     bool functions; // its time is divided among functions where the backend sees them
     const char *category;
 };

@@ -69,6 +69,7 @@ struct cause {
     enum cause_class class;
     char shape[96];    // when it came (rhythm.h): "every 20.0 ms (98 % of 51 times)"; "": no shape
     bool explains;     // false: does not count towards coverage
+    bool apart;        // the tool's own doing, or that of a virtual machine's host
     uint64_t messages; // of the slice that it slowed
     double total_ns;
     double median_ns;                      // over the messages that it slowed
@@ -88,6 +89,7 @@ struct diagnosed_message {
     uint64_t lifetime;
     double deviation_ns; // latency minus the reference's median
     double explained_ns; // by causes that explain; never more than the deviation
+    double apart_ns;     // by what is neither the server's nor the client's doing
 };
 struct diagnosed_array ARRAY_OF(struct diagnosed_message);
 
@@ -119,7 +121,9 @@ struct diagnosis {
     struct cause_array causes;             // largest total first
     struct attribution_array attributions; // grouped by message, in the order of `messages`
     struct ordinary_part_array ordinary;   // largest first
-    double coverage_median, coverage_min, coverage_total; // NAN when there is nothing to explain
+    // What the causes explain of the deviation, without what stands apart; NAN when there is
+    // nothing to explain.
+    double coverage_median, coverage_min, coverage_total;
     struct diagnosis_views views;                         // queues, contexts, blocking
     bool not_available; // the evidence is less complete than required: no verdict
     char reason[200];   // the reason for that

@@ -2,6 +2,7 @@
 #include "analysis/run/run_verdict.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -9,6 +10,9 @@
 
 enum { NAMED_CAUSES = 3 };
 #define WORTH_NAMING 0.02 // share of the deviation; the first cause is named in any case
+// From these on a cause stands out: share of the deviation, and of what an ordinary message takes.
+#define STANDS_OUT_OF_DEVIATION 0.1
+#define STANDS_OUT_OF_NORMAL    0.25
 
 static void verdict_append_slice(char *out, const struct diagnosis *diagnosis)
 {
@@ -38,27 +42,70 @@ static double median_deviation(const struct diagnosis *diagnosis)
     return diagnosis->messages.items[diagnosis->messages.count / 2].deviation_ns;
 }
 
+// Whether a cause is worth the reader's time: it is a good part of what made the slice slow, and
+// of what an ordinary message takes.
+static bool stands_out(const struct diagnosis *diagnosis, const struct cause *cause,
+                       double deviation)
+{
+    double each = cause->total_ns / (double)diagnosis->messages.count;
+    return !cause->apart && cause->total_ns >= STANDS_OUT_OF_DEVIATION * deviation &&
+           each >= STANDS_OUT_OF_NORMAL * diagnosis->reference_latency_ns;
+}
+
+static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
+                                 const struct cause *cause, double deviation, bool first, bool calm)
+{
+    char each[32];
+    text_append(out, VERDICT_BYTES, "%s%s (%s) ", first ? "" : ", ", cause->name,
+                role_name(cause->role));
+    if (calm) {
+        units_format_ns(cause->total_ns / (double)diagnosis->messages.count, each, sizeof each);
+        text_append(out, VERDICT_BYTES, "adds %s", each);
+        return;
+    }
+    text_append(out, VERDICT_BYTES, "%s%.0f %%",
+                !first            ? ""
+                : cause->explains ? "explains "
+                                  : "(located, not explained) ",
+                100 * cause->total_ns / deviation);
+    if (cause->shape[0])
+        text_append(out, VERDICT_BYTES, ", %s", cause->shape);
+}
+
+// What the tool or a virtual machine's host did is no cause of the server's.
+static void verdict_append_apart(char *out, const struct diagnosis *diagnosis, double deviation)
+{
+    const char *before = "; apart from that, ";
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (!cause->apart || cause->total_ns < WORTH_NAMING * deviation)
+            continue;
+        text_append(out, VERDICT_BYTES, "%s%s (%s) %.0f %%", before, cause->name,
+                    role_name(cause->role), 100 * cause->total_ns / deviation);
+        before = ", ";
+    }
+}
+
 static void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
 {
     double deviation = run_diagnosis_extra_ns(diagnosis);
+    bool calm = true;
+    unsigned named = 0;
+    for (size_t i = 0; i < diagnosis->causes.count; i++)
+        calm &= !stands_out(diagnosis, &diagnosis->causes.items[i], deviation);
     if (diagnosis->causes.count == 0 || deviation <= 0) {
         text_append(out, VERDICT_BYTES, "nothing explains it");
         return;
     }
-    for (size_t i = 0; i < diagnosis->causes.count && i < NAMED_CAUSES; i++) {
+    if (calm)
+        text_append(out, VERDICT_BYTES, "nothing stands out: on average ");
+    for (size_t i = 0; i < diagnosis->causes.count && named < NAMED_CAUSES; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
-        double share = cause->total_ns / deviation;
-        if (i > 0 && share < WORTH_NAMING)
-            break;
-        text_append(out, VERDICT_BYTES, "%s%s (%s) %s%.0f %%", i ? ", " : "", cause->name,
-                    role_name(cause->role),
-                    i                 ? ""
-                    : cause->explains ? "explains "
-                                      : "(located, not explained) ",
-                    100 * share);
-        if (cause->shape[0])
-            text_append(out, VERDICT_BYTES, ", %s", cause->shape);
+        if (cause->apart || (named > 0 && cause->total_ns < WORTH_NAMING * deviation))
+            continue;
+        verdict_append_cause(out, diagnosis, cause, deviation, named++ == 0, calm);
     }
+    verdict_append_apart(out, diagnosis, deviation);
 }
 
 static void verdict_append_diagnosis(char *out, const struct diagnosis *diagnosis)

@@ -160,7 +160,7 @@ struct waker waker_of(const struct host_timeline *host, const struct waking *wak
     waker.kind = context ? kind_of_context(context) : WAKER_UNKNOWN;
     if (waker.kind != WAKER_UNKNOWN)
         waker.span = context;
-    if (waker.kind == WAKER_THREAD && waking->waker && context->id != waking->waker)
+    if (waker.kind == WAKER_THREAD && context->id != waking->waker)
         waker = (struct waker){.thread = waking->waker}; // a switch is missing
     return waker;
 }

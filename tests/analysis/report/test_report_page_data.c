@@ -242,7 +242,9 @@ static void test_large_slices_are_cut(void **state)
     struct diagnosis *diagnosis = &fixture.run.findings.diagnoses.items[0];
     diagnosis->messages.count = diagnosis->attributions.count = 0;
     for (size_t i = 0; i < 50000; i++)
-        if (array_push(&diagnosis->messages, (struct diagnosed_message){i, 1000, 500}) < 0 ||
+        if (array_push(&diagnosis->messages, (struct diagnosed_message){.lifetime = i,
+                                                                        .deviation_ns = 1000,
+                                                                        .explained_ns = 500}) < 0 ||
             array_push(&diagnosis->attributions, (struct attribution){i, 0, 500}) < 0)
             abort();
     json_t *page = page_of(&fixture.run);
