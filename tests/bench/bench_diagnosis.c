@@ -22,20 +22,24 @@ static void score_all(struct bench_metrics *metrics, bool through_pt)
     double right = 100.0 * score.right / score.scenarios;
     double of_messages = 100 * (double)score.messages_right / (double)score.messages;
     double quiet = 100.0 * score.quiet_right / score.quiet;
+    double blame = 100.0 * score.blamed_wrong / score.blamed;
     double far = 100 * quantile_sorted(score.errors.items, score.errors.count, 0.95);
     printf("%s\n"
            "  top cause right           %6.2f %% of %u servers with 1-3 causes\n"
            "  of each slow message      %6.2f %% of %llu\n"
            "  attribution error         %6.2f %% median, %.2f %% at p95, of %zu\n"
+           "  wrong blame               %6.2f %% of %u causes of a tenth or more\n"
            "  coverage of the slice     %6.2f %% median, %.2f %% least\n"
            "  nothing reported          %6.2f %% of %u servers without a cause\n",
            through_pt ? "the same through Intel PT, encoded and decoded" : "with function spans",
            right, score.scenarios, of_messages, (unsigned long long)score.messages, error, far,
-           score.errors.count, cover, 100 * score.coverage.items[0], quiet, score.quiet);
+           score.errors.count, blame, score.blamed, cover, 100 * score.coverage.items[0], quiet,
+           score.quiet);
     bench_add(metrics, "%", right, "%stop_cause_right", kind);
     bench_add(metrics, "%", of_messages, "%stop_cause_right_of_messages", kind);
     bench_add(metrics, "%", error, "%sattribution_error_median", kind);
     bench_add(metrics, "%", far, "%sattribution_error_p95", kind);
+    bench_add(metrics, "%", blame, "%swrong_blame", kind);
     bench_add(metrics, "%", cover, "%scoverage_median", kind);
     bench_add(metrics, "%", 100 * score.coverage.items[0], "%scoverage_least", kind);
     bench_add(metrics, "%", quiet, "%snothing_reported", kind);

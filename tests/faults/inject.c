@@ -5,7 +5,7 @@
 // server's network namespace and on its core, or on the client's (network).
 //
 //     inject KIND LENGTH EVERY LOG [ADDRESS]
-//     inject sink
+//     inject sink | burn
 //
 // hog      a real-time thread uses the core up
 // softoff  a thread uses the core up with softirqs held off, so that receiving waits too
@@ -15,6 +15,7 @@
 // migrate  labserver is moved to the next core, and back
 // request  another server, on port 11212 of ADDRESS, is asked for something (and notes itself what
 //          it does then)
+// burn     a bystander of the lowest priority uses all of the core that nobody else wants
 // network  LENGTH / 10 us bundles of datagrams are sent to ADDRESS, where a sink has to be: it
 //          costs the receiver several times as much to take a bundle apart as the sender to make it
 // loss     what is sent to ADDRESS does not arrive, LENGTH long
@@ -381,6 +382,18 @@ static void fill_queue(struct injector *injector, struct interval *out)
     out->end_ns = out->begin_ns + (int64_t)injector->length_ns;
 }
 
+// --- a bystander ---------------------------------------------------------------------------------
+
+static int be_bystander(struct error *err)
+{
+    const struct sched_param none = {0};
+    if (prctl(PR_SET_NAME, "bystander") < 0 || sched_setscheduler(0, SCHED_OTHER, &none) < 0 ||
+        setpriority(PRIO_PROCESS, 0, 19) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot be a program of the lowest priority");
+    for (;;)
+        __builtin_ia32_pause();
+}
+
 // --- another server ------------------------------------------------------------------------------
 
 static int prepare_request(struct injector *injector, struct error *err)
@@ -441,6 +454,8 @@ int main(int argc, char **argv)
     uint64_t every_ns;
     const struct kind *kind = argc > 4 ? kind_of(argv[1]) : NULL;
     if (argc == 2 && strcmp(argv[1], "sink") == 0 && be_sink(&err) < 0)
+        return error_report(&err);
+    if (argc == 2 && strcmp(argv[1], "burn") == 0 && be_bystander(&err) < 0)
         return error_report(&err);
     if (!kind) {
         fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|network|request|loss|queue "

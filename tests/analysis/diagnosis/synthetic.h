@@ -10,10 +10,28 @@
 #include "tests/analysis/diagnosis/synthetic_arrivals.h"
 #include "tests/analysis/diagnosis/synthetic_service.h"
 
+static inline int synthetic_by_stint(const void *left, const void *right)
+{
+    const struct thread_stint *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?: order_of(a->begin_ns, b->begin_ns);
+}
+
+static inline int synthetic_by_waking(const void *left, const void *right)
+{
+    const struct waking *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
+}
+
+static inline int synthetic_by_moment(const void *left, const void *right)
+{
+    const struct thread_moment *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
+}
+
 static inline void synthetic_build(struct synthetic *s, const struct synthetic_options *options)
 {
     static const char *const names[] = {
-#define SYNTHETIC_TEXT(name) #name,
+#define SYNTHETIC_TEXT(name) [NAME_##name] = NAME_##name == NAME_holder ? "memcached:lru" : #name,
         SYNTHETIC_NAMES(SYNTHETIC_TEXT)};
     *s = (struct synthetic){.options = *options,
                             .random = options->seed * 2654435761u + 88172645463325252u};
@@ -41,6 +59,9 @@ static inline void synthetic_build(struct synthetic *s, const struct synthetic_o
     for (size_t i = 0; i < s->lives.count; i++)
         lifetime_compute_stages(&s->lives.items[i], 0, &disorder);
     synthetic_sum(s);
+    array_sort(&s->server.stints, synthetic_by_stint);
+    array_sort(&s->server.wakings, synthetic_by_waking);
+    array_sort(&s->server.pauses, synthetic_by_moment);
     for (size_t c = 0; c < SYNTHETIC_CORES; c++) {
         struct core_timeline *core = &s->server.cores.items[c];
         if (core_timeline_link(core) < 0)

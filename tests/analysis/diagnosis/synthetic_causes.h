@@ -12,7 +12,12 @@ enum synthetic_cause {
     CAUSED_BY_IRQ_A,        // a device interrupt during the service
     CAUSED_BY_SOFTIRQ_A,    // a softirq during the service
     CAUSED_BY_WAKE_UP,      // the woken thread is switched in late
-    CAUSED_BY_SLEEP,        // the thread sleeps in the middle of the service
+    CAUSED_BY_SLEEP,        // the thread sleeps in the middle of the service, nobody knows what for
+    CAUSED_BY_LOCK,         // it waits for a lock, whose holder waits for a device
+    CAUSED_BY_TIMER,        // it sleeps for a stated time
+    CAUSED_BY_PEER,         // it waits for another server's answer
+    CAUSED_BY_QUOTA,        // its control group may not run
+    CAUSED_BY_SEND_QUEUE,   // TCP keeps the reply for a while
     CAUSED_BY_DELIVERY,     // the interrupt comes late
     CAUSED_BY_TASK_R,       // a task keeps the softirq from its core
     CAUSED_BY_SLOW_USER,    // a leaf of the application is slow
@@ -43,6 +48,11 @@ static const struct synthetic_name {
     [CAUSED_BY_SOFTIRQ_A] = {"BLOCK softirq", ROLE_A},
     [CAUSED_BY_WAKE_UP] = {"wake-up latency", ROLE_A},
     [CAUSED_BY_SLEEP] = {"asleep in futex_wait", ROLE_A},
+    [CAUSED_BY_LOCK] = {"lock wait (futex): held by lru, blocked in fsync (nvme0q1)", ROLE_A},
+    [CAUSED_BY_TIMER] = {"sleeping (timer)", ROLE_A},
+    [CAUSED_BY_PEER] = {"waiting for a packet", ROLE_A},
+    [CAUSED_BY_QUOTA] = {"throttled (CPU quota)", ROLE_A},
+    [CAUSED_BY_SEND_QUEUE] = {"send queue", ROLE_A},
     [CAUSED_BY_DELIVERY] = {"interrupt delivery", ROLE_R},
     [CAUSED_BY_TASK_R] = {"backup", ROLE_R},
     [CAUSED_BY_SLOW_USER] = {"assoc_find slower", ROLE_A},
@@ -66,6 +76,9 @@ static const struct synthetic_name {
     X(memcached)                                                                                   \
     X(nginx)                                                                                       \
     X(backup)                                                                                      \
+    X(bystander)                                                                                   \
+    X(holder)                                                                                      \
+    X(local_timer)                                                                                 \
     X(redis)                                                                                       \
     X(eth0)                                                                                        \
     X(nvme0q1)                                                                                     \
@@ -79,9 +92,10 @@ static const struct synthetic_name {
     X(handle_softirqs)                                                                             \
     X(net_rx_action)                                                                               \
     X(napi_poll)                                                                                   \
-    X(napi_gro_receive) X(ip_rcv) X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack)                  \
-        X(sock_def_readable) X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait) X(drive_machine)  \
-            X(recvmsg) X(sock_recvmsg) X(tcp_recvmsg) X(skb_copy_datagram_iter) X(process_command) \
+    X(napi_gro_receive)                                                                            \
+    X(ip_rcv) X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable)                 \
+        X(blk_complete_reqs) X(epoll_wait) X(do_epoll_wait) X(drive_machine) X(recvmsg)            \
+            X(sock_recvmsg) X(tcp_recvmsg) X(skb_copy_datagram_iter) X(process_command)            \
                 X(tokenize_command) X(assoc_find) X(item_get) X(memcmp) X(futex_wait)              \
                     X(asm_exc_page_fault) X(handle_mm_fault) X(clear_page) X(sendmsg)              \
                         X(sock_sendmsg) X(tcp_sendmsg) X(tcp_write_xmit) X(ip_queue_xmit)          \

@@ -17,6 +17,7 @@ struct score_values ARRAY_OF(double);
 struct score {
     unsigned scenarios, right;         // with causes; top cause as it should be
     unsigned quiet, quiet_right;       // without; nothing reported
+    unsigned blamed, blamed_wrong;     // causes of a tenth of a slice's time; that truly had none
     uint64_t messages, messages_right; // of slices, held up by something; their own top cause
     struct score_values errors;        // of what a cause added to a message, relative
     struct score_values coverage;      // median of each scenario
@@ -46,6 +47,7 @@ static inline struct synthetic_options score_options(uint64_t seed, bool quiet)
     while ((unsigned)__builtin_popcount(options.causes) < causes)
         options.causes |= 1u << synthetic_below(&draw, SYNTHETIC_CHOSEN);
     options.hits = causes ? 15 / causes : 0;
+    options.bystander = synthetic_below(&draw, 2);
     return options;
 }
 
@@ -103,6 +105,26 @@ static inline void score_show(const struct synthetic *s, const struct diagnosis 
     printf("%s\n", g->not_available ? g->reason : "");
 }
 
+// Causes that explain a tenth or more, and had no time in truth.
+static inline unsigned score_blame(struct score *score, const struct diagnosis *g,
+                                   const double *truth)
+{
+    double deviation = 0;
+    unsigned wrong = 0;
+    for (size_t m = 0; m < g->messages.count; m++)
+        deviation += fmax(g->messages.items[m].deviation_ns, 0);
+    for (size_t i = 0; i < g->causes.count; i++) {
+        const struct cause *cause = &g->causes.items[i];
+        if (!cause->explains || cause->total_ns < 0.1 * deviation)
+            continue;
+        int known = score_cause(cause);
+        score->blamed++;
+        wrong += known < 0 || truth[known] < 0.01 * cause->total_ns;
+    }
+    score->blamed_wrong += wrong;
+    return wrong;
+}
+
 static inline void score_diagnosis(struct score *score, const struct synthetic *s,
                                    const struct diagnosis *g)
 {
@@ -134,7 +156,7 @@ static inline void score_diagnosis(struct score *score, const struct synthetic *
     score->scenarios++;
     score->right += right;
     score->wrong[top] += !right;
-    if (!right)
+    if (score_blame(score, g, truth) > 0 || !right)
         score_show(s, g, truth);
     SYNTHETIC_PUSH(&score->coverage, g->coverage_median);
 }

@@ -87,21 +87,63 @@ static inline int64_t synthetic_command(struct synthetic *s, size_t at, int64_t 
     return now;
 }
 
-// In the middle of its work the thread waits for a lock.
-static inline int64_t synthetic_lock(struct synthetic *s, size_t at, int64_t now)
+// Something interrupts whoever has the application's core, and wakes a thread.
+static inline void synthetic_interrupt(struct synthetic *s, int64_t begin, enum span_kind kind,
+                                       uint32_t id, enum synthetic_function name, uint32_t thread)
 {
+    synthetic_open(s, 0, begin, kind, id, name);
+    synthetic_call(s, 0, begin, NAME_asm_common_interrupt);
+    synthetic_wake(s, begin + 600, thread, s->options.bystander ? SYNTHETIC_BYSTANDER : 0, 0);
+    synthetic_return(s, 0, begin + 900);
+    synthetic_close(s, 0, begin + 900);
+}
+
+// The thread waits for a lock. Its holder had to write something first.
+static inline void synthetic_hold(struct synthetic *s, int64_t now, int64_t end)
+{
+    enum { FUTEX = 202, FSYNC = 74, NVME = 40 };
+    synthetic_block(s, now, SYNTHETIC_THREAD, FUTEX);
+    synthetic_wake(s, now - 100, SYNTHETIC_HOLDER, SYNTHETIC_THREAD, 0);
+    synthetic_switch(s, 0, now, SPAN_TASK, SYNTHETIC_HOLDER, NAME_holder, NAME_main_loop);
+    synthetic_block(s, now + 1000, SYNTHETIC_HOLDER, FSYNC);
+    synthetic_spare(s, now + 1000);
+    synthetic_interrupt(s, end - 4000, SPAN_IRQ, NVME, NAME_nvme0q1, SYNTHETIC_HOLDER);
+    synthetic_switch(s, 0, end - 2000, SPAN_TASK, SYNTHETIC_HOLDER, NAME_holder, NAME_main_loop);
+    synthetic_wake(s, end - 300, SYNTHETIC_THREAD, SYNTHETIC_HOLDER, 0);
+}
+
+// In the middle of its work the thread stops running.
+static inline int64_t synthetic_stop(struct synthetic *s, size_t at, int64_t now)
+{
+    enum { NANOSLEEP = 35, NET_RX = 3 };
     size_t message = s->lives.items[at].request;
-    if (!synthetic_is_hit(s, message, CAUSED_BY_SLEEP))
+    enum synthetic_cause cause = (enum synthetic_cause)(s->hit[message] - 1);
+    if (s->hit[message] == 0 || cause < CAUSED_BY_SLEEP || cause > CAUSED_BY_QUOTA)
         return now;
-    synthetic_call(s, 0, now += 20, NAME_futex_wait);
+    if (cause != CAUSED_BY_QUOTA)
+        synthetic_call(s, 0, now += 20, NAME_futex_wait);
     now += 200;
     int64_t end = now + s->hit_ns[message];
-    synthetic_idle(s, 0, now);
-    SYNTHETIC_PUSH(&s->server.wakings,
-                   (struct waking){.time_ns = end - 200, .thread = SYNTHETIC_THREAD});
+    if (cause == CAUSED_BY_LOCK) {
+        synthetic_hold(s, now, end);
+    } else {
+        s->left = cause == CAUSED_BY_QUOTA  ? STINT_THROTTLED
+                  : cause == CAUSED_BY_PEER ? STINT_WAITS
+                                            : STINT_SLEEPS;
+        synthetic_spare(s, now);
+    }
+    if (cause == CAUSED_BY_SLEEP)
+        synthetic_wake(s, end - 200, SYNTHETIC_THREAD, 0, 0);
+    if (cause == CAUSED_BY_TIMER) {
+        synthetic_block(s, now, SYNTHETIC_THREAD, NANOSLEEP);
+        synthetic_interrupt(s, end - 1000, SPAN_VECTOR, VECTOR_LOCAL_TIMER, NAME_local_timer,
+                            SYNTHETIC_THREAD);
+    }
+    if (cause == CAUSED_BY_PEER)
+        synthetic_interrupt(s, end - 1000, SPAN_SOFTIRQ, NET_RX, NAME_NET_RX, SYNTHETIC_THREAD);
     synthetic_switch(s, 0, end, SPAN_TASK, SYNTHETIC_THREAD, NAME_memcached, NAME_event_base_loop);
     synthetic_call(s, 0, end, NAME_drive_machine);
-    synthetic_delay(s, at, CAUSED_BY_SLEEP, now, end);
+    synthetic_delay(s, at, cause, now, end);
     return end;
 }
 
@@ -126,6 +168,10 @@ static inline int64_t synthetic_reply(struct synthetic *s, size_t at, int64_t no
     life->stamp_ns[STAMP_SERVER_TX] = now;
     for (int i = 0; i < 5; i++) // ip_queue_xmit ... sendmsg
         synthetic_return(s, 0, now += 30);
+    if (synthetic_is_hit(s, message, CAUSED_BY_SEND_QUEUE)) {
+        life->stamp_ns[STAMP_SERVER_TX] = now + s->hit_ns[message];
+        synthetic_held_up(s, message, CAUSED_BY_SEND_QUEUE, now, now + s->hit_ns[message]);
+    }
     life->send_call = (uint32_t)s->calls.count;
     uint32_t connection = s->connection[message];
     synthetic_socket(s, CALL_SEND, entry, now, connection, s->offset[connection]);
@@ -156,7 +202,7 @@ static inline int64_t synthetic_serve(struct synthetic *s, size_t at, int64_t no
     life->stamp_ns[STAMP_APPLICATION] = now;
     life->stamp_core[STAMP_APPLICATION] = 0;
     now = synthetic_command(s, at, now + 100);
-    now = synthetic_lock(s, at, now);
+    now = synthetic_stop(s, at, now);
     now = synthetic_reply(s, at, now + 100);
     synthetic_return(s, 0, now += 50); // drive_machine
     if (s->truth)
@@ -170,9 +216,9 @@ static inline int64_t synthetic_wait(struct synthetic *s, size_t next, int64_t n
     const struct lifetime *life = &s->lives.items[next];
     size_t message = life->request;
     int64_t wake = life->stamp_ns[STAMP_HANDOFF] + 100, run = wake + synthetic_about(s, 2500);
-    synthetic_idle(s, 0, now);
-    SYNTHETIC_PUSH(&s->server.wakings,
-                   (struct waking){.time_ns = wake, .thread = SYNTHETIC_THREAD});
+    s->left = STINT_WAITS;
+    synthetic_spare(s, now);
+    synthetic_wake(s, wake, SYNTHETIC_THREAD, 0, 1);
     bool other = synthetic_is_hit(s, message, CAUSED_BY_SERVER_A);
     if (other || synthetic_is_hit(s, message, CAUSED_BY_TASK_A)) {
         int64_t begin = wake - 1000 > now ? wake - 1000 : now + 1;
@@ -182,7 +228,10 @@ static inline int64_t synthetic_wait(struct synthetic *s, size_t next, int64_t n
                          other ? SYNTHETIC_OTHER_THREAD : SYNTHETIC_NEIGHBOUR,
                          other ? NAME_redis : NAME_nginx, NAME_main_loop);
         synthetic_delay(s, next, other ? CAUSED_BY_SERVER_A : CAUSED_BY_TASK_A, begin, run);
-    } else if (synthetic_is_hit(s, message, CAUSED_BY_WAKE_UP)) {
+    } else if (s->options.bystander) { // it makes way at once
+        synthetic_idle(s, 0, wake);
+    }
+    if (synthetic_is_hit(s, message, CAUSED_BY_WAKE_UP)) {
         synthetic_delay(s, next, CAUSED_BY_WAKE_UP, run, run + s->hit_ns[message]);
         run += s->hit_ns[message];
     }

@@ -11,6 +11,7 @@
 
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/timeline/span.h"
+#include "profiler/bpf/event_log.h"
 #include "tests/analysis/diagnosis/synthetic_causes.h"
 
 struct synthetic_options {
@@ -24,10 +25,12 @@ struct synthetic_options {
     unsigned leaves; // more calls in the work for each message
     bool functions;  // else as the events backend sees it
     bool truth;      // keep it
+    bool bystander;  // a program that wants nothing but what is left of the application's core
 };
 
 enum { SYNTHETIC_CORES = 2, SYNTHETIC_THREAD = 100, SYNTHETIC_NEIGHBOUR = 666 };
 enum { SYNTHETIC_OTHER_THREAD = 200, SYNTHETIC_OTHER = 1 }; // the other server: application 1
+enum { SYNTHETIC_HOLDER = 101, SYNTHETIC_BYSTANDER = 900 };
 enum { SYNTHETIC_CONNECTIONS = 64, SYNTHETIC_DEEPEST = 32, SYNTHETIC_REQUEST_BYTES = 40 };
 #define SYNTHETIC_BEGIN_NS 1000000000LL
 
@@ -61,6 +64,7 @@ struct synthetic {
     struct synthetic_turn *turns; // in order of arrival
     uint32_t open[SYNTHETIC_CORES][SYNTHETIC_DEEPEST];
     unsigned depth[SYNTHETIC_CORES];
+    enum stint_end left; // how whoever has the application's core will leave it; 0: asleep
     uint64_t offset[SYNTHETIC_CONNECTIONS];
     uint64_t random;
 };
@@ -151,13 +155,15 @@ static inline void synthetic_switch(struct synthetic *s, unsigned core, int64_t 
                                     enum synthetic_function function)
 {
     const struct span *spans = s->server.cores.items[core].spans.items;
-    if (core == 0 && s->depth[0] && spans[s->open[0][0]].id == SYNTHETIC_THREAD)
+    if (core == 0 && s->depth[0] && spans[s->open[0][0]].kind == SPAN_TASK)
         SYNTHETIC_PUSH(&s->server.stints,
                        (struct thread_stint){.begin_ns = spans[s->open[0][0]].begin_ns,
                                              .end_ns = time,
-                                             .thread = SYNTHETIC_THREAD,
+                                             .thread = spans[s->open[0][0]].id,
                                              .core = 0,
-                                             .left = STINT_SLEEPS});
+                                             .left = (uint8_t)(s->left ? s->left : STINT_SLEEPS)});
+    if (core == 0)
+        s->left = STINT_CUT;
     while (s->depth[core])
         synthetic_close(s, core, time);
     synthetic_open(s, core, time, kind, id, name);
@@ -167,6 +173,33 @@ static inline void synthetic_switch(struct synthetic *s, unsigned core, int64_t 
 static inline void synthetic_idle(struct synthetic *s, unsigned core, int64_t time)
 {
     synthetic_switch(s, core, time, SPAN_IDLE, 0, NAME_idle, NAME_do_idle);
+}
+
+// Nobody who matters has the application's core from now on.
+static inline void synthetic_spare(struct synthetic *s, int64_t time)
+{
+    if (s->options.bystander)
+        synthetic_switch(s, 0, time, SPAN_TASK, SYNTHETIC_BYSTANDER, NAME_bystander,
+                         NAME_main_loop);
+    else
+        synthetic_idle(s, 0, time);
+}
+
+// waker: 0 where the core was interrupted while it idled.
+static inline void synthetic_wake(struct synthetic *s, int64_t time, uint32_t thread,
+                                  uint32_t waker, uint16_t from)
+{
+    SYNTHETIC_PUSH(
+        &s->server.wakings,
+        (struct waking){.time_ns = time, .thread = thread, .waker = waker, .from = from});
+}
+
+// A system call in which the thread will leave its core.
+static inline void synthetic_block(struct synthetic *s, int64_t time, uint32_t thread,
+                                   uint32_t call)
+{
+    SYNTHETIC_PUSH(&s->server.pauses,
+                   (struct thread_moment){.time_ns = time, .thread = thread, .value = call});
 }
 
 static inline void synthetic_socket(struct synthetic *s, uint8_t kind, int64_t entry, int64_t exit,

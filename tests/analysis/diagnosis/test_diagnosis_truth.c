@@ -14,11 +14,13 @@ enum { SEEDS = 80, PT_SEEDS = 20 };
 static void assert_floors(struct score *score)
 {
     double error = score_median(&score->errors), coverage = score_median(&score->coverage);
-    print_message("top cause right in %u of %u; of messages %llu of %llu; error median %.3f; "
-                  "coverage median %.3f least %.3f\n",
-                  score->right, score->scenarios, (unsigned long long)score->messages_right,
-                  (unsigned long long)score->messages, error, coverage, score->coverage.items[0]);
+    print_message("top cause right in %u of %u; wrong blame in %u of %u; of messages %llu of %llu; "
+                  "error median %.3f; coverage median %.3f least %.3f\n",
+                  score->right, score->scenarios, score->blamed_wrong, score->blamed,
+                  (unsigned long long)score->messages_right, (unsigned long long)score->messages,
+                  error, coverage, score->coverage.items[0]);
     assert_true(score->right >= 0.98 * score->scenarios);
+    assert_true(score->blamed_wrong <= 0.01 * score->blamed);
     assert_true((double)score->messages_right >= 0.95 * (double)score->messages);
     assert_true(error <= 0.05);
     assert_true(coverage >= 0.96);
