@@ -310,7 +310,7 @@ int64_t sweep_add_packets(struct sweep *sweep, int64_t begin_ns, int64_t end_ns,
 // receive or a send and a following send on the same connection is the work for the requests that
 // this send answers.
 
-enum owner { OWNER_SELF, OWNER_SHARED, OWNER_NOBODY, OWNER_CONNECTION, OWNER_OTHER };
+enum owner { OWNER_SELF, OWNER_SHARED, OWNER_NOBODY, OWNER_SERVER, OWNER_CONNECTION, OWNER_OTHER };
 
 // Whom the time inside a call belongs to.
 static enum owner owner_of_call(const struct lifetime *life, const struct application_calls *calls,
@@ -334,8 +334,7 @@ static enum owner owner_after_call(const struct lifetime *life,
     if (next != NO_CALL && next == life->send_call && now->thread != life->thread)
         return OWNER_SELF; // another thread took it over: it received nothing on this connection
     bool answers = next != NO_CALL && calls->items[next].kind == CALL_SEND &&
-                   calls->items[next].connection == now->connection &&
-                   (now->kind == CALL_RECEIVE || now->kind == CALL_SEND);
+                   (calls->items[next].connection == now->connection || now->kind != CALL_RECEIVE);
     enum owner owner = owner_of_call(life, calls, answers ? next : call);
     // A receive may return the bytes of several requests, and a send may answer several: work after
     // such a receive, or before such a send, is shared by all of them.
@@ -352,6 +351,9 @@ static void add_thread_time(struct decomposer *decomposer, const struct lifetime
     switch (owner) {
     case OWNER_CONNECTION:
         decomposer_add_piece(decomposer, COMPONENT_BLOCKING_CONNECTION_A, begin_ns, end_ns, 1);
+        return;
+    case OWNER_SERVER:
+        decomposer_add_piece(decomposer, COMPONENT_OWN_WORK, begin_ns, end_ns, 1);
         return;
     case OWNER_OTHER:
         decomposer_add_piece(decomposer, COMPONENT_BLOCKING_A, begin_ns, end_ns, 1);
@@ -437,9 +439,11 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
             begin_ns = exit;
         bool last = i + 1 == count;
         int64_t entry = last ? end_ns : earlier_time(calls[i + 1].entry_ns, end_ns);
-        add_thread_time(decomposer, life, thread,
-                        owner_after_call(life, all, call, last ? NO_CALL : call + 1), begin_ns,
-                        entry);
+        const struct service_order *order = decomposer->in->order;
+        enum owner owner = order && order->own_after && order->own_after[call]
+                               ? OWNER_SERVER
+                               : owner_after_call(life, all, call, last ? NO_CALL : call + 1);
+        add_thread_time(decomposer, life, thread, owner, begin_ns, entry);
         if (entry > begin_ns)
             begin_ns = entry;
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The state while a message is decomposed (decompose.h), and the functions that assign a piece of a
-// core's time to a component. decompose.c follows the message's life, critical_path.c the threads that have
-// it; both ask decompose_thread_time whom running time of the message's own thread was for, and
-// assign time through this header.
+// core's time to a component. decompose.c follows the message's life, critical_path.c the threads
+// that have it; both ask decompose_thread_time whom running time of the message's own thread was
+// for, and assign time through this header.
 #ifndef ANALYSIS_DIAGNOSIS_DECOMPOSER_H
 #define ANALYSIS_DIAGNOSIS_DECOMPOSER_H
 

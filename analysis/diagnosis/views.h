@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/diagnosis/culprits.h"
 #include "analysis/lifetime/lifetime.h"
 #include "base/array.h"
 
@@ -39,10 +40,12 @@ const char *blocking_scope_name(enum blocking_scope scope); // "same connection"
 enum core_role blocking_scope_role(enum blocking_scope scope);
 
 struct blocker {
-    uint64_t lifetime;
-    float ns; // how long it occupied the thread or core while the other waited
+    uint64_t lifetime; // NO_LIFETIME: not a known request of the load
+    uint32_t service;  // (service_order.h), or NOT_SERVED
+    float ns;          // how long it occupied the thread or core while the other waited
     uint8_t scope;
 };
+#define NO_LIFETIME UINT64_MAX
 struct blocker_array ARRAY_OF(struct blocker);
 
 // Only a message's longest blockers are listed; all of them are counted.
@@ -88,7 +91,8 @@ struct blocking_summary {
 
 // A request that blocked many others, or blocked them for long.
 struct named_blocker {
-    uint64_t lifetime;
+    uint64_t lifetime; // NO_LIFETIME: not a known request of the load
+    uint32_t service;
     uint64_t messages; // of the slice that it blocked
     double total_ns;
     uint64_t last; // index + 1 of the last message counted, so that each is counted once
@@ -96,7 +100,7 @@ struct named_blocker {
 struct named_blocker_array ARRAY_OF(struct named_blocker);
 
 struct core_context {
-    char name[96]; // of a component
+    char name[96];       // of a component
     enum core_role role; // R or A
     uint16_t core;
     double ns[VIEW_SIDES];    // of the messages' time from M(n) to server TX
@@ -111,6 +115,11 @@ struct diagnosis_views {
     struct queue_summary queue[QUEUE_KINDS];
     struct blocking_summary blocking[BLOCKING_SCOPES];
     struct named_blocker_array worst;   // those that blocked longest, at most WORST_BLOCKERS
+    struct culprit_array culprits;      // whose they were, longest first
+    double blocked_ns;                  // how long they held up messages on their thread or core
+    uint64_t slow_themselves;           // messages whose own service makes up half of what they
+                                        // took longer than usual
+    uint64_t slow_behind;               // messages of which waiting for others does
     struct core_context_array contexts; // by role, core, and the slice's time, most first
     double context_ns[VIEW_SIDES];      // their sums
     uint64_t reference_messages;        // that were examined

@@ -15,9 +15,15 @@
 // --- one message's queue -------------------------------------------------------------------------
 // What was ahead of it, and which requests that belonged to.
 
-// How many requests ahead of a message are examined one by one, nearest first. Those beyond are
-// counted as served by the same thread.
-enum { LOOKED_AT = 1000, SOFTIRQ_NET_RX = 3 };
+// How many turns ahead of a message's are examined one by one, nearest first. The requests of those
+// beyond are counted as served by the same thread.
+enum { LOOKED_AT = 4000, SOFTIRQ_NET_RX = 3 };
+
+// Sums over all messages that are looked at. Zeroed between them.
+struct queue_sums {
+    struct named_blocker *named; // by lifetime, then by service
+    struct culprits *culprits;
+};
 
 struct reader {
     const struct diagnosis_input *in;
@@ -26,32 +32,47 @@ struct reader {
     struct message_view *out;
     struct blocker kept[NAMED_BLOCKERS];
     size_t kept_count;
-    struct named_blocker *by_lifetime;
+    const struct queue_sums *sums; // NULL: none are made
+    struct service_times *times;
+    bool out_of_memory;
 };
 
-static void note_blocker(struct reader *reader, uint64_t blocker, enum blocking_scope scope,
-                         double ns)
+// How long each service held up the message at hand.
+struct service_times {
+    double *ns; // by service; 0 between messages
+    struct index_array touched;
+};
+
+static void keep_blocker(struct reader *reader, const struct blocker *one)
 {
-    const struct blocker one = {.lifetime = blocker, .ns = (float)ns, .scope = (uint8_t)scope};
-    reader->out->blocked_by[scope]++;
-    reader->out->blocked_ns[scope] += (float)ns;
-    if (reader->by_lifetime) {
-        struct named_blocker *named = &reader->by_lifetime[blocker];
-        named->messages += named->last != reader->lifetime + 1;
-        named->last = reader->lifetime + 1;
-        named->lifetime = blocker;
-        named->total_ns += ns;
-    }
     if (reader->kept_count < NAMED_BLOCKERS) {
-        reader->kept[reader->kept_count++] = one;
+        reader->kept[reader->kept_count++] = *one;
         return;
     }
     size_t least = 0;
     for (size_t i = 1; i < NAMED_BLOCKERS; i++)
         if (reader->kept[i].ns < reader->kept[least].ns)
             least = i;
-    if (reader->kept[least].ns < one.ns)
-        reader->kept[least] = one;
+    if (reader->kept[least].ns < one->ns)
+        reader->kept[least] = *one;
+}
+
+static void note_blocker(struct reader *reader, uint64_t lifetime, uint32_t service,
+                         enum blocking_scope scope, double ns)
+{
+    const struct blocker one = {lifetime, service, (float)ns, (uint8_t)scope};
+    reader->out->blocked_by[scope]++;
+    reader->out->blocked_ns[scope] += (float)ns;
+    if (reader->sums) {
+        size_t at = lifetime == NO_LIFETIME ? reader->in->lifetime_count + service : lifetime;
+        struct named_blocker *named = &reader->sums->named[at];
+        named->messages += named->last != reader->lifetime + 1;
+        named->last = reader->lifetime + 1;
+        named->lifetime = lifetime;
+        named->service = service;
+        named->total_ns += ns;
+    }
+    keep_blocker(reader, &one);
 }
 
 static enum blocking_scope scope_of(const struct lifetime *life, const struct lifetime *other)
@@ -62,53 +83,95 @@ static enum blocking_scope scope_of(const struct lifetime *life, const struct li
 }
 
 // Divides `ns` equally among all requests of a service except the message itself.
-static void block_by_service(struct reader *reader, const struct service *service, double ns,
-                             bool same_thread)
+static void block_by_service(struct reader *reader, uint32_t number, double ns, bool same_thread)
 {
     const struct service_order *order = reader->in->order;
+    const struct service *service = &order->services.items[number];
+    double others = service->count ? 0 : ns;
+    if (service->count == 0)
+        note_blocker(reader, NO_LIFETIME, number,
+                     same_thread ? BLOCKED_BY_THREAD : BLOCKED_BY_CORE_A, ns);
     for (uint32_t i = 0; i < service->count; i++) {
         uint32_t other = order->members[service->first + i];
         if (other == reader->lifetime)
             continue;
         enum blocking_scope scope =
             same_thread ? scope_of(reader->life, &reader->in->lifetimes[other]) : BLOCKED_BY_CORE_A;
-        note_blocker(reader, other, scope, ns / service->count);
+        note_blocker(reader, other, number, scope, ns / service->count);
+        others += ns / service->count;
     }
+    if (others > 0 && reader->sums &&
+        culprits_add(reader->sums->culprits, number, reader->lifetime, others) < 0)
+        reader->out_of_memory = true;
 }
 
-// The requests that the message's thread served between the message's hand-off and its turn.
+static void add_turn(struct reader *reader, const struct turn *turn, double ns)
+{
+    struct service_times *times = reader->times;
+    if (turn->service >= TURN_SERVICE || ns <= 0)
+        return;
+    if (times->ns[turn->service] <= 0 && array_push(&times->touched, turn->service) < 0) {
+        reader->out_of_memory = true;
+        return;
+    }
+    times->ns[turn->service] += ns;
+}
+
+static void block_by_turns(struct reader *reader, bool same_thread)
+{
+    struct service_times *times = reader->times;
+    for (size_t i = 0; i < times->touched.count; i++) {
+        uint32_t service = times->touched.items[i];
+        block_by_service(reader, service, times->ns[service], same_thread);
+        times->ns[service] = 0;
+    }
+    times->touched.count = 0;
+}
+
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t earlier_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// When the message's thread was done with it: it had answered, or handed it on.
+static int64_t left_thread(const struct reader *reader)
+{
+    const struct lifetime *life = reader->life;
+    const struct application_calls *calls = reader->in->calls;
+    bool here = life->send_call == NO_CALL || calls->items[life->send_call].thread == life->thread;
+    return life->stamp_ns[here ? STAMP_REPLY : STAMP_APPLICATION];
+}
+
+// For whom else the message's thread worked between its hand-off and its reply.
 static void read_thread(struct reader *reader)
 {
     const struct service_order *order = reader->in->order;
-    const struct lifetime *life = reader->life;
-    const struct service *services = order->services.items;
-    uint32_t own = order->service_of[reader->lifetime];
-    if (own == NOT_SERVED)
+    const struct turn *turns = order->turns.items;
+    int64_t from = reader->life->stamp_ns[STAMP_HANDOFF], until = left_thread(reader);
+    if (order->service_of[reader->lifetime] == NOT_SERVED)
         return;
-    size_t end,
-        first = service_order_after(order, life->thread, life->stamp_ns[STAMP_HANDOFF], &end);
-    size_t looked = 0, at = own;
-    while (at > first && looked < LOOKED_AT) {
-        const struct service *service = &services[--at];
-        double ns = service->begin_ns >= life->stamp_ns[STAMP_HANDOFF]
-                        ? service->running_ns
-                        : thread_running_ns(reader->in->server, life->thread, NO_CORE,
-                                            life->stamp_ns[STAMP_HANDOFF], service->end_ns);
-        block_by_service(reader, service, ns, true);
-        looked += service->count;
+    size_t end, first = service_order_after(order, reader->life->thread, from, &end);
+    size_t at = array_bound(first, end, i, turns[i].begin_ns < until);
+    for (size_t looked = 0; at > first && looked < LOOKED_AT; looked++) {
+        const struct turn *turn = &turns[--at];
+        bool whole = turn->begin_ns >= from && turn->end_ns <= until;
+        add_turn(reader, turn,
+                 whole ? turn->running_ns
+                       : thread_running_ns(reader->in->server, turn->thread, NO_CORE,
+                                           later_of(turn->begin_ns, from),
+                                           earlier_of(turn->end_ns, until)));
     }
+    block_by_turns(reader, true);
     if (at > first) { // the rest, taken from the sums
-        reader->out->blocked_by[BLOCKED_BY_THREAD] += services[at].first - services[first].first;
+        reader->out->blocked_by[BLOCKED_BY_THREAD] +=
+            (uint32_t)(turns[at].served - turns[first].served);
         reader->out->blocked_ns[BLOCKED_BY_THREAD] +=
-            (float)(services[at].before_ns - services[first].before_ns);
-    }
-    if (services[own].count > 1) {
-        int64_t from = services[own].begin_ns, to = life->stamp_ns[STAMP_REPLY];
-        if (from < life->stamp_ns[STAMP_HANDOFF])
-            from = life->stamp_ns[STAMP_HANDOFF];
-        block_by_service(reader, &services[own],
-                         thread_running_ns(reader->in->server, life->thread, NO_CORE, from, to),
-                         true);
+            (float)(turns[at].before_ns - turns[first].before_ns);
     }
 }
 
@@ -131,17 +194,16 @@ static void read_core(struct reader *reader)
         if (end - at > LOOKED_AT)
             end = at + LOOKED_AT;
         for (; at < end; at++) {
-            const struct service *service = &in->order->services.items[at];
-            int64_t from = service->begin_ns, to = service->end_ns;
-            if (from >= life->stamp_ns[STAMP_REPLY])
+            const struct turn *turn = &in->order->turns.items[at];
+            if (turn->begin_ns >= life->stamp_ns[STAMP_REPLY])
                 break;
-            from = from > life->stamp_ns[STAMP_HANDOFF] ? from : life->stamp_ns[STAMP_HANDOFF];
-            to = to < life->stamp_ns[STAMP_REPLY] ? to : life->stamp_ns[STAMP_REPLY];
-            double ns = thread_running_ns(in->server, thread, core, from, to);
-            if (ns > 0)
-                block_by_service(reader, service, ns, false);
+            add_turn(reader, turn,
+                     thread_running_ns(in->server, thread, core,
+                                       later_of(turn->begin_ns, life->stamp_ns[STAMP_HANDOFF]),
+                                       earlier_of(turn->end_ns, life->stamp_ns[STAMP_REPLY])));
         }
     }
+    block_by_turns(reader, false);
 }
 
 static void add_receive_processing(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
@@ -190,7 +252,8 @@ static void read_receive_core(struct reader *reader)
         from = before && core->handoffs.items[before - 1] > arrived
                    ? core->handoffs.items[before - 1]
                    : arrived;
-        note_blocker(reader, other, BLOCKED_BY_CORE_R, receive_processing_ns(core, from, to));
+        note_blocker(reader, other, NOT_SERVED, BLOCKED_BY_CORE_R,
+                     receive_processing_ns(core, from, to));
     }
 }
 
@@ -246,19 +309,23 @@ static void sum_processing(struct message_view *out)
 static int compare_blockers(const void *left, const void *right)
 {
     const struct blocker *a = left, *b = right;
-    return order_of(b->ns, a->ns) ?: order_of(a->lifetime, b->lifetime);
+    return order_of(b->ns, a->ns) ?:
+           order_of(a->lifetime, b->lifetime) ?:
+           order_of(a->service, b->service);
 }
 
-// What one message had ahead of it; appends its blockers. by_lifetime: for each lifetime, the sums
-// of what it blocked; may be NULL. -1: no memory.
+// What one message had ahead of it; appends its blockers. sums: what each blocked is added there,
+// may be NULL. -1: no memory.
 static int view_queue(const struct diagnosis_input *in, uint64_t lifetime, struct message_view *out,
-                      struct blocker_array *blockers, struct named_blocker *by_lifetime)
+                      struct blocker_array *blockers, struct service_times *times,
+                      const struct queue_sums *sums)
 {
     struct reader reader = {.in = in,
                             .life = &in->lifetimes[lifetime],
                             .lifetime = lifetime,
                             .out = out,
-                            .by_lifetime = by_lifetime};
+                            .sums = sums,
+                            .times = times};
     *out = (struct message_view){.first_blocker = blockers ? blockers->count : 0};
     read_thread(&reader);
     read_core(&reader);
@@ -266,8 +333,8 @@ static int view_queue(const struct diagnosis_input *in, uint64_t lifetime, struc
     read_kernel_a(&reader);
     read_calls(&reader);
     sum_processing(out);
-    if (!blockers)
-        return 0;
+    if (!blockers || reader.out_of_memory)
+        return reader.out_of_memory ? -1 : 0;
     qsort(reader.kept, reader.kept_count, sizeof *reader.kept, compare_blockers);
     for (size_t i = 0; i < reader.kept_count; i++)
         if (array_push(blockers, reader.kept[i]) < 0)
@@ -471,9 +538,29 @@ struct builder {
     struct diagnosis *diagnosis;
     struct message_view_array references;
     struct context_sums *contexts;
-    struct named_blocker *by_lifetime;
+    struct queue_sums sums;
+    struct culprits culprits;
+    struct service_times times;
     double *scratch;
 };
+
+// Whether a message is slow by itself or because of what was ahead of it.
+static void note_slowness(struct builder *builder, const struct diagnosed_message *message,
+                          const struct message_view *view)
+{
+    const struct service_order *order = builder->in->order;
+    struct diagnosis_views *views = &builder->diagnosis->views;
+    uint32_t own = order->service_of[message->lifetime];
+    double blocked = 0, half = message->deviation_ns / 2, itself = 0;
+    for (int scope = 0; scope <= BLOCKED_BY_CORE_A; scope++)
+        blocked += view->blocked_ns[scope];
+    views->blocked_ns += blocked;
+    if (own != NOT_SERVED)
+        itself = order->services.items[own].running_ns / order->services.items[own].count -
+                 builder->culprits.usual_ns;
+    views->slow_themselves += half > 0 && itself >= half;
+    views->slow_behind += half > 0 && itself < half && blocked >= half;
+}
 
 static int read_slice(struct builder *builder)
 {
@@ -482,10 +569,12 @@ static int read_slice(struct builder *builder)
     for (size_t i = 0; i < diagnosis->messages.count; i++) {
         uint64_t lifetime = diagnosis->messages.items[i].lifetime;
         struct message_view view;
-        if (view_queue(builder->in, lifetime, &view, &views->blockers, builder->by_lifetime) < 0 ||
+        if (view_queue(builder->in, lifetime, &view, &views->blockers, &builder->times,
+                       &builder->sums) < 0 ||
             array_push(&views->messages, view) < 0 ||
             context_sums_add(builder->contexts, lifetime, VIEW_SLICE) < 0)
             return -1;
+        note_slowness(builder, &diagnosis->messages.items[i], &view);
     }
     return 0;
 }
@@ -494,7 +583,8 @@ static int read_references(struct builder *builder, const struct ranked *referen
 {
     for (size_t i = 0; i < count; i++) {
         struct message_view view;
-        if (view_queue(builder->in, references[i].lifetime, &view, NULL, NULL) < 0 ||
+        if (view_queue(builder->in, references[i].lifetime, &view, NULL, &builder->times, NULL) <
+                0 ||
             array_push(&builder->references, view) < 0 ||
             context_sums_add(builder->contexts, references[i].lifetime, VIEW_REFERENCE) < 0)
             return -1;
@@ -553,20 +643,26 @@ static void summarise_blocking(struct builder *builder, enum blocking_scope scop
 static int longest_first(const void *left, const void *right)
 {
     const struct named_blocker *a = left, *b = right;
-    return order_of(b->total_ns, a->total_ns) ?: order_of(a->lifetime, b->lifetime);
+    return order_of(b->total_ns, a->total_ns) ?:
+           order_of(a->lifetime, b->lifetime) ?:
+           order_of(a->service, b->service);
 }
 
 static int pick_worst(struct builder *builder)
 {
-    struct named_blocker_array *worst = &builder->diagnosis->views.worst;
-    size_t count = 0, lifetimes = builder->in->lifetime_count;
-    for (size_t i = 0; i < lifetimes; i++)
-        if (builder->by_lifetime[i].messages && builder->by_lifetime[i].total_ns > 0)
-            builder->by_lifetime[count++] = builder->by_lifetime[i];
-    qsort(builder->by_lifetime, count, sizeof *builder->by_lifetime, longest_first);
+    struct diagnosis_views *views = &builder->diagnosis->views;
+    struct named_blocker *named = builder->sums.named;
+    size_t count = 0, all = builder->in->lifetime_count + builder->in->order->services.count;
+    for (size_t i = 0; i < all; i++)
+        if (named[i].messages && named[i].total_ns > 0)
+            named[count++] = named[i];
+    qsort(named, count, sizeof *named, longest_first);
     for (size_t i = 0; i < count && i < WORST_BLOCKERS; i++)
-        if (array_push(worst, builder->by_lifetime[i]) < 0)
+        if (array_push(&views->worst, named[i]) < 0)
             return -1;
+    culprits_finish(&builder->culprits);
+    views->culprits = builder->culprits.items;
+    builder->culprits.items = (struct culprit_array){0};
     return 0;
 }
 
@@ -590,20 +686,29 @@ int views_build(const struct diagnosis_input *in, const uint64_t *candidates, si
 {
     if (!in->order || !in->calls || !in->server || count == 0)
         return 0;
+    size_t services = in->order->services.count;
     struct builder builder = {.in = in,
                               .diagnosis = diagnosis,
                               .contexts = context_sums_new(in),
-                              .by_lifetime =
-                                  calloc(in->lifetime_count + 1, sizeof *builder.by_lifetime),
+                              .times.ns = calloc(services + 1, sizeof(double)),
                               .scratch = malloc((count + 1) * sizeof *builder.scratch)};
+    builder.sums = (struct queue_sums){
+        .named = calloc(in->lifetime_count + services + 1, sizeof *builder.sums.named),
+        .culprits = &builder.culprits};
     struct ranked *ranked = malloc(count * sizeof *ranked);
-    int result = -1;
-    if (builder.contexts && builder.by_lifetime && builder.scratch && ranked)
+    int result = culprits_init(&builder.culprits, in->order, in->lifetimes);
+    if (!builder.contexts || !builder.times.ns || !builder.sums.named || !builder.scratch ||
+        !ranked)
+        result = -1;
+    if (result == 0)
         result = build_views(&builder, candidates, count, ranked);
     diagnosis->views.available = result == 0;
     context_sums_free(builder.contexts);
+    culprits_free(&builder.culprits);
     array_free(&builder.references);
-    free(builder.by_lifetime);
+    array_free(&builder.times.touched);
+    free(builder.times.ns);
+    free(builder.sums.named);
     free(builder.scratch);
     free(ranked);
     return result;
@@ -614,5 +719,6 @@ void views_free(struct diagnosis_views *views)
     array_free(&views->messages);
     array_free(&views->blockers);
     array_free(&views->worst);
+    array_free(&views->culprits);
     array_free(&views->contexts);
 }

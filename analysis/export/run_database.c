@@ -8,6 +8,7 @@
 
 #include "analysis/export/database_row.h"
 #include "analysis/lifetime/streams.h"
+#include "analysis/run/run_culprits.h"
 #include "analysis/run/result_fields.h"
 #include "analysis/timeline/pauses.h"
 #include "base/new_file.h"
@@ -60,8 +61,8 @@ static const char schema_format[] = // with the columns of the result_field tabl
     " PRIMARY KEY (diagnosis, request, scope)) WITHOUT ROWID;"
     "CREATE TABLE blockers("
     " diagnosis INTEGER REFERENCES diagnoses(id), request INTEGER REFERENCES requests(id),"
-    " blocker INTEGER REFERENCES requests(id), scope TEXT, ns REAL,"
-    " PRIMARY KEY (diagnosis, request, blocker, scope)) WITHOUT ROWID;"
+    " blocker INTEGER REFERENCES requests(id), scope TEXT, ns REAL, owner TEXT);"
+    "CREATE INDEX blockers_of ON blockers(diagnosis, request);"
     "CREATE TABLE ordinary("
     " diagnosis INTEGER REFERENCES diagnoses(id), part TEXT, role TEXT, category TEXT,"
     " mean_ns REAL, fast_ns REAL, met REAL, concerns INTEGER);"
@@ -392,9 +393,13 @@ static void put_message_views(struct row rows[VIEW_TABLES], int64_t number,
                     row_real((double)view->blocked_ns[scope]));
     for (size_t i = 0; i < view->blockers; i++) {
         const struct blocker *blocker = &views->blockers.items[view->first_blocker + i];
-        ROW_ADD(&rows[BLOCKERS], of, request, request_of(run, blocker->lifetime),
-                row_text(blocking_scope_name((enum blocking_scope)blocker->scope)),
-                row_real((double)blocker->ns));
+        bool known = blocker->lifetime != NO_LIFETIME;
+        char owner[160];
+        ROW_ADD(
+            &rows[BLOCKERS], of, request, known ? request_of(run, blocker->lifetime) : row_null(),
+            row_text(blocking_scope_name((enum blocking_scope)blocker->scope)),
+            row_real((double)blocker->ns),
+            row_text(known ? NULL : run_service_owner(run, blocker->service, owner, sizeof owner)));
     }
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "analysis/export/findings_json.h"
+#include "analysis/run/run_culprits.h"
 #include "analysis/run/result_fields.h"
 #include "base/json_numbers.h"
 
@@ -112,14 +113,48 @@ static json_t *worst_json(const struct run_analysis *run, const struct diagnosis
     json_t *worst = json_array();
     for (size_t i = 0; i < views->worst.count; i++) {
         const struct named_blocker *one = &views->worst.items[i];
-        const struct lifetime *life = &run->lifetimes.all.items[one->lifetime];
-        json_array_append_new(
-            worst, json_pack("{s:I, s:i, s:i, s:I, s:o}", "request", (json_int_t)life->request,
-                             "operation", (int)life->operation, "connection", (int)life->connection,
-                             "messages", (json_int_t)one->messages, "total_us",
-                             json_number_or_null(one->total_ns / 1000)));
+        json_t *object = json_pack("{s:I, s:o}", "messages", (json_int_t)one->messages, "total_us",
+                                   json_number_or_null(one->total_ns / 1000));
+        char owner[160];
+        if (one->lifetime == NO_LIFETIME) {
+            json_object_set_new(
+                object, "owner",
+                json_string(run_service_owner(run, one->service, owner, sizeof owner)));
+        } else {
+            const struct lifetime *life = &run->lifetimes.all.items[one->lifetime];
+            json_object_set_new(object, "request", json_integer((json_int_t)life->request));
+            json_object_set_new(object, "operation", json_integer(life->operation));
+            json_object_set_new(object, "connection", json_integer(life->connection));
+        }
+        json_array_append_new(worst, object);
     }
     return worst;
+}
+
+static json_t *culprits_json(const struct run_analysis *run, const struct diagnosis_views *views)
+{
+    json_t *culprits = json_array();
+    for (size_t i = 0; i < views->culprits.count && i < WORST_BLOCKERS; i++) {
+        const struct culprit *one = &views->culprits.items[i];
+        char words[240];
+        json_array_append_new(
+            culprits, json_pack("{s:s, s:b, s:b, s:I, s:I, s:o, s:o}", "who",
+                                run_culprit_words(run, one, words, sizeof words), "foreign",
+                                one->foreign, "heavy", one->heavy, "requests",
+                                (json_int_t)one->services, "messages", (json_int_t)one->messages,
+                                "each_us", json_number_or_null(one->each_ns / 1000), "total_us",
+                                json_number_or_null(one->total_ns / 1000)));
+    }
+    return culprits;
+}
+
+static json_t *blocking_json(const struct run_analysis *run, const struct diagnosis_views *views)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I}", "by", scopes_json(views), "worst_blockers",
+                     worst_json(run, views), "culprits", culprits_json(run, views), "named_us",
+                     json_number_or_null(views->blocked_ns / 1000), "slow_themselves",
+                     (json_int_t)views->slow_themselves, "slow_behind",
+                     (json_int_t)views->slow_behind);
 }
 
 void run_summary_add_views(json_t *object, const struct run_analysis *run,
@@ -129,10 +164,7 @@ void run_summary_add_views(json_t *object, const struct run_analysis *run,
     bool has = views->available;
     json_object_set_new(object, "queue", has ? queue_json(views) : json_null());
     json_object_set_new(object, "contexts", has ? contexts_json(views) : json_null());
-    json_object_set_new(object, "blocking",
-                        has ? json_pack("{s:o, s:o}", "by", scopes_json(views), "worst_blockers",
-                                        worst_json(run, views))
-                            : json_null());
+    json_object_set_new(object, "blocking", has ? blocking_json(run, views) : json_null());
 }
 
 // --- diagnoses -----------------------------------------------------------------------------------

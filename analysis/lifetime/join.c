@@ -81,6 +81,7 @@ static void init_lifetime(struct joiner *joiner, size_t index)
     *life = (struct lifetime){.request = index,
                               .status = sample->status,
                               .operation = sample->operation,
+                              .key = sample->key,
                               .connection = NO_CONNECTION,
                               .receive_call = NO_CALL,
                               .send_call = NO_CALL,

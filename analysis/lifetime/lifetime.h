@@ -59,6 +59,7 @@ struct lifetime {
     uint8_t state;                    // enum lifetime_state
     uint8_t status;                   // enum sample_status
     uint16_t operation;
+    uint32_t key;        // of the load's keys
     uint32_t connection; // index into the client's connection table, or NO_CONNECTION: never sent
     uint32_t thread;     // the server thread that received it, 0 unknown
     uint32_t batch;      // that thread's epoll_wait return, 0 unknown

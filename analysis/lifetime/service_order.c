@@ -1,30 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/lifetime/service_order.h"
-#include "base/array.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-// A request on its way into the order.
-struct turn {
-    uint32_t thread, lifetime;
-    uint32_t answer; // the call that ended its service
-    int64_t begin_ns, end_ns;
-};
+#include "base/array.h"
+#include "base/quantile.h"
+
+// No less is called the server's own work between requests.
+#define OWN_WORK_LEAST_NS 1000.0
 
 struct handed {
     int64_t handoff_ns;
     uint32_t lifetime;
     uint16_t core;
 };
-
-static int compare_turns(const void *left, const void *right)
-{
-    const struct turn *a = left, *b = right;
-    return order_of(a->thread, b->thread) ?:
-           order_of(a->end_ns, b->end_ns) ?:
-           order_of(a->answer, b->answer) ?:
-           order_of(a->lifetime, b->lifetime);
-}
 
 static int compare_handed(const void *left, const void *right)
 {
@@ -50,74 +40,305 @@ double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint
     return ns;
 }
 
-// When another thread sends the reply, the service ends for the receiving thread there.
-static struct turn turn_of(const struct lifetime *life, uint32_t number,
-                           const struct application_calls *calls)
+// --- services ------------------------------------------------------------------------------------
+
+// While the order is made.
+struct ordering {
+    struct service_order *order;
+    const struct lifetime *lifetimes;
+    size_t lifetime_count;
+    const struct application_calls *calls;
+    const struct host_timeline *host;
+    uint32_t *service_of_call; // by call, or NOT_SERVED
+    uint32_t *by_connection;   // calls by connection, then by time
+    double *gaps, *work;       // of one thread
+};
+
+static bool is_served(const struct ordering *ordering, const struct lifetime *life)
 {
-    const struct application_call *receive = &calls->items[life->receive_call];
-    bool here = life->send_call != NO_CALL && calls->items[life->send_call].thread == life->thread;
-    uint32_t answer = here ? life->send_call : life->receive_call;
-    return (struct turn){.thread = life->thread,
-                         .lifetime = number,
-                         .answer = answer,
-                         .begin_ns = receive->entry_ns,
-                         .end_ns = calls->items[answer].exit_ns};
+    return life->receive_call < ordering->calls->count &&
+           (life->send_call == NO_CALL || life->send_call < ordering->calls->count);
 }
 
-// Makes one service of the turns from `first` on that the same call ended. Returns where the next
-// begins; 0: no memory.
-static size_t add_service(struct service_order *order, const struct turn *turns, size_t first,
-                          size_t count, const struct host_timeline *host)
+static uint32_t add_service(struct ordering *ordering, uint32_t connection, bool foreign)
 {
-    struct service service = {.thread = turns[first].thread,
-                              .first = (uint32_t)first,
-                              .begin_ns = turns[first].begin_ns,
-                              .end_ns = turns[first].end_ns};
-    size_t after = first;
-    for (; after < count && turns[after].thread == service.thread &&
-           turns[after].answer == turns[first].answer;
-         after++) {
-        if (turns[after].begin_ns < service.begin_ns)
-            service.begin_ns = turns[after].begin_ns;
-        order->members[after] = turns[after].lifetime;
-        order->service_of[turns[after].lifetime] = (uint32_t)order->services.count;
+    struct service service = {.connection = connection, .foreign = foreign, .begin_ns = INT64_MAX};
+    if (ordering->order->services.count >= TURN_SERVICE ||
+        array_push(&ordering->order->services, service) < 0)
+        return NOT_SERVED;
+    return (uint32_t)ordering->order->services.count - 1;
+}
+
+// The services of the load's requests: those that the same call answered are one. What a receive
+// call brought is for the first of its requests.
+static int add_known_services(struct ordering *ordering)
+{
+    struct service_order *order = ordering->order;
+    uint32_t *of_call = ordering->service_of_call;
+    for (size_t i = 0; i < ordering->lifetime_count; i++) {
+        const struct lifetime *life = &ordering->lifetimes[i];
+        if (!is_served(ordering, life))
+            continue;
+        uint32_t receive = life->receive_call;
+        uint32_t answer = life->send_call == NO_CALL ? receive : life->send_call;
+        if (of_call[answer] == NOT_SERVED)
+            of_call[answer] =
+                add_service(ordering, ordering->calls->items[answer].connection, false);
+        if (of_call[answer] == NOT_SERVED)
+            return -1;
+        if (of_call[receive] == NOT_SERVED)
+            of_call[receive] = of_call[answer];
+        order->service_of[i] = of_call[answer];
+        order->services.items[of_call[answer]].count++;
     }
-    service.count = (uint32_t)(after - first);
-    if (order->services.count) {
-        const struct service *last = &order->services.items[order->services.count - 1];
-        if (last->thread == service.thread) {
-            service.before_ns = last->before_ns + last->running_ns;
-            if (service.begin_ns < last->end_ns)
-                service.begin_ns = last->end_ns;
-        }
+    return 0;
+}
+
+// Calls that are of no known request belong to the exchange that the connection's next one does; a
+// receive call after a send call begins a new one.
+static int add_exchanges(struct ordering *ordering, size_t first, size_t end)
+{
+    const struct application_call *calls = ordering->calls->items;
+    uint32_t *of_call = ordering->service_of_call, current = NOT_SERVED;
+    bool foreign = true, receives = false;
+    for (size_t i = first; i < end; i++)
+        foreign &= of_call[ordering->by_connection[i]] == NOT_SERVED;
+    for (size_t i = end; i-- > first;) {
+        uint32_t at = ordering->by_connection[i];
+        uint8_t kind = calls[at].kind;
+        bool ends = current == NOT_SERVED || (kind == CALL_SEND && receives);
+        if (of_call[at] == NOT_SERVED && ends)
+            of_call[at] = add_service(ordering, calls[at].connection, foreign);
+        else if (of_call[at] == NOT_SERVED)
+            of_call[at] = current;
+        current = of_call[at];
+        if (current == NOT_SERVED)
+            return -1;
+        if (kind == CALL_RECEIVE || kind == CALL_SEND)
+            receives = kind == CALL_RECEIVE;
     }
-    service.running_ns =
-        thread_running_ns(host, service.thread, NO_CORE, service.begin_ns, service.end_ns);
-    return array_push(&order->services, service) < 0 ? 0 : after;
+    return 0;
+}
+
+static int compare_by_connection(const void *left, const void *right, void *context)
+{
+    const struct application_call *calls = context;
+    const struct application_call *a = &calls[*(const uint32_t *)left],
+                                  *b = &calls[*(const uint32_t *)right];
+    return order_of(a->connection, b->connection) ?:
+           order_of(a->entry_ns, b->entry_ns) ?:
+           order_of(a, b);
+}
+
+static int add_other_services(struct ordering *ordering)
+{
+    const struct application_call *calls = ordering->calls->items;
+    uint32_t *sorted = ordering->by_connection;
+    size_t count = 0;
+    for (size_t i = 0; i < ordering->calls->count; i++)
+        if (calls[i].kind != CALL_WAIT)
+            sorted[count++] = (uint32_t)i;
+    qsort_r(sorted, count, sizeof *sorted, compare_by_connection, (void *)calls);
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first;
+             end < count && calls[sorted[end]].connection == calls[sorted[first]].connection;)
+            end++;
+        if (add_exchanges(ordering, first, end) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void measure_services(struct ordering *ordering)
+{
+    for (size_t i = 0; i < ordering->calls->count; i++) {
+        const struct application_call *call = &ordering->calls->items[i];
+        if (ordering->service_of_call[i] == NOT_SERVED)
+            continue;
+        struct service *service = &ordering->order->services.items[ordering->service_of_call[i]];
+        service->begin_ns = call->entry_ns < service->begin_ns ? call->entry_ns : service->begin_ns;
+        service->end_ns = call->exit_ns > service->end_ns ? call->exit_ns : service->end_ns;
+        service->bytes += call->kind == CALL_SEND ? call->length : 0;
+    }
+}
+
+static void list_members(struct ordering *ordering)
+{
+    struct service_order *order = ordering->order;
+    uint32_t first = 0;
+    for (size_t i = 0; i < order->services.count; i++) {
+        order->services.items[i].first = first;
+        first += order->services.items[i].count;
+        order->services.items[i].count = 0;
+    }
+    for (size_t i = 0; i < ordering->lifetime_count; i++) {
+        if (order->service_of[i] == NOT_SERVED)
+            continue;
+        struct service *service = &order->services.items[order->service_of[i]];
+        order->members[service->first + service->count++] = (uint32_t)i;
+    }
+}
+
+// --- turns ---------------------------------------------------------------------------------------
+
+// Whom the time between a call and the thread's next is for. What was received elsewhere, or what
+// is answered next, is worked on before it is sent.
+static uint32_t service_after(const struct ordering *ordering, size_t call, size_t end)
+{
+    const struct application_call *calls = ordering->calls->items, *now = &calls[call];
+    uint32_t own = now->kind == CALL_WAIT ? TURN_NOBODY : ordering->service_of_call[call];
+    bool answers = call + 1 < end && now[1].kind == CALL_SEND &&
+                   (now->kind != CALL_RECEIVE || now->connection == now[1].connection);
+    return answers ? ordering->service_of_call[call + 1] : own;
+}
+
+// Whether a call is followed by time that is for no request by its place: after a reply, or before
+// a request is received.
+static bool between_requests(const struct ordering *ordering, size_t call, size_t end)
+{
+    const struct application_call *now = &ordering->calls->items[call];
+    return call + 1 < end && (now->kind == CALL_SEND || now->kind == CALL_WAIT) &&
+           now[1].kind != CALL_SEND;
+}
+
+static double gap_ns(const struct ordering *ordering, size_t call)
+{
+    const struct application_call *now = &ordering->calls->items[call];
+    return thread_running_ns(ordering->host, now->thread, NO_CORE, now->exit_ns, now[1].entry_ns);
+}
+
+// What a thread does between requests is usually short: the return to its loop. Far longer than
+// that, by six standard deviations as everywhere (docs/diagnosis.md), it is the server's own work.
+static void mark_own_work(struct ordering *ordering, size_t first, size_t end, uint8_t kind)
+{
+    enum { ENOUGH = 20 };
+    size_t count = 0;
+    for (size_t i = first; i < end; i++)
+        if (ordering->calls->items[i].kind == kind && between_requests(ordering, i, end))
+            ordering->gaps[count++] = gap_ns(ordering, i);
+    if (count < ENOUGH)
+        return;
+    double median = quantile_of(ordering->gaps, count, 0.5, ordering->work);
+    for (size_t i = 0; i < count; i++)
+        ordering->gaps[i] = fabs(ordering->gaps[i] - median);
+    double spread = quantile_of(ordering->gaps, count, 0.5, ordering->work);
+    double bound = median + fmax(6 * 1.4826 * spread, fmax(median, OWN_WORK_LEAST_NS));
+    for (size_t i = first; i < end; i++)
+        if (ordering->calls->items[i].kind == kind && between_requests(ordering, i, end))
+            ordering->order->own_after[i] = gap_ns(ordering, i) > bound;
+}
+
+static int add_turn(struct ordering *ordering, uint32_t thread, uint32_t service, int64_t begin_ns,
+                    int64_t end_ns)
+{
+    struct service_order *order = ordering->order;
+    struct turn *last = order->turns.count ? &order->turns.items[order->turns.count - 1] : NULL;
+    struct turn turn = {
+        .thread = thread, .service = service, .begin_ns = begin_ns, .end_ns = end_ns};
+    if (last && last->thread != thread)
+        last = NULL;
+    if (last && turn.begin_ns < last->end_ns)
+        turn.begin_ns = last->end_ns;
+    if (turn.end_ns <= turn.begin_ns)
+        return 0;
+    turn.running_ns = thread_running_ns(ordering->host, thread, NO_CORE, turn.begin_ns, end_ns);
+    if (service < TURN_SERVICE)
+        order->services.items[service].running_ns += turn.running_ns;
+    if (last && last->service == service && last->end_ns == turn.begin_ns) {
+        last->end_ns = turn.end_ns;
+        last->running_ns += turn.running_ns;
+        return 0;
+    }
+    if (last)
+        turn.before_ns = last->before_ns + last->running_ns;
+    return array_push(&order->turns, turn);
+}
+
+static int add_thread_turns(struct ordering *ordering, size_t first, size_t end)
+{
+    const struct application_call *calls = ordering->calls->items;
+    mark_own_work(ordering, first, end, CALL_SEND);
+    mark_own_work(ordering, first, end, CALL_WAIT);
+    for (size_t i = first; i < end; i++) {
+        const struct application_call *call = &calls[i];
+        int64_t next_ns = i + 1 < end ? calls[i + 1].entry_ns : INT64_MAX;
+        uint32_t during = call->kind == CALL_WAIT ? TURN_NOBODY : ordering->service_of_call[i];
+        uint32_t after =
+            ordering->order->own_after[i] ? TURN_SERVER : service_after(ordering, i, end);
+        if (add_turn(ordering, call->thread, during, call->entry_ns, call->exit_ns) < 0 ||
+            add_turn(ordering, call->thread, after, call->exit_ns, next_ns) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+// How many requests each thread had served before each turn.
+static void count_served(struct service_order *order)
+{
+    uint64_t served = 0;
+    for (size_t i = 0; i < order->turns.count; i++) {
+        struct turn *turn = &order->turns.items[i];
+        served = i > 0 && turn[-1].thread == turn->thread ? served : 0;
+        turn->served = served;
+        if (turn->service >= TURN_SERVICE)
+            continue;
+        const struct service *service = &order->services.items[turn->service];
+        if (service->end_ns > turn->begin_ns && service->end_ns <= turn->end_ns)
+            served += service->count ? service->count : 1;
+    }
+}
+
+static int add_turns(struct ordering *ordering)
+{
+    const struct application_calls *calls = ordering->calls;
+    for (size_t first = 0, end; first < calls->count; first = end) {
+        for (end = first;
+             end < calls->count && calls->items[end].thread == calls->items[first].thread;)
+            end++;
+        if (add_thread_turns(ordering, first, end) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int order_services(struct service_order *order, const struct lifetime *lifetimes,
                           size_t count, const struct application_calls *calls,
                           const struct host_timeline *host)
 {
-    struct turn *turns = malloc((count + 1) * sizeof *turns);
-    size_t served = 0;
-    if (!turns)
-        return -1;
-    for (size_t i = 0; calls && i < count; i++)
-        if (lifetimes[i].receive_call != NO_CALL && lifetimes[i].receive_call < calls->count &&
-            (lifetimes[i].send_call == NO_CALL || lifetimes[i].send_call < calls->count))
-            turns[served++] = turn_of(&lifetimes[i], (uint32_t)i, calls);
-    qsort(turns, served, sizeof *turns, compare_turns);
-    size_t at = 0;
-    int result = 0;
-    while (at < served && result == 0) {
-        at = add_service(order, turns, at, served, host);
-        result = at ? 0 : -1;
+    size_t call_count = calls->count;
+    struct ordering ordering = {.order = order,
+                                .lifetimes = lifetimes,
+                                .lifetime_count = count,
+                                .calls = calls,
+                                .host = host,
+                                .service_of_call = malloc((call_count + 1) * sizeof(uint32_t)),
+                                .by_connection = malloc((call_count + 1) * sizeof(uint32_t)),
+                                .gaps = malloc((call_count + 1) * sizeof(double)),
+                                .work = malloc((call_count + 1) * sizeof(double))};
+    order->own_after = calloc(call_count + 1, sizeof *order->own_after);
+    int result = -1;
+    if (ordering.service_of_call && ordering.by_connection && ordering.gaps && ordering.work &&
+        order->own_after) {
+        for (size_t i = 0; i < call_count; i++)
+            ordering.service_of_call[i] = NOT_SERVED;
+        result = add_known_services(&ordering);
     }
-    free(turns);
+    if (result == 0)
+        result = add_other_services(&ordering);
+    if (result == 0) {
+        measure_services(&ordering);
+        list_members(&ordering);
+        result = add_turns(&ordering);
+        count_served(order);
+    }
+    free(ordering.service_of_call);
+    free(ordering.by_connection);
+    free(ordering.gaps);
+    free(ordering.work);
     return result;
 }
+
+// --- hand-offs -----------------------------------------------------------------------------------
 
 static int order_handoffs(struct service_order *order, const struct lifetime *lifetimes,
                           size_t count)
@@ -155,7 +376,7 @@ int service_order_build(struct service_order *order, const struct lifetime *life
         return -1;
     for (size_t i = 0; i < count; i++)
         order->service_of[i] = order->place_of[i] = NOT_SERVED;
-    if (order_services(order, lifetimes, count, calls, host) < 0)
+    if (calls && order_services(order, lifetimes, count, calls, host) < 0)
         return -1;
     return order_handoffs(order, lifetimes, count);
 }
@@ -163,21 +384,23 @@ int service_order_build(struct service_order *order, const struct lifetime *life
 void service_order_free(struct service_order *order)
 {
     array_free(&order->services);
+    array_free(&order->turns);
     free(order->members);
     free(order->service_of);
     free(order->handed);
     free(order->place_of);
+    free(order->own_after);
     *order = (struct service_order){0};
 }
 
 size_t service_order_after(const struct service_order *order, uint32_t thread, int64_t time_ns,
                            size_t *end)
 {
-    const struct service *services = order->services.items;
+    const struct turn *turns = order->turns.items;
     // the first of the thread, or of a later one, that ends after
-    size_t low = array_bound(0, order->services.count, at,
-                             services[at].thread < thread ||
-                                 (services[at].thread == thread && services[at].end_ns <= time_ns));
-    *end = array_bound(low, order->services.count, at, services[at].thread <= thread);
+    size_t low = array_bound(0, order->turns.count, at,
+                             turns[at].thread < thread ||
+                                 (turns[at].thread == thread && turns[at].end_ns <= time_ns));
+    *end = array_bound(low, order->turns.count, at, turns[at].thread <= thread);
     return low;
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// In which order the server's threads served the run's requests, and its cores handed them over:
-// who was ahead of whom. Built once per run; asked for every message that is looked at.
+// For whom the server's threads worked when, and in which order its cores handed requests over: who
+// was ahead of whom. Built once per run; asked for every message that is looked at.
 //
-// A thread serves a request from its receive call, or from the end of the request before, to the
-// end of the call that sends the reply. Requests answered by the same call are served together, as
-// a group: nobody knows when each one's turn was, so each has an equal part.
+// A service is one exchange of a connection: what was received up to what answered it, whoever the
+// client is. Requests answered by the same call are one service: nobody knows when each one's turn
+// was, so each has an equal part. A thread's time is cut into turns at the entries and exits of its
+// socket calls; each is for one service, for the server itself, or for nobody in particular.
 #ifndef ANALYSIS_LIFETIME_SERVICE_ORDER_H
 #define ANALYSIS_LIFETIME_SERVICE_ORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,20 +22,37 @@
 #define NOT_SERVED UINT32_MAX
 
 struct service {
+    uint32_t connection;      // the shim's id
+    uint32_t first, count;    // of its requests, in `members`; 0: they are not known
+    bool foreign;             // the connection is none of the load's
+    uint32_t bytes;           // that were sent
+    int64_t begin_ns, end_ns; // of its first call, of its last
+    double running_ns;        // how long threads ran for it
+};
+
+// `service` of a turn that is for none.
+#define TURN_NOBODY  UINT32_MAX       // waiting for work, or between that and the next receive call
+#define TURN_SERVER  (UINT32_MAX - 1) // the server's own work
+#define TURN_SERVICE (UINT32_MAX - 2) // below this: an index of services
+
+struct turn {
     uint32_t thread;
-    uint32_t first, count; // of its requests, in `members`
+    uint32_t service;
     int64_t begin_ns, end_ns;
     double running_ns; // how long the thread ran in between
-    double before_ns;  // the same, summed over the thread's services before this one
+    double before_ns;  // the same, summed over the thread's turns before this one
+    uint64_t served;   // requests that ended in these
 };
 
 struct service_order {
-    struct ARRAY_OF(struct service) services; // by thread, then by end
-    uint32_t *members;                        // lifetimes, service by service
-    uint32_t *service_of;                     // by lifetime, or NOT_SERVED
-    uint32_t *handed;                         // lifetimes by R core, then by M(h)
-    uint32_t *place_of;                       // by lifetime: where in `handed`, or NOT_SERVED
+    struct ARRAY_OF(struct service) services;
+    struct ARRAY_OF(struct turn) turns; // by thread, then by time; disjoint
+    uint32_t *members;                  // lifetimes, service by service
+    uint32_t *service_of;               // by lifetime, or NOT_SERVED
+    uint32_t *handed;                   // lifetimes by R core, then by M(h)
+    uint32_t *place_of;                 // by lifetime: where in `handed`, or NOT_SERVED
     size_t handed_count;
+    bool *own_after; // by call: what its thread did between it and the next was the server's own
 };
 
 // host may be NULL: nothing is known to have run. -1: no memory. The caller frees either way.
@@ -41,7 +60,7 @@ int service_order_build(struct service_order *order, const struct lifetime *life
                         const struct application_calls *calls, const struct host_timeline *host);
 void service_order_free(struct service_order *order);
 
-// The first service of a thread that ends after `time_ns`; *end: where the thread's services end.
+// The first turn of a thread that ends after `time_ns`; *end: where the thread's turns end.
 size_t service_order_after(const struct service_order *order, uint32_t thread, int64_t time_ns,
                            size_t *end);
 

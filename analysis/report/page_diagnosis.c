@@ -9,6 +9,7 @@
 #include "analysis/export/run_summary.h"
 #include "analysis/report/page_json.h"
 #include "analysis/run/result_fields.h"
+#include "analysis/run/run_culprits.h"
 #include "analysis/run/run_analysis.h"
 
 // --- views ---------------------------------------------------------------------------------------
@@ -24,6 +25,15 @@ static json_t *scopes_build(struct page_builder *builder)
     for (int scope = 0; scope < BLOCKING_SCOPES; scope++)
         page_append(builder, scopes, page_text(blocking_scope_name((enum blocking_scope)scope)));
     return scopes;
+}
+
+// A request's number; whose it is where it is none of the load's.
+static json_t *blocker_id(const struct run_analysis *run, const struct blocker *blocker)
+{
+    char owner[160];
+    if (blocker->lifetime == NO_LIFETIME)
+        return page_text(run_service_owner(run, blocker->service, owner, sizeof owner));
+    return page_count(run->lifetimes.all.items[blocker->lifetime].request);
 }
 
 // Column by column, as the messages; `first` says where a message's blockers begin.
@@ -47,8 +57,7 @@ static json_t *messages_build(struct page_builder *builder, const struct diagnos
         page_append(builder, first, page_count(blockers));
         for (uint32_t b = 0; b < view->blockers && b < BLOCKERS_SHOWN; b++, blockers++) {
             const struct blocker *blocker = &views->blockers.items[view->first_blocker + b];
-            const struct lifetime *life = &builder->run->lifetimes.all.items[blocker->lifetime];
-            page_append(builder, id, page_count(life->request));
+            page_append(builder, id, blocker_id(builder->run, blocker));
             page_append(builder, by, page_count(blocker->scope));
             page_append(builder, ns, page_ns((double)blocker->ns));
         }
@@ -73,8 +82,10 @@ static json_t *operations_build(struct page_builder *builder, const struct diagn
         const struct message_view *view = &views->messages.items[i];
         for (uint32_t b = 0; b < view->blockers && b < BLOCKERS_SHOWN; b++) {
             uint64_t lifetime = views->blockers.items[view->first_blocker + b].lifetime;
-            const struct lifetime *life = &builder->run->lifetimes.all.items[lifetime];
             char key[24];
+            if (lifetime == NO_LIFETIME)
+                continue;
+            const struct lifetime *life = &builder->run->lifetimes.all.items[lifetime];
             snprintf(key, sizeof key, "%llu", (unsigned long long)life->request);
             page_put(builder, operations, key, json_integer(life->operation));
         }

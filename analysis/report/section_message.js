@@ -131,9 +131,9 @@ function messageBlockers(diagnosis, index) {
   for (let at = own.first[index]; at < own.first[index + 1]; at++)
     rows.push(element(
         'div', {class: 'what'},
-        requestButton(
-            own.id[at],
-            `${own.id[at]} ${operationName(views.operations[own.id[at]])}`),
+        typeof own.id[at] === 'string' ?
+            element('span', {class: 'request'}, own.id[at]) :
+            requestButton(own.id[at], `${own.id[at]} ${operationName(views.operations[own.id[at]])}`),
         element('span', {}, views.scopes[own.by[at]]), element('b', {}, duration(own.ns[at]))));
   if (!rows.length && !ahead.length) return [];
   const rest = own.all[index] - rows.length;

@@ -11,7 +11,7 @@ function requestButton(id, text) {
 }
 
 function renderBlocking() {
-  const {by, worst_blockers: worst} = current().views.blocking;
+  const {by, worst_blockers: worst, culprits} = current().views.blocking;
   byId('blocking-table').replaceChildren(table(
       [['held up by', true], ['core', true], ['messages'], ['median'], ['total'], ['mean'], ['ordinary mean']],
       by.map(one => [
@@ -20,12 +20,24 @@ function renderBlocking() {
         duration(known(one.reference_mean_us) ? one.reference_mean_us * 1000 : null, '–')
       ]),
       'Head-of-line blocking'));
+  byId('culprits-table').replaceChildren(
+      culprits.length ? table(
+                            [['whose', true], ['requests'], ['each'], ['messages they held up'], ['for, in all']],
+                            culprits.slice(0, 10).map(one => [
+                              one.who, count(one.requests), duration(one.each_us * 1000), count(one.messages),
+                              duration(one.total_us * 1000)
+                            ]),
+                            'Whose requests held up others longest') :
+                        element('p', {class: 'empty'}, 'No request held one of these up.'));
   byId('blockers-table').replaceChildren(
       worst.length ? table(
                          [['request', true], ['operation', true], ['connection'], ['messages it held up'], ['for, in all']],
                          worst.slice(0, 10).map(one => [
-                           requestButton(one.request, String(one.request)), operationName(one.operation),
-                           String(one.connection), count(one.messages), duration(one.total_us * 1000)
+                           ...one.owner ? [one.owner, '–', '–'] : [
+                             requestButton(one.request, String(one.request)), operationName(one.operation),
+                             String(one.connection)
+                           ],
+                           count(one.messages), duration(one.total_us * 1000)
                          ]),
                          'The requests that held up others longest') :
                      element('p', {class: 'empty'}, 'No request of this run held one of these up.'));
@@ -82,7 +94,9 @@ sections.push({
   markup: `
     <p class="hint">Which requests the core or the thread served while a message waited: on the same connection, in the same batch (epoll return) or an earlier one, in another thread on its core, or handed over first on its receive core.</p>
     <div id="blocking-table"></div>
-    <h3>The requests that held up others longest</h3>
+    <h3>Whose requests held up others longest</h3>
+    <div id="culprits-table"></div>
+    <h3>The single ones</h3>
     <div id="blockers-table"></div>`,
   draw: () => renderBlocking()
 });

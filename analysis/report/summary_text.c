@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/report/summary_findings.h"
+#include "analysis/run/run_culprits.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -18,11 +19,12 @@ enum {
     CAUSES_OF_WINDOW = 3,
     BAR_CELLS = 10,
     TUNED_SHOWN = 6,
-    BLOCKERS_NAMED = 1,
+    CULPRITS_NAMED = 2,
     LINE_WIDTH = 98, // of lists and of the set-up
 };
 
-#define SMALL_STAGE 0.03 // of the latency at every percentile shown: named together
+#define CULPRIT_SHARE 0.05 // of the time that all held up others: less is not named
+#define SMALL_STAGE   0.03 // of the latency at every percentile shown: named together
 
 // --- parts -------------------------------------------------------------------------------------
 
@@ -461,20 +463,43 @@ static void write_scopes(const struct diagnosis_views *views, FILE *out)
     list_end(&list);
 }
 
-static void write_worst(const struct run_analysis *run, const struct diagnosis_views *views,
-                        FILE *out)
+static double blocking_cause_ns(const struct diagnosis *diagnosis)
 {
-    char total[32], count[32], text[120];
-    struct summary_list list = {"  longest by request ", out, 0};
-    for (size_t i = 0; i < views->worst.count && i < BLOCKERS_NAMED; i++) {
-        const struct named_blocker *one = &views->worst.items[i];
-        snprintf(text, sizeof text, "%llu, %s over %s messages",
-                 (unsigned long long)run->lifetimes.all.items[one->lifetime].request,
-                 units_format_ns(one->total_ns, total, sizeof total),
-                 text_count(one->messages, count));
-        list_item(&list, text);
+    double ns = 0;
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (cause->role == ROLE_A && strncmp(cause->name, "head-of-line blocking", 21) == 0)
+            ns += cause->total_ns;
     }
-    list_end(&list);
+    return ns;
+}
+
+// Whose requests held up others, the few that account for most of it; and, where these account for
+// far less than the cause, so.
+static void write_culprits(const struct run_analysis *run, const struct diagnosis *diagnosis,
+                           FILE *out)
+{
+    const struct diagnosis_views *views = &diagnosis->views;
+    char words[240], total[32], other[32], count[32];
+    double sum = 0, cause_ns = blocking_cause_ns(diagnosis);
+    for (size_t i = 0; i < views->culprits.count; i++)
+        sum += views->culprits.items[i].total_ns;
+    for (size_t i = 0; i < views->culprits.count && i < CULPRITS_NAMED; i++) {
+        const struct culprit *one = &views->culprits.items[i];
+        if (one->total_ns < CULPRIT_SHARE * sum)
+            break;
+        fprintf(out, "  %s %s\n    held up %s messages for %s in all\n", i ? "and" : "by ",
+                run_culprit_words(run, one, words, sizeof words), text_count(one->messages, count),
+                units_format_ns(one->total_ns, total, sizeof total));
+    }
+    if (views->blocked_ns < cause_ns / 2)
+        fprintf(out, "  of %s of head-of-line blocking only %s is known to be whose\n",
+                units_format_ns(cause_ns, total, sizeof total),
+                units_format_ns(views->blocked_ns, other, sizeof other));
+    if (views->slow_themselves && views->slow_behind)
+        fprintf(out, "  %s of the %s messages are slow by themselves, %s because of those ahead\n",
+                text_count(views->slow_themselves, total), text_count(views->messages.count, count),
+                text_count(views->slow_behind, other));
 }
 
 // How many messages were ahead, by kind, and who blocked most: at most six lines.
@@ -491,7 +516,7 @@ static void write_views(const struct run_analysis *run, const struct diagnosis *
     write_side(views, VIEW_SLICE, out);
     write_side(views, VIEW_REFERENCE, out);
     write_scopes(views, out);
-    write_worst(run, views, out);
+    write_culprits(run, diagnosis, out);
 }
 
 // --- tuning and neighbours -----------------------------------------------------------------------

@@ -124,6 +124,7 @@ void run_analysis_free(struct run_analysis *analysis)
     service_order_free(&analysis->lifetimes.order);
     unseen_time_free(&analysis->lifetimes.unseen);
     applications_free(&analysis->lifetimes.applications);
+    array_free(&analysis->evidence.connections);
     free(analysis->evidence.application_threads);
     for (size_t i = 0; i < analysis->findings.diagnoses.count; i++)
         diagnosis_free(&analysis->findings.diagnoses.items[i]);

@@ -21,6 +21,7 @@
 #include "analysis/timeline/span.h"
 #include "base/error.h"
 #include "base/progress.h"
+#include "base/connection.h"
 #include "base/quantile.h"
 
 enum { LATENCY_QUANTILES = 6 };
@@ -45,6 +46,7 @@ struct run_evidence {
     bool has_events, has_calls; // which of the server's logs there were
     struct host_timeline server;
     struct application_calls calls; // the server's socket calls, empty without a shim log
+    struct ARRAY_OF(struct connection) connections; // of these calls
     uint32_t *application_threads;  // the servers', ascending
     size_t application_thread_count;
     struct run_trace trace;

@@ -45,6 +45,15 @@ static int collect_threads(struct run_analysis *run)
     return 0;
 }
 
+static int keep_connections(struct run_analysis *run, const struct run_input *input)
+{
+    const struct connection *connections = input->shim_connections.records;
+    for (size_t i = 0; i < input->shim_connections.count; i++)
+        if (array_push(&run->evidence.connections, connections[i]) < 0)
+            return -1;
+    return 0;
+}
+
 // Which server each message, thread and hand-off belongs to.
 static int assign_applications(struct run_analysis *run, const struct run_input *input)
 {
@@ -106,7 +115,7 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     double records = (double)(input->events.count + input->calls.count);
     double dropped = (double)(run->evidence.dropped_events + run->evidence.dropped_calls);
     run->evidence.dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
-    if (collect_threads(run) < 0)
+    if (collect_threads(run) < 0 || keep_connections(run, input) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the server's threads");
     progress_phase(progress, "joining %zu requests", input->samples.count);
     const struct join_input join = {

@@ -34,6 +34,7 @@ enum fault {
     FAULT_IRQ,       // a device interrupt during the application's work
     FAULT_BURST,     // many requests at once
     FAULT_SLOW,      // the application takes long over a request
+    FAULT_OWN_WORK,  // it works for itself after a reply
     FAULTS
 };
 
@@ -311,6 +312,11 @@ static inline int64_t scenario_serve(struct scenario *s, struct scenario_request
             r[j].read = out + 3000 + scenario_about(s, 3000);
         }
         now = exit;
+    }
+    if (o->fault == FAULT_OWN_WORK && scenario_fault_due(s, now, *faults)) {
+        ++*faults;
+        SCENARIO_PUSH(&s->faults, (struct scenario_interval){now, now + o->fault_ns});
+        now += o->fault_ns;
     }
     return now + 300;
 }

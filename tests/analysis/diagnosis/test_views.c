@@ -21,12 +21,10 @@ struct diagnosed {
     struct diagnosis diagnosis;
 };
 
-static void diagnosed_build(struct diagnosed *d, const struct scenario_options *options)
+static void diagnosed_join(struct diagnosed *d)
 {
     static const uint32_t threads[] = {SERVER_THREAD};
     const struct diagnosis_slice slice = {.low = 0.95, .high = 1};
-    *d = (struct diagnosed){0};
-    scenario_build(&d->scenario, options);
     struct error err = {0};
     scenario_join(&d->scenario, &d->calls, &d->server, &d->lives);
     assert_int_equal(
@@ -41,6 +39,13 @@ static void diagnosed_build(struct diagnosed *d, const struct scenario_options *
                                  .granularity_ns = 500};
     assert_int_equal(diagnose(&in, &slice, &d->diagnosis, &err), 0);
     assert_true(d->diagnosis.views.available);
+}
+
+static void diagnosed_build(struct diagnosed *d, const struct scenario_options *options)
+{
+    *d = (struct diagnosed){0};
+    scenario_build(&d->scenario, options);
+    diagnosed_join(d);
 }
 
 static void diagnosed_free(struct diagnosed *d)
@@ -151,6 +156,101 @@ static void pipelined_requests_share_their_service(void **state)
     diagnosed_free(&d);
 }
 
+static double cause_ns(const struct diagnosis *g, const char *name)
+{
+    for (size_t i = 0; i < g->causes.count; i++)
+        if (g->causes.items[i].role == ROLE_A && strcmp(g->causes.items[i].name, name) == 0)
+            return g->causes.items[i].total_ns;
+    return 0;
+}
+
+enum { SLOW = 40, SLOW_NS = 400000 };
+
+static const struct scenario_options slow = {.requests = 4000,
+                                             .connections = 16,
+                                             .gap_ns = 60000,
+                                             .pipelined = 1,
+                                             .fault = FAULT_SLOW,
+                                             .faults = SLOW,
+                                             .fault_ns = SLOW_NS,
+                                             .seed = 5};
+
+// Slow requests of the load are heavy themselves, and apart from those that waited behind them.
+static void heavy_requests_are_told_from_those_behind(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    diagnosed_build(&d, &slow);
+    const struct diagnosis_views *views = &d.diagnosis.views;
+    const struct culprit *first = &views->culprits.items[0];
+    assert_true(first->heavy && first->known && !first->foreign);
+    assert_true(first->services > SLOW / 2 && first->services <= SLOW);
+    assert_float_equal(first->each_ns, SLOW_NS + 6000, 3000);
+    assert_in_range(views->slow_themselves, SLOW / 2, SLOW);
+    assert_true(views->slow_behind >= views->messages.count - views->slow_themselves - 10);
+    assert_true(views->blocked_ns > 0.9 * cause_ns(&d.diagnosis, "head-of-line blocking"));
+    diagnosed_free(&d);
+}
+
+// The same work for a client that is not the load: its connection is named, and no request of the
+// load held up others for long.
+static void other_clients_are_named(void **state)
+{
+    enum { OTHER = 999 };
+    (void)state;
+    struct diagnosed d = {0};
+    size_t moved = 0;
+    scenario_build(&d.scenario, &slow);
+    for (size_t i = 1; i < d.scenario.calls.count; i++) {
+        struct call *call = &d.scenario.calls.items[i];
+        if (call->kind == CALL_SEND && call[-1].kind == CALL_RECEIVE &&
+            call->entry_tsc - call[-1].exit_tsc > SLOW_NS * CYCLES_PER_NS) {
+            call->connection = call[-1].connection = OTHER;
+            moved++;
+        }
+    }
+    assert_int_equal(moved, SLOW);
+    diagnosed_join(&d);
+    const struct diagnosis_views *views = &d.diagnosis.views;
+    const struct culprit *first = &views->culprits.items[0];
+    assert_true(first->foreign && first->heavy);
+    assert_int_equal(first->connection, OTHER);
+    assert_in_range(first->services, SLOW * 3 / 4, SLOW);
+    assert_float_equal(first->each_ns, SLOW_NS + 6000, 3000);
+    assert_true(first->messages > views->messages.count / 2);
+    for (size_t i = 0; i < views->worst.count && i < SLOW / 2; i++)
+        assert_true(views->worst.items[i].lifetime == NO_LIFETIME);
+    double cause = cause_ns(&d.diagnosis, "head-of-line blocking");
+    assert_true(cause > 0);
+    assert_true(first->total_ns > 0.8 * cause);
+    assert_true(views->blocked_ns > 0.9 * cause && views->blocked_ns < 1.1 * cause);
+    assert_true(views->slow_themselves < 3);
+    diagnosed_free(&d);
+}
+
+// What the thread does for itself after a reply is not the last connection's.
+static void own_work_between_requests_is_nobodys(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct scenario_options options = slow;
+    options.fault = FAULT_OWN_WORK;
+    diagnosed_build(&d, &options);
+    const struct diagnosis *g = &d.diagnosis;
+    assert_string_equal(g->causes.items[0].name, "the server's own work");
+    assert_string_equal(g->causes.items[0].category, "the server's own work");
+    assert_true(g->coverage_median > 0.9);
+    assert_true(cause_ns(g, "head-of-line blocking") < 0.5 * g->causes.items[0].total_ns);
+    for (size_t i = 0; i < g->views.culprits.count; i++)
+        assert_false(g->views.culprits.items[i].heavy);
+    options.fault = FAULT_BURST; // nothing of the kind where there is none
+    struct diagnosed none;
+    diagnosed_build(&none, &options);
+    assert_true(cause_ns(&none.diagnosis, "the server's own work") <= 0);
+    diagnosed_free(&none);
+    diagnosed_free(&d);
+}
+
 static double share_of(const struct diagnosis_views *views, const char *name, int side)
 {
     double ns = 0;
@@ -189,6 +289,9 @@ int main(void)
         cmocka_unit_test(queues_are_as_deep_as_they_were),
         cmocka_unit_test(blockers_are_named),
         cmocka_unit_test(pipelined_requests_share_their_service),
+        cmocka_unit_test(heavy_requests_are_told_from_those_behind),
+        cmocka_unit_test(other_clients_are_named),
+        cmocka_unit_test(own_work_between_requests_is_nobodys),
         cmocka_unit_test(contexts_add_up_and_show_the_hog),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

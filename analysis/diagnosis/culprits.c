@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/culprits.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/quantile.h"
+
+static double request_ns(const struct service *service)
+{
+    return service->running_ns / (service->count ? service->count : 1);
+}
+
+// What is usual for a request, and by how much it varies: median and median absolute deviation.
+static int measure_usual(struct culprits *culprits)
+{
+    const struct service_order *order = culprits->order;
+    double *values = malloc((2 * order->services.count + 1) * sizeof *values);
+    size_t count = 0;
+    if (!values)
+        return -1;
+    double *work = values + order->services.count;
+    for (size_t i = 0; i < order->services.count; i++)
+        if (order->services.items[i].count)
+            values[count++] = request_ns(&order->services.items[i]);
+    if (count) {
+        culprits->usual_ns = quantile_of(values, count, 0.5, work);
+        for (size_t i = 0; i < count; i++)
+            values[i] = fabs(values[i] - culprits->usual_ns);
+        double spread = 6 * 1.4826 * quantile_of(values, count, 0.5, work);
+        culprits->heavy_ns = culprits->usual_ns + fmax(spread, culprits->usual_ns);
+    }
+    free(values);
+    return 0;
+}
+
+int culprits_init(struct culprits *culprits, const struct service_order *order,
+                  const struct lifetime *lifetimes)
+{
+    *culprits = (struct culprits){.order = order, .lifetimes = lifetimes};
+    culprits->of_service = malloc((order->services.count + 1) * sizeof *culprits->of_service);
+    if (!culprits->of_service)
+        return -1;
+    for (size_t i = 0; i < order->services.count; i++)
+        culprits->of_service[i] = NOT_SERVED;
+    return measure_usual(culprits);
+}
+
+void culprits_free(struct culprits *culprits)
+{
+    array_free(&culprits->items);
+    free(culprits->of_service);
+    *culprits = (struct culprits){0};
+}
+
+static struct culprit culprit_of(const struct culprits *culprits, const struct service *service)
+{
+    struct culprit one = {.foreign = service->foreign,
+                          .known = service->count > 0,
+                          .connection = service->connection,
+                          .key = SEVERAL,
+                          .heavy = request_ns(service) > culprits->heavy_ns};
+    if (one.known) {
+        const struct lifetime *life =
+            &culprits->lifetimes[culprits->order->members[service->first]];
+        one.operation = life->operation;
+        one.connection = life->connection;
+        one.key = service->count == 1 ? life->key : SEVERAL;
+    }
+    return one;
+}
+
+// Another client's requests are taken together by connection, the load's by operation.
+static bool is_same(const struct culprit *a, const struct culprit *b)
+{
+    return a->foreign == b->foreign && a->known == b->known && a->heavy == b->heavy &&
+           (a->foreign ? a->connection == b->connection : a->operation == b->operation);
+}
+
+static uint32_t find_or_add(struct culprits *culprits, const struct culprit *wanted)
+{
+    for (size_t i = 0; i < culprits->items.count; i++)
+        if (is_same(&culprits->items.items[i], wanted))
+            return (uint32_t)i;
+    return array_push(&culprits->items, *wanted) < 0 ? NOT_SERVED
+                                                     : (uint32_t)culprits->items.count - 1;
+}
+
+int culprits_add(struct culprits *culprits, uint32_t number, uint64_t message, double ns)
+{
+    const struct service *service = &culprits->order->services.items[number];
+    bool first = culprits->of_service[number] == NOT_SERVED;
+    if (first) {
+        struct culprit wanted = culprit_of(culprits, service);
+        culprits->of_service[number] = find_or_add(culprits, &wanted);
+        if (culprits->of_service[number] == NOT_SERVED)
+            return -1;
+        struct culprit *of = &culprits->items.items[culprits->of_service[number]];
+        of->connection = of->connection == wanted.connection ? of->connection : SEVERAL;
+        of->key = of->key == wanted.key ? of->key : SEVERAL;
+        of->services += service->count ? service->count : 1;
+        of->each_ns += service->running_ns;
+        of->each_bytes += service->bytes;
+    }
+    struct culprit *of = &culprits->items.items[culprits->of_service[number]];
+    of->messages += of->last != message + 1;
+    of->last = message + 1;
+    of->total_ns += ns;
+    return 0;
+}
+
+static int longest_first(const void *left, const void *right)
+{
+    const struct culprit *a = left, *b = right;
+    return order_of(b->total_ns, a->total_ns) ?:
+           order_of(a->foreign, b->foreign) ?:
+           order_of(a->connection, b->connection) ?:
+           order_of(a->operation, b->operation);
+}
+
+void culprits_finish(struct culprits *culprits)
+{
+    for (size_t i = 0; i < culprits->items.count; i++) {
+        struct culprit *one = &culprits->items.items[i];
+        one->each_ns /= (double)one->services;
+        one->each_bytes /= (double)one->services;
+    }
+    array_sort(&culprits->items, longest_first);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+//
+// Whose requests held up others: services of the same kind taken together, "LRANGE, 180 ms each, 40
+// of them", or those of a client that is not the load. A kind whose services are far longer than is
+// usual is heavy itself; the others only stood in the queue first.
+#ifndef ANALYSIS_DIAGNOSIS_CULPRITS_H
+#define ANALYSIS_DIAGNOSIS_CULPRITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/lifetime/service_order.h"
+#include "base/array.h"
+
+#define SEVERAL UINT32_MAX // of a culprit's connections, or keys
+
+struct culprit {
+    bool foreign;        // of a connection that is none of the load's
+    bool known;          // its requests are the load's; else not known, as after an error
+    bool heavy;          // longer than usual by more than six standard deviations
+    uint16_t operation;  // where known
+    uint32_t connection; // the client's (where known) or the shim's, or SEVERAL
+    uint32_t key;        // where known, or SEVERAL
+    uint64_t services;   // that held up one of the slice's messages
+    uint64_t messages;   // that they held up
+    double total_ns;     // for how long, in all
+    double each_ns;      // how long one took, on average
+    double each_bytes;   // of its reply, on average
+    uint64_t last;       // message counted last + 1
+};
+struct culprit_array ARRAY_OF(struct culprit);
+
+// Gathers culprits while messages are looked at one after another.
+struct culprits {
+    const struct service_order *order;
+    const struct lifetime *lifetimes;
+    struct culprit_array items;
+    uint32_t *of_service; // which of them each service belongs to, or NOT_SERVED
+    double usual_ns;      // how long a thread runs for one request of the load
+    double heavy_ns;      // what is longer is heavy
+};
+
+// -1: no memory. The caller frees either way.
+int culprits_init(struct culprits *culprits, const struct service_order *order,
+                  const struct lifetime *lifetimes);
+void culprits_free(struct culprits *culprits);
+
+// A service held up a message for so long. -1: no memory.
+int culprits_add(struct culprits *culprits, uint32_t service, uint64_t message, double ns);
+
+// The averages, and those first that held up others longest. `items` is the caller's to take.
+void culprits_finish(struct culprits *culprits);
+
+#endif

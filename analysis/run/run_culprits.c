@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_culprits.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+
+static const struct connection *find_connection(const struct run_analysis *run, uint32_t id)
+{
+    for (size_t i = 0; i < run->evidence.connections.count; i++)
+        if (run->evidence.connections.items[i].id == id)
+            return &run->evidence.connections.items[i];
+    return NULL;
+}
+
+static void foreign_words(const struct run_analysis *run, uint32_t id, char *out, size_t out_bytes)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    const struct connection *connection = find_connection(run, id);
+    char address[INET6_ADDRSTRLEN] = "";
+    if (connection && memcmp(connection->peer, mapped, sizeof mapped) == 0)
+        inet_ntop(AF_INET, connection->peer + sizeof mapped, address, sizeof address);
+    else if (connection)
+        inet_ntop(AF_INET6, connection->peer, address, sizeof address);
+    if (connection && connection->peer_port)
+        snprintf(out, out_bytes, "connection %u from %s:%u (not of this load)", id, address,
+                 connection->peer_port);
+    else
+        snprintf(out, out_bytes, "connection %u (not of this load)", id);
+}
+
+static void unknown_words(uint32_t id, char *out, size_t out_bytes)
+{
+    if (id == SEVERAL)
+        snprintf(out, out_bytes, "requests of the load that are not whole");
+    else
+        snprintf(out, out_bytes, "requests of the server's connection %u that are not whole", id);
+}
+
+char *run_service_owner(const struct run_analysis *run, uint32_t number, char *out,
+                        size_t out_bytes)
+{
+    const struct service *service = &run->lifetimes.order.services.items[number];
+    if (service->foreign)
+        foreign_words(run, service->connection, out, out_bytes);
+    else
+        unknown_words(service->connection, out, out_bytes);
+    return out;
+}
+
+static void append_bytes(double bytes, char *out, size_t out_bytes)
+{
+    if (bytes >= 1e6)
+        text_append(out, out_bytes, ", replies of %.1f MB", bytes / 1e6);
+    else if (bytes >= 1e4)
+        text_append(out, out_bytes, ", replies of %.0f kB", bytes / 1e3);
+}
+
+char *run_culprit_words(const struct run_analysis *run, const struct culprit *culprit, char *out,
+                        size_t out_bytes)
+{
+    char each[32], count[32];
+    out[0] = '\0';
+    if (culprit->foreign) {
+        foreign_words(run, culprit->connection, out, out_bytes);
+    } else if (!culprit->known) {
+        unknown_words(culprit->connection, out, out_bytes);
+    } else {
+        const char *operation = run_operation_name(run, culprit->operation);
+        if (operation)
+            snprintf(out, out_bytes, "%s", operation);
+        else
+            snprintf(out, out_bytes, "operation %u", culprit->operation);
+        if (culprit->connection != SEVERAL)
+            text_append(out, out_bytes, " of connection %u", culprit->connection);
+        if (culprit->key != SEVERAL)
+            text_append(out, out_bytes, ", key %u", culprit->key);
+    }
+    text_append(out, out_bytes, " (%s each, %s of them",
+                units_format_ns(culprit->each_ns, each, sizeof each),
+                text_count(culprit->services, count));
+    append_bytes(culprit->each_bytes, out, out_bytes);
+    text_append(out, out_bytes, "%s)", culprit->heavy ? ", far longer than usual" : "");
+    return out;
+}

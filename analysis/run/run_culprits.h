@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// Those whose requests held up others, in words.
+#ifndef ANALYSIS_RUN_RUN_CULPRITS_H
+#define ANALYSIS_RUN_RUN_CULPRITS_H
+
+#include <stddef.h>
+
+#include "analysis/run/run_analysis.h"
+
+// Whose a service is that is none of the load's known requests: "connection 7 from 127.0.0.1:40112
+// (not of this load)". Returns out.
+char *run_service_owner(const struct run_analysis *run, uint32_t service, char *out,
+                        size_t out_bytes);
+
+// "lrange of connection 7, key 12 (180 ms each, 40 of them, replies of 1.2 MB)". Returns out.
+char *run_culprit_words(const struct run_analysis *run, const struct culprit *culprit, char *out,
+                        size_t out_bytes);
+
+#endif
