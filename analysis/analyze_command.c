@@ -81,7 +81,9 @@ static void print_causes(const struct run_analysis *run, const struct diagnosis 
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
         snprintf(name, sizeof name, "%s (%s)%s", cause->name, role_name(cause->role),
-                 cause->explains ? "" : cause->apart ? " +" : " *");
+                 cause->explains ? ""
+                 : cause->apart  ? " +"
+                                 : " *");
         printf("  %-44s %-24s %9llu %11s %11s\n", name, cause->category,
                (unsigned long long)cause->messages,
                units_format_ns(cause->median_ns, median, sizeof median),

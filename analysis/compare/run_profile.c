@@ -287,10 +287,10 @@ static int take_profile(const struct run_analysis *run, const struct diagnosis_s
                                 .answered = run->lifetimes.answered,
                                 .joined = run->lifetimes.states[LIFETIME_WHOLE]};
     for (size_t i = 0; i < slices->count && result == 0; i++)
-        result = array_push(&out->slices, (struct slice_profile){0}) < 0
-                     ? error_set(err, ERROR_FAILED, "no memory to compare %s",
-                                 run->evidence.run_dir)
-                     : profile_slice(run, slices->items[i], &out->slices.items[i], err);
+        result =
+            array_push(&out->slices, (struct slice_profile){0}) < 0
+                ? error_set(err, ERROR_FAILED, "no memory to compare %s", run->evidence.run_dir)
+                : profile_slice(run, slices->items[i], &out->slices.items[i], err);
     return result;
 }
 
@@ -434,10 +434,10 @@ int run_set_read(struct run_set *set, const char *path, const char *categories,
     for (size_t i = 0; i < count && result == 0; i++) {
         char folder[PATH_BYTES];
         struct run_analysis run;
-        const struct run_request request = {
-            .run_dir = run_set_folder(path, i, folder, sizeof folder),
-            .slices = &set->slices,
-            .categories = categories};
+        const struct run_request request = {.run_dir =
+                                                run_set_folder(path, i, folder, sizeof folder),
+                                            .slices = &set->slices,
+                                            .categories = categories};
         result = run_analyze(&request, progress, &run, err);
         if (result < 0)
             break;

@@ -74,12 +74,12 @@ struct run_set {
     char path[4096];
     struct diagnosis_slice_array slices; // that the profiles have, without duplicates; chosen
                                          // before the first run is added
-    char name[128];                     // of the experiment
-    struct latency_run_array latencies; // one per run
-    struct run_profile_array profiles;  // one per run
-    double offered_rate, achieved_rate; // means over the runs
-    size_t inconclusive;                // number of runs that had such a load
-    char reason[200];                   // of the first of them
+    char name[128];                      // of the experiment
+    struct latency_run_array latencies;  // one per run
+    struct run_profile_array profiles;   // one per run
+    double offered_rate, achieved_rate;  // means over the runs
+    size_t inconclusive;                 // number of runs that had such a load
+    char reason[200];                    // of the first of them
 };
 
 // Whether the folder is a run's own and not one of repetitions.

@@ -2,7 +2,8 @@
 //
 // What a lifetime's nanoseconds can be made of: every piece of it belongs to exactly one component.
 // A component is a name at a core role, and a candidate cause. Some exist from the start
-// (causes.tbl.h and EVENT_COMPONENT of profiler/bpf/events.tbl.h); the others are added when the first context of their name is met.
+// (causes.tbl.h and EVENT_COMPONENT of profiler/bpf/events.tbl.h); the others are added when the
+// first context of their name is met.
 #ifndef ANALYSIS_DIAGNOSIS_COMPONENTS_H
 #define ANALYSIS_DIAGNOSIS_COMPONENTS_H
 
@@ -23,9 +24,9 @@ struct component {
     char name[CAUSE_NAME_BYTES];
     enum core_role role;
     enum cause_class class;
-    bool explains; // counts towards coverage
-    bool apart;    // neither the server's nor the client's doing: the tool's, or that of the host
-                   // of a virtual machine; never explains
+    bool explains;  // counts towards coverage
+    bool apart;     // neither the server's nor the client's doing: the tool's, or that of the host
+                    // of a virtual machine; never explains
     bool functions; // its time is divided among functions where the backend sees them
     const char *category;
 };

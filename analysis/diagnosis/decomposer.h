@@ -87,9 +87,9 @@ struct decomposer {
     struct decomposer_stack stack;      // of the piece at hand
     struct decomposer_calls last_calls; // where the search for the next piece begins
     uint16_t core;                      // of the piece at hand
-    const struct holdup *holdups; // of the message at hand
+    const struct holdup *holdups;       // of the message at hand
     size_t holdup_count;
-    component_piece *piece;             // NULL: not called
+    component_piece *piece; // NULL: not called
     void *piece_context;
 };
 

@@ -63,7 +63,7 @@ const char *cause_class_name(enum cause_class class);
 enum { CAUSE_NAME_BYTES = 96 }; // "lock wait (futex): held by worker-2, blocked in fsync"
 
 struct cause {
-    char name[CAUSE_NAME_BYTES];     // "yes", "wake-up latency", "head-of-line blocking"
+    char name[CAUSE_NAME_BYTES]; // "yes", "wake-up latency", "head-of-line blocking"
     char category[32]; // what it asks for (categories.h): "other programs", "NIC delay", "memory"
     enum core_role role;
     enum cause_class class;
@@ -124,9 +124,9 @@ struct diagnosis {
     // What the causes explain of the deviation, without what stands apart; NAN when there is
     // nothing to explain.
     double coverage_median, coverage_min, coverage_total;
-    struct diagnosis_views views;                         // queues, contexts, blocking
-    bool not_available; // the evidence is less complete than required: no verdict
-    char reason[200];   // the reason for that
+    struct diagnosis_views views; // queues, contexts, blocking
+    bool not_available;           // the evidence is less complete than required: no verdict
+    char reason[200];             // the reason for that
 };
 
 // An estimate of what the tool itself costs the server where no trace shows it: how often its BPF

@@ -458,8 +458,7 @@ static int fill_database(sqlite3 *database, const struct run_analysis *run)
         write_categories(database, &run->findings.categories) < 0 ||
         write_lifetimes(database, run, "requests", put_request) < 0 ||
         write_lifetimes(database, run, "stages", put_stages) < 0 ||
-        write_shared(database, run) < 0 ||
-        write_budget(database, &run->findings.budget) < 0 ||
+        write_shared(database, run) < 0 || write_budget(database, &run->findings.budget) < 0 ||
         write_ordinary(database, &run->findings.diagnoses) < 0 ||
         write_diagnoses(database, run) < 0 || write_views(database, run) < 0 ||
         sqlite3_exec(database, after, NULL, NULL, NULL) != SQLITE_OK)

@@ -4,7 +4,6 @@
 // unnamed temporary file.
 #include "analysis/perf/perf_data.h"
 
-
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

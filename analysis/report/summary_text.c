@@ -218,7 +218,9 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
         fprintf(s->out, " %9s  ", summary_duration(cause->total_ns, a));
         summary_bar(s, cause->total_ns / whole, BAR_CELLS);
         fprintf(s->out, " %s%s\n", summary_percent(cause->total_ns, whole, b),
-                cause->explains ? "" : cause->apart ? " +" : " *");
+                cause->explains ? ""
+                : cause->apart  ? " +"
+                                : " *");
     }
 }
 
@@ -242,7 +244,8 @@ static void write_coverage(const struct summary *s, const struct diagnosis *diag
     if (located)
         fprintf(s->out, "  * where the time was lost, but not why: not counted as explained\n");
     if (apart)
-        fprintf(s->out, "  + not the server's doing: Taillight's, or the virtual machine's host's\n");
+        fprintf(s->out,
+                "  + not the server's doing: Taillight's, or the virtual machine's host's\n");
 }
 
 static void write_diagnosis(const struct summary *s, const struct diagnosis *diagnosis)

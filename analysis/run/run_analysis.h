@@ -47,7 +47,7 @@ struct run_evidence {
     struct host_timeline server;
     struct application_calls calls; // the server's socket calls, empty without a shim log
     struct ARRAY_OF(struct connection) connections; // of these calls
-    uint32_t *application_threads;  // the servers', ascending
+    uint32_t *application_threads;                  // the servers', ascending
     size_t application_thread_count;
     struct run_trace trace;
     struct run_functions functions;
@@ -59,7 +59,7 @@ struct run_evidence {
 
 // What became of each request: its stamps from all logs joined, and what they amount to.
 struct run_lifetimes {
-    struct lifetime_array all; // one per scheduled request, in intended order
+    struct lifetime_array all;   // one per scheduled request, in intended order
     struct holdup_array holdups; // what TCP held back
     struct join_counts join;
     struct applications applications; // the servers
@@ -102,7 +102,8 @@ struct run_findings {
     struct diagnosis_array diagnoses; // the first is the run's; then one per window
     // The same slices of the receive, service and send lifetimes on their own: PARTS - 1 of each.
     struct diagnosis_array part_diagnoses;
-    struct shared_trait_array shared; // by the messages of the run's slice, where it is of slow ones
+    struct shared_trait_array
+        shared;                // by the messages of the run's slice, where it is of slow ones
     struct time_budget budget; // of the servers' threads; empty where no events were captured
     char verdict[VERDICT_BYTES];
     bool verdict_available; // false: "N/A", and the verdict says why

@@ -133,8 +133,8 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .clock = input->clock,
         .client_clock = input->apart ? &input->client_clock : NULL,
     };
-    result = join_lifetimes(&join, &run->lifetimes.all, &run->lifetimes.holdups, &run->lifetimes.join,
-                            err);
+    result = join_lifetimes(&join, &run->lifetimes.all, &run->lifetimes.holdups,
+                            &run->lifetimes.join, err);
     // Two stamps differ by twice a clock's error at most.
     run->evidence.clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
     if (result == 0 && assign_applications(run, input) < 0)

@@ -10,11 +10,11 @@
 // What is asked of a run folder. Everything but the folder may be left out.
 struct run_request {
     const char *run_dir;
-    const struct diagnosis_slice_array *slices; // to diagnose, the first for the verdict; none:
-                                                // what the experiment asks for
+    const struct diagnosis_slice_array *slices;   // to diagnose, the first for the verdict; none:
+                                                  // what the experiment asks for
     const struct diagnosis_slice_array *profiled; // that will be compared (compare/run_profile.h):
                                                   // their functions are decoded as well
-    const char *categories; // a file that takes precedence over the run's own
+    const char *categories;                       // a file that takes precedence over the run's own
 };
 
 // Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT. It is

@@ -131,7 +131,7 @@ struct experiment_load {
     uint64_t seed;
     const char *stamps;
     uint64_t timeout_ns;
-    bool sleep; // between requests, and leave the core to others
+    bool sleep;                           // between requests, and leave the core to others
     struct experiment_agent_array agents; // none: the host `from` loads by itself
 };
 

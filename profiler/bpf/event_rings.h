@@ -12,9 +12,9 @@ enum {
     // Positions kept free when the fill is checked, for programs that interrupt one another between
     // that check and the reservation.
     EVENTS_SLACK = 64,
-    EVENTS_THREADS = 4096, // table of threads whose process has been recorded; a power of two
-    EVENTS_SERVERS = 4096, // table of threads that read from watched sockets; a power of two
-    EVENTS_SOCKETS = 8192, // table of what sockets were handed last; a power of two
+    EVENTS_THREADS = 4096,     // table of threads whose process has been recorded; a power of two
+    EVENTS_SERVERS = 4096,     // table of threads that read from watched sockets; a power of two
+    EVENTS_SOCKETS = 8192,     // table of what sockets were handed last; a power of two
     EVENTS_DROP_REASONS = 256, // of the kernel's enum skb_drop_reason that are counted
 };
 

@@ -55,7 +55,7 @@ uint64_t handed[EVENTS_SOCKETS];
 // by the low bits of the thread's number: threads whose process is recorded
 uint32_t threads_recorded[EVENTS_THREADS];
 uint64_t sockets_dropped;
-uint64_t segments_dropped[EVENTS_DROP_REASONS]; // by the kernel's reason
+uint64_t segments_dropped[EVENTS_DROP_REASONS];    // by the kernel's reason
 const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
 const volatile bool can_follow;                    // cores that were not asked for
 const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)

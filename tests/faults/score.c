@@ -199,7 +199,8 @@ static void judge_message(const struct diagnosis *diagnosis,
     out->affected++;
     out->injected_ns += injected_ns;
     out->attributed_ns += expected;
-    (void)array_push(&out->coverage, fmin(message->explained_ns / (message->deviation_ns - message->apart_ns), 1));
+    (void)array_push(&out->coverage,
+                     fmin(message->explained_ns / (message->deviation_ns - message->apart_ns), 1));
     (void)array_push(&out->errors, fabs(expected - injected_ns) / injected_ns);
     if (expected > top_ns) {
         out->right++;
@@ -251,7 +252,8 @@ static int print(const char *name, struct verdicts *v, size_t faults)
         "{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:O}", "name", name, "faults",
         (json_int_t)faults, "affected", (json_int_t)v->affected, "right", (json_int_t)v->right,
         "unseen", (json_int_t)v->unseen, "lesser", (json_int_t)v->lesser, "injected_ms",
-        v->injected_ns / 1e6, "bystander_ms", v->bystander_ns / 1e6, "attributed_ms", v->attributed_ns / 1e6, "error_median",
+        v->injected_ns / 1e6, "bystander_ms", v->bystander_ns / 1e6, "attributed_ms",
+        v->attributed_ns / 1e6, "error_median",
         any ? quantile_sorted(v->errors.items, v->errors.count, 0.5) : 0.0, "coverage_median",
         any ? quantile_sorted(v->coverage.items, v->coverage.count, 0.5) : 0.0, "coverage_min",
         any ? v->coverage.items[0] : 0.0, "wrong", v->wrong);

@@ -65,7 +65,8 @@ static inline void pt_bytes_release(const struct pt_bytes *source, uint64_t offs
         pages_release(source->data, source->data + offset, bytes);
 }
 
-// --- packets ----------------------------------------------------------------------------------------
+// --- packets
+// ----------------------------------------------------------------------------------------
 
 enum pt_kind {
     PT_KIND_PAD,

@@ -225,8 +225,7 @@ static void too_few_messages_claim_nothing(void **state)
     const struct diagnosis_slice one = {.high = 1, .one = true, .request = 100};
     const struct scenario_options options[COMPARE_SIDES] = {quiet, quiet};
     make(&comparison, options, 1, &one, 1);
-    comparison.read[COMPARE_CANDIDATE].profiles.items[0].slices.items[0].values.items[0].ns +=
-        5e6f;
+    comparison.read[COMPARE_CANDIDATE].profiles.items[0].slices.items[0].values.items[0].ns += 5e6f;
     assert_int_equal(comparison_finish(&comparison, &err), 0);
     const struct slice_shift *slice = &comparison.shifts.items[0].shift;
     const char *verdict = comparison.shifts.items[0].verdict;

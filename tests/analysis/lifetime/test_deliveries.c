@@ -184,8 +184,7 @@ static void a_delivery_before_the_receive_call_makes_it_unknown(void **state)
     deliver(&server, in_round(2, 20000));
     serve(&server, 2, 1, 1);
     deliver(&server, in_round(3, 20000));
-    deliver(&server,
-            in_round(3, ROUND_NS / 2 + 1200)); // of the next round, as its count shows
+    deliver(&server, in_round(3, ROUND_NS / 2 + 1200)); // of the next round, as its count shows
     serve(&server, 3, 1, 1);
     deliver(&server, in_round(4, 20000));
     serve(&server, 4, 2, 2);
