@@ -15,55 +15,14 @@ interrupts_to() {
     done
 }
 interrupts_to 0
-mkdir -p /out/server /tmp/shim
-mkfifo /tmp/end
-./taillight capture --out /out/server --port 11211 --shim /tmp/shim --backend events --cores 0 \
-    </tmp/end >/tmp/capture 2>&1 &
-capture=\$!
-exec 8>/tmp/end
-tries=300
-until grep -q '"ready": *true' /tmp/capture; do
-    tries=\$((tries - 1)); [ \$tries -gt 0 ] || { cat /tmp/capture; exit 1; }
-    sleep 0.1
-done
-TAILLIGHT_SHIM_DIR=/tmp/shim LD_PRELOAD=./libtaillight-shim.so \
-    taskset -c 0 memcached -u root -l 10.78.0.2 -p 11211 -t 1 8>&- &
-server=\$!
-(nc -l -p 11213 >/dev/null; interrupts_to 1) 8>&- &
-$guest_wait
-exec 8>&-
-wait \$capture || { cat /tmp/capture; exit 1; }
-kill \$server
-dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
-exit 0
+$(guest_serve '--cores 0' 'taskset -c 0' '(nc -l -p 11213 >/dev/null; interrupts_to 1) 8>&- &')
 INSIDE
 guest_start -o "$work/run" -f "$work/inside" 'bash inside'
 
-cat >"$work/few.yaml" <<'YAML'
-keys: {count: 200}
-values: {size: {fixed: 200}}
-YAML
-load=("$BUILD/taillight" load --workload "$work/few.yaml" --server 10.78.0.2:11211 --connections 4 --timeout 10s --seed 1 --quiet)
-tries=10
-until "${load[@]}" --prepare --json >/dev/null 2>"$work/prepare"; do
-    tries=$((tries - 1)); [ $tries -gt 0 ] || fail "no dataset: $(cat "$work/prepare")"
-    sleep 0.2
-done
-mkdir "$work/client"
-mkfifo "$work/end"
-"$BUILD/taillight" capture --backend none --no-events --out "$work/client" <"$work/end" >"$work/clock" 2>&1 &
-clock=$!
-ours+=($clock)
-exec 8>"$work/end"
-(sleep 2; : >/dev/tcp/10.78.0.2/11213) 8>&- &
-"${load[@]}" --rate 100 --duration 4s --samples "$work/client" --json >"$work/client/load.json" 2>"$work/load.err" 8>&-
-status=$?
-[ $status = 0 ] || [ $status = 4 ] || fail "the load: exit $status: $(cat "$work/load.err")"
-exec 8>&-
-wait $clock || fail "the clock log: $(cat "$work/clock")"
-guest_end
-mv "$work/client" "$work/run/"
-[ -z "${KEEP:-}" ] || cp -r "$work/run" "$KEEP"
+move_interrupts() {
+    (sleep 2; : >/dev/tcp/10.78.0.2/11213) 8>&- &
+}
+tap_load move_interrupts
 
 "$BUILD/taillight" analyze "$work/run" --slice p0-100 --quiet >"$work/report" 2>&1
 status=$?
