@@ -15,6 +15,16 @@ interrupts_to() {
     done
 }
 interrupts_to 0
+# A card moves when it interrupts next: what the host refuses here makes it.
+tries=50
+until
+    before=\$(awk '/virtio.*input/ { n += \$2 } END { print n + 0 }' /proc/interrupts)
+    (: >/dev/tcp/10.78.0.1/9) 2>/dev/null
+    (: >/dev/tcp/10.78.0.1/9) 2>/dev/null
+    [ \$(awk '/virtio.*input/ { n += \$2 } END { print n + 0 }' /proc/interrupts) -ge \$((before + 2)) ]
+do
+    tries=\$((tries - 1)); [ \$tries -gt 0 ] || { cat /proc/interrupts; exit 1; }
+done
 $(guest_serve '--cores 0' 'taskset -c 0' '(nc -l -p 11213 >/dev/null; interrupts_to 1) 8>&- &')
 INSIDE
 guest_start -o "$work/run" -f "$work/inside" 'bash inside'
