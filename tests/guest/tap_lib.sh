@@ -83,7 +83,7 @@ guest_end() {
 }
 
 # Loads the memcached in the guest from out here, with a clock log, and puts both sides' logs together
-# in $work/run. COMMAND... is run just before the load.
+# in $work/run. COMMAND... is run just before the load, which says in $work/load.out when it begins.
 tap_load() {
     local load tries clock status
     cat >"$work/few.yaml" <<'YAML'
@@ -108,8 +108,9 @@ YAML
         sleep 0.1
     done
     "$@"
-    "${load[@]}" --rate 100 --duration 4s --samples "$work/client" --json >"$work/client/load.json" 2>"$work/load.err" 8>&-
+    "${load[@]}" --rate 100 --duration 4s --samples "$work/client" --announce --json >"$work/load.out" 2>"$work/load.err" 8>&-
     status=$?
+    sed 1d "$work/load.out" >"$work/client/load.json"
     [ $status = 0 ] || [ $status = 4 ] || fail "the load: exit $status: $(cat "$work/load.err")"
     exec 8>&-
     wait $clock || fail "the clock log: $(cat "$work/clock")"

@@ -1,38 +1,35 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# A card whose interrupts are moved to another core while a server is loaded over it, as irqbalance
-# does: the capture, asked for the server's core only, follows, and says how long it did not see the
-# other one. Server, card and capture are in the guest, the load is out here.
+# Receive work that is moved to another core while a server is loaded (RPS: an emulated card whose
+# interrupts are moved may lose one and is deaf then): the capture, asked for the server's core only,
+# follows, and says how long it did not see the other one. Server, card and capture are in the guest,
+# the load is out here.
 # Runs beside others: its machine is emulated, and its timings mean nothing.
 set -u
 . "$(dirname "$0")/tap_lib.sh"
 cat >"$work/inside" <<INSIDE
 $guest_begin
-interrupts_to() {
-    for irq in /sys/class/net/eth0/device/../msi_irqs/*; do
-        echo \$1 >/proc/irq/\$(basename \$irq)/smp_affinity_list 2>/dev/null || true # not that of the config
-    done
+receive_on() { # MASK
+    echo \$1 >/sys/class/net/eth0/queues/rx-0/rps_cpus
 }
-interrupts_to 0
-# A card moves when it interrupts next: what the host refuses here makes it.
-tries=50
-until
-    before=\$(awk '/virtio.*input/ { n += \$2 } END { print n + 0 }' /proc/interrupts)
-    (: >/dev/tcp/10.78.0.1/9) 2>/dev/null
-    (: >/dev/tcp/10.78.0.1/9) 2>/dev/null
-    [ \$(awk '/virtio.*input/ { n += \$2 } END { print n + 0 }' /proc/interrupts) -ge \$((before + 2)) ]
-do
-    tries=\$((tries - 1)); [ \$tries -gt 0 ] || { cat /proc/interrupts; exit 1; }
-done
-$(guest_serve '--cores 0' 'taskset -c 0' '(nc -l -p 11213 >/dev/null; interrupts_to 1) 8>&- &')
+receive_on 1
+$(guest_serve '--cores 0' 'taskset -c 0' '(nc -l -p 11213 >/dev/null; receive_on 2) 8>&- &')
 INSIDE
 guest_start -o "$work/run" -f "$work/inside" 'bash inside'
 
-move_interrupts() {
-    (sleep 2; : >/dev/tcp/10.78.0.2/11213) 8>&- &
+move_receive() { # a second after the load began
+    (
+        tries=100
+        until grep -qs begin_ns "$work/load.out"; do
+            tries=$((tries - 1)); [ $tries -gt 0 ] || exit 1
+            sleep 0.1
+        done
+        sleep 1
+        : >/dev/tcp/10.78.0.2/11213
+    ) 8>&- &
 }
-tap_load move_interrupts
+tap_load move_receive
 
 "$BUILD/taillight" analyze "$work/run" --slice p0-100 --quiet >"$work/report" 2>&1
 status=$?
