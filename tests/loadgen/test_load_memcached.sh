@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `taillight load` as a person runs it: against a real memcached on loopback, and against what goes
 # wrong: a closed port, a server killed midway, Ctrl-C, files that are absent or wrong.
+# Runs beside others: it asserts words and counts, no times.
 set -u
 taillight=${BUILD:-build}/taillight
 command -v memcached >/dev/null || { echo 'memcached is not installed'; exit 77; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Every protocol against a real server, which is then asked how many requests it has seen.
+# Runs beside others: it asserts counts, no times.
 set -u
 taillight=${BUILD:-build}/taillight
 dir=$(mktemp -d /tmp/test-load-protocols-XXXXXX)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A memcached killed and started again midway, and an nginx that closes its connections now and then:
 # the load goes on, every request is accounted for, each reconnect has its own entry in the log.
+# Runs beside others: it asserts counts, no times.
 set -u
 taillight=${BUILD:-build}/taillight
 command -v memcached >/dev/null || { echo 'memcached is not installed'; exit 77; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The ways to a server other than TCP over IPv4: UNIX sockets, IPv6 and UDP, dataset and load; every
 # server is asked how many requests it has seen.
+# Runs beside others: it asserts counts, no times.
 set -u
 taillight=${BUILD:-build}/taillight
 command -v memcached >/dev/null || { echo 'memcached is not installed'; exit 77; }
