@@ -51,10 +51,14 @@ PYTHON
 load=("$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml")
 line='[0-9]+/s, [0-9]+ in flight, p50 [0-9.]+ [nmu]?s, p99 [0-9.]+ [nmu]?s, p99.9 [0-9.]+ [nmu]?s; waiting for'
 
-on_terminal 0 "${load[@]}" --rate 2k --duration 1500ms
-status=$?
-[ $status -eq 0 ] || [ $status -eq 4 ] || fail "a run: exit $status"
-seen=$(tr '\r' '\n' <"$dir/out" | grep -cE "$line the end of 1.5 s")
+# The line waits for a moment that nobody else wants: a machine that has none yet is given longer.
+for seconds in 1 2 4 8 16; do
+    on_terminal 0 "${load[@]}" --rate 2k --duration ${seconds}s
+    status=$?
+    [ $status -eq 0 ] || [ $status -eq 4 ] || fail "a run: exit $status"
+    seen=$(tr '\r' '\n' <"$dir/out" | grep -cE "$line the end of $seconds s")
+    [ "$seen" -lt 2 ] || break
+done
 [ "$seen" -ge 2 ] || fail "the line was shown $seen times"
 tr '\r' '\n' <"$dir/out" | grep -qE '^verdict: ' || fail 'no result behind the line'
 
