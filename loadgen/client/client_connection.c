@@ -19,11 +19,11 @@ enum {
     READS_AT_ONCE = 16, // then the other connections have their turn
 };
 
-// send_error: the errno of a send call that failed before this, or 0. If a send failed, a stream
-// that ends then was not closed in order.
-static bool replies_receive(struct client_connection *connection, int send_error);
+// to_the_end: also past a short read. send_error: the errno of a send call that failed before this,
+// or 0. If a send failed, a stream that ends then was not closed in order.
+static bool replies_receive(struct client_connection *connection, bool to_the_end, int send_error);
 
-void connection_ready(struct client_connection *connection)
+void connection_ready(struct client_connection *connection, bool ended)
 {
     connection->context->progress = true;
     if (connection->state == CONNECTION_CONNECTING && !connection_reopened(connection))
@@ -34,9 +34,15 @@ void connection_ready(struct client_connection *connection)
     if (connection->context->datagrams)
         datagram_receive(connection);
     else
-        replies_receive(connection, 0);
+        replies_receive(connection, ended, 0);
     if (connection->blocked)
         connection_flush(connection);
+}
+
+void connection_look(struct client_connection *connection)
+{
+    if (!connection->context->datagrams && connection->answered != connection->sent)
+        replies_receive(connection, true, 0);
 }
 
 static uint64_t power_of_two(uint64_t at_least)
@@ -162,7 +168,7 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
 // while replies, and the server's notice that it closes, are still waiting to be read.
 static void end_by_send(struct client_connection *connection, int send_error)
 {
-    replies_receive(connection, send_error);
+    replies_receive(connection, true, send_error);
     if (connection_is_open(connection))
         connection_end(connection, connection_loss_of(send_error), strerror(send_error));
 }
@@ -233,7 +239,7 @@ static bool take_bytes(struct client_connection *connection, size_t count,
     return true;
 }
 
-static bool replies_receive(struct client_connection *connection, int send_error)
+static bool replies_receive(struct client_connection *connection, bool to_the_end, int send_error)
 {
     struct connection_context *context = connection->context;
     char control[STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
@@ -267,7 +273,7 @@ static bool replies_receive(struct client_connection *connection, int send_error
             connection_end(connection, LOSS_CLOSED, "the server said that it closes it");
             return true;
         }
-        if ((size_t)count < context->receive_bytes)
+        if ((size_t)count < context->receive_bytes && !to_the_end)
             break; // a short read empties the socket: the next bytes trigger the next edge
         if (i + 1 == READS_AT_ONCE) {
             event_active(connection->event, EV_READ, 0);

@@ -126,7 +126,7 @@ int connection_finish(struct client_connection *connection, struct error *err)
 int connection_watch(struct client_connection *connection, struct error *err)
 {
     event_assign(connection->event, connection->context->base, connection->socket_fd,
-                 EV_READ | EV_WRITE | EV_PERSIST | EV_ET, connection->context->on_ready,
+                 EV_READ | EV_WRITE | EV_CLOSED | EV_PERSIST | EV_ET, connection->context->on_ready,
                  connection);
     return event_add(connection->event, NULL) < 0
                ? error_set(err, ERROR_FAILED, "cannot watch connection %u", connection->id)

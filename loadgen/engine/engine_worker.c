@@ -23,6 +23,8 @@ enum {
     // connections with waiting stamps; bounded, as they use the kernel's memory
     UNSTAMPED_MAX = 512,
     LAST_STAMPS_NS = 50000000, // after the end
+    LOOK_NS = 1000000,         // so often one connection in LOOKED_AT is looked at without an event
+    LOOKED_AT = 1000,
     EMPTY_ROUNDS = 201,        // rounds timed before the start, to know the cost of an idle one
 };
 
@@ -271,14 +273,27 @@ static void send_while_due(struct engine_worker *worker, uint64_t now, unsigned 
 // to be read.
 void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argument)
 {
-    (void)socket_fd, (void)what;
+    (void)socket_fd;
     struct client_connection *connection = argument;
     struct engine_worker *worker = connection->context->owner;
-    connection_ready(connection);
+    connection_ready(connection, what & EV_CLOSED);
     engine_worker_list_room(worker, connection);
     if (worker->shared->settings->closed_loop || !worker->room.count)
         return;
     send_while_due(worker, tsc_now(), 1);
+}
+
+// Each connection is looked at once a second, or more often where they are few.
+static void look_in_turn(struct engine_worker *worker, uint64_t now)
+{
+    if (now < worker->look_tsc)
+        return;
+    worker->look_tsc = now + engine_ticks(worker->shared, LOOK_NS);
+    for (uint32_t left = worker->connection_count / LOOKED_AT + 1; left; left--) {
+        worker->looked = worker->looked + 1 < worker->connection_count ? worker->looked + 1 : 0;
+        connection_look(&worker->connections[worker->looked]);
+        engine_worker_list_room(worker, &worker->connections[worker->looked]);
+    }
 }
 
 // --- the load ------------------------------------------------------------------------------------
@@ -356,6 +371,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
 {
     uint64_t due = next_due(worker), empty = worker->empty_poll_tsc;
     worker->context.progress = false;
+    look_in_turn(worker, now);
     if (due <= now) {
         send_while_due(worker, now, CALLS_AT_ONCE);
         event_base_loop(worker->base, EVLOOP_NONBLOCK);
@@ -396,6 +412,7 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         worker->context.progress = false;
         if (now >= end)
             worker->sample_count = worker->next; // no requests are left
+        look_in_turn(worker, now);
         send_more(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
         event_base_loop(worker->base, EVLOOP_NONBLOCK);

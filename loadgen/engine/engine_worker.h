@@ -55,6 +55,8 @@ struct engine_worker {
     struct connection_queue room;      // connections that may take a request, in turn
     struct connection_queue unstamped; // connections with sends that wait for their TX stamps
     struct connection_context context;
+    uint64_t look_tsc; // when the next connection is looked at without an event
+    uint32_t looked;   // the last one
     uint64_t empty_poll_tsc, empty_pause_tsc; // duration of an idle round
     size_t next;                              // first of its requests not yet put
     // Requests to be put again because their connection ended: a list linked through the

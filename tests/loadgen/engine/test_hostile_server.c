@@ -22,9 +22,10 @@ enum hostility {
     WRONG_KIND, // says STORED to everything
     TIRES,      // answers TIRED_AFTER requests of a connection and closes it
     GOES,       // answers as many of the first connection and goes away for good
+    LEAVES,     // answers LEAVES_AFTER with one reply and its FIN behind it, then only reads
 };
 
-enum { CLIENTS = 8, TIRED_AFTER = 20 };
+enum { CLIENTS = 8, TIRED_AFTER = 20, LEAVES_AFTER = 4 };
 
 struct hostile_server {
     enum hostility hostility;
@@ -74,6 +75,12 @@ static bool answer(struct hostile_server *server, int i)
     case TIRES:
     case GOES:
         return send(client, "END\r\n", 5, MSG_NOSIGNAL) > 0 && ++server->answered[i] < TIRED_AFTER;
+    case LEAVES:
+        if (++server->answered[i] == LEAVES_AFTER) {
+            send(client, "END\r\n", 5, MSG_NOSIGNAL | MSG_MORE); // leaves with the FIN
+            shutdown(client, SHUT_WR);
+        }
+        return true;
     default:
         return true;
     }
@@ -323,6 +330,31 @@ static void threads_connect_again_each_its_own(void **state)
     engine_result_free(&result);
 }
 
+// The end of the stream comes with the last reply, in one segment: one event for both.
+static void an_end_behind_a_reply_is_seen(void **state)
+{
+    (void)state;
+    static const enum stamp_mode stamps[] = {STAMP_MODE_USER, STAMP_MODE_AUTO};
+    for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++) {
+        struct engine_result result;
+        struct tally tally;
+        struct hostile_server server;
+        struct workload workload;
+        gets_only(&workload);
+        start(&server, LEAVES);
+        // The last requests of all may be too few for a reply.
+        run(&workload, server.port, 2000, 2, LEAVES_AFTER, stamps[i], 1000, &result, &tally);
+        stop(&server);
+        assert_int_equal(result.counts.in_flight, tally.by_status[SAMPLE_TIMED_OUT]);
+        assert_true(result.counts.reconnects > 10);
+        assert_int_equal(result.counts.ended, result.counts.reconnects);
+        assert_int_equal(tally.by_status[SAMPLE_MISS], result.counts.ended);
+        assert_int_equal(result.counts.lost[LOSS_CLOSED], tally.by_status[SAMPLE_LOST]);
+        assert_true(tally.by_status[SAMPLE_LOST] >= (LEAVES_AFTER - 1) * result.counts.ended);
+        engine_result_free(&result);
+    }
+}
+
 static void a_server_that_goes_is_given_up(void **state)
 {
     (void)state;
@@ -351,6 +383,7 @@ int main(void)
         cmocka_unit_test(a_server_that_tires_is_connected_again),
         cmocka_unit_test(threads_connect_again_each_its_own),
         cmocka_unit_test(a_server_that_goes_is_given_up),
+        cmocka_unit_test(an_end_behind_a_reply_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
