@@ -14,13 +14,18 @@
 #include <string.h>
 #endif
 
-// IANA protocol numbers; a UNIX stream socket has none, and no addresses.
+// IANA protocol numbers; a UNIX stream socket has none, and no addresses: of one that the shim saw
+// connected, local and peer together hold the end of the path (CONNECTION_PATH_BYTES; an abstract
+// name begins with '@').
 enum connection_protocol { CONNECTION_UNIX = 0, CONNECTION_TCP = 6, CONNECTION_UDP = 17 };
+
+enum { CONNECTION_PATH_BYTES = 32 };
 
 struct connection {
     uint32_t id;          // what the records of the same log call it; unique within that log
     uint8_t protocol;     // enum connection_protocol
-    uint8_t reserved[3];  // zero
+    uint8_t outgoing;     // 1: this side called connect(); 0: it accepted, or the log does not say
+    uint8_t reserved[2];  // zero
     uint64_t cookie;      // SO_COOKIE, 0 where unknown; unique within a boot and network namespace
     uint8_t local[16];    // IPv6, or IPv4 mapped (::ffff:a.b.c.d), network byte order
     uint8_t peer[16];     // the same
@@ -30,6 +35,9 @@ struct connection {
     uint64_t opened_time; // when this side saw it open, in the log's own clock; 0: before the log
 };
 _Static_assert(sizeof(struct connection) == 64, "the log format is fixed");
+_Static_assert(__builtin_offsetof(struct connection, peer) ==
+                   __builtin_offsetof(struct connection, local) + 16,
+               "a path goes through both");
 
 #ifndef __bpf__
 // True when both are the same side's view of the same addresses and ports.

@@ -226,6 +226,11 @@ int message_collector_create(const char *dir, size_t ring_bytes, const uint16_t 
     return 0;
 }
 
+void message_collector_watch_peers(struct message_collector *collector)
+{
+    collector->control->peers = 1;
+}
+
 void message_collector_enable(struct message_collector *collector)
 {
     atomic_store(&collector->control->state, CONTROL_ENABLED);
@@ -399,14 +404,17 @@ int message_collector_finish(struct message_collector *collector, const char *ou
         result = rings_drain(collector, true, err);
     if (result == 0)
         result = stats_gather(collector, stats, &notes, err);
-    struct message_merge merge = {0};
+    struct message_merge merge = {.peers = &stats->peers};
     if (result == 0)
-        result = message_merge_write(collector->rings.items, collector->rings.count,
-                                     collector->ports, stats->dropped, out_dir, &merge, err);
+        result =
+            message_merge_write(collector->rings.items, collector->rings.count, collector->ports,
+                                collector->control->peers, stats->dropped, out_dir, &merge, err);
     stats->calls = merge.calls;
     stats->connections = merge.connections;
+    stats->outgoing = merge.outgoing;
     stats->unidentified = merge.unidentified;
     stats->dropped += merge.unidentified;
+    peer_programs_find(&stats->peers);
     if (result == 0)
         message_warning_write(stats, &notes);
     directory_remove(collector);

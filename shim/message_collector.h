@@ -26,6 +26,9 @@ struct message_collector;
 int message_collector_create(const char *dir, size_t ring_bytes, const uint16_t *ports,
                              size_t port_count, struct message_collector **out, struct error *err);
 
+// Also watches what the servers connect to. Before message_collector_enable.
+void message_collector_watch_peers(struct message_collector *collector);
+
 // From now on calls are recorded; before, bytes were only counted. A call that is under way, such
 // as a blocked receive, is counted too but not recorded.
 void message_collector_enable(struct message_collector *collector);

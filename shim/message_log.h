@@ -4,8 +4,9 @@
 // server/calls.tlog (LOG_CALLS, in entry order per thread) and server/connections.tlog
 // (LOG_CONNECTIONS, the server's side; ids are shared by both).
 //
-// Offsets count the bytes of the connection since it was accepted, per direction, so they match
-// the client's offsets without knowing the protocol (design §4).
+// Offsets count the bytes of the connection since it was accepted or connected, per direction, so
+// they match the other end's offsets without knowing the protocol (design §4). What a process
+// connected to (struct connection.outgoing) is logged beside what it accepted.
 #ifndef SHIM_MESSAGE_LOG_H
 #define SHIM_MESSAGE_LOG_H
 
@@ -19,6 +20,7 @@ enum call_kind {
     CALL_ACCEPT = 3,  // a connection began (offset and length are 0)
     CALL_CLOSE = 4,   // the connection ended
     CALL_WAIT = 5,    // epoll_wait, poll, select returned; length: events ready; connection: 0
+    CALL_CONNECT = 6, // connect succeeded, or goes on in the background (offset and length are 0)
 };
 
 struct call {

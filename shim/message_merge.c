@@ -28,7 +28,7 @@ static int identity_compare(const void *left, const void *right)
 
 // All connections, sorted by process and the process's id, without duplicates.
 static int identities_gather(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
-                             struct identity_array *out)
+                             bool peers, struct identity_array *out)
 {
     for (size_t r = 0; r < count; r++) {
         for (size_t i = 0; i < rings[r]->announcements.count; i++) {
@@ -50,14 +50,16 @@ static int identities_gather(struct ring_reader *const *rings, size_t count, con
             out->items[kept++] = out->items[i];
     out->count = kept;
     uint32_t id = 0;
-    for (size_t i = 0; i < kept && id < UINT32_MAX; i++)
-        if (ring_wants_port(ports, out->items[i].announcement.local_port))
+    for (size_t i = 0; i < kept && id < UINT32_MAX; i++) {
+        const struct ring_announcement *a = &out->items[i].announcement;
+        if (a->outgoing ? peers : ring_wants_port(ports, a->local_port))
             out->items[i].id = ++id;
+    }
     return 0;
 }
 
 static int connections_write(const struct identity_array *identities, const char *out_dir,
-                             uint64_t *written, struct error *err)
+                             struct message_merge *merge, struct error *err)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/connections.tlog", out_dir);
@@ -69,7 +71,8 @@ static int connections_write(const struct identity_array *identities, const char
             continue;
         struct connection connection = {
             .id = identity->id,
-            .protocol = CONNECTION_TCP,
+            .protocol = identity->announcement.protocol,
+            .outgoing = identity->announcement.outgoing,
             .cookie = identity->announcement.cookie,
             .local_port = identity->announcement.local_port,
             .peer_port = identity->announcement.peer_port,
@@ -79,7 +82,11 @@ static int connections_write(const struct identity_array *identities, const char
         memcpy(connection.local, identity->announcement.local, sizeof connection.local);
         memcpy(connection.peer, identity->announcement.peer, sizeof connection.peer);
         result = log_writer_append(&writer, &connection, 1, err);
-        ++*written;
+        if (result == 0 && connection.outgoing && merge->peers &&
+            peer_programs_add(merge->peers, &connection) < 0)
+            result = error_set(err, ERROR_FAILED, "out of memory for the servers' peers");
+        merge->connections += !connection.outgoing;
+        merge->outgoing += connection.outgoing;
         if (result < 0)
             log_writer_discard(&writer);
     }
@@ -199,14 +206,14 @@ static int calls_write(struct cursor *heap, size_t count, const char *out_dir, u
 }
 
 int message_merge_write(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
-                        uint64_t lost, const char *out_dir, struct message_merge *merge,
+                        bool peers, uint64_t lost, const char *out_dir, struct message_merge *merge,
                         struct error *err)
 {
-    *merge = (struct message_merge){0};
+    *merge = (struct message_merge){.peers = merge->peers};
     struct identity_array identities = {0};
     struct cursor *heap = calloc(count + 1, sizeof *heap);
     int result = 0;
-    if (!heap || identities_gather(rings, count, ports, &identities) < 0) {
+    if (!heap || identities_gather(rings, count, ports, peers, &identities) < 0) {
         result = error_set(err, ERROR_FAILED, "out of memory for the calls of %zu threads", count);
         goto out;
     }
@@ -220,7 +227,7 @@ int message_merge_write(struct ring_reader *const *rings, size_t count, const ui
                 .end = rings[r]->calls.items + rings[r]->calls.count,
             };
     }
-    result = connections_write(&identities, out_dir, &merge->connections, err);
+    result = connections_write(&identities, out_dir, merge, err);
     if (result == 0)
         result = calls_write(heap, filled, out_dir, lost + merge->unidentified, &merge->calls, err);
 out:

@@ -121,6 +121,7 @@ void message_stats_free(struct message_stats *stats)
 {
     free(stats->processes);
     free(stats->threads);
+    array_free(&stats->peers);
     memset(stats, 0, sizeof *stats);
 }
 
@@ -150,16 +151,29 @@ static json_t *threads_json(const struct message_stats *stats)
     return list;
 }
 
+static json_t *peers_json(const struct message_stats *stats)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < stats->peers.count; i++) {
+        const struct peer_program *peer = &stats->peers.items[i];
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:I}", "address", peer->address, "program",
+                                        peer->program, "process", (json_int_t)peer->process));
+    }
+    return list;
+}
+
 json_t *message_stats_json(const struct message_stats *stats)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:s}", "calls",
-        (json_int_t)stats->calls, "connections", (json_int_t)stats->connections, "dropped",
-        (json_int_t)stats->dropped, "dropped_full", (json_int_t)stats->dropped_full,
-        "dropped_without_ring", (json_int_t)stats->dropped_without_ring, "dropped_memory",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s}", "calls",
+        (json_int_t)stats->calls, "connections", (json_int_t)stats->connections, "outgoing",
+        (json_int_t)stats->outgoing, "dropped", (json_int_t)stats->dropped, "dropped_full",
+        (json_int_t)stats->dropped_full, "dropped_without_ring",
+        (json_int_t)stats->dropped_without_ring, "dropped_memory",
         (json_int_t)stats->dropped_memory, "rejected", (json_int_t)stats->rejected, "unidentified",
         (json_int_t)stats->unidentified, "late", (json_int_t)stats->late, "unseen_connections",
         (json_int_t)stats->unseen_connections, "damaged_files", (json_int_t)stats->damaged_files,
-        "processes", processes_json(stats), "threads", threads_json(stats), "warning",
-        stats->warning);
+        "peers", peers_json(stats), "processes", processes_json(stats), "threads",
+        threads_json(stats), "warning", stats->warning);
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/peer_programs.h"
+
 struct message_thread {
     uint32_t process;
     uint32_t thread;  // the first thread that used the ring; later threads reuse it
@@ -26,16 +28,18 @@ struct message_process {
 
 struct message_stats {
     uint64_t calls;        // written to calls.tlog
-    uint64_t connections;  // written to connections.tlog
+    uint64_t connections;  // written to connections.tlog: accepted ones
+    uint64_t outgoing;     // the same: connected ones
     uint64_t dropped;      // calls lost, all reasons below together; also in the log's header
     uint64_t dropped_full; // rings were full
-    uint64_t dropped_without_ring; // a thread could not make a ring, or a signal interrupted it
-    uint64_t dropped_memory;       // more than the collector's memory can hold
-    uint64_t rejected;             // invalid entries
-    uint64_t unidentified;         // calls of a connection that was never identified
-    uint64_t late;                 // calls that ended after their connection was closed
-    uint64_t unseen_connections;   // beyond the shim's tables, or used through stdio
-    uint64_t damaged_files;        // files in the directory that were not what their name says
+    uint64_t dropped_without_ring;   // a thread could not make a ring, or a signal interrupted it
+    uint64_t dropped_memory;         // more than the collector's memory can hold
+    uint64_t rejected;               // invalid entries
+    uint64_t unidentified;           // calls of a connection that was never identified
+    uint64_t late;                   // calls that ended after their connection was closed
+    uint64_t unseen_connections;     // beyond the shim's tables, or used through stdio
+    uint64_t damaged_files;          // files in the directory that were not what their name says
+    struct peer_program_array peers; // of the connected ones
     struct message_process *processes;
     size_t process_count;
     struct message_thread *threads; // one per ring

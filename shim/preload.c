@@ -307,6 +307,7 @@ __attribute__((constructor)) static void shim_start(void)
     shim.retire = pthread_key_create(&shim.retire_key, shim_ring_retire) == 0;
     process_attach();
     __atomic_store_n(&shim.descriptor_limit, DESCRIPTOR_LIMIT, __ATOMIC_RELEASE);
+    shim_connections_inherited();
 out:
     errno = saved;
 }

@@ -2,8 +2,8 @@
 //
 // Inside the LD_PRELOAD library: what its sources share, and the hot path. The library lives in
 // other people's processes, so nothing here allocates, locks, or makes a system call on the way
-// of a socket call; the exceptions are accept, close, and a thread's first call on a watched
-// socket, which makes its ring.
+// of a socket call; the exceptions are accept, connect, close, and a thread's first call on a
+// watched socket, which makes its ring.
 //
 // How a call is assigned to its connection: descriptors[fd] holds (generation << 16
 //
@@ -50,6 +50,8 @@ struct connection_slot {
     uint64_t opened_tsc;
     uint8_t local[16];
     uint8_t peer[16];
+    uint8_t outgoing; // as struct connection
+    uint8_t protocol; // the same
 } __attribute__((aligned(128)));
 
 // Private memory that a forked child finds zeroed (MADV_WIPEONFORK): how a child, made by
@@ -117,6 +119,9 @@ void shim_ring_retire(void *unused);
 // preload_connection.c
 void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                               struct observation *observation);
+void shim_connection_made(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
+                          struct observation *observation);
+void shim_connections_inherited(void);
 uint32_t shim_descriptor_take(int fd);
 void shim_descriptor_put_back(int fd, uint32_t watched);
 void shim_descriptor_alias(int from, int to);

@@ -7,8 +7,12 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+
+#include "base/connection.h"
 
 enum { PROTOCOL_MPTCP = 262, NOT_FREE = 0 };
 
@@ -146,7 +150,9 @@ bool shim_announce_slow(const struct observation *observation, uint64_t epoch)
             .opened_tsc = slot->opened_tsc,
             .local_port = slot->local_port,
             .kind = RING_ANNOUNCEMENT,
+            .outgoing = slot->outgoing,
             .peer_port = slot->peer_port,
+            .protocol = slot->protocol,
             .connection = observation->connection,
         };
         memcpy(entry->announcement.local, slot->local, sizeof slot->local);
@@ -181,12 +187,44 @@ static bool address_read(const struct sockaddr_storage *address, uint8_t out[16]
     return false;
 }
 
-static bool connection_identify(int fd, const struct sockaddr *given, socklen_t given_bytes,
-                                struct connection_slot *slot)
+static bool is_tcp(int fd)
+{
+    int protocol = 0;
+    socklen_t bytes = sizeof protocol;
+    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) == 0 &&
+           (protocol == IPPROTO_TCP || protocol == PROTOCOL_MPTCP);
+}
+
+static bool is_stream(int fd)
+{
+    int type = 0;
+    socklen_t bytes = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_STREAM;
+}
+
+static bool peer_read(int fd, const struct sockaddr *given, socklen_t given_bytes,
+                      struct sockaddr_storage *peer)
+{
+    socklen_t bytes = sizeof *peer;
+    if (given && given_bytes <= sizeof *peer && given_bytes >= sizeof(struct sockaddr_in))
+        memcpy(peer, given, given_bytes);
+    else if (getpeername(fd, (struct sockaddr *)peer, &bytes) < 0)
+        return false; // reset already: nothing will be read from it
+    return true;
+}
+
+static void cookie_read(int fd, struct connection_slot *slot)
+{
+    socklen_t bytes = sizeof slot->cookie;
+    if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &slot->cookie, &bytes) < 0)
+        slot->cookie = 0;
+}
+
+static bool accepted_identify(int fd, const struct sockaddr *given, socklen_t given_bytes,
+                              struct connection_slot *slot)
 {
     struct sockaddr_storage local = {0}, peer = {0};
     socklen_t bytes = sizeof local;
-    int protocol = 0;
     if (getsockname(fd, (struct sockaddr *)&local, &bytes) < 0 ||
         !address_read(&local, slot->local, &slot->local_port))
         return false;
@@ -194,60 +232,142 @@ static bool connection_identify(int fd, const struct sockaddr *given, socklen_t 
                   : atomic_load(&shim.control->state) != CONTROL_NONE &&
                         !ring_wants_port(shim.control->ports, slot->local_port))
         return false;
-    bytes = sizeof protocol;
-    if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) < 0 ||
-        (protocol != IPPROTO_TCP && protocol != PROTOCOL_MPTCP))
+    if (!is_tcp(fd) || !peer_read(fd, given, given_bytes, &peer) ||
+        !address_read(&peer, slot->peer, &slot->peer_port))
         return false;
-    bytes = sizeof peer;
-    if (given && given_bytes <= sizeof peer && given_bytes >= sizeof(struct sockaddr_in))
-        memcpy(&peer, given, given_bytes);
-    else if (getpeername(fd, (struct sockaddr *)&peer, &bytes) < 0)
-        return false; // reset already: nothing will be read from it
-    if (!address_read(&peer, slot->peer, &slot->peer_port))
-        return false;
-    bytes = sizeof slot->cookie;
-    if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &slot->cookie, &bytes) < 0)
-        slot->cookie = 0;
+    slot->protocol = CONNECTION_TCP;
+    cookie_read(fd, slot);
     return true;
 }
 
-// A new connection: watched from its first byte. peer is what the application was told, if it
-// asked and the address fitted.
-void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
-                              struct observation *observation)
+// The end of a UNIX socket's path goes where a TCP connection has its addresses.
+static void path_read(const char *path, size_t bytes, struct connection_slot *slot)
 {
-    int saved = errno;
-    struct connection_slot facts = {.opened_tsc = observation->entry_tsc};
-    if (!connection_identify(fd, peer, peer_bytes, &facts)) {
-        if (shim_watched(fd))
-            descriptor_set(fd, 0);
-        goto out;
+    char whole[CONNECTION_PATH_BYTES + 1] = "";
+    size_t length = path[0] ? strnlen(path, bytes) : bytes;
+    size_t from = length > CONNECTION_PATH_BYTES ? length - CONNECTION_PATH_BYTES : 0;
+    memcpy(whole, path + from, length - from);
+    if (whole[0] == '\0' && length)
+        whole[0] = '@';
+    memcpy(slot->local, whole, sizeof slot->local);
+    memcpy(slot->peer, whole + sizeof slot->local, sizeof slot->peer);
+}
+
+// given: what connect was told; it may not be connected yet. NULL: whoever getpeername names.
+static bool peer_identify(int fd, const struct sockaddr *given, socklen_t given_bytes,
+                          struct connection_slot *slot)
+{
+    struct sockaddr_storage local = {0}, peer = {0};
+    socklen_t bytes = sizeof peer;
+    slot->outgoing = 1;
+    if (atomic_load(&shim.control->state) != CONTROL_NONE && !shim.control->peers)
+        return false;
+    if (given && given_bytes <= sizeof peer)
+        memcpy(&peer, given, bytes = given_bytes);
+    else if (getpeername(fd, (struct sockaddr *)&peer, &bytes) < 0)
+        return false;
+    const size_t before_path = offsetof(struct sockaddr_un, sun_path);
+    if (peer.ss_family == AF_UNIX) {
+        slot->protocol = CONNECTION_UNIX;
+        if (bytes <= before_path || !is_stream(fd))
+            return false;
+        path_read(((struct sockaddr_un *)&peer)->sun_path, bytes - before_path, slot);
+        cookie_read(fd, slot);
+        return true;
     }
+    slot->protocol = CONNECTION_TCP;
+    bytes = sizeof local;
+    if (!address_read(&peer, slot->peer, &slot->peer_port) || !is_tcp(fd) ||
+        getsockname(fd, (struct sockaddr *)&local, &bytes) < 0 ||
+        !address_read(&local, slot->local, &slot->local_port))
+        return false;
+    cookie_read(fd, slot);
+    return true;
+}
+
+// Watches a connection from its first byte, and records the call that made it.
+static void connection_watch(int fd, const struct connection_slot *facts, enum call_kind kind,
+                             struct observation *observation)
+{
     uint32_t index = (uint32_t)fd < shim.descriptor_limit ? slot_take() : 0;
     if (!index) {
         atomic_fetch_add(&shim.page->unwatched, 1);
-        goto out;
+        return;
     }
     struct connection_slot *slot = &shim.slots[index];
     slot->id = atomic_fetch_add(&shim.last_id, 1) + 1;
-    slot->cookie = facts.cookie;
-    slot->opened_tsc = facts.opened_tsc;
-    slot->local_port = facts.local_port;
-    slot->peer_port = facts.peer_port;
-    memcpy(slot->local, facts.local, sizeof slot->local);
-    memcpy(slot->peer, facts.peer, sizeof slot->peer);
+    slot->cookie = facts->cookie;
+    slot->opened_tsc = facts->opened_tsc;
+    slot->local_port = facts->local_port;
+    slot->peer_port = facts->peer_port;
+    slot->outgoing = facts->outgoing;
+    slot->protocol = facts->protocol;
+    memcpy(slot->local, facts->local, sizeof slot->local);
+    memcpy(slot->peer, facts->peer, sizeof slot->peer);
     atomic_store(&slot->references, 1);
     observation->slot = slot;
     observation->connection = slot->id;
     observation->generation = slot_generation(slot);
     struct observation begun = *observation;
     observe_stamp(&begun); // makes the ring, if this thread has none yet
-    atomic_fetch_add(&shim.page->accepted, 1);
+    if (!facts->outgoing)
+        atomic_fetch_add(&shim.page->accepted, 1);
     if (begun.recording && shim_announce(observation)) {
         struct call_exit exit = {.tsc = begun.entry_tsc, .core = begun.entry_core};
-        shim_record(observation, &exit, CALL_ACCEPT, 0, 0, 0);
+        shim_record(observation, &exit, kind, 0, 0, 0);
     }
     descriptor_set(fd, (uint32_t)observation->generation << 16 | index);
-out:
+}
+
+// A new connection. peer is what the application was told, if it asked and the address fitted.
+void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
+                              struct observation *observation)
+{
+    int saved = errno;
+    struct connection_slot facts = {.opened_tsc = observation->entry_tsc};
+    if (accepted_identify(fd, peer, peer_bytes, &facts))
+        connection_watch(fd, &facts, CALL_ACCEPT, observation);
+    else if (shim_watched(fd))
+        descriptor_set(fd, 0);
     errno = saved;
+}
+
+// The application asks again how a connection in the background gets on.
+static bool is_same_connection(uint32_t watched, const struct connection_slot *facts)
+{
+    const struct connection_slot *slot = &shim.slots[watched & 0xffff];
+    return watched && slot->outgoing && facts->cookie && slot->cookie == facts->cookie;
+}
+
+// connect has succeeded, or goes on in the background.
+void shim_connection_made(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
+                          struct observation *observation)
+{
+    int saved = errno;
+    struct connection_slot facts = {.opened_tsc = observation->entry_tsc};
+    uint32_t watched = shim_watched(fd);
+    if (!peer_identify(fd, peer, peer_bytes, &facts)) {
+        if (watched)
+            descriptor_set(fd, 0);
+    } else if (!is_same_connection(watched, &facts)) {
+        connection_watch(fd, &facts, CALL_CONNECT, observation);
+    }
+    errno = saved;
+}
+
+// What was connected before this program began, by whoever started it: getpeername tells. Bytes
+// count from here. One to a port of the capture is the server's own end, and not watched.
+void shim_connections_inherited(void)
+{
+    enum { FIRST = 3, LAST = 31 };
+    if (!shim.control->peers)
+        return;
+    for (int fd = FIRST; fd <= LAST; fd++) {
+        struct connection_slot facts = {.opened_tsc = 0};
+        struct observation observation = {0};
+        observation.entry_tsc = tsc_now_on_core(&observation.entry_core);
+        if (peer_identify(fd, NULL, 0, &facts) && facts.protocol == CONNECTION_TCP &&
+            shim.control->ports[0] && !ring_wants_port(shim.control->ports, facts.local_port))
+            connection_watch(fd, &facts, CALL_CONNECT, &observation);
+    }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The calls that make and unmake descriptors: accept, close, dup and their kin.
+// The calls that make and unmake connections and descriptors: accept, connect, close, dup and their
+// kin.
 #include "shim/preload.h"
 
 #include <stdarg.h>
 
-static struct observation accept_begin(void)
+static struct observation connection_begin(void)
 {
     struct observation observation = {0};
     observation.entry_tsc = tsc_now_on_core(&observation.entry_core);
@@ -24,7 +25,7 @@ SHIM_EXPORT int accept(int fd, __SOCKADDR_ARG address, socklen_t *restrict bytes
 {
     if (!shim.descriptor_limit)
         return real.accept(fd, address, bytes);
-    struct observation observation = accept_begin();
+    struct observation observation = connection_begin();
     socklen_t room = address.__sockaddr__ && bytes ? *bytes : 0;
     int accepted = real.accept(fd, address, bytes);
     if (accepted >= 0)
@@ -36,13 +37,27 @@ SHIM_EXPORT int accept4(int fd, __SOCKADDR_ARG address, socklen_t *restrict byte
 {
     if (!shim.descriptor_limit)
         return real.accept4(fd, address, bytes, flags);
-    struct observation observation = accept_begin();
+    struct observation observation = connection_begin();
     socklen_t room = address.__sockaddr__ && bytes ? *bytes : 0;
     int accepted = real.accept4(fd, address, bytes, flags);
     if (accepted >= 0)
         accept_end(&observation, accepted, address.__sockaddr__, room, bytes);
     return accepted;
 }
+
+// A connection that is not blocked on goes on in the background.
+SHIM_EXPORT int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t bytes)
+{
+    if (!shim.descriptor_limit)
+        return real.connect(fd, address, bytes);
+    struct observation observation = connection_begin();
+    int result = real.connect(fd, address, bytes);
+    if (result == 0 || errno == EINPROGRESS || errno == EINTR)
+        shim_connection_made(fd, address.__sockaddr__, bytes, &observation);
+    return result;
+}
+SHIM_EXPORT int __connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t bytes)
+    __attribute__((alias("connect")));
 
 // An end is worth a record only if the collector was told of the connection: a fork child that
 // closes what it inherited shall not make a ring for it.

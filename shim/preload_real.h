@@ -22,6 +22,8 @@
       (fd, address, bytes), syscall(SYS_accept, fd, address.__sockaddr__, bytes))                  \
     X(int, accept4, (int fd, __SOCKADDR_ARG address, socklen_t *restrict bytes, int flags),        \
       (fd, address, bytes, flags), syscall(SYS_accept4, fd, address.__sockaddr__, bytes, flags))   \
+    X(int, connect, (int fd, __CONST_SOCKADDR_ARG address, socklen_t bytes), (fd, address, bytes), \
+      syscall(SYS_connect, fd, address.__sockaddr__, bytes))                                       \
     X(int, close, (int fd), (fd), syscall(SYS_close, fd))                                          \
     X(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags),          \
       syscall(SYS_close_range, first, last, flags))                                                \

@@ -28,7 +28,7 @@
 #define RING_MAGIC    0x31474e49524c4154ULL // "TALRING1"
 
 enum {
-    RING_VERSION = 2,
+    RING_VERSION = 3,
     RING_PAGE_BYTES = 4096,
     RING_ENTRY_BYTES = 64,
     RING_MIN_ENTRIES = 64,
@@ -54,6 +54,7 @@ struct control_page {
     uint32_t owner;         // the collector's pid
     // Watch only connections to these local ports, up to a 0; none: to all.
     uint16_t ports[RING_PORTS];
+    uint32_t peers; // watch what the process connects to, too
 };
 
 // Whether connections to a local port are watched.
@@ -110,11 +111,12 @@ struct ring_announcement {
     uint8_t local[16];
     uint8_t peer[16];
     uint16_t local_port;
-    uint8_t kind; // RING_ANNOUNCEMENT
-    uint8_t reserved;
+    uint8_t kind;     // RING_ANNOUNCEMENT
+    uint8_t outgoing; // as struct connection
     uint32_t sequence;
     uint16_t peer_port;
-    uint16_t padding;
+    uint8_t protocol; // the same
+    uint8_t padding;
     uint32_t connection; // the process's own id, from 1
 };
 

@@ -42,7 +42,7 @@ refused:
 
 static bool call_plausible(const struct ring_reader *reader, const struct call *call)
 {
-    return call->kind >= CALL_RECEIVE && call->kind <= CALL_WAIT && call->reserved == 0 &&
+    return call->kind >= CALL_RECEIVE && call->kind <= CALL_CONNECT && call->reserved == 0 &&
            call->entry_tsc <= call->exit_tsc && call->process == reader->process &&
            (call->kind == CALL_WAIT) == (call->connection == 0) && call->offset < 1ULL << 48;
 }
@@ -50,7 +50,7 @@ static bool call_plausible(const struct ring_reader *reader, const struct call *
 static bool entry_keep(struct ring_reader *reader, union ring_entry *entry, uint64_t *room)
 {
     if (entry->call.kind == RING_ANNOUNCEMENT)
-        return entry->announcement.connection != 0 &&
+        return entry->announcement.connection != 0 && entry->announcement.outgoing <= 1 &&
                array_push(&reader->announcements, entry->announcement) == 0;
     if (!call_plausible(reader, &entry->call))
         return false;

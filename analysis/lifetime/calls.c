@@ -23,7 +23,7 @@ int application_calls_build(const struct call *calls, size_t count, const struct
     bool ordered = true;
     for (size_t i = 0; i < count; i++) {
         const struct call *call = &calls[i];
-        if (call->kind < CALL_RECEIVE || call->kind > CALL_WAIT ||
+        if (call->kind < CALL_RECEIVE || call->kind > CALL_CONNECT ||
             call->exit_tsc < call->entry_tsc || call->offset + call->length < call->offset) {
             ++*damaged;
             continue;

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/lifetime/streams.h"
+#include "analysis/timeline/span.h"
 #include "base/connection.h"
 #include "loadgen/client/sample_log.h"
 #include "profiler/bpf/event_log.h"
@@ -93,6 +95,94 @@ static int open_server(struct run_input *input, const char *run_dir, struct erro
     return result;
 }
 
+// --- what the servers connected to ---------------------------------------------------------------
+
+static int order_threads(const void *left, const void *right)
+{
+    return order_of(*(const uint32_t *)left, *(const uint32_t *)right);
+}
+
+// The threads that have calls on connections that were accepted; in order.
+static int find_serving_threads(const struct run_input *input,
+                                const struct connection_index *outgoing, struct index_array *out)
+{
+    const struct call *calls = input->calls.records;
+    for (size_t i = 0; i < input->calls.count; i++) {
+        if (calls[i].kind == CALL_WAIT ||
+            connection_index_find(outgoing, calls[i].connection) != NO_CONNECTION ||
+            (out->count && out->items[out->count - 1] == calls[i].thread))
+            continue;
+        if (array_push(out, calls[i].thread) < 0)
+            return -1;
+    }
+    array_sort(out, order_threads);
+    return 0;
+}
+
+static int split_calls(struct run_input *input, const struct connection_index *outgoing,
+                       const struct index_array *serving)
+{
+    const struct call *calls = input->calls.records;
+    for (size_t i = 0; i < input->calls.count; i++) {
+        bool of_peer = calls[i].kind != CALL_WAIT &&
+                       connection_index_find(outgoing, calls[i].connection) != NO_CONNECTION;
+        size_t at = array_bound(0, serving->count, k, serving->items[k] < calls[i].thread);
+        bool serves = at < serving->count && serving->items[at] == calls[i].thread;
+        if (of_peer ? array_push(&input->peer_calls, calls[i]) < 0
+                    : (calls[i].kind != CALL_WAIT || serves) &&
+                          array_push(&input->accepted_calls, calls[i]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int split_connections(struct run_input *input)
+{
+    const struct connection *all = input->shim_connections.records;
+    for (size_t i = 0; i < input->shim_connections.count; i++)
+        if (all[i].outgoing ? array_push(&input->peer_connections, all[i]) < 0
+                            : array_push(&input->accepted_connections, all[i]) < 0)
+            return -1;
+    return 0;
+}
+
+// The shim's logs hold both what the servers accepted and what they connected to. A server's
+// requests come over the former alone; the latter are kept apart.
+static int split_by_direction(struct run_input *input, const char *run_dir, struct error *err)
+{
+    const struct connection *all = input->shim_connections.records;
+    struct connection_index outgoing = {0};
+    struct index_array serving = {0};
+    bool any = false;
+    for (size_t i = 0; i < input->shim_connections.count; i++) {
+        any |= all[i].outgoing;
+        if (all[i].outgoing > 1)
+            return error_set(err, ERROR_INPUT,
+                             "%s/server/connections.tlog: connection %u is neither accepted nor "
+                             "connected (direction %u): damaged, or of a newer program",
+                             run_dir, all[i].id, all[i].outgoing);
+    }
+    if (!any)
+        return 0;
+    int result = split_connections(input);
+    if (result == 0)
+        result = connection_index_init(&outgoing, input->peer_connections.items,
+                                       input->peer_connections.count);
+    if (result == 0)
+        result = find_serving_threads(input, &outgoing, &serving);
+    if (result == 0)
+        result = split_calls(input, &outgoing, &serving);
+    connection_index_fini(&outgoing);
+    array_free(&serving);
+    if (result < 0)
+        return error_set(err, ERROR_FAILED, "no memory for %zu socket calls", input->calls.count);
+    input->calls.records = input->accepted_calls.items; // the mapping stays for closing
+    input->calls.count = input->accepted_calls.count;
+    input->shim_connections.records = input->accepted_connections.items;
+    input->shim_connections.count = input->accepted_connections.count;
+    return 0;
+}
+
 static int64_t convert_by_map(const void *context, enum host_clock clock, uint64_t value)
 {
     return clock_map_to_host(context, clock, value);
@@ -167,6 +257,7 @@ int run_input_open(struct run_input *input, const char *run_dir, struct error *e
         return error_set_errno(err, ERROR_INPUT, "cannot open run folder %s", run_dir);
     if ((result = open_client(input, run_dir, err)) < 0 ||
         (result = open_server(input, run_dir, err)) < 0 ||
+        (result = split_by_direction(input, run_dir, err)) < 0 ||
         (result = open_clocks(input, run_dir, err)) < 0)
         return result;
     for (size_t i = 0; i < sizeof documents / sizeof *documents && result == 0; i++)
@@ -182,6 +273,10 @@ void run_input_close(struct run_input *input)
     log_reader_close(&input->sockets);
     log_reader_close(&input->calls);
     log_reader_close(&input->shim_connections);
+    array_free(&input->accepted_calls);
+    array_free(&input->peer_calls);
+    array_free(&input->accepted_connections);
+    array_free(&input->peer_connections);
     clock_map_free(input->clock_map);
     clock_map_free(input->client_clock_map);
     json_decref(input->experiment);

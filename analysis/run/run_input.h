@@ -11,14 +11,19 @@
 #include "profiler/clock_map.h"
 #include "base/error.h"
 #include "base/log_file.h"
+#include "base/array.h"
+#include "base/connection.h"
 #include "profiler/clock_log.h"
+#include "shim/message_log.h"
 
 struct run_input {
     struct log_reader samples, client_connections;
     bool has_events; // server/events.tlog and server/sockets.tlog
     struct log_reader events, sockets;
-    bool has_calls; // server/calls.tlog and server/connections.tlog
-    struct log_reader calls, shim_connections;
+    bool has_calls;                            // server/calls.tlog and server/connections.tlog
+    struct log_reader calls, shim_connections; // what the servers accepted
+    struct ARRAY_OF(struct call) accepted_calls, peer_calls; // and what they connected to
+    struct ARRAY_OF(struct connection) accepted_connections, peer_connections;
     struct clock_map *clock_map;
     struct time_source clock; // of the server's host
     bool apart;               // the client's logs are of another boot, with a clock of their own

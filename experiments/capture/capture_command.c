@@ -365,6 +365,8 @@ static int arm_capture(struct capture *capture, struct error *err)
     if (result == 0 && o->shim)
         result =
             message_collector_create(o->shim, 0, o->ports, o->port_count, &capture->collector, err);
+    if (result == 0 && o->shim)
+        message_collector_watch_peers(capture->collector);
     // The one that follows cores first: it shows the others where to look.
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
         result = capture_backends[i]->is_always ? start_backend(capture, i, err) : 0;

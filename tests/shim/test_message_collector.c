@@ -507,6 +507,45 @@ static void test_takeover(void **state)
     message_collector_free(died);
 }
 
+// The server's peers: who they are, and that their bytes are counted like those of its own side.
+static void test_peers(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct logs logs;
+    scene_open(&scene, 0);
+    message_collector_watch_peers(scene.collector);
+    message_collector_enable(scene.collector);
+    server_start(&scene);
+    server_order(&scene, "e5\n");
+    pid_t server = scene.server.pid;
+    if (message_collector_finish(scene.collector, scene.places.out, &scene.stats, &scene.err) < 0)
+        fail_msg("%s", scene.err.text);
+    server_stop(&scene);
+    logs_open(&logs, &scene.places);
+    logs_check(&logs);
+    const struct connection *ends = logs.connections.records;
+    assert_int_equal(logs.connections.count, 2);
+    assert_int_equal(scene.stats.connections, 1);
+    assert_int_equal(scene.stats.outgoing, 1);
+    assert_int_equal(ends[0].outgoing + ends[1].outgoing, 1);
+    assert_true(connection_mirrors(&ends[0], &ends[1]));
+    const struct connection *outgoing = &ends[ends[1].outgoing];
+    assert_int_equal(logs_count(&logs, outgoing->id, CALL_CONNECT), 1);
+    assert_int_equal(logs_follow(&logs, outgoing->id, CALL_SEND, 0), 5);
+    assert_int_equal(logs_follow(&logs, outgoing->id, CALL_RECEIVE, 0), 5);
+    char address[32];
+    snprintf(address, sizeof address, "127.0.0.1:%u", outgoing->peer_port);
+    assert_int_equal(scene.stats.peers.count, 1);
+    assert_string_equal(scene.stats.peers.items[0].address, address);
+    assert_string_equal(scene.stats.peers.items[0].program, "test_message_co");
+    assert_int_equal(scene.stats.peers.items[0].process, server);
+    json_t *json = message_stats_json(&scene.stats);
+    assert_int_equal(json_array_size(json_object_get(json, "peers")), 1);
+    json_decref(json);
+    scene_close(&scene, &logs);
+}
+
 static void test_out_dir_missing(void **state)
 {
     (void)state;
@@ -537,6 +576,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_garbage_beside_a_server),
         cmocka_unit_test(test_directories),
         cmocka_unit_test(test_takeover),
+        cmocka_unit_test(test_peers),
         cmocka_unit_test(test_out_dir_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,7 +203,7 @@ static void test_implausible(void **state)
     for (uint64_t i = 0; i < 10; i++)
         produce(&f, i);
     entries[0].call.kind = 0;
-    entries[1].call.kind = 6;
+    entries[1].call.kind = CALL_CONNECT + 1;
     entries[2].call.entry_tsc = 1000;
     entries[3].call.process = PROCESS + 1;
     entries[4].call.connection = 0;

@@ -5,7 +5,9 @@
 #include "tests/shim/semantics.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 static void sequence_accepts(void)
 {
@@ -156,9 +158,55 @@ static void sequence_late(void)
     SEE(close(old.client));
 }
 
+// Connected at once, in the background, asked twice, refused, again on the same descriptor; a UNIX
+// socket, and datagrams.
+static void sequence_connects(void)
+{
+    struct sockaddr_storage address;
+    struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = "\0semantics"};
+    struct sockaddr_in nowhere = {.sin_family = AF_INET};
+    socklen_t bytes, path_bytes = offsetof(struct sockaddr_un, sun_path) + 10;
+    char a[16];
+    nowhere.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int family = AF_INET; family <= AF_INET6; family += AF_INET6 - AF_INET) {
+        int listening = listener(family, &address, &bytes);
+        struct pair p = {.client = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)};
+        SEE(connect(p.client, (struct sockaddr *)&address, 1));
+        SEE(connect(p.client, (struct sockaddr *)&address, bytes));
+        happen(p.client, POLLOUT);
+        SEE(connect(p.client, (struct sockaddr *)&address, bytes));
+        SEE(connect(p.client, (struct sockaddr *)&address, bytes));
+        p.server = accept(listening, NULL, NULL);
+        give(p.client, "peer");
+        happen(p.server, POLLIN);
+        SEE(recv(p.server, a, sizeof a, 0));
+        account(&p, 4, 0);
+        pair_close(&p);
+        SEE(close(listening));
+    }
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    SEE(connect(fd, (struct sockaddr *)&nowhere, sizeof nowhere));
+    SEE(connect(-1, (struct sockaddr *)&nowhere, sizeof nowhere));
+    SEE(close(fd));
+    fd = socket(AF_INET, SOCK_DGRAM, 0);
+    nowhere.sin_port = htons(9);
+    SEE(connect(fd, (struct sockaddr *)&nowhere, sizeof nowhere));
+    SEE(close(fd));
+    int listening = socket(AF_UNIX, SOCK_STREAM, 0), client = socket(AF_UNIX, SOCK_STREAM, 0);
+    SEE(connect(client, (struct sockaddr *)&path, path_bytes));
+    path.sun_path[10] = (char)getpid();
+    SEE(bind(listening, (struct sockaddr *)&path, path_bytes + 1));
+    SEE(listen(listening, 4));
+    SEE(connect(client, (struct sockaddr *)&path, path_bytes + 1));
+    SEE(write(client, "unix", 4));
+    SEE(close(client));
+    SEE(close(listening));
+}
+
 static void sequence(void)
 {
     sequence_accepts();
+    sequence_connects();
     sequence_threads();
     sequence_late();
 }
@@ -167,5 +215,5 @@ int main(int argc, char **argv)
 {
     return semantics_main(
         argc, argv,
-        &(struct semantics){sequence, .connections = 739, .late = 1, .unseen = 1, .dropped = 101});
+        &(struct semantics){sequence, .connections = 741, .late = 1, .unseen = 1, .dropped = 101});
 }
