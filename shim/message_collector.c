@@ -1,329 +1,331 @@
 // SPDX-License-Identifier: MIT
 #include "shim/message_collector.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "shim/message_merge.h"
 #include "shim/message_stats.h"
+#include "shim/ring_memory.h"
 #include "shim/ring_reader.h"
 
 enum {
     KEPT_CALLS_LIMIT = 1 << 24, // 1 GiB in memory
-    RING_BYTES_PER_PROCESS = 512 << 20,
-    FILE_LIMIT = 4096, // with more entries than that the directory is not the shim's
-    PROCESS_FILE_LIMIT = 4096,
+    POLLS_PER_BURIAL = 16,      // about three times a second
 };
 
-struct process_file {
-    int fd;
+// A process that attached: while it lives in a place of a pool, then only in this list.
+struct attached {
     uint32_t process;
+    uint64_t owner; // its place's word
+    uint64_t instance;
+    uint64_t pid_namespace;
+    bool dead; // as far as is known
     bool io_uring;
+    struct process_page page;
 };
 
-struct known_file {
-    ino_t inode;
-};
-
-struct process_file_array ARRAY_OF(struct process_file);
+struct attached_array ARRAY_OF(struct attached);
 struct reader_array ARRAY_OF(struct ring_reader *);
-struct known_array ARRAY_OF(struct known_file);
+
+// A chunk to be taken, in the order of its thread's positions.
+struct ripe_chunk {
+    uint32_t reader;
+    uint32_t index;
+    uint64_t first;
+};
+struct ripe_array ARRAY_OF(struct ripe_chunk);
+
+// What the collector knows of a pool, by place or by chunk.
+struct pool_view {
+    uint64_t *places;  // read just now
+    uint32_t *owners;  // the same
+    uint32_t *tenants; // by place: its process in the list, plus 1; 0: nobody known
+    bool *waited;      // by chunk: an earlier one of its thread was missing at the last look
+};
 
 struct message_collector {
-    char dir[400];
-    int dir_fd;
-    struct control_page *control;
+    struct ring_memory memory;
+    struct pool_view views[RING_POOLS];
     uint16_t ports[RING_PORTS];
-    uint64_t room; // calls for which there is room
-    uint64_t damaged;
-    struct known_array known;
-    struct process_file_array processes;
-    struct reader_array rings;
+    uint64_t pid_namespace;
+    uint64_t room;    // calls for which there is room
+    uint64_t damaged; // chunks and places that made no sense
+    unsigned polls;
+    uint64_t lost; // calls of processes without a place
+    struct attached_array processes;
+    struct map processes_map; // by pid and namespace, to the one that lives
+    struct reader_array readers;
+    struct map readers_map;
+    struct ripe_array ripe;
 };
 
-static bool is_ours(const char *name)
+int message_collector_prepare(const char *dir, uint64_t memory_bytes, struct error *err)
 {
-    return strcmp(name, "control") == 0 || strcmp(name, "control.partial") == 0 ||
-           strncmp(name, "ring-", 5) == 0 || strncmp(name, "process-", 8) == 0;
-}
-
-// Opens the directory for listing; the collector's own descriptor keeps its position.
-static DIR *directory_list(int dir_fd)
-{
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = fd < 0 ? NULL : fdopendir(fd);
-    if (fd >= 0 && !list)
-        close(fd);
-    return list;
-}
-
-// Removes the shim's files. Returns how many others there are, or -1.
-static int directory_clear(int dir_fd)
-{
-    DIR *list = directory_list(dir_fd);
-    if (!list)
-        return -1;
-    int foreign = 0;
-    for (struct dirent *entry; (entry = readdir(list));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (!is_ours(entry->d_name))
-            foreign++;
-        else
-            unlinkat(dir_fd, entry->d_name, 0);
-    }
-    closedir(list);
-    return foreign;
-}
-
-// An earlier collector may have died, or still be at work. If it died, servers that are attached to
-// it are told to detach.
-static int predecessor_dismiss(int dir_fd, const char *dir, struct error *err)
-{
-    int fd = openat(dir_fd, "control", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return 0;
-    struct control_page control;
-    int result = 0;
-    if (pread(fd, &control, sizeof control, 0) == sizeof control &&
-        control.magic == CONTROL_MAGIC) {
-        bool alive = control.owner != 0 && control.owner <= INT32_MAX &&
-                     (kill((pid_t)control.owner, 0) == 0 || errno == EPERM);
-        uint32_t closed = CONTROL_CLOSED;
-        if (alive && control.owner != (uint32_t)getpid() && control.state != CONTROL_CLOSED)
-            result = error_set(err, ERROR_INPUT,
-                               "%s is in use by the capture with pid %u: give another directory, "
-                               "or end that one",
-                               dir, control.owner);
-        else if (pwrite(fd, &closed, sizeof closed, offsetof(struct control_page, state)) < 0)
-            result = error_set_errno(err, ERROR_FAILED, "cannot write %s/control", dir);
-    }
-    close(fd);
+    struct ring_memory memory;
+    int result = ring_memory_open(&memory, dir, memory_bytes, err);
+    ring_memory_leave(&memory);
     return result;
 }
 
-static int directory_make(struct message_collector *collector, struct error *err)
-{
-    const char *dir = collector->dir;
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(err, ERROR_INPUT, "cannot make %s for the shim's rings", dir);
-    collector->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (collector->dir_fd < 0)
-        return error_set_errno(err, ERROR_INPUT, "cannot open %s for the shim's rings", dir);
-    struct stat status;
-    struct statfs filesystem;
-    if (fstat(collector->dir_fd, &status) < 0 || fstatfs(collector->dir_fd, &filesystem) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot stat %s", dir);
-    if (status.st_uid != geteuid())
-        return error_set(err, ERROR_INPUT, "%s belongs to user %u: give a directory of your own",
-                         dir, status.st_uid);
-    if (filesystem.f_type != TMPFS_MAGIC && filesystem.f_type != RAMFS_MAGIC)
-        return error_set(err, ERROR_INPUT,
-                         "%s is not on a tmpfs, so the server would wait for a disk: give a "
-                         "directory under /dev/shm",
-                         dir);
-    int result = predecessor_dismiss(collector->dir_fd, dir, err);
-    if (result < 0)
-        return result;
-    int foreign = directory_clear(collector->dir_fd);
-    if (foreign != 0)
-        return error_set(err, ERROR_INPUT,
-                         "%s holds other files, and is removed at the end: give an empty or a new "
-                         "directory",
-                         dir);
-    // A server that gives up root before its first request must still be able to create its rings.
-    if (geteuid() == 0 && fchmod(collector->dir_fd, 01777) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot open up %s to the server's user", dir);
-    return 0;
-}
-
-static uint64_t entries_for(size_t ring_bytes)
-{
-    uint64_t wanted = (ring_bytes ? ring_bytes : RING_DEFAULT_BYTES) / RING_ENTRY_BYTES;
-    uint64_t entries = RING_MIN_ENTRIES;
-    while (entries < wanted && entries < RING_MAX_ENTRIES)
-        entries *= 2;
-    return entries;
-}
-
-static uint32_t ring_limit_for(uint64_t entries)
-{
-    uint64_t limit = RING_BYTES_PER_PROCESS / ring_file_bytes(entries);
-    return limit < 16 ? 16 : limit > 1024 ? 1024 : (uint32_t)limit;
-}
-
-// The file gets its name only when it is complete: a server may read it at any time.
-static int control_make(struct message_collector *collector, size_t ring_bytes, struct error *err)
-{
-    int fd = openat(collector->dir_fd, "control.partial",
-                    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot make %s/control", collector->dir);
-    void *page = MAP_FAILED;
-    // The server may run as another user whatever our umask is.
-    if (fchmod(fd, 0644) == 0 && fallocate(fd, 0, 0, RING_PAGE_BYTES) == 0)
-        page = mmap(NULL, RING_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    if (page == MAP_FAILED)
-        return error_set_errno(err, ERROR_FAILED, "cannot make %s/control", collector->dir);
-    struct control_page *control = collector->control = page;
-    control->version = RING_VERSION;
-    control->ring_entries = entries_for(ring_bytes);
-    control->ring_limit = ring_limit_for(control->ring_entries);
-    control->owner = (uint32_t)getpid();
-    memcpy(control->ports, collector->ports, sizeof control->ports);
-    control->magic = CONTROL_MAGIC;
-    atomic_store(&control->state, CONTROL_ARMED);
-    if (renameat(collector->dir_fd, "control.partial", collector->dir_fd, "control") < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot name %s/control", collector->dir);
-    return 0;
-}
-
-int message_collector_create(const char *dir, size_t ring_bytes, const uint16_t *ports,
+int message_collector_create(const char *dir, uint64_t memory_bytes, const uint16_t *ports,
                              size_t port_count, struct message_collector **out, struct error *err)
 {
     *out = NULL;
     if (port_count > RING_PORTS)
         return error_set(err, ERROR_INPUT, "%zu ports: the shim watches %d at most", port_count,
                          RING_PORTS);
-    if (dir[0] == '\0' || strlen(dir) >= sizeof((struct message_collector *)0)->dir)
-        return error_set(err, ERROR_INPUT, "the shim's directory '%.80s': 1 to 399 characters",
-                         dir);
     struct message_collector *collector = calloc(1, sizeof *collector);
     if (!collector)
         return error_set(err, ERROR_FAILED, "out of memory for the message collector");
-    strcpy(collector->dir, dir);
-    collector->dir_fd = -1;
-    if (port_count)
-        memcpy(collector->ports, ports, port_count * sizeof *ports);
-    collector->room = KEPT_CALLS_LIMIT;
-    int result = directory_make(collector, err);
-    if (result == 0)
-        result = control_make(collector, ring_bytes, err);
+    int result = ring_memory_open(&collector->memory, dir, memory_bytes, err);
     if (result < 0) {
-        // Files that are not ours, or in use by another collector, stay as they are.
-        if (collector->control)
-            directory_clear(collector->dir_fd);
-        if (collector->dir_fd >= 0)
-            close(collector->dir_fd);
-        collector->dir_fd = -1;
-        message_collector_free(collector);
+        free(collector);
         return result;
     }
+    struct stat status;
+    if (stat("/proc/self/ns/pid", &status) == 0)
+        collector->pid_namespace = status.st_ino;
+    collector->room = KEPT_CALLS_LIMIT;
+    struct control_page *control = collector->memory.control;
+    if (port_count)
+        memcpy(collector->ports, ports, port_count * sizeof *ports);
+    memcpy(control->ports, collector->ports, sizeof control->ports);
+    control->owner = (uint32_t)getpid();
+    atomic_store(&control->state, CONTROL_ARMED);
     *out = collector;
     return 0;
 }
 
 void message_collector_watch_peers(struct message_collector *collector)
 {
-    collector->control->peers = 1;
+    collector->memory.control->peers = 1;
 }
 
 void message_collector_enable(struct message_collector *collector)
 {
-    atomic_store(&collector->control->state, CONTROL_ENABLED);
+    atomic_store(&collector->memory.control->state, CONTROL_ENABLED);
     for (size_t i = 0; i < collector->processes.count; i++)
         collector->processes.items[i].io_uring |=
             process_has_io_uring(collector->processes.items[i].process);
 }
 
-static bool is_known(const struct message_collector *collector, ino_t inode)
+// --- processes -----------------------------------------------------------------------------------
+
+// Gets memory for what is known of a pool.
+static bool view_make(struct pool_view *view, const struct pool_file *pool)
 {
-    for (size_t i = 0; i < collector->known.count; i++)
-        if (collector->known.items[i].inode == inode)
-            return true;
-    return false;
+    if (view->places)
+        return true;
+    view->places = calloc(pool->chunks, sizeof *view->places);
+    view->owners = calloc(pool->chunks, sizeof *view->owners);
+    view->tenants = calloc(pool->chunks, sizeof *view->tenants);
+    view->waited = calloc(pool->chunks, sizeof *view->waited);
+    return view->places && view->owners && view->tenants && view->waited;
 }
 
-// A process's page is kept open and read at the end. An incomplete one is looked at again later.
-static enum ring_open process_file_open(struct message_collector *collector, const char *name)
+// What attached earlier under the same pid is gone: it ended, or was replaced by exec.
+static void predecessor_note(struct message_collector *collector, const struct attached *one)
 {
-    struct process_file file = {0};
-    file.fd =
-        openat(collector->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    struct stat status;
-    struct process_page page;
-    enum ring_open result = RING_OPEN_DAMAGED;
-    if (file.fd < 0 || fstat(file.fd, &status) < 0 || !S_ISREG(status.st_mode))
-        goto refused;
-    if (pread(file.fd, &page, sizeof page, 0) != sizeof page || page.magic == 0) {
-        result = RING_OPEN_NOT_YET;
-        goto refused;
+    struct attached *all = collector->processes.items;
+    uint32_t found =
+        map_find(&collector->processes_map, hash_pair(one->process, one->pid_namespace), at,
+                 !all[at].dead && all[at].process == one->process &&
+                     all[at].pid_namespace == one->pid_namespace);
+    if (found != MAP_NONE && one->pid_namespace)
+        all[found].dead = true;
+}
+
+// Notes a process that has newly taken a place and is ready.
+static void tenant_note(struct message_collector *collector, const struct pool_file *pool,
+                        struct pool_view *view, uint32_t place)
+{
+    struct attached one = {.owner = view->places[place - 1]};
+    if (!pool_read_page(pool, place, &one.page) || !one.page.ready)
+        return; // not yet
+    one.process = (uint32_t)one.owner;
+    one.instance = one.page.ready;
+    one.pid_namespace = one.page.pid_namespace;
+    if (one.process == 0 || ring_place_owner(one.process, one.instance) != one.owner) {
+        collector->damaged++;
+        pool_free_place(pool, place);
+        return;
     }
-    if (page.magic != PROCESS_MAGIC || page.version != RING_VERSION ||
-        collector->processes.count >= PROCESS_FILE_LIMIT)
-        goto refused;
-    file.process = page.process;
-    file.io_uring = process_has_io_uring(file.process);
-    if (array_push(&collector->processes, file) == 0)
-        return RING_OPEN_READY;
-refused:
-    if (file.fd >= 0)
-        close(file.fd);
-    return result;
+    one.io_uring = process_has_io_uring(one.process);
+    predecessor_note(collector, &one);
+    if (array_push(&collector->processes, one) < 0)
+        return;
+    view->tenants[place - 1] = (uint32_t)collector->processes.count;
+    map_add(&collector->processes_map, hash_pair(one.process, one.pid_namespace),
+            (uint32_t)collector->processes.count - 1);
 }
 
-static enum ring_open ring_file_open(struct message_collector *collector, const char *name)
+static void tenants_look(struct message_collector *collector, const struct pool_file *pool,
+                         struct pool_view *view)
 {
-    struct ring_reader *reader = malloc(sizeof *reader);
-    if (!reader)
-        return RING_OPEN_DAMAGED;
-    enum ring_open result = ring_reader_open(reader, collector->dir_fd, name);
-    if (result == RING_OPEN_READY && array_push(&collector->rings, reader) == 0)
-        return result;
-    if (result == RING_OPEN_READY)
-        ring_reader_close(reader);
-    free(reader);
-    return result == RING_OPEN_READY ? RING_OPEN_DAMAGED : result;
-}
-
-static int directory_scan(struct message_collector *collector, struct error *err)
-{
-    DIR *list = directory_list(collector->dir_fd);
-    if (!list)
-        return error_set_errno(err, ERROR_FAILED, "cannot list %s", collector->dir);
-    for (struct dirent *entry; (entry = readdir(list));) {
-        bool process = strncmp(entry->d_name, "process-", 8) == 0;
-        if ((!process && strncmp(entry->d_name, "ring-", 5) != 0) ||
-            collector->known.count >= FILE_LIMIT || is_known(collector, entry->d_ino))
-            continue;
-        enum ring_open result = process ? process_file_open(collector, entry->d_name)
-                                        : ring_file_open(collector, entry->d_name);
-        if (result == RING_OPEN_NOT_YET)
-            continue;
-        if (result == RING_OPEN_DAMAGED)
-            collector->damaged++;
-        struct known_file known = {.inode = entry->d_ino};
-        if (array_push(&collector->known, known) < 0)
-            break; // only without any memory is it found again and counted twice
+    if (!pool_read_places(pool, view->places))
+        return;
+    for (uint32_t i = 0; i < pool->chunks; i++) {
+        uint32_t known = view->tenants[i];
+        if (known && collector->processes.items[known - 1].owner != view->places[i])
+            known = view->tenants[i] = 0;
+        if (!known && view->places[i])
+            tenant_note(collector, pool, view, i + 1);
     }
-    closedir(list);
+}
+
+// Looks which of a pool's processes are gone, of those in this PID namespace.
+static void tenants_visit(struct message_collector *collector, const struct pool_file *pool,
+                          const struct pool_view *view)
+{
+    for (uint32_t i = 0; i < pool->chunks; i++) {
+        if (!view->tenants[i])
+            continue;
+        struct attached *one = &collector->processes.items[view->tenants[i] - 1];
+        bool known = one->pid_namespace && one->pid_namespace == collector->pid_namespace;
+        one->dead |= known && (one->process > INT32_MAX ||
+                               (kill((pid_t)one->process, 0) < 0 && errno == ESRCH));
+    }
+}
+
+// --- chunks --------------------------------------------------------------------------------------
+
+// The reader of a chunk's thread, from 0; MAP_NONE: no memory.
+static uint32_t reader_of(struct message_collector *collector, const struct ring_chunk *chunk)
+{
+    struct ring_reader **readers = collector->readers.items;
+    uint64_t hash = hash_pair(chunk->instance, (uint64_t)chunk->process << 32 | chunk->thread);
+    uint32_t found = map_find(&collector->readers_map, hash, at,
+                              readers[at]->instance == chunk->instance &&
+                                  readers[at]->process == chunk->process &&
+                                  readers[at]->thread == chunk->thread);
+    if (found != MAP_NONE)
+        return found;
+    struct ring_reader *reader = calloc(1, sizeof *reader);
+    if (!reader || array_push(&collector->readers, reader) < 0) {
+        free(reader);
+        return MAP_NONE;
+    }
+    *reader = (struct ring_reader){
+        .process = chunk->process, .thread = chunk->thread, .instance = chunk->instance};
+    found = (uint32_t)collector->readers.count - 1;
+    return map_add(&collector->readers_map, hash, found) < 0 ? MAP_NONE : found;
+}
+
+static int ripe_compare(const void *left, const void *right)
+{
+    const struct ripe_chunk *a = left, *b = right;
+    return order_of(a->reader, b->reader) ?: order_of(a->first, b->first);
+}
+
+// Whether nobody writes to a chunk any more: it is sealed, or its process is dead.
+static bool is_over(const struct message_collector *collector, const struct pool_file *pool,
+                    const struct pool_view *view, uint32_t index)
+{
+    uint32_t owner = view->owners[index];
+    if (owner == 0 || owner & CHUNK_SEALED)
+        return owner != 0;
+    uint32_t tenant = owner <= pool->chunks ? view->tenants[owner - 1] : 0;
+    return tenant && collector->processes.items[tenant - 1].dead;
+}
+
+// Notes a chunk whose entries are to be taken. One that makes no sense is freed.
+static void ripe_note(struct message_collector *collector, const struct pool_file *pool,
+                      const struct pool_view *view, uint32_t index)
+{
+    struct ring_chunk chunk;
+    uint32_t reader = MAP_NONE;
+    bool sane = pool_read_chunk(pool, index, &chunk) && ring_chunk_plausible(&chunk);
+    if (sane && chunk.used > 0)
+        reader = reader_of(collector, &chunk);
+    if (reader != MAP_NONE &&
+        array_push(&collector->ripe,
+                   (struct ripe_chunk){.reader = reader, .index = index, .first = chunk.first}) ==
+            0)
+        return;
+    collector->damaged += !sane;
+    if (is_over(collector, pool, view, index))
+        pool_free_chunk(pool, index);
+}
+
+// Takes the entries of all chunks noted. One that comes too early waits for one more look: the
+// chunk before it was sealed while we were looking.
+static void ripe_take(struct message_collector *collector, const struct pool_file *pool,
+                      struct pool_view *view, bool last)
+{
+    array_sort(&collector->ripe, ripe_compare);
+    for (size_t i = 0; i < collector->ripe.count; i++) {
+        const struct ripe_chunk *ripe = &collector->ripe.items[i];
+        struct ring_reader *reader = collector->readers.items[ripe->reader];
+        struct ring_chunk chunk;
+        if (ripe->first > reader->next && !last && !view->waited[ripe->index]) {
+            view->waited[ripe->index] = true;
+            continue;
+        }
+        view->waited[ripe->index] = false;
+        if (pool_read_chunk(pool, ripe->index, &chunk) && ring_chunk_plausible(&chunk))
+            ring_reader_take(reader, &chunk, &collector->room);
+        if (is_over(collector, pool, view, ripe->index))
+            pool_free_chunk(pool, ripe->index);
+    }
+    collector->ripe.count = 0;
+}
+
+// Takes what is in the chunks that are over; at the end, in all.
+static void chunks_look(struct message_collector *collector, const struct pool_file *pool,
+                        struct pool_view *view, bool last)
+{
+    if (!pool_read_owners(pool, view->owners))
+        return;
+    for (uint32_t i = 0; i < pool->chunks; i++)
+        if (is_over(collector, pool, view, i) || (last && view->owners[i]))
+            ripe_note(collector, pool, view, i);
+    ripe_take(collector, pool, view, last);
+}
+
+// Frees the places of the dead, after their chunks.
+static void tenants_bury(struct message_collector *collector, const struct pool_file *pool,
+                         struct pool_view *view)
+{
+    for (uint32_t i = 0; i < pool->chunks; i++) {
+        uint32_t tenant = view->tenants[i];
+        struct attached *one = tenant ? &collector->processes.items[tenant - 1] : NULL;
+        if (!one || !one->dead)
+            continue;
+        pool_read_page(pool, i + 1, &one->page);
+        pool_free_place(pool, i + 1);
+        view->tenants[i] = 0;
+    }
+}
+
+static int pools_look(struct message_collector *collector, bool last, struct error *err)
+{
+    bool burial = !last && ++collector->polls % POLLS_PER_BURIAL == 0;
+    ring_memory_greet(&collector->memory);
+    for (size_t i = 0; i < collector->memory.pool_count; i++) {
+        const struct pool_file *pool = &collector->memory.pools[i];
+        struct pool_view *view = &collector->views[i];
+        if (!view_make(view, pool))
+            return error_set(err, ERROR_FAILED, "out of memory for the shim's tables");
+        tenants_look(collector, pool, view);
+        if (burial)
+            tenants_visit(collector, pool, view);
+        chunks_look(collector, pool, view, last);
+        tenants_bury(collector, pool, view);
+    }
     return 0;
-}
-
-static int rings_drain(struct message_collector *collector, bool everything, struct error *err)
-{
-    int result = directory_scan(collector, err);
-    for (size_t i = 0; i < collector->rings.count; i++)
-        ring_reader_drain(collector->rings.items[i], everything, &collector->room);
-    return result;
 }
 
 int message_collector_poll(struct message_collector *collector, struct error *err)
 {
-    return rings_drain(collector, false, err);
+    return pools_look(collector, false, err);
 }
 
 size_t message_collector_attached(const struct message_collector *collector)
@@ -331,84 +333,97 @@ size_t message_collector_attached(const struct message_collector *collector)
     return collector->processes.count;
 }
 
-// The final counters in one process's page.
-static int process_report(const struct process_file *file, struct message_stats *stats,
-                          struct message_notes *notes)
+// --- the end -------------------------------------------------------------------------------------
+
+static void process_report(const struct attached *attached, struct message_stats *stats)
 {
-    struct process_page page;
-    if (pread(file->fd, &page, sizeof page, 0) != sizeof page)
-        return 0;
-    page.name[sizeof page.name - 1] = '\0';
+    const struct process_page *page = &attached->page;
     struct message_process *process = &stats->processes[stats->process_count++];
-    process->process = file->process;
-    process->connections = page.accepted;
-    process->io_uring = file->io_uring || process_has_io_uring(file->process);
-    for (size_t i = 0; page.name[i]; i++)
-        process->name[i] = page.name[i] >= ' ' && page.name[i] < 127 ? page.name[i] : '?';
-    stats->dropped_without_ring += page.without_ring;
-    stats->late += page.late;
-    stats->unseen_connections += page.unwatched + page.stdio;
-    if (page.rings_failed)
-        notes->ring_errno = (int)page.ring_last_errno;
-    return 0;
+    process->process = attached->process;
+    process->connections = page->accepted;
+    process->dropped = page->dropped_full;
+    process->io_uring = attached->io_uring || process_has_io_uring(attached->process);
+    for (size_t i = 0; i < sizeof page->name - 1 && page->name[i]; i++)
+        process->name[i] = page->name[i] >= ' ' && page->name[i] < 127 ? page->name[i] : '?';
+    stats->dropped_full += page->dropped_full;
+    stats->dropped_without_ring += page->without_ring;
+    stats->late += page->late;
+    stats->unseen_connections += page->unwatched + page->stdio;
+}
+
+// Reads the final counters of those who live.
+static void pages_read(struct message_collector *collector)
+{
+    for (size_t i = 0; i < collector->memory.pool_count; i++) {
+        const struct pool_file *pool = &collector->memory.pools[i];
+        struct pool_header header;
+        for (uint32_t place = 1; place <= pool->chunks; place++) {
+            uint32_t tenant = collector->views[i].tenants[place - 1];
+            if (tenant)
+                pool_read_page(pool, place, &collector->processes.items[tenant - 1].page);
+        }
+        if (pread(pool->fd, &header, sizeof header, 0) == sizeof header)
+            collector->lost += header.lost;
+    }
 }
 
 static int stats_gather(struct message_collector *collector, struct message_stats *stats,
-                        struct message_notes *notes, struct error *err)
+                        struct error *err)
 {
     stats->processes = calloc(collector->processes.count + 1, sizeof *stats->processes);
-    stats->threads = calloc(collector->rings.count + 1, sizeof *stats->threads);
+    stats->threads = calloc(collector->readers.count + 1, sizeof *stats->threads);
     if (!stats->processes || !stats->threads)
         return error_set(err, ERROR_FAILED, "out of memory for the shim's statistics");
+    pages_read(collector);
     for (size_t i = 0; i < collector->processes.count; i++)
-        process_report(&collector->processes.items[i], stats, notes);
-    for (size_t i = 0; i < collector->rings.count; i++) {
-        struct ring_reader *ring = collector->rings.items[i];
-        ring_reader_settle(ring);
-        stats->threads[stats->thread_count++] = (struct message_thread){.process = ring->process,
-                                                                        .thread = ring->thread,
-                                                                        .calls = ring->calls.count,
-                                                                        .dropped = ring->dropped};
-        stats->dropped_full += ring->dropped;
-        stats->dropped_memory += ring->unkept;
-        stats->rejected += ring->rejected;
-        collector->damaged += ring->broken;
+        process_report(&collector->processes.items[i], stats);
+    for (size_t i = 0; i < collector->readers.count; i++) {
+        const struct ring_reader *reader = collector->readers.items[i];
+        stats->threads[stats->thread_count++] = (struct message_thread){
+            .process = reader->process, .thread = reader->thread, .calls = reader->calls.count};
+        stats->dropped_memory += reader->unkept;
+        stats->rejected += reader->rejected;
     }
-    stats->damaged_files = collector->damaged;
+    stats->damaged = collector->damaged;
+    stats->dropped_full += collector->lost;
     stats->dropped =
         stats->dropped_full + stats->dropped_without_ring + stats->dropped_memory + stats->rejected;
     return 0;
 }
 
-static void directory_remove(struct message_collector *collector)
+// Gives back the memory of all chunks that nobody holds, though servers still have it mapped.
+static void memory_discard(struct message_collector *collector)
 {
-    if (collector->dir_fd < 0)
-        return;
-    directory_clear(collector->dir_fd);
-    close(collector->dir_fd);
-    collector->dir_fd = -1;
-    rmdir(collector->dir);
+    for (size_t i = 0; i < collector->memory.pool_count; i++) {
+        const struct pool_file *pool = &collector->memory.pools[i];
+        struct pool_view *view = &collector->views[i];
+        if (!view_make(view, pool) || !pool_read_owners(pool, view->owners))
+            continue;
+        for (uint32_t chunk = 0; chunk < pool->chunks; chunk++)
+            if (view->owners[chunk] == 0)
+                pool_discard_chunk(pool, chunk);
+    }
 }
 
 int message_collector_finish(struct message_collector *collector, const char *out_dir,
                              struct message_stats *stats, struct error *err)
 {
     memset(stats, 0, sizeof *stats);
-    struct message_notes notes = {.dir = collector->dir, .ports = collector->ports};
-    atomic_store(&collector->control->state, CONTROL_CLOSED);
-    int result = rings_drain(collector, true, err);
+    struct message_notes notes = {.dir = collector->memory.dir, .ports = collector->ports};
+    atomic_store(&collector->memory.control->state, CONTROL_CLOSED);
+    int result = pools_look(collector, false, err);
     // A call that saw the capture still on may be writing its record: that takes nanoseconds,
     // unless its thread is preempted.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     if (result == 0)
-        result = rings_drain(collector, true, err);
+        result = pools_look(collector, true, err);
     if (result == 0)
-        result = stats_gather(collector, stats, &notes, err);
+        result = stats_gather(collector, stats, err);
     struct message_merge merge = {.peers = &stats->peers};
     if (result == 0)
-        result =
-            message_merge_write(collector->rings.items, collector->rings.count, collector->ports,
-                                collector->control->peers, stats->dropped, out_dir, &merge, err);
+        result = message_merge_write(collector->readers.items, collector->readers.count,
+                                     collector->ports, collector->memory.control->peers,
+                                     stats->dropped, out_dir, &merge, err);
     stats->calls = merge.calls;
     stats->connections = merge.connections;
     stats->outgoing = merge.outgoing;
@@ -417,7 +432,8 @@ int message_collector_finish(struct message_collector *collector, const char *ou
     peer_programs_find(&stats->peers);
     if (result == 0)
         message_warning_write(stats, &notes);
-    directory_remove(collector);
+    memory_discard(collector);
+    ring_memory_remove(&collector->memory);
     return result;
 }
 
@@ -425,19 +441,21 @@ void message_collector_free(struct message_collector *collector)
 {
     if (!collector)
         return;
-    if (collector->control) {
-        atomic_store(&collector->control->state, CONTROL_CLOSED);
-        munmap(collector->control, RING_PAGE_BYTES);
+    ring_memory_remove(&collector->memory);
+    for (size_t i = 0; i < collector->readers.count; i++) {
+        ring_reader_free(collector->readers.items[i]);
+        free(collector->readers.items[i]);
     }
-    directory_remove(collector);
-    for (size_t i = 0; i < collector->rings.count; i++) {
-        ring_reader_close(collector->rings.items[i]);
-        free(collector->rings.items[i]);
+    for (size_t i = 0; i < RING_POOLS; i++) {
+        free(collector->views[i].places);
+        free(collector->views[i].owners);
+        free(collector->views[i].tenants);
+        free(collector->views[i].waited);
     }
-    for (size_t i = 0; i < collector->processes.count; i++)
-        close(collector->processes.items[i].fd);
-    array_free(&collector->rings);
+    array_free(&collector->readers);
     array_free(&collector->processes);
-    array_free(&collector->known);
+    array_free(&collector->ripe);
+    map_free(&collector->readers_map);
+    map_free(&collector->processes_map);
     free(collector);
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // The collector: the consumer of the shim's rings (shim/ring.h). It makes the directory a server
-// is pointed at (TAILLIGHT_SHIM_DIR), empties the rings while the capture runs, and at the end
-// writes calls.tlog and connections.tlog (shim/message_log.h, base/connection.h).
+// is pointed at (TAILLIGHT_SHIM_DIR) and all memory in it, empties the rings while the capture
+// runs, and at the end writes calls.tlog and connections.tlog (shim/message_log.h,
+// base/connection.h).
 //
 // The server may start before or after it, may fork, and may die at any instant. Nothing in the
 // directory is trusted: what is not plausible is counted as rejected, never followed.
 //
-// Not thread-safe: one thread polls (the caller pins it; every 20 ms is plenty for rings of the
-// default size), or the caller locks.
+// Not thread-safe: one thread polls (the caller pins it; every 20 ms is plenty for the
+// default memory), or the caller locks.
 #ifndef SHIM_MESSAGE_COLLECTOR_H
 #define SHIM_MESSAGE_COLLECTOR_H
 
@@ -20,10 +21,16 @@
 
 struct message_collector;
 
-// Makes `dir` (whose parent exists, on a tmpfs) and arms it: servers may attach. One left behind
-// by a collector that died is taken over. ring_bytes: 0 for the default, rounded up to a power of
-// two entries; ports: none for every accepted connection. On success *out is the caller's to free.
-int message_collector_create(const char *dir, size_t ring_bytes, const uint16_t *ports,
+// Makes `dir` (whose parent exists, on a tmpfs) with the memory for a collector that is yet to
+// come: a server that starts before it needs no system call to attach later. memory_bytes: as
+// below.
+int message_collector_prepare(const char *dir, uint64_t memory_bytes, struct error *err);
+
+// Makes `dir` and arms it: servers may attach. One that was prepared, or left behind by a collector
+// that died, is taken over. memory_bytes: what the shim's records take in memory at most, in all
+// servers together, 0 for the default; calls beyond it are counted as lost. ports: none for every
+// accepted connection. On success *out is the caller's to free.
+int message_collector_create(const char *dir, uint64_t memory_bytes, const uint16_t *ports,
                              size_t port_count, struct message_collector **out, struct error *err);
 
 // Also watches what the servers connect to. Before message_collector_enable.
@@ -33,7 +40,7 @@ void message_collector_watch_peers(struct message_collector *collector);
 // as a blocked receive, is counted too but not recorded.
 void message_collector_enable(struct message_collector *collector);
 
-// Looks for new rings and empties those at least half full.
+// Looks for new processes, empties full chunks, and takes what the dead left.
 int message_collector_poll(struct message_collector *collector, struct error *err);
 
 // How many processes have loaded the shim, and how many have attached, as of the last poll.

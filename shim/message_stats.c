@@ -2,7 +2,6 @@
 #include "shim/message_stats.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,23 +94,22 @@ void message_warning_write(struct message_stats *stats, const struct message_not
             append(text, bytes, "%s (pid %u) uses io_uring: what goes through it was not seen",
                    stats->processes[i].name, stats->processes[i].process);
     if (stats->dropped_full)
-        append(text, bytes, "%llu calls lost because rings were full: give larger rings",
+        append(text, bytes,
+               "%llu calls lost because the memory for records was full: give more "
+               "(--shim-memory)",
                (unsigned long long)stats->dropped_full);
     if (stats->dropped_without_ring)
-        append(text, bytes, "%llu calls lost by threads without a ring (%s)",
-               (unsigned long long)stats->dropped_without_ring,
-               notes->ring_errno == EDQUOT ? "too many threads: give smaller rings"
-               : notes->ring_errno         ? strerror(notes->ring_errno)
-                                           : "signal handlers, or threads at their end");
+        append(text, bytes, "%llu calls lost in signal handlers, or by threads at their end",
+               (unsigned long long)stats->dropped_without_ring);
     if (stats->dropped_memory)
         append(text, bytes, "%llu calls beyond what is kept in memory: capture for a shorter time",
                (unsigned long long)stats->dropped_memory);
     if (stats->unidentified)
         append(text, bytes, "%llu calls of connections whose identity was lost",
                (unsigned long long)stats->unidentified);
-    if (stats->rejected || stats->damaged_files)
-        append(text, bytes, "%llu records and %llu files made no sense",
-               (unsigned long long)stats->rejected, (unsigned long long)stats->damaged_files);
+    if (stats->rejected || stats->damaged)
+        append(text, bytes, "%llu records and %llu parts of the shared memory made no sense",
+               (unsigned long long)stats->rejected, (unsigned long long)stats->damaged);
     if (stats->unseen_connections)
         append(text, bytes, "%llu connections not watched: too many at once, or read through stdio",
                (unsigned long long)stats->unseen_connections);
@@ -130,10 +128,11 @@ static json_t *processes_json(const struct message_stats *stats)
     json_t *list = json_array();
     for (size_t i = 0; i < stats->process_count; i++) {
         const struct message_process *process = &stats->processes[i];
-        json_array_append_new(list, json_pack("{s:I, s:s, s:I, s:b}", "process",
+        json_array_append_new(list, json_pack("{s:I, s:s, s:I, s:I, s:b}", "process",
                                               (json_int_t)process->process, "name", process->name,
                                               "connections", (json_int_t)process->connections,
-                                              "io_uring", process->io_uring));
+                                              "dropped", (json_int_t)process->dropped, "io_uring",
+                                              process->io_uring));
     }
     return list;
 }
@@ -144,9 +143,8 @@ static json_t *threads_json(const struct message_stats *stats)
     for (size_t i = 0; i < stats->thread_count; i++) {
         const struct message_thread *thread = &stats->threads[i];
         json_array_append_new(
-            list, json_pack("{s:I, s:I, s:I, s:I}", "process", (json_int_t)thread->process,
-                            "thread", (json_int_t)thread->thread, "calls",
-                            (json_int_t)thread->calls, "dropped", (json_int_t)thread->dropped));
+            list, json_pack("{s:I, s:I, s:I}", "process", (json_int_t)thread->process, "thread",
+                            (json_int_t)thread->thread, "calls", (json_int_t)thread->calls));
     }
     return list;
 }
@@ -173,7 +171,7 @@ json_t *message_stats_json(const struct message_stats *stats)
         (json_int_t)stats->dropped_without_ring, "dropped_memory",
         (json_int_t)stats->dropped_memory, "rejected", (json_int_t)stats->rejected, "unidentified",
         (json_int_t)stats->unidentified, "late", (json_int_t)stats->late, "unseen_connections",
-        (json_int_t)stats->unseen_connections, "damaged_files", (json_int_t)stats->damaged_files,
-        "peers", peers_json(stats), "processes", processes_json(stats), "threads",
-        threads_json(stats), "warning", stats->warning);
+        (json_int_t)stats->unseen_connections, "damaged", (json_int_t)stats->damaged, "peers",
+        peers_json(stats), "processes", processes_json(stats), "threads", threads_json(stats),
+        "warning", stats->warning);
 }

@@ -14,15 +14,15 @@
 
 struct message_thread {
     uint32_t process;
-    uint32_t thread;  // the first thread that used the ring; later threads reuse it
-    uint64_t calls;   // taken from its ring
-    uint64_t dropped; // dropped because it was full
+    uint32_t thread;
+    uint64_t calls; // taken from its ring
 };
 
 struct message_process {
     uint32_t process;
     char name[16];
     uint64_t connections; // accepted and watched since it attached
+    uint64_t dropped;     // calls lost because the memory for records was full
     bool io_uring;        // has an io_uring: calls through it are not seen
 };
 
@@ -31,18 +31,18 @@ struct message_stats {
     uint64_t connections;  // written to connections.tlog: accepted ones
     uint64_t outgoing;     // the same: connected ones
     uint64_t dropped;      // calls lost, all reasons below together; also in the log's header
-    uint64_t dropped_full; // rings were full
-    uint64_t dropped_without_ring;   // a thread could not make a ring, or a signal interrupted it
+    uint64_t dropped_full; // the memory for records was full
+    uint64_t dropped_without_ring;   // a signal, or the thread's end, came between
     uint64_t dropped_memory;         // more than the collector's memory can hold
     uint64_t rejected;               // invalid entries
     uint64_t unidentified;           // calls of a connection that was never identified
     uint64_t late;                   // calls that ended after their connection was closed
     uint64_t unseen_connections;     // beyond the shim's tables, or used through stdio
-    uint64_t damaged_files;          // files in the directory that were not what their name says
+    uint64_t damaged;                // parts of the shared memory that made no sense
     struct peer_program_array peers; // of the connected ones
     struct message_process *processes;
     size_t process_count;
-    struct message_thread *threads; // one per ring
+    struct message_thread *threads;
     size_t thread_count;
     char warning[800]; // a warning for the user, empty when all is well
 };
@@ -55,7 +55,6 @@ json_t *message_stats_json(const struct message_stats *stats);
 struct message_notes {
     const char *dir;
     const uint16_t *ports; // RING_PORTS of them
-    int ring_errno;        // why a ring could not be made, the last time; 0: none failed
 };
 
 // Fills stats->warning.

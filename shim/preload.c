@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
 // The shim's life cycle in a process: starting, attaching to a collector (again after a fork, and
-// again when another collector comes), and giving each thread its ring. All of this is off the hot
+// again when another collector comes), and letting each thread record. All of this is off the hot
 // path; it preserves errno, and on any failure the process goes on as if the shim were not there.
 #include "shim/preload.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 struct shim_state shim;
 __thread struct shim_thread shim_thread = {.epoch = 1};
 
-enum { ATTEMPT_INTERVAL_CYCLES = 1 << 28, NAME_TRIES = 64 }; // about 0.1 s
+enum { ATTEMPT_INTERVAL_CYCLES = 1 << 28 }; // about 0.1 s
 
 static void *private_memory(size_t bytes)
 {
@@ -30,192 +31,175 @@ static int close_quietly(int fd)
     return (int)syscall(SYS_close, fd);
 }
 
-// Makes directory/<name>-<...> of `bytes`, all of them really there: a write into a sparse file on
-// a full tmpfs would be a SIGBUS in the server. Returns the mapping at `at` (or anywhere), or NULL
-// with errno.
-static void *shared_file_make(const char *path, size_t bytes, void *at)
+// --- the collector's memory ----------------------------------------------------------------------
+
+// Opens a file of the directory; its status and first bytes are read. Negative: there is none, or
+// it is no regular file.
+static int shared_file_open(const char *name, int flags, struct stat *status, void *start,
+                            size_t start_bytes)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
-        errno = EFBIG; // posix_fallocate beyond the limit would raise SIGXFSZ
-        return NULL;
-    }
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char path[sizeof shim.directory + 32];
+    snprintf(path, sizeof path, "%s/%s", shim.directory, name);
+    int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return NULL;
-    void *mapping = MAP_FAILED;
-    int flags = MAP_SHARED | MAP_POPULATE | (at ? MAP_FIXED : 0);
-    if (fallocate(fd, 0, 0, (off_t)bytes) == 0)
-        mapping = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
-    int saved = errno;
+        return -1;
+    if (fstat(fd, status) == 0 && S_ISREG(status->st_mode) &&
+        pread(fd, start, start_bytes, 0) == (ssize_t)start_bytes)
+        return fd;
+    close_quietly(fd);
+    errno = EINVAL;
+    return -1;
+}
+
+// Tells the collector that a user without a pool is here. It makes one, which is found at a later
+// attempt.
+static void hello_send(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(shim.directory) + sizeof "/hello" > sizeof address.sun_path)
+        return;
+    snprintf(address.sun_path, sizeof address.sun_path, "%.100s/hello", shim.directory);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    syscall(SYS_sendto, fd, "", 1, MSG_NOSIGNAL, &address, sizeof address);
+    close_quietly(fd);
+}
+
+// Maps a pool where no other was mapped just before: a thread that was interrupted while it wrote
+// may still do so. The memory before becomes private, so that it does not keep the old pool alive.
+static bool pool_map(int fd, uint32_t chunks)
+{
+    struct pool_range *range = &shim.ranges[shim.pools_mapped % 2];
+    struct pool_range *before = &shim.ranges[(shim.pools_mapped + 1) % 2];
+    size_t bytes = pool_layout_of(chunks).bytes;
+    bool fits = range->bytes >= bytes;
+    void *mapping = mmap(fits ? range->base : NULL, bytes, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | (fits ? MAP_FIXED : 0), fd, 0);
     if (mapping == MAP_FAILED)
-        unlink(path);
-    close_quietly(fd);
-    errno = saved;
-    return mapping == MAP_FAILED ? NULL : mapping;
-}
-
-// Replaces the control page by the collector's. False: there is none (yet), or it is not ours.
-static bool control_open(void)
-{
-    char path[sizeof shim.directory + 16];
-    snprintf(path, sizeof path, "%s/control", shim.directory);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
         return false;
-    struct control_page control;
-    struct stat status;
-    bool usable =
-        fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= RING_PAGE_BYTES &&
-        pread(fd, &control, sizeof control, 0) == sizeof control &&
-        control.magic == CONTROL_MAGIC && control.version == RING_VERSION &&
-        (control.state == CONTROL_ARMED || control.state == CONTROL_ENABLED) &&
-        control.ring_entries >= RING_MIN_ENTRIES && control.ring_entries <= RING_MAX_ENTRIES &&
-        (control.ring_entries & (control.ring_entries - 1)) == 0 &&
-        mmap(shim.control, RING_PAGE_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
-    close_quietly(fd);
-    if (usable) {
-        shim.session->ring_entries = control.ring_entries;
-        shim.session->ring_limit = control.ring_limit;
-    }
-    return usable;
-}
-
-static bool process_page_make(uint32_t process, uint64_t instance)
-{
-    char path[sizeof shim.directory + 48];
-    struct process_page *page = NULL;
-    for (int n = 0; n < NAME_TRIES && !page; n++) {
-        snprintf(path, sizeof path, "%s/process-%u-%d", shim.directory, process, n);
-        page = shared_file_make(path, RING_PAGE_BYTES, shim.page);
-        if (!page && errno != EEXIST)
-            return false;
-    }
-    if (!page)
-        return false;
-    page->version = RING_VERSION;
-    page->process = process;
-    page->instance = instance;
-    int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t length = syscall(SYS_read, fd, page->name, sizeof page->name - 1);
-        if (length > 0 && page->name[length - 1] == '\n')
-            page->name[length - 1] = '\0';
-        close_quietly(fd);
-    }
-    atomic_thread_fence(memory_order_release);
-    page->magic = PROCESS_MAGIC;
+    if (!fits)
+        *range = (struct pool_range){mapping, bytes};
+    if (before->bytes)
+        mmap(before->base, before->bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    shim.pools_mapped++;
+    shim.pool = ring_pool_at(mapping, chunks);
     return true;
 }
 
-// Rings left behind by ended threads belong to an attachment that is over.
-static void idle_rings_drop(struct session_page *session)
+static bool pool_open(void)
 {
-    for (int i = 0; i < IDLE_RINGS; i++) {
-        struct ring_header *ring = atomic_exchange(&session->idle[i], NULL);
-        if (ring)
-            munmap(ring, ring_file_bytes(session->ring_entries));
+    char name[32];
+    struct pool_header header;
+    struct stat status;
+    snprintf(name, sizeof name, "pool-%u", geteuid());
+    int fd = shared_file_open(name, O_RDWR, &status, &header, sizeof header);
+    if (fd < 0) {
+        hello_send();
+        return false;
     }
-    atomic_store(&session->rings, 0);
+    bool usable = header.magic == POOL_MAGIC && header.version == RING_VERSION &&
+                  header.chunks > 0 && header.chunks <= RING_MAX_CHUNKS &&
+                  (uint64_t)status.st_size == pool_layout_of(header.chunks).bytes &&
+                  pool_map(fd, header.chunks);
+    close_quietly(fd);
+    return usable;
 }
 
-// Attaches this process to the collector, if there is one. At most one thread at a time, and not
-// more often than ten times a second.
+// Maps the collector's pool and control page, unless these are the ones that are mapped already.
+static void control_open(void)
+{
+    struct control_page control;
+    struct stat status;
+    int fd = shared_file_open("control", O_RDONLY, &status, &control, sizeof control);
+    if (fd < 0)
+        return;
+    if (status.st_ino != shim.control_inode && status.st_size >= RING_PAGE_BYTES &&
+        control.magic == CONTROL_MAGIC && control.version == RING_VERSION &&
+        control.state <= CONTROL_ENABLED && pool_open() &&
+        mmap(shim.control, RING_PAGE_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED)
+        shim.control_inode = status.st_ino;
+    close_quietly(fd);
+}
+
+// --- attaching -----------------------------------------------------------------------------------
+
+// Takes a place in the pool. False: there is none.
+static bool place_take(struct session_page *session)
+{
+    uint32_t process = atomic_load(&session->process);
+    session->place = ring_pool_take_place(&shim.pool, process, session->instance);
+    if (!session->place)
+        return false;
+    struct process_page *page = &shim.pool.pages[session->place - 1];
+    if (getppid() == 0) // a child that is the first of a namespace of its own
+        shim.pid_namespace = 0;
+    page->pid_namespace = shim.pid_namespace;
+    prctl(PR_GET_NAME, page->name);
+    atomic_store_explicit(&page->ready, session->instance, memory_order_release);
+    shim.page = page;
+    return true;
+}
+
+// Attaches this process to the collector, if there is one. At most one thread at a time; files are
+// looked at ten times a second at most.
 static void process_attach(void)
 {
     struct session_page *session = shim.session;
-    uint64_t now = tsc_now();
-    if (now < atomic_load(&session->next_attempt_tsc) || atomic_exchange(&session->attaching, 1))
+    if (atomic_exchange(&session->attaching, 1))
         return;
-    atomic_store(&session->next_attempt_tsc, now + ATTEMPT_INTERVAL_CYCLES);
-    uint32_t state = atomic_load(&shim.control->state);
-    uint32_t process = (uint32_t)getpid();
+    uint64_t now = tsc_now();
     if (session->instance == 0) { // a new process, or a child after fork
         session->instance = now;
-        atomic_store(&session->process, process);
+        atomic_store(&session->process, (uint32_t)getpid());
     }
+    uint32_t state = atomic_load(&shim.control->state);
     if (state == CONTROL_CLOSED && atomic_load(&session->epoch) != 0) {
+        shim.page = shim.nobody;
         atomic_store(&session->epoch, 0);
-        idle_rings_drop(session);
     }
-    bool attached = atomic_load(&session->epoch) != 0;
-    if (!attached && control_open() && process_page_make(process, session->instance))
-        atomic_store(&session->epoch, now | 2); // neither 0 nor a fresh thread's 1
+    if ((state == CONTROL_NONE || state == CONTROL_CLOSED) &&
+        now >= atomic_load(&session->next_attempt_tsc)) {
+        atomic_store(&session->next_attempt_tsc, now + ATTEMPT_INTERVAL_CYCLES);
+        control_open();
+        state = atomic_load(&shim.control->state);
+    }
+    bool open = state == CONTROL_ARMED || state == CONTROL_ENABLED;
+    if (open && atomic_load(&session->epoch) == 0 && shim.pool.header &&
+        now >= session->place_tsc) {
+        session->place_tsc = now + RING_RETRY_CYCLES;
+        if (place_take(session))
+            atomic_store(&session->epoch, now | 2); // neither 0 nor a fresh thread's 1
+    }
     atomic_store(&session->attaching, 0);
 }
 
-static struct ring_header *ring_take_idle(struct session_page *session, uint64_t epoch)
+// The thread's kernel id, as libc knows it: the owner of a lock that the thread holds.
+static uint32_t thread_id(void)
 {
-    for (int i = 0; i < IDLE_RINGS; i++) {
-        if (!atomic_load_explicit(&session->idle[i], memory_order_relaxed))
-            continue;
-        struct ring_header *ring = atomic_exchange(&session->idle[i], NULL);
-        if (ring && ring->epoch == epoch && ring->entries == session->ring_entries)
-            return ring;
-    }
-    return NULL;
+    pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    pthread_mutex_lock(&mutex);
+    uint32_t id = (uint32_t)mutex.__data.__owner;
+    pthread_mutex_unlock(&mutex);
+    return id;
 }
 
-static struct ring_header *ring_make(struct session_page *session, uint64_t epoch)
-{
-    struct shim_thread *thread = &shim_thread;
-    if (atomic_fetch_add(&session->rings, 1) >= session->ring_limit) {
-        errno = EDQUOT;
-        return NULL;
-    }
-    char path[sizeof shim.directory + 64];
-    struct ring_header *ring = NULL;
-    for (int n = 0; n < NAME_TRIES && !ring; n++) {
-        snprintf(path, sizeof path, "%s/ring-%u-%u-%d", shim.directory, thread->process,
-                 thread->thread, n);
-        ring = shared_file_make(path, ring_file_bytes(session->ring_entries), NULL);
-        if (!ring && errno != EEXIST)
-            return NULL;
-    }
-    if (!ring)
-        return NULL;
-    // A child after fork must not write into its parent's ring, and never touches it.
-    madvise(ring, ring_file_bytes(session->ring_entries), MADV_DONTFORK);
-    ring->version = RING_VERSION;
-    ring->process = thread->process;
-    ring->instance = session->instance;
-    ring->epoch = epoch;
-    ring->entries = session->ring_entries;
-    ring->thread = thread->thread;
-    atomic_thread_fence(memory_order_release);
-    ring->magic = RING_MAGIC;
-    return ring;
-}
-
-static void thread_ring_leave(struct shim_thread *thread)
-{
-    if (thread->ring.shared && thread->instance == shim.session->instance)
-        munmap(thread->ring.shared, ring_file_bytes(thread->ring_entries));
-    thread->ring.shared = NULL; // otherwise it is the parent's, and not mapped here
-}
-
-// Gives the thread a ring of the present attachment. If that fails, the thread's calls are counted
-// as lost until the next attachment.
-static void thread_ring_enter(uint64_t epoch)
+// Lets the thread record in the present attachment. What it wrote in the one before was that
+// collector's, or its parent's.
+static void thread_enter(uint64_t epoch)
 {
     struct shim_thread *thread = &shim_thread;
     struct session_page *session = shim.session;
-    thread_ring_leave(thread);
-    thread->instance = session->instance;
-    thread->process = (uint32_t)getpid();
-    thread->thread = (uint32_t)syscall(SYS_gettid);
-    struct ring_header *ring = ring_take_idle(session, epoch);
-    if (!ring)
-        ring = ring_make(session, epoch);
-    if (ring) {
-        thread->ring_entries = session->ring_entries;
-        ring_producer_init(&thread->ring, ring, thread->ring_entries);
-        if (shim.retire)
-            pthread_setspecific(shim.retire_key, ring);
-    } else {
-        atomic_store(&shim.page->ring_last_errno, (uint32_t)errno);
-        atomic_fetch_add(&shim.page->rings_failed, 1);
-    }
+    thread->ring = (struct ring_producer){.used = RING_CHUNK_ENTRIES,
+                                          .place = session->place,
+                                          .process = atomic_load(&session->process),
+                                          .thread = thread_id(),
+                                          .instance = session->instance,
+                                          .pool = shim.pool};
+    ring_advance(&thread->ring, tsc_now());
+    if (shim.retire)
+        pthread_setspecific(shim.retire_key, thread);
     thread->epoch = epoch;
 }
 
@@ -223,18 +207,10 @@ void shim_ring_retire(void *unused)
 {
     (void)unused;
     struct shim_thread *thread = &shim_thread;
-    struct session_page *session = shim.session;
     thread->retired = true;
-    if (!thread->ring.shared || thread->instance != session->instance)
-        return;
-    for (int i = 0; i < IDLE_RINGS && thread->epoch == atomic_load(&session->epoch); i++) {
-        struct ring_header *nobody = NULL;
-        if (atomic_compare_exchange_strong(&session->idle[i], &nobody, thread->ring.shared)) {
-            thread->ring.shared = NULL;
-            return;
-        }
-    }
-    thread_ring_leave(thread);
+    if (thread->epoch == atomic_load(&shim.session->epoch))
+        ring_seal(&thread->ring);
+    thread->ring.place = 0;
 }
 
 void shim_observe_slow(struct observation *observation)
@@ -254,13 +230,17 @@ void shim_observe_slow(struct observation *observation)
         state = atomic_load(&shim.control->state);
         bool open = state == CONTROL_ARMED || state == CONTROL_ENABLED;
         if (epoch != 0 && epoch != thread->epoch && open)
-            thread_ring_enter(epoch);
+            thread_enter(epoch);
         thread->slow = false;
         pthread_setcancelstate(cancel, NULL);
         errno = saved;
     }
-    if (state != CONTROL_ENABLED || epoch == 0)
+    if (state != CONTROL_ENABLED)
         return;
+    if (epoch == 0) {
+        atomic_fetch_add_explicit(&shim.pool.header->lost, 1, memory_order_relaxed);
+        return;
+    }
     if (epoch != thread->epoch || thread->retired) {
         atomic_fetch_add_explicit(&shim.page->without_ring, 1, memory_order_relaxed);
         return;
@@ -299,11 +279,14 @@ __attribute__((constructor)) static void shim_start(void)
     shim.descriptors = private_memory(sizeof *shim.descriptors * DESCRIPTOR_LIMIT);
     shim.slots = private_memory(sizeof *shim.slots * SLOT_LIMIT);
     shim.control = private_memory(RING_PAGE_BYTES);
-    shim.page = private_memory(RING_PAGE_BYTES);
+    shim.page = shim.nobody = private_memory(RING_PAGE_BYTES);
     shim.session = private_memory(RING_PAGE_BYTES);
     if (!shim.descriptors || !shim.slots || !shim.control || !shim.page || !shim.session ||
         madvise(shim.session, RING_PAGE_BYTES, MADV_WIPEONFORK) < 0)
         goto out; // the shim stays inert
+    struct stat namespace;
+    if (stat("/proc/self/ns/pid", &namespace) == 0)
+        shim.pid_namespace = namespace.st_ino;
     shim.retire = pthread_key_create(&shim.retire_key, shim_ring_retire) == 0;
     process_attach();
     __atomic_store_n(&shim.descriptor_limit, DESCRIPTOR_LIMIT, __ATOMIC_RELEASE);

@@ -2,8 +2,8 @@
 //
 // Inside the LD_PRELOAD library: what its sources share, and the hot path. The library lives in
 // other people's processes, so nothing here allocates, locks, or makes a system call on the way
-// of a socket call; the exceptions are accept, connect, close, and a thread's first call on a
-// watched socket, which makes its ring.
+// of a socket call; the exceptions are accept, connect, close, and a process's first call on a
+// watched socket. Its memory is the collector's (shim/ring.h).
 //
 // How a call is assigned to its connection: descriptors[fd] holds (generation << 16
 //
@@ -33,7 +33,6 @@
 enum {
     DESCRIPTOR_LIMIT = 1 << 20, // Linux's default fs.nr_open
     SLOT_LIMIT = 1 << 16,       // connections watched at once; slot 0 is never used
-    IDLE_RINGS = 256,
 };
 
 enum direction { DIRECTION_IN = 0, DIRECTION_OUT = 1 };
@@ -62,10 +61,8 @@ struct session_page {
     _Atomic uint32_t attaching; // only one thread attaches, the others go on
     _Atomic uint32_t process;
     uint64_t instance;
-    uint64_t ring_entries;
-    uint32_t ring_limit;
-    _Atomic uint32_t rings;
-    _Atomic(struct ring_header *) idle[IDLE_RINGS]; // rings left by threads that ended
+    uint64_t place_tsc; // when to look for a place again
+    uint32_t place;     // in the pool
 };
 _Static_assert(sizeof(struct session_page) <= RING_PAGE_BYTES, "one page");
 
@@ -76,28 +73,33 @@ struct shim_state {
     pthread_key_t retire_key;
     _Atomic uint32_t *descriptors;
     struct connection_slot *slots;
-    struct control_page *control; // zeros until attached; the mapping is replaced in place
-    struct process_page *page;    // the same
+    struct control_page *control; // zeros until mapped; the mapping is replaced in place
+    struct ring_pool pool;
+    struct process_page *_Atomic page; // in the pool when attached, else `nobody`
+    struct process_page *nobody;       // private memory
     struct session_page *session;
     _Atomic uint64_t free_slots; // tag << 32 | slot; the tag makes the list safe against reuse
     _Atomic uint32_t slots_used;
     _Atomic uint32_t last_id;
     _Atomic uint32_t highest_descriptor;
+    uint64_t control_inode; // of the control page that is mapped; 0: none
+    uint64_t pid_namespace; // inode; 0: unknown
+    struct pool_range {     // where pools are mapped, in turn: the one before is still being left
+        void *base;
+        size_t bytes;
+    } ranges[2];
+    unsigned pools_mapped;
     char directory[400];
 };
 extern struct shim_state shim;
 
 struct shim_thread {
     uint64_t epoch; // of its ring's attachment; never 0, so a thread starts as not ready
-    uint64_t instance;
     struct ring_producer ring;
-    uint64_t ring_entries;
-    uint32_t process;
-    uint32_t thread;
     uint32_t batch;
     uint16_t batch_position;
     bool busy;    // a record is being written: calls in a signal handler must not write
-    bool slow;    // attaching or making a ring
+    bool slow;    // attaching
     bool retired; // the thread is ending
 };
 extern __thread struct shim_thread shim_thread __attribute__((tls_model("initial-exec")));
@@ -112,7 +114,7 @@ struct observation {
     bool recording;
 };
 
-// preload.c: attaching to a collector, rings
+// preload.c: attaching to a collector
 void shim_observe_slow(struct observation *observation);
 void shim_ring_retire(void *unused);
 
@@ -169,7 +171,7 @@ static inline bool shim_record_begin(void)
                      CONTROL_ENABLED ||
                  thread->epoch != atomic_load_explicit(&shim.session->epoch, memory_order_relaxed)))
         return false;
-    if (unlikely(thread->busy || !thread->ring.shared)) {
+    if (unlikely(thread->busy || !thread->ring.place)) {
         atomic_fetch_add_explicit(&shim.page->without_ring, 1, memory_order_relaxed);
         return false;
     }
@@ -196,7 +198,7 @@ static inline void shim_record(const struct observation *observation, const stru
     struct shim_thread *thread = &shim_thread;
     if (!shim_record_begin())
         return;
-    union ring_entry *entry = ring_reserve(&thread->ring);
+    union ring_entry *entry = ring_reserve(&thread->ring, exit->tsc);
     if (likely(entry)) {
         entry->call = (struct call){
             .entry_tsc = observation->entry_tsc,
@@ -204,8 +206,8 @@ static inline void shim_record(const struct observation *observation, const stru
             .offset = offset,
             .length = length,
             .connection = observation->connection,
-            .process = thread->process,
-            .thread = thread->thread,
+            .process = thread->ring.process,
+            .thread = thread->ring.thread,
             .batch = thread->batch,
             .batch_position = thread->batch_position,
             .entry_core = observation->entry_core,
@@ -214,6 +216,8 @@ static inline void shim_record(const struct observation *observation, const stru
             .rx_ns = rx_ns,
         };
         ring_commit(&thread->ring, entry);
+    } else {
+        atomic_fetch_add_explicit(&shim.page->dropped_full, 1, memory_order_relaxed);
     }
     shim_record_end();
 }

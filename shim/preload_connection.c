@@ -143,7 +143,7 @@ bool shim_announce_slow(const struct observation *observation, uint64_t epoch)
         return false;
     }
     struct ring_producer *ring = &shim_thread.ring;
-    union ring_entry *entry = ring_reserve(ring);
+    union ring_entry *entry = ring_reserve(ring, observation->entry_tsc);
     if (entry) {
         entry->announcement = (struct ring_announcement){
             .cookie = slot->cookie,
@@ -161,6 +161,7 @@ bool shim_announce_slow(const struct observation *observation, uint64_t epoch)
             // otherwise the slot went to another connection while we copied
             ring_commit(ring, entry);
     } else {
+        atomic_fetch_add(&shim.page->dropped_full, 1);
         atomic_store(&slot->announced, 0);
     }
     shim_record_end();
@@ -309,7 +310,7 @@ static void connection_watch(int fd, const struct connection_slot *facts, enum c
     observation->connection = slot->id;
     observation->generation = slot_generation(slot);
     struct observation begun = *observation;
-    observe_stamp(&begun); // makes the ring, if this thread has none yet
+    observe_stamp(&begun); // attaches, if this thread has not yet
     if (!facts->outgoing)
         atomic_fetch_add(&shim.page->accepted, 1);
     if (begun.recording && shim_announce(observation)) {

@@ -9,7 +9,7 @@
 // here, since one more return after a system call costs a misprediction.
 static inline bool wait_watched(void)
 {
-    return shim_thread.ring.shared != NULL;
+    return shim_thread.ring.place != 0;
 }
 
 static inline struct observation wait_begin(void)

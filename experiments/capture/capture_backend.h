@@ -40,7 +40,7 @@ struct capture_options {
     const char *out, *shim, *backend_name, *functions, *port_list;
     uint16_t ports[RING_PORTS];
     size_t port_count;
-    uint64_t buffer_bytes;
+    uint64_t buffer_bytes, shim_memory_bytes;
     cpu_set_t cores, helper_cores; // empty: all
     bool no_events, quiet;
     uint64_t sample_rate;

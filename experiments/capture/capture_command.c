@@ -39,6 +39,8 @@ static const struct option_spec options[] = {
                  "cores to record (all): \"0-2,5\""),
     OPTION_STRING("shim", 0, "DIR", struct capture_options, shim,
                   "also collect the calls of servers started with TAILLIGHT_SHIM_DIR=DIR"),
+    OPTION_BYTES("shim-memory", 0, "BYTES", struct capture_options, shim_memory_bytes,
+                 "for the shim's records, in all servers together (64MiB)"),
     OPTION_CORES("helper-cores", 0, "LIST", struct capture_options, helper_cores,
                  "where the capture's own work runs (anywhere)"),
     OPTION_BYTES("buffer", 0, "BYTES", struct capture_options, buffer_bytes,
@@ -363,8 +365,8 @@ static int arm_capture(struct capture *capture, struct error *err)
         clock_recorder_settle(&capture->clock);
     network_counters_read(&capture->network);
     if (result == 0 && o->shim)
-        result =
-            message_collector_create(o->shim, 0, o->ports, o->port_count, &capture->collector, err);
+        result = message_collector_create(o->shim, o->shim_memory_bytes, o->ports, o->port_count,
+                                          &capture->collector, err);
     if (result == 0 && o->shim)
         message_collector_watch_peers(capture->collector);
     // The one that follows cores first: it shows the others where to look.

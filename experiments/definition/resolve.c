@@ -107,6 +107,9 @@ static const struct field capture_rows[] = {
              "reason"},
     {"buffer", FIELD_BYTES, .low = "64KiB", .otherwise = "32MiB",
      INTO(struct experiment, buffer_bytes), .help = "for kernel events, per core"},
+    {"shim_memory", FIELD_BYTES, .low = "64KiB", .high = "1GiB", .otherwise = "64MiB",
+     INTO(struct experiment, shim_memory_bytes),
+     .help = "for the shim's records, in all servers together; calls beyond it are lost"},
 };
 static const struct fields capture_fields = FIELDS(capture_rows, struct experiment);
 

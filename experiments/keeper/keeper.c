@@ -193,10 +193,11 @@ int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
 }
 
 static int ask_directory(struct keeper *keeper, enum keeper_verb verb, const char *path,
-                         const char *what, struct error *err)
+                         uint64_t bytes, const char *what, struct error *err)
 {
     struct keeper_request request = {.verb = verb};
     struct keeper_answer answer;
+    snprintf(request.text, sizeof request.text, "%llu", (unsigned long long)bytes);
     int result = copy_text(request.path, path, "a path", err);
     if (result == 0)
         result = keeper_ask(keeper, &request, &answer, err);
@@ -208,12 +209,18 @@ static int ask_directory(struct keeper *keeper, enum keeper_verb verb, const cha
 
 int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err)
 {
-    return ask_directory(keeper, VERB_MAKE_DIRECTORY, path, "make", err);
+    return ask_directory(keeper, VERB_MAKE_DIRECTORY, path, 0, "make", err);
+}
+
+int keeper_make_shim_directory(struct keeper *keeper, const char *path, uint64_t memory_bytes,
+                               struct error *err)
+{
+    return ask_directory(keeper, VERB_MAKE_SHIM_DIRECTORY, path, memory_bytes, "make", err);
 }
 
 int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error *err)
 {
-    return ask_directory(keeper, VERB_ADOPT_DIRECTORY, path, "take over", err);
+    return ask_directory(keeper, VERB_ADOPT_DIRECTORY, path, 0, "take over", err);
 }
 
 int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err)

@@ -65,6 +65,11 @@ int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, 
 // Makes a directory (mode 0700) that is removed with everything in it at the end.
 int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err);
 
+// The same, with memory for the shim's records in it (shim/message_collector.h): so many bytes, 0
+// for the default.
+int keeper_make_shim_directory(struct keeper *keeper, const char *path, uint64_t memory_bytes,
+                               struct error *err);
+
 // The same for one that is there already.
 int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error *err);
 

@@ -22,6 +22,7 @@
 #include "experiments/keeper/keeper_change.h"
 #include "experiments/keeper/keeper_journal.h"
 #include "experiments/keeper/keeper_request.h"
+#include "shim/message_collector.h"
 
 enum { PROBE_TIMEOUT_MS = 300 };
 
@@ -79,6 +80,14 @@ static int probe_port(const char *address, uint16_t port)
     return number;
 }
 
+static int make_shim_directory(const struct keeper_request *request)
+{
+    struct error err;
+    uint64_t bytes = strtoull(request->text, NULL, 10);
+    errno = EIO;
+    return message_collector_prepare(request->path, bytes, &err) == 0 ? 0 : errno;
+}
+
 static void make_change(struct changes *changes, struct keeper_journal *journal,
                         const struct keeper_request *request, struct keeper_answer *answer)
 {
@@ -103,6 +112,8 @@ static void make_change(struct changes *changes, struct keeper_journal *journal,
         answer->number = keeper_change_do(&made, request->text);
     else if (request->verb == VERB_MAKE_DIRECTORY && mkdir(request->path, 0700) < 0)
         answer->number = errno;
+    else if (request->verb == VERB_MAKE_SHIM_DIRECTORY)
+        answer->number = make_shim_directory(request);
     if (answer->number) {
         changes->count--;
         keeper_change_forget(&made);
@@ -131,7 +142,7 @@ static void serve_requests(int channel, bool isolated)
         else if (request.verb == VERB_FIND)
             answer.number = find_path(request.path, request.index, answer.text);
         else if (request.verb == VERB_SET || request.verb == VERB_MAKE_DIRECTORY ||
-                 request.verb == VERB_ADOPT_DIRECTORY)
+                 request.verb == VERB_MAKE_SHIM_DIRECTORY || request.verb == VERB_ADOPT_DIRECTORY)
             make_change(&changes, &journal, &request, &answer);
         send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
     }

@@ -25,6 +25,7 @@ enum keeper_verb {
     VERB_SET,
     VERB_FIND,
     VERB_MAKE_DIRECTORY,
+    VERB_MAKE_SHIM_DIRECTORY, // with memory of so many bytes (`text`) in it
     VERB_ADOPT_DIRECTORY, // one that is there already, to be removed at the end
     VERB_PROBE,
     VERB_FACTS, // of a machine behind ssh, in JSON; its card `path`, or ""

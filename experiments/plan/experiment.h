@@ -156,6 +156,7 @@ struct experiment {
     unsigned backend;                 // what is captured, as capture_choice_name counts
     bool capture_optional;            // a run that cannot be captured is inconclusive, not failed
     uint64_t buffer_bytes;            // per core; 0: the capture's own default
+    uint64_t shim_memory_bytes;       // 0: the shim's own default
     struct diagnosis_slice diagnosed; // what `slice` says
     const char *slice;
     char categories[4096]; // a file of categories of causes; empty: none

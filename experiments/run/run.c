@@ -79,7 +79,8 @@ static int write_experiment(struct run *run, struct error *err)
 
 // --- phases, in their order ----------------------------------------------------------------------
 
-// Rings of the shim live in shared memory; the server's keeper removes them however the run ends.
+// The shim's memory is there before the server, which then attaches without a system call; the
+// server's keeper removes it however the run ends.
 static int make_shim_directory(struct run *run, struct error *err)
 {
     bool wanted = false;
@@ -93,7 +94,8 @@ static int make_shim_directory(struct run *run, struct error *err)
         return result;
     snprintf(run->shim_dir, sizeof run->shim_dir, "/dev/shm/taillight-%d-%llx", getpid(),
              (unsigned long long)supervisor_now_ns());
-    result = keeper_make_directory(&run_server_host(run)->keeper, run->shim_dir, err);
+    result = keeper_make_shim_directory(&run_server_host(run)->keeper, run->shim_dir,
+                                        run->experiment->shim_memory_bytes, err);
     if (result < 0)
         run->shim_dir[0] = '\0';
     return result;

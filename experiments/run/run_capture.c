@@ -98,6 +98,8 @@ int run_start_capture(struct run *run, struct error *err)
     command_line_add_list(&line, fixed);
     if (run->shim_dir[0])
         command_line_add_option(&line, "--shim", "%s", run->shim_dir);
+    if (run->shim_dir[0] && run->experiment->shim_memory_bytes)
+        command_line_add_number(&line, "--shim-memory", run->experiment->shim_memory_bytes);
     command_line_add_number(&line, "--buffer", buffer_bytes(run));
     int result =
         run_start_command(run, host, &line, true, NULL, run->capture_log, &run->capture, err);

@@ -231,7 +231,7 @@ static void unknown_keys_are_placed(void **state)
     refuse("name: x\nload: {rate: 1, neighbours: {}}\n",
            "x.yaml:2:17: unknown key `neighbours`; did you mean `neighbours` of the whole file?");
     refuse("name: x\ncapture: {zzz: 1}\n",
-           "x.yaml:2:11: unknown key `zzz`; it may be: backend, optional, buffer");
+           "x.yaml:2:11: unknown key `zzz`; it may be: backend, optional, buffer, shim_memory");
 }
 
 static void wrong_shapes_are_placed(void **state)

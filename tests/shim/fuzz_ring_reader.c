@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Any bytes as a ring file: half of them behind a header that is made plausible, so that the
-// entries are reached. Drained, settled and merged into logs, which must come out well-formed.
+// Any bytes as a chunk: half of them behind a header that is made plausible, so that the entries
+// are reached. Taken, twice, and merged into logs, which must come out well-formed.
 #include <assert.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/connection.h"
@@ -30,35 +28,25 @@ static const char *place(void)
     return dir;
 }
 
-static void ring_write(int dir_fd, const uint8_t *data, size_t size)
+static void chunk_make(struct ring_chunk *chunk, const uint8_t *data, size_t size)
 {
-    static uint8_t file[RING_PAGE_BYTES + RING_MIN_ENTRIES * RING_ENTRY_BYTES];
-    memset(file, 0, sizeof file);
+    memset(chunk, 0, sizeof *chunk);
     bool dressed = size > 0 && (data[0] & 1);
-    size_t at = dressed ? RING_PAGE_BYTES : 0;
-    size_t used = size < sizeof file - at ? size : sizeof file - at;
+    size_t at = dressed ? offsetof(struct ring_chunk, entries) : 0;
+    size_t used = size < sizeof *chunk - at ? size : sizeof *chunk - at;
     if (used)
-        memcpy(file + at, data, used);
-    if (dressed) {
-        struct ring_header *header = (struct ring_header *)file;
-        header->version = RING_VERSION;
-        header->entries = RING_MIN_ENTRIES;
-        header->process = data[0] >> 4;
-        header->head = size / RING_ENTRY_BYTES;
-        header->magic = RING_MAGIC;
-        union ring_entry *entries = (union ring_entry *)(file + RING_PAGE_BYTES);
+        memcpy((char *)chunk + at, data, used);
+    if (!dressed)
+        return;
+    chunk->process = 1 + (data[0] >> 4);
+    chunk->instance = 1;
+    chunk->used = (uint32_t)(used / RING_ENTRY_BYTES);
+    for (uint32_t i = 0; i < RING_CHUNK_ENTRIES; i++) {
         if (data[0] & 2)
-            for (uint32_t i = 0; i < RING_MIN_ENTRIES; i++)
-                entries[i].call.padding = ring_sequence(i);
+            chunk->entries[i].call.padding = ring_sequence(i);
         if (data[0] & 4)
-            for (uint32_t i = 0; i < RING_MIN_ENTRIES; i++)
-                entries[i].call.process = header->process;
+            chunk->entries[i].call.process = chunk->process;
     }
-    int fd = openat(dir_fd, "ring", O_RDWR | O_CREAT | O_TRUNC, 0600);
-    size_t whole = dressed || (size > 1 && (data[1] & 1)) ? sizeof file : used;
-    if (fd < 0 || write(fd, file, whole) != (ssize_t)whole)
-        abort();
-    close(fd);
 }
 
 static void logs_verify(const char *dir, const struct message_merge *merge)
@@ -86,24 +74,23 @@ static void logs_verify(const char *dir, const struct message_merge *merge)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *dir = place();
-    int dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
-    ring_write(dir_fd, data, size);
-    struct ring_reader reader;
-    if (ring_reader_open(&reader, dir_fd, "ring") == RING_OPEN_READY) {
-        uint64_t room = 50;
-        ring_reader_drain(&reader, false, &room);
-        ring_reader_drain(&reader, true, &room);
-        ring_reader_settle(&reader);
-        assert(reader.calls.count <= 50);
-        struct ring_reader *rings[] = {&reader};
-        struct message_merge merge;
-        struct error err;
-        if (message_merge_write(rings, 1, (const uint16_t[RING_PORTS]){0}, reader.rejected, dir,
-                                &merge, &err) < 0)
-            abort();
-        logs_verify(dir, &merge);
-        ring_reader_close(&reader);
-    }
-    close(dir_fd);
+    struct ring_chunk chunk;
+    chunk_make(&chunk, data, size);
+    if (!ring_chunk_plausible(&chunk))
+        return 0;
+    struct ring_reader reader = {
+        .process = chunk.process, .thread = chunk.thread, .instance = chunk.instance};
+    uint64_t room = 50;
+    ring_reader_take(&reader, &chunk, &room);
+    ring_reader_take(&reader, &chunk, &room);
+    assert(reader.calls.count <= 50);
+    struct ring_reader *rings[] = {&reader};
+    struct message_merge merge = {0};
+    struct error err;
+    if (message_merge_write(rings, 1, (const uint16_t[RING_PORTS]){0}, true, reader.rejected, dir,
+                            &merge, &err) < 0)
+        abort();
+    logs_verify(dir, &merge);
+    ring_reader_free(&reader);
     return 0;
 }

@@ -297,7 +297,7 @@ static inline void test_armed_only(void **state)
     places_clear(&places);
 }
 
-// Rings of 64 entries that nobody empties: everything is dropped, nothing waits.
+// Memory for a few hundred calls that nobody empties: the others are dropped, nothing waits.
 static inline void test_full_rings(void **state)
 {
     const struct semantics *expected = *state;
@@ -313,7 +313,7 @@ static inline void test_full_rings(void **state)
     if (message_collector_finish(collector, places.out, &stats, &err) < 0)
         fail_msg("%s", err.text);
     assert_true(stats.dropped_full >= expected->dropped);
-    assert_int_equal(strstr(stats.warning, "rings were full") != NULL, stats.dropped_full > 0);
+    assert_int_equal(strstr(stats.warning, "memory for records was full") != NULL, stats.dropped_full > 0);
     struct logs logs;
     logs_open(&logs, &places);
     logs_check(&logs);
