@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/analyze_command.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analysis/analyze_trace.h"
 #include "analysis/diagnosis/slice_options.h"
@@ -16,7 +18,7 @@
 
 struct analyze_options {
     struct slice_options slices;
-    const char *categories;
+    const char *categories, *out;
     bool json, quiet;
 };
 
@@ -24,6 +26,8 @@ static const struct option_spec options[] = {
     SLICE_OPTIONS(struct analyze_options, slices),
     OPTION_STRING("categories", 0, "FILE", struct analyze_options, categories,
                   "categories of causes of your own, before the program's"),
+    OPTION_STRING("out", 0, "DIR", struct analyze_options, out,
+                  "where run.db and summary.json are written, instead of RUN"),
     OPTION_FLAG("json", 0, struct analyze_options, json,
                 "print summary.json's document on stdout, and nothing else"),
     OPTION_FLAG("quiet", 'q', struct analyze_options, quiet, "no progress on stderr"),
@@ -35,7 +39,9 @@ static const struct command_usage usage = {
     .arguments = "RUN [options]",
     .summary = "lifetimes and diagnosis from what a run captured",
     .details = "Reads the run folder RUN, writes RUN/run.db and RUN/summary.json, and prints why "
-               "the slow requests were slow. Ends with 4 when the evidence allows no verdict.\n\n"
+               "the slow requests were slow. With requests or categories chosen it only prints, "
+               "and writes with --out: RUN keeps what it has. Ends with 4 when the evidence allows "
+               "no verdict.\n\n"
                "A perf.data or a trace.json in RUN's place, or --pt FILE for a bare stream, is an "
                "Intel PT trace: its functions are rebuilt instead (taillight-analyze(1)).",
     .options = options,
@@ -50,14 +56,14 @@ static int write_summary(const struct run_analysis *analysis, const char *path, 
     return result;
 }
 
-int run_analysis_write(const struct run_analysis *analysis, struct error *err)
+int run_analysis_write(const struct run_analysis *analysis, const char *folder, struct error *err)
 {
     char path[4300];
-    snprintf(path, sizeof path, "%s/run.db", analysis->evidence.run_dir);
+    snprintf(path, sizeof path, "%s/run.db", folder);
     int result = run_database_write(analysis, path, err);
     if (result < 0)
         return result;
-    snprintf(path, sizeof path, "%s/summary.json", analysis->evidence.run_dir);
+    snprintf(path, sizeof path, "%s/summary.json", folder);
     return write_summary(analysis, path, err);
 }
 
@@ -96,7 +102,8 @@ static void print_causes(const struct run_analysis *run, const struct diagnosis 
                100 * diagnosis->coverage_total);
 }
 
-static void print_findings(const struct run_analysis *run)
+// folder: where it was written; NULL: nowhere.
+static void print_findings(const struct run_analysis *run, const char *folder)
 {
     printf("%s\n", run->findings.verdict);
     for (size_t i = 0; i < run->findings.diagnoses.count; i++)
@@ -111,7 +118,25 @@ static void print_findings(const struct run_analysis *run)
                    ? 100 * (double)run->evidence.trace.decoded / (double)run->evidence.trace.bytes
                    : 0,
                (unsigned long long)run->evidence.trace.errors);
-    printf("\nwritten: %s/run.db, %s/summary.json\n", run->evidence.run_dir, run->evidence.run_dir);
+    if (folder)
+        printf("\nwritten: %s/run.db, %s/summary.json\n", folder, folder);
+    else
+        printf("\nnot written: this is a view of %s (--out DIR writes it)\n",
+               run->evidence.run_dir);
+}
+
+// The folder to write to, NULL: none. What was chosen to be looked at does not replace the run's
+// own result.
+static int choose_folder(const char *run_dir, const struct analyze_options *chosen,
+                         const char **folder, struct error *err)
+{
+    const struct slice_options *slices = &chosen->slices;
+    bool view = slices->slices.count || slices->messages.count || slices->from_ns ||
+                slices->to_ns || chosen->categories;
+    *folder = chosen->out ? chosen->out : view ? NULL : run_dir;
+    if (chosen->out && mkdir(chosen->out, 0755) < 0 && errno != EEXIST)
+        return error_set(err, ERROR_INPUT, "--out %s: %s", chosen->out, strerror(errno));
+    return 0;
 }
 
 static int analyze(const char *run_dir, const struct analyze_options *chosen, struct error *err)
@@ -119,20 +144,24 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
     struct diagnosis_slice_array slices = {0};
     struct run_analysis run = {0};
     struct progress progress;
+    const char *folder = NULL;
     const struct run_request request = {
         .run_dir = run_dir, .slices = &slices, .categories = chosen->categories};
     int result = slice_options_read(&chosen->slices, &slices, err);
+    if (result == 0)
+        result = choose_folder(run_dir, chosen, &folder, err);
     progress_init(&progress, chosen->quiet);
     if (result == 0)
         result = run_analyze(&request, &progress, &run, err);
     array_free(&slices);
     if (result < 0)
         return result;
-    result = run_analysis_write(&run, err);
+    if (folder)
+        result = run_analysis_write(&run, folder, err);
     if (result == 0 && chosen->json)
         result = json_print_new(run_summary_json(&run), JSON_INDENT(2), "the summary", err);
     else if (result == 0)
-        print_findings(&run);
+        print_findings(&run, folder);
     int code = run.findings.verdict_available ? 0 : ERROR_INCONCLUSIVE;
     run_analysis_free(&run);
     return result < 0 ? result : code;

@@ -10,7 +10,7 @@
 // argv[0] is the command's name. Returns an exit code; 4 (inconclusive) when the verdict is N/A.
 int analyze_command(int argc, char **argv);
 
-// Writes RUN/run.db and RUN/summary.json, each under a partial name first.
-int run_analysis_write(const struct run_analysis *analysis, struct error *err);
+// Writes run.db and summary.json into a folder, each under a partial name first.
+int run_analysis_write(const struct run_analysis *analysis, const char *folder, struct error *err);
 
 #endif

@@ -45,7 +45,7 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
     progress_phase(settings->progress, "writing the report");
     result = report_write_html(&run, run_folder_path(folder, "report.html", report), err);
     if (result == 0)
-        result = run_analysis_write(&run, err);
+        result = run_analysis_write(&run, run.evidence.run_dir, err);
     if (result == 0 && kept->slices.count)
         result = run_set_add(kept, &run, err);
     progress_end(settings->progress);

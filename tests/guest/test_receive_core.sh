@@ -31,7 +31,7 @@ move_receive() { # a second after the load began
 }
 tap_load move_receive
 
-"$BUILD/taillight" analyze "$work/run" --slice p0-100 --quiet >"$work/report" 2>&1
+"$BUILD/taillight" analyze "$work/run" --slice p0-100 --out "$work/run" --quiet >"$work/report" 2>&1
 status=$?
 [ $status = 0 ] || [ $status = 4 ] || fail "analyze: exit $status: $(cat "$work/report")"
 expect() { # FILE FILTER

@@ -267,7 +267,7 @@ static void a_run_is_analyzed(void **state)
     assert_true(fabs(sum - run.lifetimes.latency.value_ns[0]) <
                 0.02 * run.lifetimes.latency.value_ns[0]);
     check_summary(&f, &run);
-    assert_int_equal(run_analysis_write(&run, &err), 0);
+    assert_int_equal(run_analysis_write(&run, run.evidence.run_dir, &err), 0);
     check_database(&f, &run);
     assert_int_equal(access(in_folder(&f, "run.db.partial"), F_OK), -1);
     json_t *written = json_load_file(in_folder(&f, "summary.json"), 0, NULL);
@@ -322,11 +322,15 @@ static void the_command_takes_slices(void **state)
     assert_int_equal(analyze_command(5, narrow), ERROR_INCONCLUSIVE);
     char *beyond[] = {"analyze", f.path, "--from", "5s", "-q", NULL};
     assert_int_equal(analyze_command(5, beyond), ERROR_INCONCLUSIVE);
-    char *several[] = {"analyze", f.path, "-s", "p20-p30", "-s", ">200us", "-m", "9", "-q", NULL};
-    assert_int_equal(analyze_command(9, several), 0);
+    // A view is printed and nothing else.
+    assert_int_equal(access(in_folder(&f, "summary.json"), F_OK), -1);
+    assert_int_equal(access(in_folder(&f, "run.db"), F_OK), -1);
+    char *several[] = {"analyze", f.path, "-s",    "p20-p30", "-s", ">200us",
+                       "-m",      "9",    "--out", f.path,    "-q", NULL};
+    assert_int_equal(analyze_command(11, several), 0);
     check_several(&f);
-    char *unanswered[] = {"analyze", f.path, "--message", "7", "-q", NULL};
-    assert_int_equal(analyze_command(5, unanswered), ERROR_INCONCLUSIVE);
+    char *unanswered[] = {"analyze", f.path, "--message", "7", "--out", f.path, "-q", NULL};
+    assert_int_equal(analyze_command(7, unanswered), ERROR_INCONCLUSIVE);
     assert_written(&f, "verdict", "N/A: request 7 could not be followed: unanswered");
     char *absent[] = {"analyze", f.path, "--message", "4000", "-q", NULL};
     assert_int_equal(analyze_command(5, absent), ERROR_INPUT);
@@ -394,8 +398,11 @@ static void categories_of_the_run_and_those_asked_for(void **state)
     assert_categories(&f, "hogs", 2);
     write_text(&f, "own.csv", "task yes,neighbours\n");
     snprintf(own, sizeof own, "%s", in_folder(&f, "own.csv"));
-    char *asked[] = {"analyze", f.path, "--categories", own, "-q", NULL};
-    assert_int_equal(analyze_command(5, asked), 0);
+    char *viewed[] = {"analyze", f.path, "--categories", own, "-q", NULL};
+    assert_int_equal(analyze_command(5, viewed), 0);
+    assert_categories(&f, "hogs", 2);
+    char *asked[] = {"analyze", f.path, "--categories", own, "--out", f.path, "-q", NULL};
+    assert_int_equal(analyze_command(7, asked), 0);
     assert_categories(&f, "neighbours", 3);
     json_t *summary = json_load_file(in_folder(&f, "summary.json"), 0, NULL);
     json_t *first = json_array_get(json_object_get(summary, "categories"), 0);
@@ -491,7 +498,7 @@ static void missing_captures_are_no_verdict(void **state)
     assert_false(run.findings.verdict_available);
     assert_true(run.lifetimes.latency.value_ns[0] > 0); // what the client saw still counts
     assert_int_equal(run.lifetimes.states[LIFETIME_NO_CONNECTION], 3999);
-    assert_int_equal(run_analysis_write(&run, &err), 0);
+    assert_int_equal(run_analysis_write(&run, run.evidence.run_dir, &err), 0);
     run_analysis_free(&run);
     remove(in_folder(&f, "server/clock.tlog"));
     expect_refusal(&f, "clock.tlog");
@@ -548,7 +555,7 @@ static void hostile_logs_do_no_harm(void **state)
             fclose(file);
         }
         if (analyze(&f, &run, &err) == 0) {
-            assert_int_equal(run_analysis_write(&run, &err), 0);
+            assert_int_equal(run_analysis_write(&run, run.evidence.run_dir, &err), 0);
             run_analysis_free(&run);
         } else {
             assert_true(strlen(err.text) > 10);
