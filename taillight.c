@@ -2,12 +2,14 @@
 //
 // The command table, nothing else. Each command lives in the folder that does its work.
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analysis/analyze_command.h"
 #include "analysis/report_command.h"
 #include "base/error.h"
+#include "base/suggestion.h"
 #include "experiments/capture/capture_command.h"
 #include "experiments/commands.h"
 #include "experiments/remote/far_end.h"
@@ -47,6 +49,26 @@ static void print_help(FILE *out)
                  "4 inconclusive (N/A).\n");
 }
 
+static bool is_word(const char *word, const char *plain, const char *option, const char *letter)
+{
+    return strcmp(word, plain) == 0 || strcmp(word, option) == 0 || strcmp(word, letter) == 0;
+}
+
+static int refuse_unknown(const char *word)
+{
+    const char *names[sizeof commands / sizeof *commands];
+    size_t count = 0;
+    for (const struct command *c = commands; c->name; c++)
+        if (c->summary)
+            names[count++] = c->name;
+    const char *near = suggestion_nearest(word, names, count);
+    if (near)
+        fprintf(stderr, "taillight: %s: unknown command; did you mean `%s`?\n", word, near);
+    else
+        fprintf(stderr, "taillight: %s: unknown command; see taillight --help\n", word);
+    return ERROR_INPUT;
+}
+
 int main(int argc, char **argv)
 {
     // writing to a closed pipe shall return an error, not kill the program
@@ -55,17 +77,16 @@ int main(int argc, char **argv)
         print_help(stderr);
         return ERROR_INPUT;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+    if (is_word(argv[1], "help", "--help", "-h")) {
         print_help(stdout);
         return 0;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (is_word(argv[1], "version", "--version", "-V")) {
         printf("taillight %s\n", TAILLIGHT_VERSION);
         return 0;
     }
     for (const struct command *c = commands; c->name; c++)
         if (strcmp(argv[1], c->name) == 0)
             return c->main(argc - 1, argv + 1);
-    fprintf(stderr, "taillight: %s: unknown command; see taillight --help\n", argv[1]);
-    return ERROR_INPUT;
+    return refuse_unknown(argv[1]);
 }

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/suggestion.h"
 #include "base/units.h"
+
+enum { OPTIONS_MAX = 64 }; // of a command, that are thought of for suggestions
 
 static void print_help(const struct command_usage *usage)
 {
@@ -20,7 +23,19 @@ static void print_help(const struct command_usage *usage)
                  o->argument ? o->argument : "");
         printf("  %-30s %s\n", left, o->help);
     }
-    printf("  %-30s %s\n", "    --help", "print this and exit");
+    printf("  %-30s %s\n", "-h, --help", "print this and exit");
+}
+
+// As units_parse_duration_ns, and a bare number is seconds, as sleep(1) and others have it.
+static int parse_duration(const char *text, uint64_t *out, struct error *err)
+{
+    char seconds[32];
+    size_t bytes = strlen(text);
+    if (bytes && bytes + 2 <= sizeof seconds && strspn(text, "0123456789.") == bytes) {
+        snprintf(seconds, sizeof seconds, "%ss", text);
+        text = seconds;
+    }
+    return units_parse_duration_ns(text, out, err);
 }
 
 static int option_store(const struct option_spec *option, const char *text, void *values,
@@ -42,7 +57,7 @@ static int option_store(const struct option_spec *option, const char *text, void
         result = units_parse_number(text, (double *)(void *)at, err);
         break;
     case OPTION_TYPE_DURATION:
-        result = units_parse_duration_ns(text, (uint64_t *)(void *)at, err);
+        result = parse_duration(text, (uint64_t *)(void *)at, err);
         break;
     case OPTION_TYPE_BYTES:
         result = units_parse_bytes(text, (uint64_t *)(void *)at, err);
@@ -72,6 +87,22 @@ static const struct option_spec *option_find(const struct option_spec *options, 
     return NULL;
 }
 
+static int refuse_unknown(const struct command_usage *usage, const char *word, struct error *err)
+{
+    const char *names[OPTIONS_MAX];
+    char typed[64];
+    size_t count = 0;
+    const char *name = word + strspn(word, "-");
+    snprintf(typed, sizeof typed, "%.*s", (int)strcspn(name, "="), name);
+    for (const struct option_spec *o = usage->options; o->name && count < OPTIONS_MAX; o++)
+        names[count++] = o->name;
+    const char *near = word[1] == '-' ? suggestion_nearest(typed, names, count) : NULL;
+    if (near)
+        return error_set(err, ERROR_INPUT, "%s: unknown option; did you mean `--%s`?", word, near);
+    return error_set(err, ERROR_INPUT, "%s: unknown option; see taillight %s --help", word,
+                     usage->name);
+}
+
 int options_parse(const struct command_usage *usage, int argc, char **argv, void *values,
                   int *positional, bool *help, struct error *err)
 {
@@ -91,7 +122,7 @@ int options_parse(const struct command_usage *usage, int argc, char **argv, void
         bool is_long = word[1] == '-';
         const char *name = word + (is_long ? 2 : 1);
         size_t name_bytes = strcspn(name, "=");
-        if (is_long && strcmp(name, "help") == 0) {
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             print_help(usage);
             *help = true;
             return 0;
@@ -100,8 +131,7 @@ int options_parse(const struct command_usage *usage, int argc, char **argv, void
         if (is_long ? name_bytes > 1 : name_bytes == 1)
             option = option_find(usage->options, name, name_bytes);
         if (!option)
-            return error_set(err, ERROR_INPUT, "%s: unknown option; see taillight %s --help", word,
-                             usage->name);
+            return refuse_unknown(usage, word, err);
         const char *text = name[name_bytes] == '=' ? name + name_bytes + 1 : NULL;
         if (option->type == OPTION_TYPE_FLAG) {
             if (text)

@@ -74,6 +74,32 @@ static void a_list_takes_every_value_in_order(void **state)
     array_free(&values.pages);
 }
 
+static void a_bare_duration_is_seconds(void **state)
+{
+    (void)state;
+    ARGUMENTS("--duration", "2.5");
+    struct values values;
+    struct error err = {0};
+    int positional;
+    assert_int_equal(parse(&values, argc, argv, &positional, &err), 0);
+    assert_int_equal(values.duration_ns, 2500000000);
+}
+
+static void both_forms_ask_for_help(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {"-h", "--help"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        ARGUMENTS((char *)(uintptr_t)forms[i]);
+        struct values values = {0};
+        struct error err = {0};
+        int positional;
+        bool help;
+        assert_int_equal(options_parse(&usage, argc, argv, &values, &positional, &help, &err), 0);
+        assert_true(help);
+    }
+}
+
 static void expect_refusal(const char *word, const char *value, const char *reason)
 {
     ARGUMENTS((char *)(uintptr_t)word, (char *)(uintptr_t)value);
@@ -89,11 +115,14 @@ static void expect_refusal(const char *word, const char *value, const char *reas
 static void bad_options_are_named(void **state)
 {
     (void)state;
-    expect_refusal("--sever", "x", "--sever: unknown option");
+    expect_refusal("--sever", "x", "--sever: unknown option; did you mean `--server`?");
+    expect_refusal("--sever=x", NULL, "--sever=x: unknown option; did you mean `--server`?");
+    expect_refusal("--quite-another", NULL, "--quite-another: unknown option; see taillight load");
     expect_refusal("-x", NULL, "-x: unknown option");
     expect_refusal("--s", NULL, "unknown option");
     expect_refusal("--server", NULL, "--server needs a value: HOST:PORT");
-    expect_refusal("--duration", "10", "--duration: \"10\" is not a duration");
+    expect_refusal("--duration", "10x", "--duration: \"10x\" is not a duration");
+    expect_refusal("--duration", "1.2.3", "--duration: \"1.2.3s\" is not a duration");
     expect_refusal("--connections=1.5", NULL, "--connections: \"1.5\" is not a whole number");
     expect_refusal("--json=yes", NULL, "--json takes no value");
 }
@@ -103,6 +132,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_of_an_option_is_taken),
         cmocka_unit_test(a_list_takes_every_value_in_order),
+        cmocka_unit_test(a_bare_duration_is_seconds),
+        cmocka_unit_test(both_forms_ask_for_help),
         cmocka_unit_test(bad_options_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# The command table as one meets it: help and version by every usual word, each listed command's
+# help, and what is said to a misspelt command or option.
+set -u
+taillight=${BUILD:-build}/taillight
+fail() {
+    echo "FAIL: $*"
+    exit 1
+}
+expect() { # STATUS WORDS ARGUMENTS...
+    local said status
+    said=$("$taillight" "${@:3}" 2>&1)
+    status=$?
+    [ $status = "$1" ] && [[ $said == *"$2"* ]] || fail "${*:3}: exit $status, not $1 with \"$2\": $said"
+}
+for word in -h --help help; do expect 0 'usage: taillight COMMAND' $word; done
+for word in -V --version version; do expect 0 'taillight 0.' $word; done
+expect 2 'usage: taillight COMMAND'
+expect 2 'did you mean `load`?' laod
+expect 2 'frobnicate: unknown command; see taillight --help' frobnicate
+expect 2 'did you mean `--duration`?' load --duraton 5
+commands=$("$taillight" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+[ "$(wc -w <<<"$commands")" -ge 8 ] || fail "commands: $commands"
+for command in $commands; do
+    expect 0 "usage: taillight $command" "$command" -h
+    expect 0 "usage: taillight $command" "$command" --help
+done
