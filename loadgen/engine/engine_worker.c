@@ -371,7 +371,6 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
 {
     uint64_t due = next_due(worker), empty = worker->empty_poll_tsc;
     worker->context.progress = false;
-    look_in_turn(worker, now);
     if (due <= now) {
         send_while_due(worker, now, CALLS_AT_ONCE);
         event_base_loop(worker->base, EVLOOP_NONBLOCK);
@@ -386,6 +385,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
         if (!worker->context.progress && due - now > engine_ticks(worker->shared, QUIET_NS))
             take_stamps_in_turn(worker, now, false);
     }
+    look_in_turn(worker, now);
     uint64_t after = tsc_now();
     if (!worker->context.progress)
         note_idle(worker, after - now, empty);
