@@ -342,6 +342,7 @@ static void process_report(const struct attached *attached, struct message_stats
     process->process = attached->process;
     process->connections = page->accepted;
     process->dropped = page->dropped_full;
+    process->inert = page->inert == INERT_SECCOMP;
     process->io_uring = attached->io_uring || process_has_io_uring(attached->process);
     for (size_t i = 0; i < sizeof page->name - 1 && page->name[i]; i++)
         process->name[i] = page->name[i] >= ' ' && page->name[i] < 127 ? page->name[i] : '?';

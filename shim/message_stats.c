@@ -90,6 +90,13 @@ void message_warning_write(struct message_stats *stats, const struct message_not
     text[0] = '\0';
     warn_unattached(stats, notes);
     for (size_t i = 0; i < stats->process_count; i++)
+        if (stats->processes[i].inert &&
+            (i == 0 || stats->processes[i].process != stats->processes[i - 1].process))
+            append(text, bytes,
+                   "server %s (pid %u): inert because of seccomp, whose filter might kill it for a "
+                   "call of the shim; if it would not, give it TAILLIGHT_SHIM_SECCOMP=allowed",
+                   stats->processes[i].name, stats->processes[i].process);
+    for (size_t i = 0; i < stats->process_count; i++)
         if (stats->processes[i].io_uring)
             append(text, bytes, "%s (pid %u) uses io_uring: what goes through it was not seen",
                    stats->processes[i].name, stats->processes[i].process);
@@ -128,11 +135,11 @@ static json_t *processes_json(const struct message_stats *stats)
     json_t *list = json_array();
     for (size_t i = 0; i < stats->process_count; i++) {
         const struct message_process *process = &stats->processes[i];
-        json_array_append_new(list, json_pack("{s:I, s:s, s:I, s:I, s:b}", "process",
+        json_array_append_new(list, json_pack("{s:I, s:s, s:I, s:I, s:b, s:b}", "process",
                                               (json_int_t)process->process, "name", process->name,
                                               "connections", (json_int_t)process->connections,
-                                              "dropped", (json_int_t)process->dropped, "io_uring",
-                                              process->io_uring));
+                                              "dropped", (json_int_t)process->dropped, "inert",
+                                              process->inert, "io_uring", process->io_uring));
     }
     return list;
 }

@@ -23,6 +23,7 @@ struct message_process {
     char name[16];
     uint64_t connections; // accepted and watched since it attached
     uint64_t dropped;     // calls lost because the memory for records was full
+    bool inert;           // the shim does nothing in it, because of seccomp
     bool io_uring;        // has an io_uring: calls through it are not seen
 };
 

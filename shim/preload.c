@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -44,7 +45,7 @@ static int shared_file_open(const char *name, int flags, struct stat *status, vo
     if (fd < 0)
         return -1;
     if (fstat(fd, status) == 0 && S_ISREG(status->st_mode) &&
-        pread(fd, start, start_bytes, 0) == (ssize_t)start_bytes)
+        syscall(SYS_read, fd, start, start_bytes) == (ssize_t)start_bytes)
         return fd;
     close_quietly(fd);
     errno = EINVAL;
@@ -88,15 +89,17 @@ static bool pool_map(int fd, uint32_t chunks)
     return true;
 }
 
-static bool pool_open(void)
+static bool pool_open(bool filtered)
 {
     char name[32];
     struct pool_header header;
     struct stat status;
-    snprintf(name, sizeof name, "pool-%u", geteuid());
+    snprintf(name, sizeof name, "pool-%u",
+             filtered ? (unsigned)getauxval(AT_EUID) : (unsigned)geteuid());
     int fd = shared_file_open(name, O_RDWR, &status, &header, sizeof header);
     if (fd < 0) {
-        hello_send();
+        if (!filtered)
+            hello_send();
         return false;
     }
     bool usable = header.magic == POOL_MAGIC && header.version == RING_VERSION &&
@@ -108,7 +111,7 @@ static bool pool_open(void)
 }
 
 // Maps the collector's pool and control page, unless these are the ones that are mapped already.
-static void control_open(void)
+static void control_open(bool filtered)
 {
     struct control_page control;
     struct stat status;
@@ -117,7 +120,7 @@ static void control_open(void)
         return;
     if (status.st_ino != shim.control_inode && status.st_size >= RING_PAGE_BYTES &&
         control.magic == CONTROL_MAGIC && control.version == RING_VERSION &&
-        control.state <= CONTROL_ENABLED && pool_open() &&
+        control.state <= CONTROL_ENABLED && pool_open(filtered) &&
         mmap(shim.control, RING_PAGE_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED)
         shim.control_inode = status.st_ino;
     close_quietly(fd);
@@ -162,7 +165,7 @@ static void process_attach(void)
     if ((state == CONTROL_NONE || state == CONTROL_CLOSED) &&
         now >= atomic_load(&session->next_attempt_tsc)) {
         atomic_store(&session->next_attempt_tsc, now + ATTEMPT_INTERVAL_CYCLES);
-        control_open();
+        control_open(false);
         state = atomic_load(&shim.control->state);
     }
     bool open = state == CONTROL_ARMED || state == CONTROL_ENABLED;
@@ -217,6 +220,8 @@ void shim_observe_slow(struct observation *observation)
 {
     struct shim_thread *thread = &shim_thread;
     struct session_page *session = shim.session;
+    if (!shim.descriptor_limit)
+        return; // under a filter by now
     uint32_t state = atomic_load(&shim.control->state);
     uint64_t epoch = atomic_load(&session->epoch);
     if (!thread->slow && !thread->busy && !thread->retired) {
@@ -250,11 +255,11 @@ void shim_observe_slow(struct observation *observation)
 }
 
 // The directory as an absolute path: servers change their working directory.
-static bool directory_find(const char *name)
+static bool directory_find(const char *name, bool filtered)
 {
     size_t used = 0;
     if (name[0] != '/') {
-        if (!getcwd(shim.directory, sizeof shim.directory - 2))
+        if (filtered || !getcwd(shim.directory, sizeof shim.directory - 2))
             return false;
         used = strlen(shim.directory);
         shim.directory[used++] = '/';
@@ -262,17 +267,44 @@ static bool directory_find(const char *name)
     if (name[0] == '\0' || strlen(name) >= sizeof shim.directory - used)
         return false;
     memcpy(shim.directory + used, name, strlen(name) + 1);
+    if (filtered)
+        return true;
     struct stat status; // a directory that does not exist yet may still come
     return stat(shim.directory, &status) == 0 ? S_ISDIR(status.st_mode) : errno == ENOENT;
+}
+
+// Under a filter: tells the collector that there is a process that it will not see, with no calls
+// but those of the loader.
+static void filter_report(void)
+{
+    shim.control = private_memory(RING_PAGE_BYTES);
+    if (!shim.control)
+        return;
+    control_open(true);
+    uint64_t instance = tsc_now();
+    uint32_t process = thread_id();
+    uint32_t place = shim.pool.header ? ring_pool_take_place(&shim.pool, process, instance) : 0;
+    if (!place)
+        return;
+    struct process_page *page = &shim.pool.pages[place - 1];
+    strncpy(page->name, program_invocation_short_name, sizeof page->name - 1);
+    page->inert = INERT_SECCOMP;
+    atomic_store_explicit(&page->ready, instance, memory_order_release);
 }
 
 __attribute__((constructor)) static void shim_start(void)
 {
     int saved = errno;
     real_calls_find();
+    shim_seccomp_start();
     const char *directory = secure_getenv("TAILLIGHT_SHIM_DIR");
-    if (!directory || !directory_find(directory))
+    bool filtered = directory && shim_seccomp_present();
+    if (!directory || !directory_find(directory, filtered))
         goto out;
+    if (filtered) {
+        filter_report();
+        goto out;
+    }
     const char *port = secure_getenv("TAILLIGHT_SHIM_PORT");
     if (port)
         shim.port = (uint16_t)strtoul(port, NULL, 10);

@@ -118,6 +118,10 @@ struct observation {
 void shim_observe_slow(struct observation *observation);
 void shim_ring_retire(void *unused);
 
+// preload_seccomp.c
+bool shim_seccomp_present(void);
+void shim_seccomp_start(void);
+
 // preload_connection.c
 void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                               struct observation *observation);

@@ -324,6 +324,8 @@ static void connection_watch(int fd, const struct connection_slot *facts, enum c
 void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                               struct observation *observation)
 {
+    if (!shim.descriptor_limit)
+        return; // a filter has come while the call was under way
     int saved = errno;
     struct connection_slot facts = {.opened_tsc = observation->entry_tsc};
     if (accepted_identify(fd, peer, peer_bytes, &facts))
@@ -344,6 +346,8 @@ static bool is_same_connection(uint32_t watched, const struct connection_slot *f
 void shim_connection_made(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                           struct observation *observation)
 {
+    if (!shim.descriptor_limit)
+        return; // a filter has come while the call was under way
     int saved = errno;
     struct connection_slot facts = {.opened_tsc = observation->entry_tsc};
     uint32_t watched = shim_watched(fd);

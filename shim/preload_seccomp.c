@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+//
+// Processes that forbid themselves system calls. A filter may kill the process for a call that it
+// would never have made without the shim, so nothing is tried: where a filter is in force when the
+// shim starts, and from the moment the process installs one, the shim is inert and says so. Of a
+// filter that lets the shim's calls pass the user may say so: TAILLIGHT_SHIM_SECCOMP=allowed.
+#include "shim/preload.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static bool is_allowed(void)
+{
+    const char *word = secure_getenv("TAILLIGHT_SHIM_SECCOMP");
+    return word && strcmp(word, "allowed") == 0;
+}
+
+// Uses only calls that the loader has just made.
+bool shim_seccomp_present(void)
+{
+    static const char wanted[] = "\nSeccomp:\t";
+    char text[512];
+    size_t matched = 0;
+    bool present = false;
+    int fd = is_allowed() ? -1 : open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    for (bool found = false; !found;) {
+        ssize_t bytes = syscall(SYS_read, fd, text, sizeof text);
+        if (bytes <= 0)
+            break;
+        for (ssize_t i = 0; i < bytes && !found; i++) {
+            found = matched == sizeof wanted - 1;
+            present = found && text[i] != '0';
+            matched = text[i] == wanted[matched] ? matched + 1 : text[i] == wanted[0];
+        }
+    }
+    syscall(SYS_close, fd);
+    return present;
+}
+
+// What is undone if the kernel refuses the filter.
+struct before_filter {
+    uint32_t descriptor_limit;
+    uint64_t epoch;
+};
+
+static struct before_filter filter_begin(void)
+{
+    struct before_filter before = {0};
+    if (!shim.descriptor_limit || is_allowed())
+        return before;
+    before.descriptor_limit = shim.descriptor_limit;
+    before.epoch = atomic_load(&shim.session->epoch);
+    __atomic_store_n(&shim.descriptor_limit, 0, __ATOMIC_RELEASE);
+    atomic_store(&shim.session->epoch, 0);
+    atomic_store(&shim.page->inert, INERT_SECCOMP);
+    return before;
+}
+
+static void filter_end(const struct before_filter *before, long result)
+{
+    if (result >= 0 || !before->descriptor_limit)
+        return;
+    atomic_store(&shim.page->inert, INERT_NOT);
+    atomic_store(&shim.session->epoch, before->epoch);
+    __atomic_store_n(&shim.descriptor_limit, before->descriptor_limit, __ATOMIC_RELEASE);
+}
+
+// --- prctl and syscall ---------------------------------------------------------------------------
+
+static long kernel_call(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    if (result > -4096 && result < 0) {
+        errno = (int)-result;
+        return -1;
+    }
+    return result;
+}
+
+static long early_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    return kernel_call(number, a, b, c, d, e, f);
+}
+
+__attribute__((visibility("hidden"))) long (*shim_real_syscall)(long number, long a, long b, long c,
+                                                                long d, long e,
+                                                                long f) = early_syscall;
+
+void shim_seccomp_start(void)
+{
+    void *found = dlsym(RTLD_NEXT, "syscall");
+    if (found)
+        __atomic_store_n((void **)&shim_real_syscall, found, __ATOMIC_RELEASE);
+}
+
+SHIM_EXPORT int prctl(int option, ...)
+{
+    long words[4];
+    va_list arguments;
+    va_start(arguments, option);
+    for (int i = 0; i < 4; i++)
+        words[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (option != PR_SET_SECCOMP)
+        return (int)kernel_call(SYS_prctl, option, words[0], words[1], words[2], words[3], 0);
+    struct before_filter before = filter_begin();
+    long result = kernel_call(SYS_prctl, option, words[0], words[1], words[2], words[3], 0);
+    filter_end(&before, result);
+    return (int)result;
+}
+
+__attribute__((visibility("hidden"), used)) long shim_syscall_slow(long number, long a, long b,
+                                                                   long c, long d, long e, long f)
+{
+    bool filters = number == SYS_seccomp || a == PR_SET_SECCOMP;
+    struct before_filter before = filters ? filter_begin() : (struct before_filter){0};
+    long result = kernel_call(number, a, b, c, d, e, f);
+    filter_end(&before, result);
+    return result;
+}
+
+_Static_assert(SYS_seccomp == 317 && SYS_prctl == 157, "the numbers below");
+
+// Calls that are of no interest leave no frame here: such a call may come back twice (clone), or
+// never look at its stack the same way again.
+__asm__(".text\n"
+        ".globl syscall\n"
+        ".type syscall, @function\n"
+        "syscall:\n"
+        "    cmp $317, %rdi\n"
+        "    je shim_syscall_slow\n"
+        "    cmp $157, %rdi\n"
+        "    je shim_syscall_slow\n"
+        "    jmp *shim_real_syscall(%rip)\n"
+        ".size syscall, . - syscall\n");
