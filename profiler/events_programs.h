@@ -19,7 +19,8 @@ enum event_group {
     EVENT_GROUP_RECEIVE = 1 << 3,     // M(n) and M(h)
     EVENT_GROUP_TRANSMIT = 1 << 4,    // replies at the device
     EVENT_GROUP_CONNECTIONS = 1 << 5, // who the sockets are
-    EVENT_GROUPS_ALL = (1 << 6) - 1,
+    EVENT_GROUP_WAITS = 1 << 6,       // disks, and what threads do for the kernel's memory
+    EVENT_GROUPS_ALL = (1 << 7) - 1,
 };
 
 enum {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/timeline/detours.h"
+#include "analysis/timeline/disks.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 #include "base/text.h"
@@ -58,6 +60,43 @@ static void add_interruption(struct sweep *sweep, const struct span *context, in
     sweep_add_context(sweep, context, begin_ns, end_ns);
 }
 
+static void add_running(struct path *path, int64_t begin_ns, int64_t end_ns)
+{
+    struct sweep *sweep = &path->sweep;
+    if (path->wait)
+        add_wait(path, "", begin_ns, end_ns);
+    else if (sweep->replied)
+        sweep_add(sweep, COMPONENT_SERVER_STACK, begin_ns, end_ns);
+    else if (path->helper)
+        sweep_add(sweep, COMPONENT_APPLICATION, begin_ns, end_ns);
+    else
+        decompose_thread_time(sweep->decomposer, sweep->life, sweep->thread, begin_ns, end_ns);
+}
+
+static void add_detour(struct path *path, const struct detour *detour, int64_t begin_ns,
+                       int64_t end_ns)
+{
+    char name[CAUSE_NAME_BYTES];
+    snprintf(name, sizeof name, "%s%s", path->wait ? ", " : "", detour_name(detour->kind));
+    add_wait(path, name, begin_ns, end_ns);
+}
+
+// The thread runs, for itself or for the kernel's memory. Functions show the latter themselves.
+static void divide_running(struct path *path, int64_t begin_ns, int64_t end_ns)
+{
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    while (begin_ns < end_ns) {
+        int64_t until;
+        const struct detour *detour = detour_at(host, path->sweep.thread, begin_ns, &until);
+        until = until < end_ns ? until : end_ns;
+        if (detour && path->sweep.decomposer->stack.count == 0)
+            add_detour(path, detour, begin_ns, until);
+        else
+            add_running(path, begin_ns, until);
+        begin_ns = until;
+    }
+}
+
 static void visit_running(const struct span *const *open, unsigned depth, int64_t begin_ns,
                           int64_t end_ns, void *opaque)
 {
@@ -69,14 +108,27 @@ static void visit_running(const struct span *const *open, unsigned depth, int64_
         return;
     if (context->kind != SPAN_TASK && context->kind != SPAN_IDLE)
         add_interruption(sweep, context, begin_ns, end_ns);
-    else if (path->wait)
-        add_wait(path, "", begin_ns, end_ns);
-    else if (sweep->replied)
-        sweep_add(sweep, COMPONENT_SERVER_STACK, begin_ns, end_ns);
-    else if (path->helper)
-        sweep_add(sweep, COMPONENT_APPLICATION, begin_ns, end_ns);
     else
-        decompose_thread_time(sweep->decomposer, sweep->life, sweep->thread, begin_ns, end_ns);
+        divide_running(path, begin_ns, end_ns);
+}
+
+// The thread was not allowed to run: by the quota of the control group that the kernel named last.
+static void add_throttled(struct path *path, int64_t begin_ns, int64_t end_ns)
+{
+    struct sweep *sweep = &path->sweep;
+    const struct host_timeline *host = sweep->decomposer->in->server;
+    char what[CAUSE_NAME_BYTES] = ", throttled (CPU quota)";
+    size_t count = 0;
+    const struct thread_moment *quotas = thread_moments_of(&host->quotas, sweep->thread, &count);
+    size_t after = quotas ? thread_moments_before(quotas, count, end_ns) : 0;
+    bool named = after > 0 && sweep->before && quotas[after - 1].time_ns > sweep->before->begin_ns;
+    if (named)
+        snprintf(what, sizeof what, ", throttled (CPU quota of %s)",
+                 host->names.items[quotas[after - 1].value]);
+    if (path->wait || named)
+        add_wait(path, path->wait ? what : what + 2, begin_ns, end_ns);
+    else
+        sweep_add(sweep, COMPONENT_THROTTLED, begin_ns, end_ns);
 }
 
 // The core ran nothing though the thread was ready. If it had been preempted, it was not allowed to
@@ -85,10 +137,12 @@ static void add_idle(struct path *path, int64_t begin_ns, int64_t end_ns)
 {
     struct sweep *sweep = &path->sweep;
     bool held_back = sweep->before && sweep->before->left == STINT_PREEMPTED && !sweep->moved;
-    if (path->wait)
-        add_wait(path, held_back ? ", throttled (CPU quota)" : ", being woken", begin_ns, end_ns);
+    if (held_back)
+        add_throttled(path, begin_ns, end_ns);
+    else if (path->wait)
+        add_wait(path, ", being woken", begin_ns, end_ns);
     else
-        sweep_add(sweep, held_back ? COMPONENT_THROTTLED : COMPONENT_WAKE_UP, begin_ns, end_ns);
+        sweep_add(sweep, COMPONENT_WAKE_UP, begin_ns, end_ns);
 }
 
 static void visit_ready(const struct span *const *open, unsigned depth, int64_t begin_ns,
@@ -269,6 +323,13 @@ static void name_wait(const char *sleep, enum waker_kind kind, const char *who,
         snprintf(out, bytes, "%s (%s)", sleep, who);
 }
 
+// Kernel threads that work for who waits for a disk: a journal's, those that write back.
+static bool serves_disks(const struct component_table *table, const char *name)
+{
+    const char *category = categories_of_context(table->categories, SPAN_TASK, name);
+    return strncmp(name, "kworker", 7) == 0 || (category && strcmp(category, "block I/O") == 0);
+}
+
 static bool is_kernel_thread(const struct component_table *table, const char *name)
 {
     const char *category = categories_of_context(table->categories, SPAN_TASK, name);
@@ -332,6 +393,43 @@ static bool waits_for_work(const struct path *path, const struct thread_period *
     return next == 0 || calls[next - 1].kind != CALL_RECEIVE;
 }
 
+// --- asleep until a disk has done something ------------------------------------------------------
+
+struct disk_wait {
+    struct path *path;
+    const char *sleep; // what the thread sleeps in, "" where that is not known
+};
+
+static void add_disk_stage(const struct disk_request *request, enum disk_stage stage,
+                           int64_t begin_ns, int64_t end_ns, void *context)
+{
+    const struct disk_wait *wait = context;
+    char disk[64], name[CAUSE_NAME_BYTES] = "";
+    disk_stage_name(wait->path->sweep.decomposer->in->server, request, stage, disk, sizeof disk);
+    if (wait->path->wait)
+        text_append(name, sizeof name, ", ");
+    if (wait->sleep[0])
+        text_append(name, sizeof name, "%s, ", wait->sleep);
+    text_append(name, sizeof name, "%s%s", name[0] ? "" : "waiting for ", disk);
+    add_wait(wait->path, name, begin_ns, end_ns);
+}
+
+// Whether a disk's completion ended the sleep; then its time is told.
+static bool sweep_disk_sleep(struct path *path, const struct thread_period *period,
+                             const char *sleep)
+{
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    const struct disk_request *last =
+        period->waking ? disk_request_of_waking(host, period->waking) : NULL;
+    if (!last || last->done_ns < period->begin_ns || strncmp(sleep, "stopped", 7) == 0 ||
+        (sleep[0] == '\0' && period->before->left == STINT_WAITS))
+        return false;
+    struct disk_wait wait = {.path = path, .sleep = sleep};
+    path->sweep.decomposer->core = NO_CORE;
+    disk_stages(host, last, period->begin_ns, period->end_ns, add_disk_stage, &wait);
+    return true;
+}
+
 // The time of the thread that woke this one, as long as it kept it waiting.
 static void follow_waker(struct path *path, const struct thread_period *period,
                          const struct waker *waker, const char *sleep, const char *who)
@@ -365,13 +463,28 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         sweep_add(sweep, COMPONENT_SEND_QUEUE, begin_ns, end_ns);
         return;
     }
-    sleep_name(path, period->before, sleep);
+    int64_t until;
+    const struct detour *detour =
+        detour_at(sweep->decomposer->in->server, sweep->thread, begin_ns, &until);
+    if (detour)
+        snprintf(sleep, sizeof sleep, "%s", detour_name(detour->kind));
+    else
+        sleep_name(path, period->before, sleep);
+    if (sweep_disk_sleep(path, period, sleep))
+        return;
+    if (detour) {
+        sweep->decomposer->core = NO_CORE;
+        add_detour(path, detour, begin_ns, end_ns);
+        return;
+    }
     if (period->waking)
         waker = waker_of(sweep->decomposer->in->server, period->waking);
     waker_name(path, &waker, period->before, who);
     bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
                    strncmp(sleep, "stopped", 7) != 0 && path->hops < MOST_HOPS &&
-                   !is_kernel_thread(sweep->decomposer->table, who);
+                   (serves_disks(sweep->decomposer->table, who)
+                        ? sleep[0] || path->wait
+                        : !is_kernel_thread(sweep->decomposer->table, who));
     if (follows) {
         follow_waker(path, period, &waker, sleep, who);
         return;
@@ -409,10 +522,7 @@ static void visit_period(const struct thread_period *period, void *opaque)
         break;
     case THREAD_THROTTLED:
         sweep->decomposer->core = NO_CORE;
-        if (path->wait)
-            add_wait(path, ", throttled (CPU quota)", period->begin_ns, period->end_ns);
-        else
-            sweep_add(sweep, COMPONENT_THROTTLED, period->begin_ns, period->end_ns);
+        add_throttled(path, period->begin_ns, period->end_ns);
         break;
     case THREAD_SLEEPS:
         sweep_sleep(path, period);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/decomposer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
 #include "base/hash.h"
@@ -342,6 +344,23 @@ static enum owner owner_after_call(const struct lifetime *life,
     return owner == OWNER_SELF && common && life->sharing > 1 ? OWNER_SHARED : owner;
 }
 
+// Where functions are traced they show the fault themselves.
+static double add_page_faults(struct decomposer *decomposer, uint32_t thread, int64_t begin_ns,
+                              int64_t end_ns, double share)
+{
+    const struct host_timeline *host = decomposer->in->server;
+    if (decomposer->stack.count > 0 || !host)
+        return 0;
+    double whole = (double)(end_ns - begin_ns);
+    double faults = page_fault_ns(host, thread, begin_ns, end_ns);
+    double copies = fmin(page_copy_ns(host, thread, begin_ns, end_ns), whole - faults);
+    bool forked = copies > 0 && forked_before(host, thread, begin_ns);
+    decomposer_add(decomposer, COMPONENT_PAGE_FAULTS, (forked ? faults : faults + copies) * share);
+    if (forked)
+        decomposer_add(decomposer, COMPONENT_PAGE_COPIES, copies * share);
+    return (faults + copies) * share;
+}
+
 static void add_thread_time(struct decomposer *decomposer, const struct lifetime *life,
                             uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
 {
@@ -367,10 +386,7 @@ static void add_thread_time(struct decomposer *decomposer, const struct lifetime
     case OWNER_NOBODY:
         break;
     }
-    double faults = 0; // where functions are traced they show the fault themselves
-    if (decomposer->stack.count == 0)
-        faults = page_fault_ns(decomposer->in->server, thread, begin_ns, end_ns) * share;
-    decomposer_add(decomposer, COMPONENT_PAGE_FAULTS, faults);
+    double faults = add_page_faults(decomposer, thread, begin_ns, end_ns, share);
     decomposer_add_piece(decomposer, COMPONENT_APPLICATION, begin_ns, end_ns, share);
     decomposer_add(decomposer, COMPONENT_APPLICATION, -faults);
 }

@@ -155,7 +155,8 @@ static void add_running(struct account *account, int64_t begin_ns, int64_t end_n
                         : has                ? account->busy->end_ns
                                              : account->busy->begin_ns;
         until = until < end_ns ? until : end_ns;
-        double faults = page_fault_ns(account->in->host, account->budget->thread, begin_ns, until);
+        double faults = page_fault_ns(account->in->host, account->budget->thread, begin_ns, until) +
+                        page_copy_ns(account->in->host, account->budget->thread, begin_ns, until);
         add_state(account, BUDGET_FAULTS, faults);
         add_state(account,
                   !account->in->busy ? BUDGET_RUNS

@@ -360,6 +360,25 @@ static void verdict_append_network(char *out, const struct run_analysis *run)
     verdict_append_drops(out, json_object_get(events, "segments_dropped"));
 }
 
+// Which control groups the kernel throttled on the server's machine, by its own account.
+static void verdict_append_quotas(char *out, const struct run_analysis *run)
+{
+    const json_t *group, *groups = json_object_get(run->evidence.capture, "quotas");
+    const char *before = " Its machine held control groups back, their CPU quota used up: ";
+    char lasted[32];
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)groups, i, group)
+    {
+        const char *name = json_string_value(json_object_get(group, "group"));
+        double ns = json_number_value(json_object_get(group, "throttled_ms")) * 1e6;
+        text_append(out, VERDICT_BYTES, "%s%s for %s", before, name ? name : "?",
+                    units_format_ns(ns, lasted, sizeof lasted));
+        before = ", ";
+    }
+    if (before[0] == ',')
+        text_append(out, VERDICT_BYTES, ".");
+}
+
 void run_verdict(struct run_analysis *run)
 {
     char *out = run->findings.verdict;
@@ -380,4 +399,5 @@ void run_verdict(struct run_analysis *run)
         verdict_append_window(out, run, &run->findings.diagnoses.items[i]);
     verdict_append_completeness(out, run);
     verdict_append_network(out, run);
+    verdict_append_quotas(out, run);
 }

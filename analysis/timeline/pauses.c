@@ -74,12 +74,11 @@ static int64_t fault_end(const struct thread_moment *faults, size_t count, size_
     return to;
 }
 
-double page_fault_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
-                     int64_t end_ns)
+static double faults_ns(const struct thread_moment_array *all, uint32_t thread, int64_t begin_ns,
+                        int64_t end_ns)
 {
     size_t count = 0;
-    const struct thread_moment *faults =
-        host ? thread_moments_of(&host->faults, thread, &count) : NULL;
+    const struct thread_moment *faults = thread_moments_of(all, thread, &count);
     size_t i = faults ? thread_moments_before(faults, count, begin_ns) : 0;
     int64_t sum = 0;
     for (i -= i > 0; i < count && faults[i].time_ns < end_ns; i++) {
@@ -89,4 +88,16 @@ double page_fault_ns(const struct host_timeline *host, uint32_t thread, int64_t 
         sum += to > from ? to - from : 0;
     }
     return (double)sum;
+}
+
+double page_fault_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                     int64_t end_ns)
+{
+    return host ? faults_ns(&host->faults, thread, begin_ns, end_ns) : 0;
+}
+
+double page_copy_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                    int64_t end_ns)
+{
+    return host ? faults_ns(&host->copies, thread, begin_ns, end_ns) : 0;
 }

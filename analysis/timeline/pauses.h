@@ -35,4 +35,8 @@ enum {
 double page_fault_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                      int64_t end_ns);
 
+// The same for faults of writing to a page that is there, which the first does not count.
+double page_copy_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                    int64_t end_ns);
+
 #endif

@@ -45,6 +45,11 @@ void host_timeline_free(struct host_timeline *host)
     array_free(&host->pauses);
     array_free(&host->moves);
     array_free(&host->faults);
+    array_free(&host->copies);
+    array_free(&host->forks);
+    array_free(&host->quotas);
+    array_free(&host->disk_requests);
+    array_free(&host->detours);
     array_free(&host->owners);
 }
 

@@ -124,6 +124,27 @@ struct thread_owner_array ARRAY_OF(struct thread_owner);
 #define PAUSE_STOPPED UINT32_MAX       // by a signal or a tracer
 #define PAUSE_NO_CALL (UINT32_MAX - 1) // outside of any, as in a page fault
 
+// A request that a disk has completed.
+struct disk_request {
+    int64_t done_ns;
+    int64_t made_ns, issued_ns; // when it was made, when the driver got it; where that is not known
+                                // as the stage that follows
+    uint32_t disk;              // its number
+    uint32_t name;              // of the disk, NO_DISK_NAME: not known
+    uint16_t core;              // where it was completed
+    uint8_t operation;          // enum disk_operation (profiler/bpf/event_log.h)
+};
+#define NO_DISK_NAME UINT32_MAX
+struct disk_request_array ARRAY_OF(struct disk_request);
+
+// What a thread did for the kernel's memory (detours.h).
+struct detour {
+    int64_t begin_ns, end_ns;
+    uint32_t thread;
+    uint8_t kind; // enum event_detour (profiler/bpf/event_log.h)
+};
+struct detour_array ARRAY_OF(struct detour);
+
 struct waking_array ARRAY_OF(struct waking);
 struct thread_stint_array ARRAY_OF(struct thread_stint);
 
@@ -139,6 +160,12 @@ struct host_timeline {
     struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
     struct thread_moment_array faults; // page faults; value: how long until it had its page, ns (0:
                                        // not known); all three by thread, then by time
+    struct thread_moment_array copies; // the same for those that write to a page that is there
+    struct thread_moment_array forks;  // it forked, by thread, then by time
+    struct disk_request_array disk_requests; // by when they were completed
+    struct detour_array detours;             // by thread, then by time; disjoint
+    struct thread_moment_array quotas; // it was throttled; value: the number of the control group's
+                                       // name
     struct thread_owner_array owners;  // by thread, then by time
     uint64_t damaged;                  // records that are not events
     uint64_t unpaired;                 // exits without entry, or entries without exit: lost records

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/timeline/pauses.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
 
@@ -22,6 +23,7 @@ struct builder {
     struct host_timeline *out;
     struct name_table names;
     struct thread_moment_array processes; // by thread: the name of its process
+    struct thread_moment_array disks;     // by the disk's number: its name
     // The core at hand.
     struct core_timeline *core;
     uint32_t open[MAX_NESTED]; // indices of nested spans without an end yet
@@ -30,8 +32,9 @@ struct builder {
     bool started;     // who has this core is known
     bool fresh;       // and nothing but ends of earlier interrupts was seen since
     int64_t last_ns;  // of the core's latest event
-    size_t fault;     // its latest page fault: index into out->faults
-    char unseen[40];  // named after the thread seen next: "unseen up to memcached"
+    struct thread_moment_array *fault_list; // where its latest page fault is, NULL: there is none
+    size_t fault;
+    char unseen[40]; // named after the thread seen next: "unseen up to memcached"
 };
 
 static const char *table_name(const char *const *names, size_t count, uint32_t id, const char *kind,
@@ -331,20 +334,67 @@ static int take_moment(struct thread_moment_array *moments, const struct event *
 
 static int take_fault(struct builder *builder, const struct event *event, int64_t time_ns)
 {
-    builder->fault = builder->out->faults.count;
-    return take_moment(&builder->out->faults, event, time_ns);
+    builder->fault_list =
+        event->flags & FAULT_COPIES ? &builder->out->copies : &builder->out->faults;
+    builder->fault = builder->fault_list->count;
+    return take_moment(builder->fault_list, event, time_ns);
 }
 
-// Sets the length of the core's latest page fault, if it is this thread's.
+// Sets the length of the core's latest page fault, if it is this thread's. What was swapped in has
+// a second end, a moment after the first; when it began is found later, as the thread may have
+// slept and moved.
 static int take_fault_end(struct builder *builder, const struct event *event, int64_t time_ns)
 {
-    if (builder->fault >= builder->out->faults.count)
+    if (event->flags & FAULT_SWAPPED_IN)
+        return array_push(&builder->out->detours, (struct detour){.begin_ns = time_ns,
+                                                                  .end_ns = time_ns,
+                                                                  .thread = event->id,
+                                                                  .kind = DETOUR_SWAP_IN});
+    if (!builder->fault_list || builder->fault >= builder->fault_list->count)
         return 0;
-    struct thread_moment *fault = &builder->out->faults.items[builder->fault];
+    struct thread_moment *fault = &builder->fault_list->items[builder->fault];
     int64_t length = time_ns - fault->time_ns;
     if (fault->thread == event->id && fault->value == 0 && length < UINT32_MAX)
         fault->value = (uint32_t)length;
     return 0;
+}
+
+static int64_t moment_of(const struct builder *builder, uint64_t monotonic_ns)
+{
+    return time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, monotonic_ns);
+}
+
+static int take_detour(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    struct detour detour = {.begin_ns = moment_of(builder, event->payload.a),
+                            .end_ns = time_ns,
+                            .thread = event->id,
+                            .kind = event->flags};
+    if (event->flags == DETOUR_FORK &&
+        array_push(&builder->out->forks,
+                   (struct thread_moment){.time_ns = time_ns, .thread = event->id}) < 0)
+        return -1;
+    return array_push(&builder->out->detours, detour);
+}
+
+static int take_disk_done(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    struct disk_request request = {.done_ns = time_ns,
+                                   .issued_ns = time_ns,
+                                   .disk = event->id,
+                                   .name = NO_DISK_NAME,
+                                   .core = builder->core->core,
+                                   .operation = event->flags};
+    size_t count;
+    const struct thread_moment *named = thread_moments_of(&builder->disks, event->id, &count);
+    if (named)
+        request.name = named->value;
+    if (event->payload.a)
+        request.issued_ns = moment_of(builder, event->payload.a);
+    request.made_ns = event->payload.b ? moment_of(builder, event->payload.b) : request.issued_ns;
+    if (!event->payload.a)
+        request.issued_ns = request.made_ns;
+    return array_push(&builder->out->disk_requests, request);
 }
 
 static int take_member(struct builder *builder, const struct event *event, int64_t time_ns)
@@ -354,6 +404,15 @@ static int take_member(struct builder *builder, const struct event *event, int64
                                             .thread = event->id,
                                             .process = (uint32_t)event->payload.a,
                                             .parent = (uint32_t)event->payload.b});
+}
+
+static int take_quota(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    struct thread_moment moment = {.time_ns = time_ns, .thread = event->id};
+    const char *text = event->payload.text;
+    return name_table_intern(&builder->names, text, sizeof event->payload.text, &moment.value) < 0
+               ? -1
+               : array_push(&builder->out->quotas, moment);
 }
 
 static int take_unseen(struct builder *builder, const struct event *event)
@@ -381,7 +440,10 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 #define BECOMES_member              take_member(builder, event, time_ns)
 #define BECOMES_moment(list)        take_moment(&builder->out->list, event, time_ns)
 #define BECOMES_fault               take_fault(builder, event, time_ns)
+#define BECOMES_detour              take_detour(builder, event, time_ns)
+#define BECOMES_disk_done           take_disk_done(builder, event, time_ns)
 #define BECOMES_fault_end           take_fault_end(builder, event, time_ns)
+#define BECOMES_quota               take_quota(builder, event, time_ns)
 #define BECOMES_nothing             0 // processes are taken before, messages are the join's (analysis/lifetime)
 
 static int take_event(struct builder *builder, const struct event *event, int64_t time_ns)
@@ -423,7 +485,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     builder->current = 0;
     builder->started = false;
     builder->fresh = false;
-    builder->fault = SIZE_MAX;
+    builder->fault_list = NULL;
     builder->unseen[0] = '\0';
     int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
     builder->last_ns = first;
@@ -471,9 +533,71 @@ static int compare_owners(const void *left, const void *right)
     return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
 }
 
+static int compare_requests(const void *left, const void *right)
+{
+    const struct disk_request *a = left, *b = right;
+    return order_of(a->done_ns, b->done_ns);
+}
+
+static int compare_detours(const void *left, const void *right)
+{
+    const struct detour *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?: order_of(a->begin_ns, b->begin_ns);
+}
+
 static void sort_moments(struct thread_moment_array *moments)
 {
     array_sort(moments, compare_moments);
+}
+
+// Finds the ends that were not recorded: swapping in began with the thread's latest page fault,
+// waiting for writeback lasts until it runs again. A page fault's return is not recorded either.
+static void complete_detour(const struct host_timeline *host, struct detour *detour)
+{
+    size_t count;
+    if (detour->kind == DETOUR_SWAP_IN) {
+        const struct thread_moment *faults =
+            thread_moments_of(&host->faults, detour->thread, &count);
+        size_t before = faults ? thread_moments_before(faults, count, detour->end_ns) : 0;
+        int64_t next = before < count ? faults[before].time_ns : INT64_MAX;
+        detour->begin_ns = before ? faults[before - 1].time_ns : detour->end_ns;
+        detour->end_ns = next - detour->end_ns < PAGE_FAULT_STORM_NS
+                             ? next
+                             : detour->end_ns + PAGE_FAULT_RETURN_NS;
+    }
+    if (detour->kind == DETOUR_DIRTY) {
+        const struct thread_stint *stints = host_timeline_stints(host, detour->thread, &count);
+        size_t next = array_bound(0, count, i, stints[i].begin_ns <= detour->begin_ns);
+        detour->end_ns = next < count ? stints[next].begin_ns : detour->end_ns;
+    }
+}
+
+// What lies inside another one is cut out of it: swapping in may have to reclaim first.
+static int settle_detours(struct detour_array *all)
+{
+    for (size_t i = 1; i < all->count; i++) {
+        struct detour *outer = &all->items[i - 1], *inner = &all->items[i];
+        if (outer->thread != inner->thread || outer->end_ns <= inner->begin_ns)
+            continue;
+        struct detour rest = *outer;
+        outer->end_ns = inner->begin_ns;
+        rest.begin_ns = inner->end_ns;
+        if (rest.end_ns <= rest.begin_ns)
+            continue;
+        if (array_push(all, rest) < 0)
+            return -1;
+        memmove(&all->items[i + 2], &all->items[i + 1], (all->count - i - 2) * sizeof *all->items);
+        all->items[i + 1] = rest;
+    }
+    return 0;
+}
+
+static int index_detours(struct host_timeline *out)
+{
+    for (size_t i = 0; i < out->detours.count; i++)
+        complete_detour(out, &out->detours.items[i]);
+    array_sort(&out->detours, compare_detours);
+    return settle_detours(&out->detours);
 }
 
 static void index_threads(struct host_timeline *out)
@@ -483,6 +607,10 @@ static void index_threads(struct host_timeline *out)
     sort_moments(&out->pauses);
     sort_moments(&out->moves);
     sort_moments(&out->faults);
+    sort_moments(&out->copies);
+    sort_moments(&out->forks);
+    sort_moments(&out->quotas);
+    array_sort(&out->disk_requests, compare_requests);
     array_sort(&out->owners, compare_owners);
     // A thread cannot run on two cores at once: one of its switches was lost.
     for (size_t i = 1; i < out->stints.count; i++)
@@ -491,20 +619,19 @@ static void index_threads(struct host_timeline *out)
             out->unpaired++;
 }
 
-// Names the processes of threads; each is recorded on the core where the thread ran first.
-static int take_processes(struct builder *builder, const struct event *events, size_t count)
+// Names the processes of threads, or disks; each is recorded on whatever core was the first.
+static int take_names(struct builder *builder, const struct event *events, size_t count,
+                      enum event_kind kind, struct thread_moment_array *out)
 {
-    struct thread_moment_array *processes = &builder->processes;
     for (size_t i = 0; i < count; i++) {
         const struct event *event = &events[i];
         struct thread_moment named = {.time_ns = (int64_t)event->time, .thread = event->id};
-        if (event->kind != EVENT_PROCESS)
+        if (event->kind != kind)
             continue;
-        if (name_of(builder, SPAN_TASK, event, &named.value) < 0 ||
-            array_push(processes, named) < 0)
+        if (name_of(builder, SPAN_TASK, event, &named.value) < 0 || array_push(out, named) < 0)
             return -1;
     }
-    sort_moments(processes);
+    sort_moments(out);
     return 0;
 }
 
@@ -550,17 +677,22 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
     grouped = group_by_core(events, count, starts, &out->damaged);
     if (!grouped)
         goto done;
-    result = take_processes(&builder, events, count);
+    result = take_names(&builder, events, count, EVENT_PROCESS, &builder.processes);
+    if (result == 0)
+        result = take_names(&builder, events, count, EVENT_DISK, &builder.disks);
     for (size_t core = 0; core <= UINT16_MAX && result == 0; core++)
         if (starts[core + 1] > starts[core])
             result = build_core(&builder, (uint16_t)core, grouped + starts[core],
                                 starts[core + 1] - starts[core]);
-    if (result == 0)
+    if (result == 0) {
         index_threads(out);
+        result = index_detours(out);
+    }
 done:
     free(starts);
     free(grouped);
     array_free(&builder.processes);
+    array_free(&builder.disks);
     name_table_fini(&builder.names);
     if (result < 0) {
         host_timeline_free(out);

@@ -16,6 +16,7 @@
 #include "base/progress.h"
 #include "profiler/clock_recorder.h"
 #include "profiler/network_counters.h"
+#include "profiler/quota_counters.h"
 #include "profiler/doctor/doctor_checks.h"
 #include "shim/message_collector.h"
 #include "shim/ring.h"
@@ -62,6 +63,7 @@ struct capture {
     struct message_collector *collector; // NULL: none
     struct clock_recorder clock;
     struct network_counters network; // as the capture began
+    struct quota_counters quotas;    // likewise
     json_t *warnings, *document;
     int signals;
     char line[64]; // of standard input, as far as it was read

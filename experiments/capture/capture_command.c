@@ -287,6 +287,7 @@ static int write_capture(struct capture *capture, struct error *err)
         json_object_set_new(capture->document, "receive_cores",
                             json_string(units_format_cores(&beside, cores, sizeof cores)));
     json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
+    json_object_set_new(capture->document, "quotas", quota_counters_moved(&capture->quotas));
     int result = write_backends(capture, err);
     if (result == 0)
         result = write_calls(capture, err);
@@ -364,6 +365,7 @@ static int arm_capture(struct capture *capture, struct error *err)
     if (result == 0)
         clock_recorder_settle(&capture->clock);
     network_counters_read(&capture->network);
+    quota_counters_read(&capture->quotas);
     if (result == 0 && o->shim)
         result = message_collector_create(o->shim, o->shim_memory_bytes, o->ports, o->port_count,
                                           &capture->collector, err);

@@ -42,6 +42,15 @@ enum switch_flags {
     SWITCH_THROTTLED = 1 << 4, // it was runnable, but its control group's CPU quota is used up
 };
 
+enum fault_flags {
+    FAULT_USER = 1 << 0,   // of a program, else inside the kernel
+    FAULT_COPIES = 1 << 1, // it writes to a page that is there
+};
+
+enum fault_end_flags {
+    FAULT_SWAPPED_IN = 1 << 0, // the page was in swap
+};
+
 enum waking_flags {
     WAKING_THROTTLED = 1 << 0, // its control group's CPU quota is used up
 };
@@ -82,6 +91,19 @@ enum held_reason {
 enum event_queue {
 #define EVENT_QUEUE(NAME, number, name) QUEUE_##NAME = number,
 #include "profiler/bpf/events.tbl.h"
+};
+
+enum event_detour {
+#define EVENT_DETOUR(NAME, number, cause) DETOUR_##NAME = number,
+#include "profiler/bpf/events.tbl.h"
+};
+
+// The flags of a DISK_DONE: enum req_op of the kernel.
+enum disk_operation {
+    DISK_READS = 0,
+    DISK_WRITES = 1,
+    DISK_FLUSHES = 2,
+    DISK_DISCARDS = 3,
 };
 
 enum event_vector {

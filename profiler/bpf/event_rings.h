@@ -15,7 +15,16 @@ enum {
     EVENTS_THREADS = 4096,     // table of threads whose process has been recorded; a power of two
     EVENTS_SERVERS = 4096,     // table of threads that read from watched sockets; a power of two
     EVENTS_SOCKETS = 8192,     // table of what sockets were handed last; a power of two
+    EVENTS_DETOURS = 1024,     // table of threads in a detour; a power of two
     EVENTS_DROP_REASONS = 256, // of the kernel's enum skb_drop_reason that are counted
+};
+
+// A thread began to do something for the kernel's memory.
+struct detour_begin {
+    uint64_t time;
+    uint64_t child; // FORK: the memory that is being copied to
+    uint32_t thread;
+    uint32_t kind; // enum event_detour; 0: none
 };
 
 // Whether a core's scheduler, interrupt and page-fault events are recorded. In the last two states
@@ -36,11 +45,10 @@ struct core_ring {
     uint64_t tail;    // positions read
     uint64_t dropped; // events that found the ring full
     uint32_t base;
-    uint32_t mask;     // records - 1; records are a power of two
-    uint32_t watched;  // enum core_watch
-    uint32_t current;  // the thread last recorded as switched in, or EVENTS_NO_THREAD
-    uint32_t faulting; // the thread with the latest page fault here, until its page is there
-    uint32_t reserved;
+    uint32_t mask;    // records - 1; records are a power of two
+    uint32_t watched; // enum core_watch
+    uint32_t current; // the thread last recorded as switched in, or EVENTS_NO_THREAD
+    uint32_t reserved[2];
     // address of the account that this virtual machine's host keeps of the core, or 0
     uint64_t steal_time;
     uint64_t stolen; // that account at the latest record: ns that the host gave to others

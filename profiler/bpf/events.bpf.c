@@ -9,7 +9,9 @@
 #include "profiler/bpf/record.bpf.h"
 
 #include "profiler/bpf/interrupts.bpf.h"
+#include "profiler/bpf/memory.bpf.h"
 #include "profiler/bpf/messages.bpf.h"
 #include "profiler/bpf/scheduler.bpf.h"
+#include "profiler/bpf/storage.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL"; // what the kernel asks of programs that use its tracing

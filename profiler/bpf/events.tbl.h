@@ -12,6 +12,9 @@
 //             lasted(KIND, "cause")    one of that name has just ended, and took `a` ns
 //             member                   of which process a thread is
 //             moment(LIST)             something happened to a thread, kept in that list
+//             detour                   what a thread did for the kernel's memory
+//             disk_done                what a disk did
+//             quota                    by which control group a thread is throttled
 //             nothing                  it is about messages, or taken before
 //         A span that messages wait for is a cause by its name; no other row is needed.
 //     EVENT_COMPONENT(KIND, "cause")
@@ -21,6 +24,9 @@
 //         an x86 system vector, the id of VECTOR_ENTRY and VECTOR_EXIT.
 //     EVENT_QUEUE(NAME, number, name)
 //         a queueing discipline by the name that `tc` knows it by, a flag of QUEUED.
+//     EVENT_DETOUR(NAME, number, "cause")
+//         what a thread can be doing for the kernel's memory, a flag of DETOUR, and what that is
+//         called as a cause.
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
 //         see struct event_program (profiler/events_programs.h).
 //
@@ -37,6 +43,9 @@
 #endif
 #ifndef EVENT_QUEUE
 #define EVENT_QUEUE(NAME, number, name)
+#endif
+#ifndef EVENT_DETOUR
+#define EVENT_DETOUR(NAME, number, cause)
 #endif
 #ifndef EVENT_PROGRAM
 #define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
@@ -57,7 +66,7 @@ EVENT(SOFTIRQ_ENTRY, 5, "softirq_entry", entry(SOFTIRQ), "id: vector number as i
 EVENT(SOFTIRQ_EXIT, 6, "softirq_exit", exit(SOFTIRQ), "id: vector number", "it ends")
 EVENT(VECTOR_ENTRY, 7, "vector_entry", entry(VECTOR), "id: `enum event_vector`", "an x86 system vector begins")
 EVENT(VECTOR_EXIT, 8, "vector_exit", exit(VECTOR), "id: `enum event_vector`", "it ends")
-EVENT(PAGE_FAULT, 9, "page_fault", fault, "id: thread; a: address; b: instruction; flags: 1 user, 0 kernel",
+EVENT(PAGE_FAULT, 9, "page_fault", fault, "id: thread; a: address; b: instruction; flags: `enum fault_flags`",
       "a thread touches a page that is not there")
 // Messages, by socket and byte offset. Offsets count payload: neither SYN nor FIN.
 EVENT(SEGMENT, 10, "segment", nothing, "id: socket; a: stream offset after the segment; b: skb->tstamp (CLOCK_REALTIME ns; 0: none)",
@@ -78,7 +87,7 @@ EVENT(MIGRATE, 16, "migrate", moment(moves), "id: thread; a: the core it was on;
       "the scheduler moves a thread")
 EVENT(PROCESS, 17, "process", nothing, "id: thread; text: the name of its process",
       "whose a thread is that is not its process's first, before the first SWITCH to it (more than once is no harm)")
-EVENT(FAULT_END, 18, "fault_end", fault_end, "id: thread",
+EVENT(FAULT_END, 18, "fault_end", fault_end, "id: thread; flags: `enum fault_end_flags`",
       "the thread's latest PAGE_FAULT on this core has got its page. Faults that change no page count (write to a shared page, NUMA hints), and kernels before 6.2, have none")
 EVENT(UNSEEN, 19, "unseen", unseen, "id: the thread that leaves; text: its name",
       "just before a SWITCH with SWITCH_UNSEEN")
@@ -95,6 +104,15 @@ EVENT(HELD, 24, "held", nothing, "id: socket; a: stream offset up to which TCP h
       "a segment comes in while bytes that were written are not yet sent, and why they were not until now")
 EVENT(QUEUED, 25, "queued", nothing, "id: socket; a: stream offset after the last byte; b: when TCP handed the buffer down (CLOCK_MONOTONIC ns); flags: `enum event_queue`",
       "just before a TRANSMIT: a queueing discipline had the buffer for longer than 10 us")
+// The kernel's other waits.
+EVENT(QUOTA, 26, "quota", quota, "id: thread; text: the control group's name, its first 16 bytes",
+      "just before a SWITCH or WAKING that says that the thread is throttled: whose CPU quota is used up")
+EVENT(DISK, 27, "disk", nothing, "id: the disk's number (major << 20 | minor); text: its name",
+      "before the first DISK_DONE of that disk (more than once is no harm)")
+EVENT(DISK_DONE, 28, "disk_done", disk_done, "id: the disk's number; a: when its driver got the request, 0: not known; b: when the request was made, 0: not known (both CLOCK_MONOTONIC ns); flags: `enum disk_operation`",
+      "a disk has completed a request, or a part of it, on whatever core")
+EVENT(DETOUR, 29, "detour", detour, "id: thread; a: since when (CLOCK_MONOTONIC ns); flags: `enum event_detour`",
+      "a thread has done something for the kernel's memory; of DIRTY it is the beginning")
 
 EVENT_COMPONENT(STOLEN, "virtual CPU taken away")
 
@@ -104,6 +122,13 @@ EVENT_VECTOR(CALL_FUNCTION, 3, "function call")
 EVENT_VECTOR(CALL_FUNCTION_SINGLE, 4, "single function call")
 EVENT_VECTOR(IRQ_WORK, 5, "irq work")
 EVENT_VECTOR(OTHER, 6, "other")
+
+EVENT_DETOUR(RECLAIM, 1, "memory reclaim")
+EVENT_DETOUR(GROUP_RECLAIM, 2, "memory reclaim (the control group's limit)")
+EVENT_DETOUR(COMPACTION, 3, "memory compaction")
+EVENT_DETOUR(FORK, 4, "fork: copies page tables")
+EVENT_DETOUR(DIRTY, 5, "writeback throttling")
+EVENT_DETOUR(SWAP_IN, 6, "swap-in")
 
 EVENT_QUEUE(OTHER, 0, "other")
 EVENT_QUEUE(PFIFO_FAST, 1, "pfifo_fast")
@@ -137,6 +162,16 @@ EVENT_PROGRAM(irq_work_exit, INTERRUPTS, false, "deferred interrupt work", NULL)
 EVENT_PROGRAM(page_fault_user, FAULTS, false, "page faults of programs", NULL)
 EVENT_PROGRAM(page_fault_kernel, FAULTS, false, "page faults inside the kernel", NULL)
 EVENT_PROGRAM(rss_stat, FAULTS, false, "how long page faults last", NULL)
+EVENT_PROGRAM(mm_vmscan_direct_reclaim_begin, WAITS, false, "memory reclaim", NULL)
+EVENT_PROGRAM(mm_vmscan_direct_reclaim_end, WAITS, false, "memory reclaim", NULL)
+EVENT_PROGRAM(mm_vmscan_memcg_reclaim_begin, WAITS, false, "memory reclaim for a control group's limit", NULL)
+EVENT_PROGRAM(mm_vmscan_memcg_reclaim_end, WAITS, false, "memory reclaim for a control group's limit", NULL)
+EVENT_PROGRAM(mm_compaction_begin, WAITS, false, "memory compaction", NULL)
+EVENT_PROGRAM(mm_compaction_end, WAITS, false, "memory compaction", NULL)
+EVENT_PROGRAM(sched_process_fork, WAITS, false, "copying page tables in fork", NULL)
+EVENT_PROGRAM(balance_dirty_pages, WAITS, false, "writers that wait for writeback", NULL)
+EVENT_PROGRAM(block_rq_issue, WAITS, false, "when disks began with requests", NULL)
+EVENT_PROGRAM(block_rq_complete, WAITS, false, "which disk a thread waited for", NULL)
 EVENT_PROGRAM(tcp_probe, RECEIVE, false, "M(n): the stamp of each segment", NULL)
 EVENT_PROGRAM(sk_data_ready, RECEIVE, false, "M(h): hand-off to the application", "sock_def_readable")
 EVENT_PROGRAM(netif_rx, RECEIVE, false, "M(n) on virtual links", NULL)
@@ -152,4 +187,5 @@ EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capt
 #undef EVENT_COMPONENT
 #undef EVENT_VECTOR
 #undef EVENT_QUEUE
+#undef EVENT_DETOUR
 #undef EVENT_PROGRAM

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Interrupts, softirqs, system vectors and page faults. Part of events.bpf.c.
+// Interrupts, softirqs and system vectors. Part of events.bpf.c.
 #ifndef PROFILER_BPF_INTERRUPTS_BPF_H
 #define PROFILER_BPF_INTERRUPTS_BPF_H
 
@@ -54,43 +54,5 @@ VECTOR_PROGRAMS(reschedule, VECTOR_RESCHEDULE)
 VECTOR_PROGRAMS(call_function, VECTOR_CALL_FUNCTION)
 VECTOR_PROGRAMS(call_function_single, VECTOR_CALL_FUNCTION_SINGLE)
 VECTOR_PROGRAMS(irq_work, VECTOR_IRQ_WORK)
-
-static __always_inline int record_fault(uint8_t user, unsigned long address, struct pt_regs *regs)
-{
-    uint32_t core = bpf_get_smp_processor_id();
-    struct core_ring *ring = watched_ring(core);
-    if (!ring)
-        return 0;
-    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
-    ring->faulting = thread;
-    return record_write(ring, core, EVENT_PAGE_FAULT, user, thread, address, regs->ip);
-}
-
-SEC("tp_btf/page_fault_user")
-int BPF_PROG(page_fault_user, unsigned long address, struct pt_regs *regs)
-{
-    return record_fault(1, address, regs);
-}
-
-SEC("tp_btf/page_fault_kernel")
-int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs)
-{
-    return record_fault(0, address, regs);
-}
-
-// The kernel counts a fault that brings a page when the fault is done but for the return.
-SEC("tp_btf/rss_stat")
-int BPF_PROG(rss_stat)
-{
-    uint32_t core = bpf_get_smp_processor_id();
-    struct core_ring *ring = watched_ring(core);
-    if (!ring || !ring->faulting)
-        return 0;
-    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
-    if (ring->faulting != thread)
-        return 0;
-    ring->faulting = 0;
-    return record_write(ring, core, EVENT_FAULT_END, 0, thread, 0, 0);
-}
 
 #endif

@@ -26,16 +26,37 @@ struct thread_info {
 
 struct rq;
 
+struct kernfs_node {
+    const char *name;
+} KERNEL_TYPE;
+
+struct cgroup {
+    struct kernfs_node *kn;
+} KERNEL_TYPE;
+
+struct cgroup_subsys_state {
+    struct cgroup *cgroup;
+} KERNEL_TYPE;
+
+struct task_group {
+    struct cgroup_subsys_state css;
+} KERNEL_TYPE;
+
 struct cfs_rq {
     struct rq *rq;
-    int throttle_count; // with CONFIG_CFS_BANDWIDTH: groups at or above it that are throttled
+    struct task_group *tg; // with CONFIG_FAIR_GROUP_SCHED
+    int throttle_count;    // with CONFIG_CFS_BANDWIDTH: groups at or above it that are throttled
 } KERNEL_TYPE;
 
 struct sched_entity {
     struct cfs_rq *cfs_rq;
+    struct sched_entity *parent; // with CONFIG_FAIR_GROUP_SCHED
 } KERNEL_TYPE;
 
+struct mm_struct;
+
 struct task_struct {
+    struct mm_struct *mm;
     struct thread_info thread_info;
     struct sched_entity se;
     unsigned int __state;
@@ -59,6 +80,21 @@ struct task_struct___before_5_16 {
 enum { TASK_DEAD = 0x80 }; // include/linux/sched.h, the same since 4.14
 
 enum { KERNEL_THREAD = 0x00200000 }; // PF_KTHREAD, include/linux/sched.h
+
+struct gendisk {
+    int major, first_minor;
+    char disk_name[32];
+} KERNEL_TYPE;
+
+struct request_queue {
+    struct gendisk *disk; // since 5.15
+} KERNEL_TYPE;
+
+struct request {
+    struct request_queue *q;
+    unsigned int cmd_flags;
+    uint64_t start_time_ns; // CLOCK_MONOTONIC; 0: the device keeps no account
+} KERNEL_TYPE;
 
 struct irqaction {
     const char *name;

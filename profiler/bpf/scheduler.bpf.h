@@ -63,6 +63,30 @@ static __always_inline bool is_throttled(struct task_struct *task)
     return group_throttled(task);
 }
 
+// Records by its name which control group's quota holds the thread back: the uppermost one that is
+// throttled. Not part of the programs' straight way.
+static __attribute__((noinline)) int record_quota(struct core_ring *ring, uint32_t core,
+                                                  struct task_struct *task)
+{
+    enum { MOST_LEVELS = 8 };
+    if (!bpf_core_field_exists(task->se.parent) || !bpf_core_field_exists(task->se.cfs_rq->tg) ||
+        !bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+        return 0;
+    struct cfs_rq *queue = task->se.cfs_rq;
+    struct sched_entity *group = task->se.parent;
+#pragma unroll
+    for (int level = 0; level < MOST_LEVELS; level++) {
+        if (!group || group->cfs_rq->throttle_count <= 0)
+            break;
+        queue = group->cfs_rq;
+        group = group->parent;
+    }
+    char name[24] = {};
+    bpf_probe_read_kernel_str(name, 17, queue->tg->css.cgroup->kn->name);
+    const uint64_t *words = (const uint64_t *)name;
+    return record_write(ring, core, EVENT_QUOTA, 0, (uint32_t)task->pid, words[0], words[1]);
+}
+
 // Records whose a thread is once (rarely twice): its own name may not show it.
 static __always_inline void record_process(struct core_ring *ring, uint32_t core,
                                            struct task_struct *task)
@@ -107,8 +131,10 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
     }
     if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))
         flags |= record_blocked(ring, core, previous, state);
-    if ((flags & SWITCH_PREEMPTED) && is_throttled(previous))
+    if ((flags & SWITCH_PREEMPTED) && is_throttled(previous)) {
         flags |= SWITCH_THROTTLED;
+        record_quota(ring, core, previous);
+    }
     if (state & TASK_DEAD)
         forget_process(previous);
     if (next->pid != 0 && !(next->flags & KERNEL_THREAD))
@@ -134,7 +160,10 @@ int BPF_PROG(sched_waking, struct task_struct *task)
     if (!ring)
         return 0;
     uint32_t waker = (uint32_t)bpf_get_current_pid_tgid();
-    return record_write(ring, core, EVENT_WAKING, group_throttled(task) ? WAKING_THROTTLED : 0,
+    bool throttled = group_throttled(task);
+    if (throttled)
+        record_quota(ring, core, task);
+    return record_write(ring, core, EVENT_WAKING, throttled ? WAKING_THROTTLED : 0,
                         (uint32_t)task->pid, target, waker);
 }
 

@@ -8,13 +8,34 @@
 #include <cmocka.h>
 
 #include "analysis/diagnosis/diagnosis.h"
+#include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario.h"
 
+enum { FSYNC = 74, WRITE = 1, JOURNAL = 300, DISK = 254 << 20 };
 enum { REQUESTS = 60, HIT = 30, PERIOD_NS = 1000000, HELD_NS = 100000, FAR_CORE = 3, FUTEX = 202 };
 
-enum hindrance { NOTHING, LOCKED, STOPPED, UNKNOWN_CALL, MOVED, FAULTING };
+enum hindrance {
+    NOTHING,
+    LOCKED,
+    STOPPED,
+    UNKNOWN_CALL,
+    MOVED,
+    FAULTING,
+    THROTTLED,
+    DISK_SERVING,
+    DISK_QUEUEING,
+    DISK_LIMITED,
+    JOURNALLING,
+    RECLAIMING,
+    RECLAIMING_ASLEEP,
+    SWAPPING,
+    FORKING,
+    COPYING,
+    COPYING_ALONE,
+    WRITING_BACK,
+};
 
 static void sleeps(struct scenario *s, int64_t at, uint64_t call, uint64_t state)
 {
@@ -24,6 +45,82 @@ static void sleeps(struct scenario *s, int64_t at, uint64_t call, uint64_t state
     scenario_switch(s, at, 0, 0, "swapper/0");
     scenario_event(s, at + HELD_NS, EVENT_WAKING, 1, SERVER_THREAD);
     scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
+}
+
+static void records_text(struct scenario *s, int64_t at, uint8_t kind, uint32_t id,
+                         const char *text)
+{
+    struct event *event = scenario_event(s, at, kind, 0, id);
+    memcpy(event->payload.text, text, strnlen(text, sizeof event->payload.text));
+}
+
+static void uses_quota_up(struct scenario *s, int64_t at)
+{
+    records_text(s, at, EVENT_QUOTA, SERVER_THREAD, "web.slice");
+    scenario_switch(s, at, 0, 0, "swapper/0");
+    s->events.items[s->events.count - 1].flags = SWITCH_PREEMPTED | SWITCH_THROTTLED;
+    scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
+}
+
+// The disk completes what was made and issued at these times.
+static void disk_completes(struct scenario *s, int64_t made, int64_t issued, int64_t done)
+{
+    records_text(s, done, EVENT_DISK, DISK, "vda");
+    struct event *event = scenario_event(s, done, EVENT_DISK_DONE, 1, DISK);
+    event->flags = DISK_WRITES;
+    event->payload.a = (uint64_t)(issued + MONOTONIC_AHEAD_NS);
+    event->payload.b = (uint64_t)(made + MONOTONIC_AHEAD_NS);
+}
+
+static void waits_for_disk(struct scenario *s, int64_t at, enum hindrance hindrance)
+{
+    int64_t done = at + HELD_NS - 1000;
+    disk_completes(s, hindrance == DISK_LIMITED ? done - 1000 : at,
+                   hindrance == DISK_SERVING || hindrance == RECLAIMING_ASLEEP ? at : done - 1000,
+                   done);
+    scenario_event(s, done, EVENT_WAKING, 1, SERVER_THREAD);
+    sleeps(s, at, hindrance == RECLAIMING_ASLEEP ? BLOCKED_NO_CALL : FSYNC, 2);
+}
+
+// A journal's thread, on another core, waits for the disk, and then wakes the server.
+static void waits_for_journal(struct scenario *s, int64_t at)
+{
+    struct event *blocked = scenario_event(s, at, EVENT_BLOCKED, 0, SERVER_THREAD);
+    blocked->payload.a = FSYNC;
+    blocked->payload.b = 2;
+    scenario_switch(s, at, 0, 0, "swapper/0");
+    scenario_switch(s, at, 2, JOURNAL, "jbd2/vda-8");
+    scenario_switch(s, at + 1000, 2, 0, "swapper/2");
+    disk_completes(s, at + 1000, at + 1000, at + HELD_NS - 2000);
+    scenario_event(s, at + HELD_NS - 2000, EVENT_WAKING, 1, JOURNAL)->payload.a = 2;
+    scenario_switch(s, at + HELD_NS - 1000, 2, JOURNAL, "jbd2/vda-8");
+    scenario_event(s, at + HELD_NS - 500, EVENT_WAKING, 2, SERVER_THREAD)->payload.b = JOURNAL;
+    scenario_switch(s, at + HELD_NS + 10, 2, 0, "swapper/2");
+    scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
+}
+
+static void makes_detour(struct scenario *s, uint8_t kind, int64_t from, int64_t to)
+{
+    struct event *event = scenario_event(s, to, EVENT_DETOUR, 0, SERVER_THREAD);
+    event->flags = kind;
+    event->payload.a = (uint64_t)(from + MONOTONIC_AHEAD_NS);
+}
+
+static void swaps_in(struct scenario *s, int64_t at)
+{
+    scenario_event(s, at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
+    sleeps(s, at, BLOCKED_NO_CALL, 2);
+    scenario_event(s, at + HELD_NS, EVENT_FAULT_END, 0, SERVER_THREAD);
+    scenario_event(s, at + HELD_NS, EVENT_FAULT_END, 0, SERVER_THREAD)->flags = FAULT_SWAPPED_IN;
+}
+
+static void copies_pages(struct scenario *s, int64_t at, bool forked)
+{
+    if (forked)
+        makes_detour(s, DETOUR_FORK, SCENARIO_BEGIN_NS, SCENARIO_BEGIN_NS + 500);
+    for (int64_t then = 0; then < HELD_NS; then += 2000)
+        scenario_event(s, at + then, EVENT_PAGE_FAULT, 0, SERVER_THREAD)->flags =
+            FAULT_USER | FAULT_COPIES;
 }
 
 static void moves(struct scenario *s, int64_t at, uint16_t to)
@@ -49,6 +146,25 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_STOPPED);
     if (hindrance == UNKNOWN_CALL)
         sleeps(s, service, 999, 2);
+    if (hindrance == THROTTLED)
+        uses_quota_up(s, service);
+    if (hindrance == DISK_SERVING || hindrance == DISK_QUEUEING || hindrance == DISK_LIMITED ||
+        hindrance == RECLAIMING_ASLEEP)
+        waits_for_disk(s, service, hindrance);
+    if (hindrance == JOURNALLING)
+        waits_for_journal(s, service);
+    if (hindrance == RECLAIMING || hindrance == RECLAIMING_ASLEEP)
+        makes_detour(s, DETOUR_RECLAIM, service, service + held);
+    if (hindrance == SWAPPING)
+        swaps_in(s, service);
+    if (hindrance == FORKING)
+        makes_detour(s, DETOUR_FORK, service, service + held);
+    if (hindrance == COPYING || hindrance == COPYING_ALONE)
+        copies_pages(s, service, hindrance == COPYING);
+    if (hindrance == WRITING_BACK) {
+        makes_detour(s, DETOUR_DIRTY, service, service);
+        sleeps(s, service, WRITE, 2);
+    }
     for (int64_t at = 0; hindrance == FAULTING && at < held; at += 2000)
         scenario_event(s, service + at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
     scenario_switch(s, begin + 18000 + held, 0, 0, "swapper/0");
@@ -155,6 +271,72 @@ static void a_pause_has_a_name(void **state)
     }
 }
 
+static void a_quota_names_its_group(void **state)
+{
+    (void)state;
+    expect(THROTTLED, "throttled (CPU quota of web.slice)");
+}
+
+static void a_disk_is_named_with_what_it_did(void **state)
+{
+    (void)state;
+    expect(DISK_SERVING, "blocked in fsync, disk vda: write");
+    expect(DISK_QUEUEING, "blocked in fsync, disk vda: queue");
+    expect(DISK_LIMITED, "blocked in fsync, disk vda: held back");
+    expect(JOURNALLING, "blocked in fsync: jbd2, disk vda: write");
+}
+
+static void the_kernels_memory_is_named(void **state)
+{
+    (void)state;
+    expect(RECLAIMING, "memory reclaim");
+    expect(RECLAIMING_ASLEEP, "memory reclaim, disk vda: write");
+    expect(SWAPPING, "swap-in");
+    expect(FORKING, "fork: copies page tables");
+    expect(COPYING, "page faults (copy on write after a fork)");
+    expect(COPYING_ALONE, "page faults");
+    expect(WRITING_BACK, "writeback throttling");
+}
+
+static void a_detour_inside_another_is_cut_out(void **state)
+{
+    static const struct {
+        uint8_t kind;
+        int64_t end;
+    } wanted[] = {{DETOUR_SWAP_IN, 2000},
+                  {DETOUR_RECLAIM, 3000},
+                  {DETOUR_SWAP_IN, 4000},
+                  {DETOUR_COMPACTION, 5000},
+                  {DETOUR_SWAP_IN, 6000 + PAGE_FAULT_RETURN_NS}};
+    (void)state;
+    struct scenario s = {0};
+    struct host_timeline host;
+    struct time_source clock = scenario_clock();
+    struct error err = {0};
+    scenario_switch(&s, 0, 0, SERVER_THREAD, "server");
+    scenario_event(&s, 1000, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
+    makes_detour(&s, DETOUR_RECLAIM, 2000, 3000);
+    makes_detour(&s, DETOUR_COMPACTION, 4000, 5000);
+    scenario_event(&s, 6000, EVENT_FAULT_END, 0, SERVER_THREAD);
+    scenario_event(&s, 6000, EVENT_FAULT_END, 0, SERVER_THREAD)->flags = FAULT_SWAPPED_IN;
+    assert_int_equal(host_timeline_build(s.events.items, s.events.count, &clock, &host, &err), 0);
+    assert_int_equal(host.detours.count, sizeof wanted / sizeof *wanted);
+    int64_t until, at = 1000;
+    assert_null(detour_at(&host, SERVER_THREAD, 500, &until));
+    assert_int_equal(until, 1000);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        const struct detour *detour = detour_at(&host, SERVER_THREAD, at, &until);
+        assert_non_null(detour);
+        assert_int_equal(detour->kind, wanted[i].kind);
+        assert_int_equal(until, wanted[i].end);
+        at = until;
+    }
+    assert_null(detour_at(&host, SERVER_THREAD, at, &until));
+    assert_null(detour_at(&host, SERVER_THREAD + 1, 1500, &until));
+    host_timeline_free(&host);
+    scenario_free(&s);
+}
+
 static void a_moved_thread_waits_elsewhere(void **state)
 {
     (void)state;
@@ -223,6 +405,10 @@ int main(void)
         cmocka_unit_test(a_sleeping_thread_says_in_what),
         cmocka_unit_test(a_pause_has_a_name),
         cmocka_unit_test(a_moved_thread_waits_elsewhere),
+        cmocka_unit_test(a_quota_names_its_group),
+        cmocka_unit_test(a_disk_is_named_with_what_it_did),
+        cmocka_unit_test(the_kernels_memory_is_named),
+        cmocka_unit_test(a_detour_inside_another_is_cut_out),
         cmocka_unit_test(page_faults_take_their_time),
         cmocka_unit_test(a_fault_lasts_until_the_next_within_bounds),
         cmocka_unit_test(a_fault_ends_when_it_has_its_page),

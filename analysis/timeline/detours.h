@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+//
+// What a thread does for the kernel's memory in the middle of its own work: reclaim, compaction,
+// copying page tables in fork, swapping in, waiting for writeback. It runs and sleeps in it.
+#ifndef ANALYSIS_TIMELINE_DETOURS_H
+#define ANALYSIS_TIMELINE_DETOURS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/timeline/span.h"
+
+// What the detour is called as a cause: "memory reclaim".
+const char *detour_name(uint8_t kind);
+
+// The detour that a thread is in at `time_ns`, or NULL. *until_ns: when that ends, or, where there
+// is none, when the thread's next begins (INT64_MAX: there is no more).
+const struct detour *detour_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
+                               int64_t *until_ns);
+
+// Whether a process was forked off from the thread's own before `time_ns`: since then it copies
+// pages when it writes to them.
+bool forked_before(const struct host_timeline *host, uint32_t thread, int64_t time_ns);
+
+#endif
