@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <immintrin.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,12 +50,14 @@ int64_t fault_log_now(void)
 }
 
 enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
+enum { WRITTEN_BYTES = 256 << 10, SYNCED_BYTES = 8 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
 
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
 static const char *const kind_names[] = {
     [LAB_FAULT_NONE] = "none",   [LAB_FAULT_SLOW] = "slow",     [LAB_FAULT_CALLS] = "calls",
-    [LAB_FAULT_PAGES] = "pages", [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_LOCK] = "lock",
+    [LAB_FAULT_PAGES] = "pages", [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
+    [LAB_FAULT_FORK] = "fork",   [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
 };
 
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
@@ -72,8 +77,9 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
             return 0;
         }
     }
-    return error_set(err, ERROR_INPUT,
-                     "--fault: \"%s\" is none of slow, calls, pages, halves, lock", kind);
+    return error_set(
+        err, ERROR_INPUT,
+        "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, lock", kind);
 }
 
 // Holds the lock while asleep, at regular intervals, until the process ends.
@@ -96,6 +102,35 @@ static void *sleep_with_lock(void *argument)
     return NULL;
 }
 
+static int prepare_file(struct lab_fault *fault, const char *log_path, struct error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s.synced", log_path);
+    fault->file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0600);
+    if (fault->file < 0 || unlink(path) < 0 || ftruncate(fault->file, SYNCED_BYTES) < 0 ||
+        fsync(fault->file) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    return 0;
+}
+
+// Memory of its own that is there.
+static int prepare_memory(struct lab_fault *fault, struct error *err)
+{
+    fault->memory =
+        mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fault->memory == MAP_FAILED)
+        return error_set_errno(err, ERROR_FAILED, "no memory to fork or to page out");
+    madvise(fault->memory, MEMORY_BYTES, MADV_NOHUGEPAGE);
+    memset(fault->memory, 1, MEMORY_BYTES);
+    if (fault->kind == LAB_FAULT_SWAP && madvise(fault->memory, MEMORY_BYTES, MADV_PAGEOUT) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot page memory out");
+    fault->fresh = fault->memory;
+    fault->fresh_bytes = MEMORY_BYTES;
+    if (fault->kind == LAB_FAULT_FORK)
+        signal(SIGCHLD, SIG_IGN); // nobody waits for the children
+    return 0;
+}
+
 int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error *err)
 {
     if (fault->kind == LAB_FAULT_NONE)
@@ -112,13 +147,17 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
         fault->fresh_bytes = fresh_bytes;
         madvise(fault->fresh, fresh_bytes, MADV_NOHUGEPAGE);
     }
+    if (fault->kind == LAB_FAULT_SYNC)
+        result = prepare_file(fault, log_path, err);
+    if (fault->kind == LAB_FAULT_FORK || fault->kind == LAB_FAULT_SWAP)
+        result = prepare_memory(fault, err);
     if (fault->kind == LAB_FAULT_LOCK) {
         pthread_mutex_init(&fault->lock, NULL);
         if (pthread_create(&fault->sleeper, NULL, sleep_with_lock, fault) != 0)
             return error_set(err, ERROR_FAILED, "cannot start the thread that sleeps");
         pthread_setname_np(fault->sleeper, "lock-holder");
     }
-    return 0;
+    return result;
 }
 
 static __attribute__((noinline)) int64_t slow_function(int64_t until_ns)
@@ -148,14 +187,57 @@ static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, in
     return now;
 }
 
+// Most of that time the thread is to sleep: large writes past the page cache.
+static int64_t sync_file(struct lab_fault *fault, int64_t until_ns)
+{
+    static _Alignas(PAGE_BYTES) const char bytes[WRITTEN_BYTES];
+    int64_t now = fault_log_now();
+    for (off_t at = 0; now < until_ns; at = (at + WRITTEN_BYTES) % SYNCED_BYTES) {
+        if (pwrite(fault->file, bytes, sizeof bytes, at) < 0 || fdatasync(fault->file) < 0)
+            break;
+        now = fault_log_now();
+    }
+    return now;
+}
+
+// A child that does nothing, and ends later when nobody wants its core.
+static pid_t fork_child(void)
+{
+    const struct sched_param none = {0};
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        sched_setscheduler(0, SCHED_IDLE, &none);
+        for (;;)
+            pause();
+    }
+    return child;
+}
+
+// The child gets a copy of the page tables, and each page that is written to is copied.
+static int64_t fork_and_write(struct lab_fault *fault, int64_t until_ns)
+{
+    pid_t child = fork_child();
+    fault->fresh = fault->memory;
+    fault->fresh_bytes = MEMORY_BYTES;
+    int64_t now = touch_pages(fault, until_ns);
+    if (child > 0)
+        kill(child, SIGKILL);
+    return now;
+}
+
 // The request during which a fault is due suffers it.
 static void fault_inflict(struct lab_fault *fault, int64_t begin_ns)
 {
     int64_t until = begin_ns + (int64_t)fault->length_ns, end = begin_ns;
     if (fault->kind == LAB_FAULT_SLOW)
         end = slow_function(until);
-    else if (fault->kind == LAB_FAULT_PAGES)
+    else if (fault->kind == LAB_FAULT_PAGES || fault->kind == LAB_FAULT_SWAP)
         end = touch_pages(fault, until);
+    else if (fault->kind == LAB_FAULT_SYNC)
+        end = sync_file(fault, until);
+    else if (fault->kind == LAB_FAULT_FORK)
+        end = fork_and_write(fault, until);
     else
         while (end < until)
             end = extra_call();

@@ -40,6 +40,9 @@ enum lab_fault_kind {
     LAB_FAULT_CALLS,  // a short function is called over and over for that long
     LAB_FAULT_PAGES,  // memory never used before is touched, page by page, for that long
     LAB_FAULT_HALVES, // a reply is sent in two halves, without TCP_NODELAY
+    LAB_FAULT_SYNC, // a file beside the log is written to and synced, over and over, for that long
+    LAB_FAULT_FORK, // it forks, and writes to pages that it then shares, for that long in all
+    LAB_FAULT_SWAP, // memory that was paged out is touched, page by page, for that long
     LAB_FAULT_LOCK, // another thread holds the lock that every request takes, and sleeps that long
 };
 
@@ -48,14 +51,16 @@ struct lab_fault {
     uint64_t length_ns, every_ns;
     struct fault_log log;
     int64_t due_ns;
-    char *fresh; // memory not touched yet (pages)
+    char *fresh; // memory not touched yet (pages), or the next page to be touched (fork, swap)
     size_t fresh_bytes;
+    char *memory;         // what `fresh` lies in (fork, swap)
+    int file;             // sync
     pthread_mutex_t lock; // taken by every request (lock)
     pthread_t sleeper;
 };
 
-// "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter) and
-// lock: "slow,1ms,20ms".
+// "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter),
+// sync, fork, swap and lock: "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
 // Begins. Without a kind it does nothing. The fault must stay at its address until the process

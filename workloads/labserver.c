@@ -507,7 +507,9 @@ static void print_usage(FILE *out)
         "the server's own\nwork too, counted from the kernel's receive stamp, and the server "
         "polls instead of sleeping.\nWith --fault it misbehaves for LENGTH once EVERY so often "
         "and notes in FILE when: slow (a function takes that\nlong), calls (a function is "
-        "called over and over), pages (page faults), lock (a thread sleeps with the lock\nthat "
+        "called over and over), pages (page faults), sync (a file is written and synced),\n"
+        "fork (it forks, and writes to memory that it then shares), swap (memory that was paged "
+        "out is touched),\nlock (a thread sleeps with the lock that "
         "each request takes); one worker.\nPrints \"ready\" when it listens; runs until killed.\n",
         out);
 }

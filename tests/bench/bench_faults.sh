@@ -8,7 +8,11 @@ all="$work/scores"
 print_header
 while read -r class; do
     for ((round = 0; round < rounds; round++)); do
-        scores=$(fault_score "$class" 3s </dev/null) || { echo "$scores"; exit 1; }
+        scores=$(fault_score "$class" 3s </dev/null) || {
+            status=$?; echo "$scores"
+            [ $status -eq 77 ] && continue 2 # this machine cannot be brought to it
+            exit 1
+        }
         print_scores "$scores"
         jq -c --arg explained "$(column "$class" 6)" '. + {explained: $explained}' <<<"$scores" >>"$all"
     done

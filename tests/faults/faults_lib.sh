@@ -27,6 +27,8 @@ fault_experiment() {
     by=$(column "$1" 2)
     fault=$(column "$1" 3)
     server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""
+    local burn=burn # real-time programs take the core from it at once
+    [[ $fault = quota* ]] && burn=burn-idle
     local inject="\"$build/tests/faults/inject\", \"${fault// /\", \"}\", \"$3\""
     case "$by" in
         labserver) server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
@@ -59,7 +61,7 @@ fault_experiment() {
     esac
     [ -n "${BYSTANDER:-}" ] &&
         neighbours+="
-  bystander: {host: server, kind: command, command: [\"$build/tests/faults/inject\", burn], cores: [0]}"
+  bystander: {host: server, kind: command, command: [\"$build/tests/faults/inject\", $burn], cores: [0]}"
     cat <<EOF
 name: fault
 hosts:
@@ -78,17 +80,27 @@ load: {to: lab, rate: $rate, arrivals: exponential, connections: 32, depth: 16, 
 EOF
 }
 
+# Somewhere to page out to, until the subshell that scores the class ends.
+swap_on() {
+    fallocate -l 320M "$work/swap" && chmod 600 "$work/swap" && mkswap -q "$work/swap" >/dev/null &&
+        swapon "$work/swap" 2>"$work/swap.err" && trap 'swapoff "$work/swap"; rm "$work/swap"' EXIT
+}
+
 # Runs it and prints the scores, a line of JSON. Everything is a real-time program, so that what else
 # the machine does is not what is measured; the load's arrivals are not what is tested either, so that
 # its verdict of them (exit 4) does not matter. fault_score CLASS DURATION
 fault_score() {
     local status attempt
+    if [[ $(column "$1" 3) = swap,* ]]; then
+        swap_on || skip "$1: nothing can be swapped to: $(cat "$work/swap.err")"
+    fi
     for attempt in 1 2 3; do
         rm -rf "$work/run" "$work/fault.log"
         fault_experiment "$1" "$2" "$work/fault.log" >"$work/fault.yaml"
         chrt -r 10 "$taillight" run "$work/fault.yaml" --out "$work/run" --quiet \
             >"$work/out" 2>"$work/run.err"
         status=$?
+        rmdir /sys/fs/cgroup/cpu/taillight-quota /sys/fs/cgroup/taillight-quota 2>/dev/null
         [ $status -eq 0 ] || [ $status -eq 4 ] || fail "$1: the run ends with exit $status"
         "$build/tests/faults/score" "$1" "$work/run" "$work/fault.log" "$(column "$1" 4)" \
             "$(column "$1" 5)" 2>"$work/score.err" && return

@@ -5,7 +5,7 @@
 // server's network namespace and on its core, or on the client's (network).
 //
 //     inject KIND LENGTH EVERY LOG [ADDRESS]
-//     inject sink | burn
+//     inject sink | burn | burn-idle
 //
 // hog      a real-time thread uses the core up
 // softoff  a thread uses the core up with softirqs held off, so that receiving waits too
@@ -13,9 +13,12 @@
 // timers   that many timers expire at once: LENGTH / 100 ns
 // stop     labserver is stopped, and continued
 // migrate  labserver is moved to the next core, and back
+// quota    labserver's control group uses its CPU quota up, and gets more of it LENGTH later
 // request  another server, on port 11212 of ADDRESS, is asked for something (and notes itself what
 //          it does then)
-// burn     a bystander of the lowest priority uses all of the core that nobody else wants
+// burn     a bystander of the lowest priority uses all of the core that nobody else wants;
+// burn-idle
+//          makes way at once also for a server that is no real-time program
 // network  LENGTH / 10 us bundles of datagrams are sent to ADDRESS, where a sink has to be: it
 //          costs the receiver several times as much to take a bundle apart as the sender to make it
 // loss     what is sent to ADDRESS does not arrive, LENGTH long
@@ -41,6 +44,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,7 +69,9 @@ struct injector {
     struct inject_bpf *programs; // softoff, softirq
     int *timers;                 // timers
     size_t timer_count;
-    pid_t server; // stop, migrate
+    pid_t server;           // stop, migrate, quota
+    clockid_t server_clock; // quota: the CPU time it has used
+    const char *group;      // quota: the folder of its control group
     int flood, echo;
     struct sockaddr_in target;
     struct arpreq peer; // loss, queue: ADDRESS as the device knows it
@@ -230,6 +236,88 @@ static void move_server(struct injector *injector, struct interval *out)
     out->end_ns = fault_log_now();
 }
 
+// A control group of its own, version 1 or 2, whose quota is set for as long as a fault lasts.
+#define QUOTA_GROUP_1 "/sys/fs/cgroup/cpu/taillight-quota"
+#define QUOTA_GROUP_2 "/sys/fs/cgroup/taillight-quota"
+
+static bool write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    bool good = file && fputs(text, file) >= 0;
+    return file && fclose(file) == 0 && good;
+}
+
+// Real-time threads have no quota.
+static int prepare_quota(struct injector *injector, struct error *err)
+{
+    const struct sched_param none = {0};
+    injector->group =
+        access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0 ? QUOTA_GROUP_2 : QUOTA_GROUP_1;
+    if (find_server(injector, err) < 0)
+        return -1;
+    if (strcmp(injector->group, QUOTA_GROUP_2) == 0)
+        write_file("/sys/fs/cgroup/cgroup.subtree_control", "+cpu");
+    if ((mkdir(injector->group, 0755) < 0 && errno != EEXIST) ||
+        sched_setscheduler(injector->server, SCHED_OTHER, &none) < 0 ||
+        clock_getcpuclockid(injector->server, &injector->server_clock) != 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot make the control group %s",
+                               injector->group);
+    return 0;
+}
+
+static bool set_quota(const struct injector *injector, bool limited)
+{
+    char path[128];
+    if (strcmp(injector->group, QUOTA_GROUP_2) == 0) {
+        snprintf(path, sizeof path, "%s/cpu.max", injector->group);
+        return write_file(path, limited ? "1000 1000000" : "max 1000000");
+    }
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", injector->group);
+    bool good = write_file(path, "1000000");
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", injector->group);
+    return write_file(path, limited ? "1000" : "-1") && good;
+}
+
+// For how long the group has been throttled in all, by the kernel's account.
+static int64_t throttled_ns(const struct injector *injector)
+{
+    char path[128], line[64];
+    long long ns = 0;
+    snprintf(path, sizeof path, "%s/cpu.stat", injector->group);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        long long value;
+        if (sscanf(line, "throttled_time %lld", &value) == 1)
+            ns = value;
+        else if (sscanf(line, "throttled_usec %lld", &value) == 1)
+            ns = value * 1000;
+    }
+    if (file)
+        fclose(file);
+    return ns;
+}
+
+// Taking the quota away again ends the throttling, so that its beginning follows from how long the
+// kernel says it lasted.
+static void use_quota_up(struct injector *injector, struct interval *out)
+{
+    enum { QUOTA_NS = 1000000, LOOK_NS = 200000, LOOKS = 500 };
+    char path[128], number[16];
+    snprintf(path, sizeof path, "%s/cgroup.procs", injector->group);
+    snprintf(number, sizeof number, "%d", injector->server);
+    int64_t before = throttled_ns(injector);
+    if (!write_file(path, number) || !set_quota(injector, true))
+        return;
+    int64_t used = clock_ns(injector->server_clock) + QUOTA_NS;
+    for (int looks = 0; looks < LOOKS && clock_ns(injector->server_clock) < used; looks++)
+        sleep_ns(LOOK_NS);
+    sleep_ns(injector->length_ns);
+    set_quota(injector, false);
+    int64_t end = fault_log_now(), lasted = throttled_ns(injector) - before;
+    if (lasted > 0)
+        *out = (struct interval){end - lasted, end};
+}
+
 // --- the network ---------------------------------------------------------------------------------
 
 static int prepare_flood(struct injector *injector, struct error *err)
@@ -384,10 +472,10 @@ static void fill_queue(struct injector *injector, struct interval *out)
 
 // --- a bystander ---------------------------------------------------------------------------------
 
-static int be_bystander(struct error *err)
+static int be_bystander(int policy, struct error *err)
 {
     const struct sched_param none = {0};
-    if (prctl(PR_SET_NAME, "bystander") < 0 || sched_setscheduler(0, SCHED_OTHER, &none) < 0 ||
+    if (prctl(PR_SET_NAME, "bystander") < 0 || sched_setscheduler(0, policy, &none) < 0 ||
         setpriority(PRIO_PROCESS, 0, 19) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot be a program of the lowest priority");
     for (;;)
@@ -432,6 +520,7 @@ static const struct kind {
     {"timers", prepare_timers, expire_timers},
     {"stop", find_server, stop_server},
     {"migrate", find_server, move_server},
+    {"quota", prepare_quota, use_quota_up},
     {"network", prepare_flood, flood},
     {"request", prepare_request, request},
     {"loss", prepare_link, lose},
@@ -455,11 +544,13 @@ int main(int argc, char **argv)
     const struct kind *kind = argc > 4 ? kind_of(argv[1]) : NULL;
     if (argc == 2 && strcmp(argv[1], "sink") == 0 && be_sink(&err) < 0)
         return error_report(&err);
-    if (argc == 2 && strcmp(argv[1], "burn") == 0 && be_bystander(&err) < 0)
+    if (argc == 2 && strcmp(argv[1], "burn") == 0 && be_bystander(SCHED_OTHER, &err) < 0)
+        return error_report(&err);
+    if (argc == 2 && strcmp(argv[1], "burn-idle") == 0 && be_bystander(SCHED_IDLE, &err) < 0)
         return error_report(&err);
     if (!kind) {
-        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|network|request|loss|queue "
-              "LENGTH EVERY LOG [ADDRESS]\n",
+        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|quota|network|request|loss|"
+              "queue LENGTH EVERY LOG [ADDRESS]\n",
               stderr);
         return 2;
     }
