@@ -147,7 +147,7 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
             return result;
         run_check_neighbours(run);
         if (now_ns < end_ns)
-            progress_update(run->progress, ": %s%.0f s to go",
+            progress_update(run->progress, "loading, %s%.0f s to go",
                             load->method.percentile ? "at most " : "",
                             (double)(end_ns - now_ns) / SECOND_NS);
         uint64_t wake_ns = now_ns + SECOND_NS;
