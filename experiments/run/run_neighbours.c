@@ -118,6 +118,7 @@ static int start_program(struct run *run, struct neighbour *neighbour, struct er
     file_of(run, neighbour, "logs/neighbour-%s.log", neighbour->log_path);
     place.log_path = neighbour->log_path;
     place.discard_output = true;
+    place.has_children = true; // often a shell: what it started ends with it
     place.nice = plan->nice;
     return start_or_hold(run, neighbour, host, plan->command.items, &place, err);
 }

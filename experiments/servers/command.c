@@ -71,6 +71,7 @@ const struct server_kind server_command = {
     .instead = "put it into `command`",
     .protocol = "",
     .port = 11211,
+    .has_children = true,
     .thread_a_core = true,
     .speaks = command_speaks,
     .check = command_check,
