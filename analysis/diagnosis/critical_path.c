@@ -298,6 +298,19 @@ static bool is_lock(const char *sleep)
     return strncmp(sleep, "lock wait", 9) == 0;
 }
 
+// Whether it is a thread for which a Java runtime stops all others: its VM thread, and those that
+// collect garbage while it waits for them.
+static bool stops_the_world(const char *who)
+{
+    static const char *const names[] = {"VM Thread", "GC Thread#", "G1 ",
+                                        "G1_",       "ZWorker",    "ZDriver",
+                                        "XWorker",   "XDriver",    "Shenandoah"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(who, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
 // The sleep, named by what ended it. who: the waking context's or thread's name, where it has one.
 static void name_wait(const char *sleep, enum waker_kind kind, const char *who,
                       char out[CAUSE_NAME_BYTES])
@@ -315,6 +328,8 @@ static void name_wait(const char *sleep, enum waker_kind kind, const char *who,
     else if (kind == WAKER_TIMER)
         snprintf(out, bytes, strcmp(sleep, "sleeping") == 0 ? "%s (timer)" : "%s, timed out",
                  sleep);
+    else if (kind == WAKER_THREAD && is_lock(sleep) && stops_the_world(who))
+        snprintf(out, bytes, "stop-the-world pause (%s)", who);
     else if (!known)
         snprintf(out, bytes, "waiting for %s", who);
     else if (kind == WAKER_THREAD)
@@ -379,12 +394,17 @@ static void waker_name(struct path *path, const struct waker *waker,
 }
 
 // Whether the thread that receives the message was waiting for any at all: it has answered the one
-// before.
+// before, and sleeps in a call in which one waits for work, not in one that writes a log.
 static bool waits_for_work(const struct path *path, const struct thread_period *period)
 {
     const struct sweep *sweep = &path->sweep;
     const struct application_calls *all = sweep->decomposer->in->calls;
     size_t count = 0;
+    uint32_t pause;
+    if (period->before->left != STINT_WAITS &&
+        pause_after(sweep->decomposer->in->server, period->before, &pause) &&
+        !pause_may_await_work(pause))
+        return false;
     if (!all || path->wait || sweep->thread != sweep->life->thread ||
         period->before->end_ns > sweep->life->stamp_ns[STAMP_HANDOFF])
         return false;
@@ -442,7 +462,8 @@ static void follow_waker(struct path *path, const struct thread_period *period,
                                    .replied = path->sweep.replied},
                          .hops = path->hops + 1};
     bool receiver = waker->thread == path->sweep.life->thread && !path->sweep.replied;
-    other.helper = !receiver && !path->wait && (path->helper || waits_for_work(path, period));
+    other.helper = !receiver && !path->wait && !stops_the_world(who) &&
+                   (path->helper || waits_for_work(path, period));
     if (!receiver && !other.helper) {
         // Of several holders behind one another the last one counts.
         other.sleep = path->wait ? path->sleep : sleep;

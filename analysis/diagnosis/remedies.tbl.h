@@ -30,6 +30,7 @@ REMEDY("swapping", false, "what it needs is in swap: give it more memory, lock i
 REMEDY("fork", false, "a snapshot forks the server: less memory in use, huge pages for shorter page tables, snapshots at a replica")
 REMEDY("block I/O", false, "it waits for a disk with a request in its hands: sync less often (appendfsync everysec), in a thread of its own, or to a faster device")
 REMEDY("locking", false, "its threads hold one another up: shorter critical sections, or fewer threads")
+REMEDY("garbage collection", false, "a collection stops the threads: fewer live objects, a larger heap, a concurrent collector on cores of its own")
 REMEDY("blocking calls", false, "it sleeps in a system call with a request in its hands: make the call asynchronous, or have threads for it")
 REMEDY("another host or server", false, "it waits for another server with a request in its hands: look at that one")
 REMEDY("other threads", false, "it waits for one of its own threads with a request in its hands: look at what that one does")

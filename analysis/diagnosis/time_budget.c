@@ -194,17 +194,6 @@ static bool is_of_loop(uint32_t call)
     return is_among(call, calls, sizeof calls / sizeof *calls);
 }
 
-// Calls in which a thread without an event loop waits for something to do. For bytes: read, readv,
-// recvfrom, recvmsg, recvmmsg, io_getevents, io_pgetevents, io_uring_enter; for connections:
-// accept, accept4; for another thread's word: futex, futex_waitv; for a while to pass: nanosleep,
-// clock_nanosleep; for children and signals: wait4, waitid, pause, rt_sigtimedwait, rt_sigsuspend.
-static bool may_wait_for_work(uint32_t call)
-{
-    static const uint32_t calls[] = {0,   19,  45, 47,  299, 208, 333, 426, 43, 288,
-                                     202, 449, 35, 230, 61,  247, 34,  128, 130};
-    return is_among(call, calls, sizeof calls / sizeof *calls);
-}
-
 static void add_sleep(struct account *account, const struct thread_period *period)
 {
     double ns = (double)(period->end_ns - period->begin_ns);
@@ -217,7 +206,7 @@ static void add_sleep(struct account *account, const struct thread_period *perio
         add_state(account, BUDGET_UNKNOWN, ns);
     else if (pause == PAUSE_NO_CALL)
         add_state(account, BUDGET_FAULTS, ns);
-    else if (!has && !account->has_loop && may_wait_for_work(pause))
+    else if (!has && !account->has_loop && pause_may_await_work(pause))
         add_state(account, BUDGET_IDLE, ns);
     else
         add_wait(account, pause, ns);

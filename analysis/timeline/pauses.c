@@ -44,6 +44,21 @@ bool pause_after(const struct host_timeline *host, const struct thread_stint *st
     return true;
 }
 
+// For bytes: read, readv, recvfrom, recvmsg, recvmmsg, io_getevents, io_pgetevents, io_uring_enter;
+// for connections: accept, accept4; for another thread's word: futex, futex_waitv; for a while to
+// pass: nanosleep, clock_nanosleep; for children and signals: wait4, waitid, pause,
+// rt_sigtimedwait, rt_sigsuspend; for sockets: poll, select, epoll_wait, pselect6, ppoll,
+// epoll_pwait, epoll_pwait2.
+bool pause_may_await_work(uint32_t pause)
+{
+    static const uint32_t calls[] = {0,   19, 45,  47, 299, 208, 333, 426, 43,  288, 202, 449, 35,
+                                     230, 61, 247, 34, 128, 130, 7,   23,  232, 270, 271, 281, 441};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (calls[i] == pause)
+            return true;
+    return false;
+}
+
 // Whether a fault is followed by the next within this time, and the length of both is known.
 static bool followed(const struct thread_moment *faults, size_t count, size_t at, int64_t within_ns)
 {

@@ -20,6 +20,10 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes);
 bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,
                  uint32_t *pause);
 
+// Whether it is a call in which threads wait for something to do: for bytes, connections, another
+// thread's word, a child, a signal, for a time to pass, or for sockets to become ready.
+bool pause_may_await_work(uint32_t pause);
+
 // How much of a thread's running time [begin_ns, end_ns) went to page faults. The capture has the
 // begin of each and, for most, when it had its page: the rest (lists of pages, the return to the
 // program) is assumed to last PAGE_FAULT_RETURN_NS, or up to the thread's next fault where that
