@@ -58,6 +58,7 @@ static struct culprit culprit_of(const struct culprits *culprits, const struct s
     struct culprit one = {.foreign = service->foreign,
                           .known = service->count > 0,
                           .connection = service->connection,
+                          .client = service->client,
                           .key = SEVERAL,
                           .heavy = request_ns(service) > culprits->heavy_ns};
     if (one.known) {
@@ -70,11 +71,11 @@ static struct culprit culprit_of(const struct culprits *culprits, const struct s
     return one;
 }
 
-// Another client's requests are taken together by connection, the load's by operation.
+// Another client's requests are taken together, the load's by operation.
 static bool is_same(const struct culprit *a, const struct culprit *b)
 {
     return a->foreign == b->foreign && a->known == b->known && a->heavy == b->heavy &&
-           (a->foreign ? a->connection == b->connection : a->operation == b->operation);
+           (a->foreign ? a->client == b->client : a->operation == b->operation);
 }
 
 static uint32_t find_or_add(struct culprits *culprits, const struct culprit *wanted)

@@ -20,6 +20,7 @@ struct culprit {
     bool heavy;          // longer than usual by more than six standard deviations
     uint16_t operation;  // where known
     uint32_t connection; // the client's (where known) or the shim's, or SEVERAL
+    uint32_t client;     // where foreign: one of its connections
     uint32_t key;        // where known, or SEVERAL
     uint64_t services;   // that held up one of the slice's messages
     uint64_t messages;   // that they held up

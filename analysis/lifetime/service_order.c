@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/quantile.h"
@@ -62,7 +63,8 @@ static bool is_served(const struct ordering *ordering, const struct lifetime *li
 
 static uint32_t add_service(struct ordering *ordering, uint32_t connection, bool foreign)
 {
-    struct service service = {.connection = connection, .foreign = foreign, .begin_ns = INT64_MAX};
+    struct service service = {
+        .connection = connection, .client = connection, .foreign = foreign, .begin_ns = INT64_MAX};
     if (ordering->order->services.count >= TURN_SERVICE ||
         array_push(&ordering->order->services, service) < 0)
         return NOT_SERVED;
@@ -379,6 +381,81 @@ int service_order_build(struct service_order *order, const struct lifetime *life
     if (calls && order_services(order, lifetimes, count, calls, host) < 0)
         return -1;
     return order_handoffs(order, lifetimes, count);
+}
+
+// --- clients -------------------------------------------------------------------------------------
+
+// A connection of a client that is not the load, while clients are told apart.
+struct guest {
+    uint32_t connection, client;
+    uint32_t exchanges;
+    const uint8_t *peer;
+};
+struct guest_array ARRAY_OF(struct guest);
+
+static int by_connection(const void *left, const void *right)
+{
+    const struct guest *a = left, *b = right;
+    return order_of(a->connection, b->connection);
+}
+
+static int by_peer(const void *left, const void *right)
+{
+    const struct guest *a = left, *b = right;
+    return memcmp(a->peer, b->peer, 16) ?: by_connection(left, right);
+}
+
+static struct guest *find_guest(const struct guest_array *guests, uint32_t connection)
+{
+    size_t at = array_bound(0, guests->count, i, guests->items[i].connection < connection);
+    return at < guests->count && guests->items[at].connection == connection ? &guests->items[at]
+                                                                            : NULL;
+}
+
+// Short connections of one address become one client.
+static void join_guests(struct guest_array *guests)
+{
+    enum { SHORT = 2 };
+    const struct guest *first = NULL;
+    array_sort(guests, by_peer);
+    for (size_t i = 0; i < guests->count; i++) {
+        struct guest *one = &guests->items[i];
+        if (one->exchanges > SHORT)
+            continue;
+        if (!first || memcmp(first->peer, one->peer, 16) != 0)
+            first = one;
+        one->client = first->connection;
+    }
+    array_sort(guests, by_connection);
+}
+
+int service_order_group_clients(struct service_order *order, const struct connection *connections,
+                                size_t count)
+{
+    struct guest_array guests = {0};
+    for (size_t i = 0; i < count; i++) {
+        struct guest guest = {connections[i].id, connections[i].id, 0, connections[i].peer};
+        if (array_push(&guests, guest) < 0) {
+            array_free(&guests);
+            return -1;
+        }
+    }
+    array_sort(&guests, by_connection);
+    for (size_t i = 0; i < order->services.count; i++) {
+        struct guest *guest = find_guest(&guests, order->services.items[i].connection);
+        if (guest)
+            guest->exchanges++;
+    }
+    join_guests(&guests);
+    for (size_t i = 0; i < order->services.count; i++) {
+        struct service *service = &order->services.items[i];
+        const struct guest *guest =
+            service->foreign ? find_guest(&guests, service->connection) : NULL;
+        if (guest)
+            service->client = guest->client;
+    }
+    array_free(&guests);
+    return 0;
 }
 
 void service_order_free(struct service_order *order)

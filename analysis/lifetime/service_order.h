@@ -18,12 +18,14 @@
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
+#include "base/connection.h"
 
 #define NOT_SERVED UINT32_MAX
 
 struct service {
     uint32_t connection;      // the shim's id
     uint32_t first, count;    // of its requests, in `members`; 0: they are not known
+    uint32_t client;          // the connection, or one that stands for several of the same client
     bool foreign;             // the connection is none of the load's
     uint32_t bytes;           // that were sent
     int64_t begin_ns, end_ns; // of its first call, of its last
@@ -59,6 +61,12 @@ struct service_order {
 int service_order_build(struct service_order *order, const struct lifetime *lifetimes, size_t count,
                         const struct application_calls *calls, const struct host_timeline *host);
 void service_order_free(struct service_order *order);
+
+// A client that connects anew for each command is one: its connections of one or two exchanges get
+// the same `client`, the first such connection of its address. connections: the server's. -1: no
+// memory.
+int service_order_group_clients(struct service_order *order, const struct connection *connections,
+                                size_t count);
 
 // The first turn of a thread that ends after `time_ns`; *end: where the thread's turns end.
 size_t service_order_after(const struct service_order *order, uint32_t thread, int64_t time_ns,

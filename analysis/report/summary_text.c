@@ -466,17 +466,6 @@ static void write_scopes(const struct diagnosis_views *views, FILE *out)
     list_end(&list);
 }
 
-static double blocking_cause_ns(const struct diagnosis *diagnosis)
-{
-    double ns = 0;
-    for (size_t i = 0; i < diagnosis->causes.count; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        if (cause->role == ROLE_A && strncmp(cause->name, "head-of-line blocking", 21) == 0)
-            ns += cause->total_ns;
-    }
-    return ns;
-}
-
 // Whose requests held up others, the few that account for most of it; and, where these account for
 // far less than the cause, so.
 static void write_culprits(const struct run_analysis *run, const struct diagnosis *diagnosis,
@@ -484,7 +473,7 @@ static void write_culprits(const struct run_analysis *run, const struct diagnosi
 {
     const struct diagnosis_views *views = &diagnosis->views;
     char words[240], total[32], other[32], count[32];
-    double sum = 0, cause_ns = blocking_cause_ns(diagnosis);
+    double sum = 0, cause_ns = run_blocking_ns(diagnosis);
     for (size_t i = 0; i < views->culprits.count; i++)
         sum += views->culprits.items[i].total_ns;
     for (size_t i = 0; i < views->culprits.count && i < CULPRITS_NAMED; i++) {

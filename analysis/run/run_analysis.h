@@ -78,7 +78,7 @@ struct run_lifetimes {
     double worst_stage_sum_error_ns;
 };
 
-enum { VERDICT_BYTES = 1600 };
+enum { VERDICT_BYTES = 2400 };
 
 // The categories that a run's causes are sorted into. First match: in a file the user names, then
 // in RUN/categories.csv, which the experiment left there, then in the program's own. Which files

@@ -140,10 +140,12 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     if (result == 0 && assign_applications(run, input) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for the servers' names");
     if (result == 0 &&
-        service_order_build(&run->lifetimes.order, run->lifetimes.all.items,
-                            run->lifetimes.all.count,
-                            run->evidence.has_calls ? &run->evidence.calls : NULL,
-                            run->evidence.has_events ? &run->evidence.server : NULL) < 0)
+        (service_order_build(&run->lifetimes.order, run->lifetimes.all.items,
+                             run->lifetimes.all.count,
+                             run->evidence.has_calls ? &run->evidence.calls : NULL,
+                             run->evidence.has_events ? &run->evidence.server : NULL) < 0 ||
+         service_order_group_clients(&run->lifetimes.order, input->shim_connections.records,
+                                     input->shim_connections.count) < 0))
         result = error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
                            run->lifetimes.all.count);
     if (result == 0 && run->evidence.has_events &&

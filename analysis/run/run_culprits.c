@@ -16,16 +16,21 @@ static const struct connection *find_connection(const struct run_analysis *run, 
     return NULL;
 }
 
-static void foreign_words(const struct run_analysis *run, uint32_t id, char *out, size_t out_bytes)
+// id: of its connection; SEVERAL: of many, of which `one` is one.
+static void foreign_words(const struct run_analysis *run, uint32_t id, uint32_t one, char *out,
+                          size_t out_bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    const struct connection *connection = find_connection(run, id);
-    char address[INET6_ADDRSTRLEN] = "";
+    const struct connection *connection = find_connection(run, id == SEVERAL ? one : id);
+    char address[INET6_ADDRSTRLEN] = "an unknown address";
     if (connection && memcmp(connection->peer, mapped, sizeof mapped) == 0)
         inet_ntop(AF_INET, connection->peer + sizeof mapped, address, sizeof address);
     else if (connection)
         inet_ntop(AF_INET6, connection->peer, address, sizeof address);
-    if (connection && connection->peer_port)
+    if (id == SEVERAL)
+        snprintf(out, out_bytes, "connections from %s, a new one each time (not of this load)",
+                 address);
+    else if (connection && connection->peer_port)
         snprintf(out, out_bytes, "connection %u from %s:%u (not of this load)", id, address,
                  connection->peer_port);
     else
@@ -45,7 +50,7 @@ char *run_service_owner(const struct run_analysis *run, uint32_t number, char *o
 {
     const struct service *service = &run->lifetimes.order.services.items[number];
     if (service->foreign)
-        foreign_words(run, service->connection, out, out_bytes);
+        foreign_words(run, service->connection, service->connection, out, out_bytes);
     else
         unknown_words(service->connection, out, out_bytes);
     return out;
@@ -65,7 +70,7 @@ char *run_culprit_words(const struct run_analysis *run, const struct culprit *cu
     char each[32], count[32];
     out[0] = '\0';
     if (culprit->foreign) {
-        foreign_words(run, culprit->connection, out, out_bytes);
+        foreign_words(run, culprit->connection, culprit->client, out, out_bytes);
     } else if (!culprit->known) {
         unknown_words(culprit->connection, out, out_bytes);
     } else {
@@ -85,4 +90,15 @@ char *run_culprit_words(const struct run_analysis *run, const struct culprit *cu
     append_bytes(culprit->each_bytes, out, out_bytes);
     text_append(out, out_bytes, "%s)", culprit->heavy ? ", far longer than usual" : "");
     return out;
+}
+
+double run_blocking_ns(const struct diagnosis *diagnosis)
+{
+    double ns = 0;
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (cause->role == ROLE_A && strncmp(cause->name, "head-of-line blocking", 21) == 0)
+            ns += cause->total_ns;
+    }
+    return ns;
 }

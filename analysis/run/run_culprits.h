@@ -17,4 +17,7 @@ char *run_service_owner(const struct run_analysis *run, uint32_t service, char *
 char *run_culprit_words(const struct run_analysis *run, const struct culprit *culprit, char *out,
                         size_t out_bytes);
 
+// What the slice's messages waited for others that their threads served: causes of that name.
+double run_blocking_ns(const struct diagnosis *diagnosis);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "analysis/run/run_culprits.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -13,6 +14,7 @@ enum { NAMED_CAUSES = 3 };
 // From these on a cause stands out: share of the deviation, and of what an ordinary message takes.
 #define STANDS_OUT_OF_DEVIATION 0.1
 #define STANDS_OUT_OF_NORMAL    0.25
+#define CULPRIT_SHARE           0.2 // of head-of-line blocking, that one is named for
 
 static void verdict_append_slice(char *out, const struct diagnosis *diagnosis)
 {
@@ -108,7 +110,31 @@ static void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
     verdict_append_apart(out, diagnosis, deviation);
 }
 
-static void verdict_append_diagnosis(char *out, const struct diagnosis *diagnosis)
+// Whose requests the others were behind, where that is why they were slow: the one that held them
+// up longest, unless none did by itself.
+static void verdict_append_culprit(char *out, const struct run_analysis *run,
+                                   const struct diagnosis *diagnosis)
+{
+    const struct diagnosis_views *views = &diagnosis->views;
+    char words[240], time[32], other[32], count[32];
+    double blocking_ns = run_blocking_ns(diagnosis), deviation = run_diagnosis_extra_ns(diagnosis);
+    const struct culprit *first = views->culprits.count ? views->culprits.items : NULL;
+    if (!views->available || deviation <= 0 || blocking_ns < STANDS_OUT_OF_DEVIATION * deviation)
+        return;
+    if (first && first->total_ns >= CULPRIT_SHARE * blocking_ns)
+        text_append(out, VERDICT_BYTES, "%s held up %s of these requests, for %s in all. ",
+                    run_culprit_words(run, first, words, sizeof words),
+                    text_count(first->messages, count),
+                    units_format_ns(first->total_ns, time, sizeof time));
+    if (views->blocked_ns < blocking_ns / 2)
+        text_append(out, VERDICT_BYTES,
+                    "Of %s of head-of-line blocking only %s is known to be whose. ",
+                    units_format_ns(blocking_ns, time, sizeof time),
+                    units_format_ns(views->blocked_ns, other, sizeof other));
+}
+
+static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
+                                     const struct diagnosis *diagnosis)
 {
     char time[32];
     verdict_append_slice(out, diagnosis);
@@ -120,6 +146,7 @@ static void verdict_append_diagnosis(char *out, const struct diagnosis *diagnosi
         text_append(out, VERDICT_BYTES, ". Coverage %.0f %% (median)",
                     100 * diagnosis->coverage_median);
     text_append(out, VERDICT_BYTES, ". ");
+    verdict_append_culprit(out, run, diagnosis);
 }
 
 // Where the ordinary request is slow itself: what it has most of that should not be there, and what
@@ -387,7 +414,7 @@ void run_verdict(struct run_analysis *run)
     out[0] = '\0';
     run->findings.verdict_available = first && !first->not_available;
     if (run->findings.verdict_available) {
-        verdict_append_diagnosis(out, first);
+        verdict_append_diagnosis(out, run, first);
         verdict_append_ordinary(out, first);
     } else {
         text_append(out, VERDICT_BYTES, "N/A: %s. ",

@@ -56,10 +56,52 @@ static void a_cause_stands_out_or_not(void **state)
            3000, 2000, 15000);
 }
 
+// Whose request the slow ones were behind stands in the verdict, and when most of it is nobody's.
+static void who_held_up_is_named(void **state)
+{
+    (void)state;
+    struct diagnosed_message messages[MESSAGES];
+    struct cause cause = {.name = "head-of-line blocking",
+                          .role = ROLE_A,
+                          .explains = true,
+                          .total_ns = 1e6 * MESSAGES};
+    struct culprit culprit = {.foreign = true,
+                              .heavy = true,
+                              .connection = 7,
+                              .client = 7,
+                              .services = 2,
+                              .messages = MESSAGES,
+                              .total_ns = 9e5 * MESSAGES,
+                              .each_ns = 2e6};
+    struct diagnosis diagnosis = {
+        .slice = {.low = 0.99, .high = 1},
+        .reference_latency_ns = 40000,
+        .messages = {.items = messages, .count = MESSAGES},
+        .causes = {.items = &cause, .count = 1},
+        .views = {.available = true,
+                  .culprits = {.items = &culprit, .count = 1},
+                  .blocked_ns = 9e5 * MESSAGES},
+    };
+    struct run_analysis run = {.findings = {.diagnoses = {.items = &diagnosis, .count = 1}}};
+    for (size_t i = 0; i < MESSAGES; i++)
+        messages[i] = (struct diagnosed_message){.lifetime = i, .deviation_ns = 1e6};
+    run_verdict(&run);
+    assert_non_null(strstr(run.findings.verdict,
+                           "connection 7 (not of this load) (2.00 ms each, 2 of them, far longer "
+                           "than usual) held up 10 of these requests, for 9.00 ms in all."));
+    assert_null(strstr(run.findings.verdict, "is known to be whose"));
+    culprit.total_ns = diagnosis.views.blocked_ns = 1e5 * MESSAGES;
+    run_verdict(&run);
+    assert_null(strstr(run.findings.verdict, "held up"));
+    assert_non_null(strstr(run.findings.verdict, "Of 10.0 ms of head-of-line blocking only 1.00 ms "
+                                                 "is known to be whose."));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cause_stands_out_or_not),
+        cmocka_unit_test(who_held_up_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
