@@ -23,7 +23,7 @@ classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults
 # Writes the experiment: fault_experiment CLASS DURATION LOG. With BYSTANDER set, a program of the
 # lowest priority uses all that is left of the server's core.
 fault_experiment() {
-    local by fault server second='' neighbours='' client=1 tuning='' sleep='' rate=5k
+    local by fault server second='' neighbours='' client=1 tuning='' sleep='' rate=5k protocol=''
     by=$(column "$1" 2)
     fault=$(column "$1" 3)
     server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""
@@ -45,6 +45,10 @@ fault_experiment() {
          \"--port\", \"{port}\", \"--service\", \"fixed:10us\", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"]}"
             neighbours="  fault: {host: client, kind: command, cores: [1],
          command: [\"$build/tests/faults/inject\", request, 1ms, 7ms, \"$3.asked\", \"10.181.0.2\"]}"
+            ;;
+        client) # another client of the same server, which notes when it waits for its replies
+            sleep=', sleep: true' server+=', "--protocol", "lab"' protocol='protocol: lab'
+            neighbours="  fault: {host: client, kind: command, command: [$inject, \"10.181.0.2\"], cores: [1]}"
             ;;
         link_*) # from the server to the client, or back; what is lost takes TCP 200 ms
             local host=${by#link_from_} to=10.181.0.1
@@ -74,6 +78,7 @@ ${second}
 ${neighbours:+neighbours:
 $neighbours}
 workload:
+  $protocol
   keys: {count: 1k}
   values: {size: {fixed: 200}}
 load: {to: lab, rate: $rate, arrivals: exponential, connections: 32, depth: 16, duration: $2, seed: 1$sleep}

@@ -16,6 +16,8 @@
 // quota    labserver's control group uses its CPU quota up, and gets more of it LENGTH later
 // request  another server, on port 11212 of ADDRESS, is asked for something (and notes itself what
 //          it does then)
+// command  another client's request takes labserver LENGTH (of its --protocol lab), at ADDRESS
+// burst    another client sends LENGTH / 100 us requests of 100 us each at once
 // burn     a bystander of the lowest priority uses all of the core that nobody else wants;
 // burn-idle
 //          makes way at once also for a server that is no real-time program
@@ -29,6 +31,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -51,6 +54,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "workloads/lab.h"
 #include "workloads/lab_fault.h"
 
 // What bpftool generates does not keep our warnings.
@@ -60,7 +64,8 @@
 #include "tests/faults/inject.skel.h"
 #pragma GCC diagnostic pop
 
-enum { TIMER_NS = 100, FLOOD_PORT = 9, FLOOD_SEGMENT = 64, REQUEST_PORT = 11212 };
+enum { TIMER_NS = 100, FLOOD_PORT = 9, FLOOD_SEGMENT = 64 };
+enum { SERVER_PORT = 11211, REQUEST_PORT = 11212 };
 enum { BUNDLE_BYTES = 64 * FLOOD_SEGMENT, BUNDLE_NS = 10000 };
 
 struct injector {
@@ -484,18 +489,23 @@ static int be_bystander(int policy, struct error *err)
 
 // --- another server ------------------------------------------------------------------------------
 
-static int prepare_request(struct injector *injector, struct error *err)
+static int connect_to(struct injector *injector, uint16_t port, struct error *err)
 {
-    injector->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(REQUEST_PORT)};
+    injector->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
     if (!injector->address ||
         inet_pton(AF_INET, injector->address, &injector->target.sin_addr) != 1)
-        return error_set(err, ERROR_INPUT, "request: the server's ADDRESS is needed");
+        return error_set(err, ERROR_INPUT, "the server's ADDRESS is needed");
     injector->flood = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (injector->flood < 0 ||
         connect(injector->flood, (void *)&injector->target, sizeof injector->target) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot connect to %s:%d", injector->address,
-                               REQUEST_PORT);
+                               port);
     return 0;
+}
+
+static int prepare_request(struct injector *injector, struct error *err)
+{
+    return connect_to(injector, REQUEST_PORT, err);
 }
 
 static void request(struct injector *injector, struct interval *out)
@@ -505,6 +515,43 @@ static void request(struct injector *injector, struct interval *out)
     (void)out;
     if (send(injector->flood, get, sizeof get - 1, MSG_NOSIGNAL) == sizeof get - 1)
         (void)!recv(injector->flood, reply, sizeof reply, 0);
+}
+
+// --- another client of the same server -----------------------------------------------------------
+
+enum { BURST_NS = 100000, BURST_MOST = 1000 };
+
+static int prepare_client(struct injector *injector, struct error *err)
+{
+    return connect_to(injector, SERVER_PORT, err);
+}
+
+// Asks for so many replies without payload, each after so long, and awaits them.
+static void ask(struct injector *injector, size_t count, uint64_t service_ns, struct interval *out)
+{
+    static char requests[BURST_MOST * LAB_REQUEST_BYTES], replies[BURST_MOST * LAB_REPLY_BYTES];
+    const uint64_t service = htobe64(service_ns);
+    count = count > BURST_MOST ? BURST_MOST : count;
+    for (size_t i = 0; i < count; i++) {
+        char *one = requests + i * LAB_REQUEST_BYTES;
+        memcpy(one, "LABQ", 4);
+        memcpy(one + 16, &service, sizeof service);
+    }
+    int64_t begin_ns = fault_log_now();
+    if (send(injector->flood, requests, count * LAB_REQUEST_BYTES, MSG_NOSIGNAL) < 0 ||
+        recv(injector->flood, replies, count * LAB_REPLY_BYTES, MSG_WAITALL) <= 0)
+        return;
+    *out = (struct interval){begin_ns, fault_log_now()};
+}
+
+static void send_command(struct injector *injector, struct interval *out)
+{
+    ask(injector, 1, injector->length_ns, out);
+}
+
+static void send_burst(struct injector *injector, struct interval *out)
+{
+    ask(injector, injector->length_ns / BURST_NS, BURST_NS, out);
 }
 
 // --- the whole -----------------------------------------------------------------------------------
@@ -523,6 +570,8 @@ static const struct kind {
     {"quota", prepare_quota, use_quota_up},
     {"network", prepare_flood, flood},
     {"request", prepare_request, request},
+    {"command", prepare_client, send_command},
+    {"burst", prepare_client, send_burst},
     {"loss", prepare_link, lose},
     {"queue", prepare_queue, fill_queue},
 };
@@ -549,8 +598,8 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "burn-idle") == 0 && be_bystander(SCHED_IDLE, &err) < 0)
         return error_report(&err);
     if (!kind) {
-        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|quota|network|request|loss|"
-              "queue LENGTH EVERY LOG [ADDRESS]\n",
+        fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|quota|network|request|command|"
+              "burst|loss|queue LENGTH EVERY LOG [ADDRESS]\n",
               stderr);
         return 2;
     }
