@@ -399,9 +399,23 @@ static void a_pause_amid_a_storm_is_the_storms(void **state)
     }
 }
 
+// Who writes a log or waits for a disk with nothing to do for a request does not wait for work.
+static void waiting_for_work_is_told_from_other_sleeps(void **state)
+{
+    (void)state;
+    static const uint32_t work[] = {0 /* read */, 232 /* epoll_wait */, 202 /* futex */};
+    static const uint32_t other[] = {1 /* write */, 20 /* writev */, 44 /* sendto */,
+                                     74 /* fsync */, 11 /* munmap */};
+    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
+        assert_true(pause_may_await_work(work[i]));
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        assert_false(pause_may_await_work(other[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waiting_for_work_is_told_from_other_sleeps),
         cmocka_unit_test(a_sleeping_thread_says_in_what),
         cmocka_unit_test(a_pause_has_a_name),
         cmocka_unit_test(a_moved_thread_waits_elsewhere),
