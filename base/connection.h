@@ -31,7 +31,7 @@ struct connection {
     uint8_t peer[16];     // the same
     uint16_t local_port;  // host byte order
     uint16_t peer_port;   // host byte order
-    uint32_t process;     // owner's pid, 0 where unknown
+    uint32_t process;     // owner's pid, of the load's its thread's; 0 where unknown
     uint64_t opened_time; // when this side saw it open, in the log's own clock; 0: before the log
 };
 _Static_assert(sizeof(struct connection) == 64, "the log format is fixed");

@@ -241,7 +241,7 @@ static int take_slice(const struct run_analysis *run, const struct diagnosis *di
     if (!out->available)
         return 0;
     run_diagnosis_input(run, &in);
-    int result = component_table_init(&table, in.server, in.categories);
+    int result = component_table_init(&table, in.server, in.client, in.categories);
     decomposer_init(&decomposer, &in, &table);
     if (result == 0)
         result = take_values(out, &decomposer, run, diagnosis);

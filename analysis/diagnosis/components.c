@@ -103,12 +103,13 @@ static int add_event_components(struct component_table *table)
 }
 
 int component_table_init(struct component_table *table, const struct host_timeline *host,
-                         const struct categories *categories)
+                         const struct host_timeline *client, const struct categories *categories)
 {
-    *table = (struct component_table){.host = host, .categories = categories};
-    size_t names = host ? host->names.count : 0;
+    *table = (struct component_table){.host = host, .client = client, .categories = categories};
+    size_t names = host ? host->names.count : 0, clients = client ? client->names.count : 0;
     table->by_context = calloc((names + 1) * SPAN_KINDS * CORE_ROLES, sizeof *table->by_context);
-    if (!table->by_context)
+    table->by_client = calloc((clients + 1) * SPAN_KINDS, sizeof *table->by_client);
+    if (!table->by_context || !table->by_client)
         return -1;
     for (int i = 0; i < FIXED_COMPONENTS; i++)
         if (array_push(&table->components, stand_apart(fixed_components[i])) < 0)
@@ -119,7 +120,8 @@ int component_table_init(struct component_table *table, const struct host_timeli
 void component_table_fini(struct component_table *table)
 {
     free(table->by_context);
-    table->by_context = NULL;
+    free(table->by_client);
+    table->by_context = table->by_client = NULL;
     array_free(&table->components);
 }
 
@@ -161,6 +163,22 @@ int64_t component_of_context(struct component_table *table, const struct span *s
     int64_t number = find_or_add(table, &component);
     if (number >= 0)
         table->by_context[slot] = (uint32_t)number + 1;
+    return number;
+}
+
+int64_t component_of_client(struct component_table *table, const struct span *span)
+{
+    uint32_t *slot = &table->by_client[(size_t)span->name * SPAN_KINDS + span->kind];
+    if (*slot)
+        return (int64_t)*slot - 1;
+    struct component component = context_component(
+        table, table->client->names.items[span->name], span->kind, ROLE_CLIENT);
+    component.functions = false;
+    if (!is_apart(component.category))
+        component.category = "client's cores";
+    int64_t number = find_or_add(table, &component);
+    if (number >= 0)
+        *slot = (uint32_t)number + 1;
     return number;
 }
 

@@ -37,11 +37,13 @@ struct component_table {
     const struct host_timeline *host;
     const struct categories *categories;
     uint32_t *by_context; // (name, kind, role) to component plus 1; 0: not met yet
+    const struct host_timeline *client;
+    uint32_t *by_client; // (name, kind) of the load's host, likewise
 };
 
-// host may be NULL; categories must outlive the table, NULL: none. -1 when memory runs out.
+// host and client (the load's host) may be NULL; categories must outlive the table, NULL: none. -1 when memory runs out.
 int component_table_init(struct component_table *table, const struct host_timeline *host,
-                         const struct categories *categories);
+                         const struct host_timeline *client, const struct categories *categories);
 void component_table_fini(struct component_table *table);
 
 // The component of time in which a thread waited for something other than its core: "lock wait
@@ -51,6 +53,9 @@ int64_t component_of_wait(struct component_table *table, const char *name);
 // The component of a context (task, irq, softirq or vector) at role R or A. -1: no memory.
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role);
+
+// The same on a core of the load's host, from table->client. -1: no memory.
+int64_t component_of_client(struct component_table *table, const struct span *span);
 
 // Of a thread of the message's server that serves nobody: "mc-lrumaint (own thread)", or of a
 // process that it forked: "redis-server (forked child)". -1: no memory.

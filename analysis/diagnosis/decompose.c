@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/diagnosis/client_path.h"
 #include "analysis/diagnosis/critical_path.h"
 #include "analysis/diagnosis/decomposer.h"
 #include "base/array.h"
@@ -185,10 +186,19 @@ static void add_between(struct decomposer *decomposer, enum fixed_component comp
     }
 }
 
-static void add_stage(struct decomposer *decomposer, const struct stage_ends *ends,
-                      enum stamp_kind stage, enum fixed_component component)
+static void add_stage(struct decomposer *decomposer, const struct lifetime *life,
+                      const struct stage_ends *ends, enum stamp_kind stage,
+                      enum fixed_component component)
 {
-    add_between(decomposer, component, ends->at[stage - 1], ends->at[stage]);
+    int64_t at = ends->at[stage - 1], to = ends->at[stage];
+    while (at < to) {
+        int64_t until = cut_holdups(decomposer, &at, to);
+        if (until > at && component != COMPONENT_NETWORK_TO_SERVER)
+            client_path_sweep(decomposer, life, component, at, until);
+        else if (until > at)
+            decomposer_add(decomposer, component, (double)(until - at));
+        at = until;
+    }
 }
 
 static void sweep_receiving(struct decomposer *decomposer, const struct lifetime *life,
@@ -225,13 +235,13 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
         decomposer->holdups =
             holdups_of(decomposer->in->holdups, lifetime, &decomposer->holdup_count);
     decomposer->traced = decomposer->in->server != NULL;
-    add_stage(decomposer, &ends, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
-    add_stage(decomposer, &ends, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
-    add_stage(decomposer, &ends, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
-    add_stage(decomposer, &ends, STAMP_CLIENT_RX,
+    add_stage(decomposer, life, &ends, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
+    add_stage(decomposer, life, &ends, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
+    add_stage(decomposer, life, &ends, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
+    add_stage(decomposer, life, &ends, STAMP_CLIENT_RX,
               isfinite(life->hosts_error_ns) ? COMPONENT_NETWORK_TO_CLIENT
                                              : COMPONENT_NETWORK_BOTH_WAYS);
-    add_stage(decomposer, &ends, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
+    add_stage(decomposer, life, &ends, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
     sweep_receiving(decomposer, life, &ends);
     sweep_service(decomposer, life, &ends);
     for (size_t i = 0; i < decomposer->capacity; i++) {

@@ -166,7 +166,8 @@ static int explain_slice(const struct diagnosis_input *in, struct diagnosis *out
     struct categories own = {0};
     struct error err = {0};
     int loaded = in->categories ? 0 : categories_init(&own, &err);
-    int result = component_table_init(&table, in->server, in->categories ? in->categories : &own);
+    int result = component_table_init(&table, in->server, in->client,
+                                      in->categories ? in->categories : &own);
     if (loaded < 0)
         result = -1;
     decomposer_init(&decomposer, in, &table);

@@ -14,6 +14,7 @@
 #include "analysis/diagnosis/views.h"
 #include "analysis/lifetime/applications.h"
 #include "analysis/lifetime/calls.h"
+#include "analysis/lifetime/client_turns.h"
 #include "analysis/lifetime/holdups.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/lifetime/service_order.h"
@@ -145,6 +146,8 @@ struct diagnosis_input {
     size_t lifetime_count;
     const struct holdup_array *holdups;  // of them; NULL: not known
     const struct host_timeline *server;  // NULL: nothing was captured
+    const struct host_timeline *client;  // of the load's host, maybe the same; NULL: not captured
+    const struct client_turns *client_turns; // of the load's threads; NULL: not known
     const uint32_t *application_threads; // threads of the servers under test, ascending
     size_t application_thread_count;
     const struct applications *applications; // theirs; NULL: there is only one

@@ -52,7 +52,7 @@ static struct context_sums *context_sums_new(const struct diagnosis_input *in)
     sums->in = in;
     sums->rows = CORE_ROLES * (in->server ? in->server->cores.count : 0);
     sums->sums = calloc(VIEW_SIDES * sums->rows + 1, sizeof *sums->sums);
-    if (component_table_init(&sums->table, in->server, NULL) < 0 || !sums->sums) {
+    if (component_table_init(&sums->table, in->server, NULL, NULL) < 0 || !sums->sums) {
         context_sums_free(sums);
         return NULL;
     }

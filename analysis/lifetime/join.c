@@ -82,6 +82,7 @@ static void init_lifetime(struct joiner *joiner, size_t index)
                               .status = sample->status,
                               .operation = sample->operation,
                               .key = sample->key,
+                              .in_flight = sample->in_flight,
                               .connection = NO_CONNECTION,
                               .receive_call = NO_CALL,
                               .send_call = NO_CALL,

@@ -64,6 +64,7 @@ struct lifetime {
     uint32_t thread;     // the server thread that received it, 0 unknown
     uint32_t batch;      // that thread's epoll_wait return, 0 unknown
     uint16_t batch_position;
+    uint16_t in_flight;    // requests on its connection that were unanswered when it was sent
     uint16_t application;  // whose message it is (applications.h); 0 where there is one
     uint32_t receive_call; // its receive and send call: indices into application_calls, or NO_CALL
     uint32_t send_call;
@@ -73,6 +74,7 @@ struct lifetime {
     // machines; 0 on one. +infinity: not known closely enough. Then the network's two ways are one
     // stage, which ends at client RX.
     double hosts_error_ns;
+    int64_t client_moved_ns; // by which the client's stamps were moved into the server's time
     double latency_ns;             // intended to reply read; +infinity when unanswered
     double uncorrected_latency_ns; // send to reply read; NAN when unsent
     double stage_ns[STAGES];       // add up to latency_ns

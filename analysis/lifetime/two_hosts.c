@@ -61,6 +61,7 @@ static void move_client(struct lifetime *life, int64_t by_ns)
 {
     static const enum stamp_kind client[] = {STAMP_INTENDED, STAMP_SEND, STAMP_CLIENT_TX,
                                              STAMP_CLIENT_RX, STAMP_REPLY_READ};
+    life->client_moved_ns = by_ns;
     for (size_t i = 0; i < sizeof client / sizeof *client; i++)
         life->stamp_ns[client[i]] += by_ns;
 }

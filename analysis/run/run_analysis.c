@@ -42,6 +42,10 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .lifetime_count = run->lifetimes.all.count,
         .holdups = &run->lifetimes.holdups,
         .server = run->evidence.has_events ? &run->evidence.server : NULL,
+        .client = !run->evidence.has_client_events ? NULL
+                  : run->lifetimes.join.hosts.apart ? &run->evidence.client
+                                                    : &run->evidence.server,
+        .client_turns = &run->lifetimes.client_turns,
         .application_threads = run->evidence.application_threads,
         .application_thread_count = run->evidence.application_thread_count,
         .applications = &run->lifetimes.applications,
@@ -119,6 +123,8 @@ void run_analysis_free(struct run_analysis *analysis)
     array_free(&analysis->lifetimes.all);
     array_free(&analysis->lifetimes.holdups);
     host_timeline_free(&analysis->evidence.server);
+    host_timeline_free(&analysis->evidence.client);
+    client_turns_free(&analysis->lifetimes.client_turns);
     run_samples_free(&analysis->evidence.samples);
     array_free(&analysis->evidence.calls);
     service_order_free(&analysis->lifetimes.order);

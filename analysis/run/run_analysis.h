@@ -45,6 +45,8 @@ struct run_evidence {
     json_t *facts;              // facts.json, or NULL
     bool has_events, has_calls; // which of the server's logs there were
     struct host_timeline server;
+    bool has_client_events;      // there are kernel events of the load's host
+    struct host_timeline client; // where it is another machine
     struct application_calls calls; // the server's socket calls, empty without a shim log
     struct ARRAY_OF(struct connection) connections; // of these calls
     uint32_t *application_threads;                  // the servers', ascending
@@ -64,6 +66,7 @@ struct run_lifetimes {
     struct join_counts join;
     struct applications applications; // the servers
     struct service_order order;       // who was ahead of whom
+    struct client_turns client_turns; // what the load's threads did
     struct unseen_time unseen;        // when nobody knows what their cores did
     int64_t begin_ns, end_ns;         // first and last intended time, host time
     uint64_t scheduled, sent, answered, timed_out, lost, unsent;

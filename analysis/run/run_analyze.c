@@ -91,6 +91,28 @@ static int take_events_of_trace(struct run_analysis *run, struct run_input *inpu
     return 0;
 }
 
+// What the load's threads did, and its host where that is another machine.
+static int take_client(struct run_analysis *run, const struct run_input *input, struct error *err)
+{
+    const json_t *depth = json_object_get(run->evidence.load, "depth");
+    int result = 0;
+    run->evidence.has_client_events =
+        input->apart ? input->has_client_events : run->evidence.has_events;
+    if (!run->evidence.has_client_events)
+        return 0;
+    if (input->apart)
+        result =
+            host_timeline_build(input->client_events.records, input->client_events.count,
+                                &input->client_clock, &run->evidence.client, err);
+    if (result == 0 &&
+        client_turns_build(&run->lifetimes.client_turns, run->lifetimes.all.items,
+                           run->lifetimes.all.count, input->client_connections.records,
+                           input->client_connections.count,
+                           (uint64_t)json_integer_value(depth)) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for what the load's threads did");
+    return result;
+}
+
 static int rebuild(struct run_analysis *run, struct run_input *input, struct event_array *traced,
                    struct progress *progress, struct error *err)
 {
@@ -148,6 +170,8 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
                                      input->shim_connections.count) < 0))
         result = error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
                            run->lifetimes.all.count);
+    if (result == 0 && take_client(run, input, err) < 0)
+        return (int)-err->kind;
     if (result == 0 && run->evidence.has_events &&
         unseen_time_build(&run->lifetimes.unseen, run->lifetimes.all.items,
                           run->lifetimes.all.count, &run->evidence.server) < 0)

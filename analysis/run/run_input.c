@@ -71,6 +71,10 @@ static int open_client(struct run_input *input, const char *run_dir, struct erro
     if (result == 0 && input->samples.count == 0)
         result = error_set(err, ERROR_INPUT,
                            "%s/client/samples.tlog: no request in it: nothing to analyze", run_dir);
+    input->has_client_events = is_there(run_dir, "client/events.tlog");
+    if (result == 0 && input->has_client_events)
+        result = open_log(&input->client_events, run_dir, "client/events.tlog", LOG_EVENTS,
+                          EVENT_LOG_VERSION, sizeof(struct event), err);
     return result;
 }
 
@@ -242,6 +246,8 @@ static int open_clocks(struct run_input *input, const char *run_dir, struct erro
                         "--backend none --no-events --out DIR` beside the load and take clock.tlog "
                         "from there",
                         client, &input->client_clock_map, &input->client_clock, err);
+    if (result == 0 && input->has_client_events)
+        result = check_boot(run_dir, "client/events.tlog", &input->client_events, client, err);
     return result < 0 ? result
                       : check_boot(run_dir, "client/samples.tlog", &input->samples, client, err);
 }
@@ -270,6 +276,7 @@ void run_input_close(struct run_input *input)
     log_reader_close(&input->samples);
     log_reader_close(&input->client_connections);
     log_reader_close(&input->events);
+    log_reader_close(&input->client_events);
     log_reader_close(&input->sockets);
     log_reader_close(&input->calls);
     log_reader_close(&input->shim_connections);

@@ -24,6 +24,8 @@ struct run_input {
     struct log_reader calls, shim_connections; // what the servers accepted
     struct ARRAY_OF(struct call) accepted_calls, peer_calls; // and what they connected to
     struct ARRAY_OF(struct connection) accepted_connections, peer_connections;
+    bool has_client_events; // client/events.tlog
+    struct log_reader client_events;
     struct clock_map *clock_map;
     struct time_source clock; // of the server's host
     bool apart;               // the client's logs are of another boot, with a clock of their own

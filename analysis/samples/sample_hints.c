@@ -184,7 +184,7 @@ int sample_hints_find(const struct sample_profile *profile, const struct diagnos
     *out = (struct sample_hints){0};
     if (diagnosis->not_available || !in->server)
         return 0;
-    int result = component_table_init(&finder.table, in->server, in->categories);
+    int result = component_table_init(&finder.table, in->server, in->client, in->categories);
     decomposer_init(&finder.decomposer, in, &finder.table);
     finder.decomposer.piece = take_piece;
     finder.decomposer.piece_context = &finder;

@@ -28,12 +28,14 @@ static void warn_of_missing_programs(struct capture *capture, const struct event
 
 static int events_start(struct capture *capture, bool needed, void **state, struct error *err)
 {
-    const struct events_capture_settings settings = {.cores = capture->options.cores,
-                                                     .ports = capture->options.ports,
-                                                     .port_count = capture->options.port_count,
-                                                     .ring_bytes = capture->options.buffer_bytes};
+    struct events_capture_settings settings = {.cores = capture->options.cores,
+                                               .ports = capture->options.ports,
+                                               .port_count = capture->options.port_count,
+                                               .ring_bytes = capture->options.buffer_bytes};
     struct events_capture *events = NULL;
     (void)needed;
+    if (CPU_COUNT(&settings.cores)) // else all
+        CPU_OR(&settings.cores, &settings.cores, &capture->options.client_cores);
     if (capture->options.no_events)
         return 0;
     int result = events_capture_open(&settings, &events, err);

@@ -43,6 +43,7 @@ struct capture_options {
     size_t port_count;
     uint64_t buffer_bytes, shim_memory_bytes;
     cpu_set_t cores, helper_cores; // empty: all
+    cpu_set_t client_cores;        // beside them, for kernel events alone; empty: none
     bool no_events, quiet;
     uint64_t sample_rate;
     const char *perf; // program; NULL: the one in PATH

@@ -37,6 +37,8 @@ static const struct option_spec options[] = {
                  "samples a second of each core (3989)"),
     OPTION_CORES("cores", 'c', "LIST", struct capture_options, cores,
                  "cores to record (all): \"0-2,5\""),
+    OPTION_CORES("client-cores", 0, "LIST", struct capture_options, client_cores,
+                 "cores of a load on this host, for kernel events alone"),
     OPTION_STRING("shim", 0, "DIR", struct capture_options, shim,
                   "also collect the calls of servers started with TAILLIGHT_SHIM_DIR=DIR"),
     OPTION_BYTES("shim-memory", 0, "BYTES", struct capture_options, shim_memory_bytes,
@@ -286,6 +288,10 @@ static int write_capture(struct capture *capture, struct error *err)
     if (take_away_cores(&beside, &o->cores))
         json_object_set_new(capture->document, "receive_cores",
                             json_string(units_format_cores(&beside, cores, sizeof cores)));
+    if (CPU_COUNT(&o->client_cores))
+        json_object_set_new(
+            capture->document, "client_cores",
+            json_string(units_format_cores(&o->client_cores, cores, sizeof cores)));
     json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
     json_object_set_new(capture->document, "quotas", quota_counters_moved(&capture->quotas));
     int result = write_backends(capture, err);

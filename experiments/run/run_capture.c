@@ -48,9 +48,25 @@ static int wait_ready(struct run *run, struct process *capture, const char *what
     return result;
 }
 
-// Memory for kernel events, per core of the server. Unless the experiment gives it: enough that the
-// ring is less than half full when the load ends, so that nothing has to drain it meanwhile; within
-// 32 and 256 MiB a core, and 1 GiB in all.
+// The cores of the load, where they are on the server's machine.
+static int load_cores(struct run *run, cpu_set_t *out)
+{
+    const struct experiment_agent_array *agents = &run->experiment->load.agents;
+    CPU_ZERO(out);
+    if (run_server_host(run)->kind->is_elsewhere)
+        return 0;
+    for (size_t i = 0; i < agents->count || (i == 0 && agents->count == 0); i++) {
+        const struct host *host =
+            agents->count ? &run->hosts.items[agents->items[i].host] : run_load_host(run);
+        if (!host->kind->is_elsewhere)
+            CPU_OR(out, out, &host->plan->cores);
+    }
+    return CPU_COUNT(out);
+}
+
+// Memory for kernel events, per core that is recorded. Unless the experiment gives it: enough that
+// the ring is less than half full when the load ends, so that nothing has to drain it meanwhile;
+// within 32 and 256 MiB a core, and 1 GiB in all.
 static uint64_t buffer_bytes(struct run *run)
 {
     enum { EVENTS_PER_REQUEST = 16, EVENT_BYTES = 32 };
@@ -59,7 +75,10 @@ static uint64_t buffer_bytes(struct run *run)
         return experiment->buffer_bytes;
     double wanted = 2.0 * experiment->load.rate * (double)experiment->load.duration_ns / 1e9 *
                     EVENTS_PER_REQUEST * EVENT_BYTES;
-    double most = (1 << 30) / (double)CPU_COUNT(&run_server_host(run)->plan->cores);
+    cpu_set_t cores;
+    load_cores(run, &cores);
+    CPU_OR(&cores, &cores, &run_server_host(run)->plan->cores);
+    double most = (1 << 30) / (double)CPU_COUNT(&cores);
     most = most > 256 << 20 ? 256 << 20 : most;
     return wanted > most ? (uint64_t)most : wanted < 32 << 20 ? 32 << 20 : (uint64_t)wanted;
 }
@@ -96,6 +115,10 @@ int run_start_capture(struct run *run, struct error *err)
         "--backend",      capture_choice_name(run->experiment->backend),
         "--quiet",        NULL};
     command_line_add_list(&line, fixed);
+    cpu_set_t clients;
+    if (load_cores(run, &clients))
+        command_line_add_option(&line, "--client-cores", "%s",
+                                units_format_cores(&clients, cores, sizeof cores));
     if (run->shim_dir[0])
         command_line_add_option(&line, "--shim", "%s", run->shim_dir);
     if (run->shim_dir[0] && run->experiment->shim_memory_bytes)

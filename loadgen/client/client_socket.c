@@ -71,7 +71,7 @@ static struct connection connection_describe(const struct client_connection *con
     struct connection entry = {.id = connection->id,
                                .protocol =
                                    connection->context->datagrams ? CONNECTION_UDP : CONNECTION_TCP,
-                               .process = (uint32_t)getpid(),
+                               .process = (uint32_t)gettid(),
                                .opened_time = tsc_now()};
     struct sockaddr_storage socket_address = {0};
     socklen_t bytes = sizeof socket_address;

@@ -18,7 +18,7 @@ static int begin(void **state)
 {
     (void)state;
     memset(normals, 0, sizeof normals);
-    return component_table_init(&table, NULL, NULL);
+    return component_table_init(&table, NULL, NULL, NULL);
 }
 
 static int end(void **state)

@@ -52,7 +52,7 @@ static struct sums decompose_all(const struct synthetic *s, struct overhead over
     struct component_share_array shares = {0};
     struct sums sums = {0};
     input.overhead = overhead;
-    assert_int_equal(component_table_init(&table, input.server, NULL), 0);
+    assert_int_equal(component_table_init(&table, input.server, NULL, NULL), 0);
     decomposer_init(&decomposer, &input, &table);
     for (size_t i = 0; i < s->lives.count; i++) {
         shares.count = 0;

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/client_path.h"
+
+#include "analysis/timeline/thread_states.h"
+
+struct client_path {
+    struct sweep sweep; // its thread: the one of the load
+    const struct host_timeline *host;
+    enum fixed_component stage;
+    int64_t full_ns;   // until then no connection had room for the message
+    int64_t others_ns; // until then the thread sent and read for other requests
+};
+
+// The latest moments before a time are enough to find the reply that made room.
+enum { MOMENTS_BACK = 64 };
+
+static void add_to_stage(struct client_path *path, int64_t begin_ns, int64_t end_ns)
+{
+    const int64_t bounds[] = {path->full_ns, path->others_ns};
+    const enum fixed_component before[] = {COMPONENT_CLIENT_FULL, COMPONENT_CLIENT_OTHERS};
+    for (size_t i = 0; i < 2 && begin_ns < end_ns; i++) {
+        int64_t until = bounds[i] < end_ns ? bounds[i] : end_ns;
+        sweep_add(&path->sweep, before[i], begin_ns, until);
+        begin_ns = until > begin_ns ? until : begin_ns;
+    }
+    sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
+}
+
+static void add_context(struct client_path *path, const struct span *context, int64_t begin_ns,
+                        int64_t end_ns)
+{
+    sweep_add(&path->sweep, component_of_client(path->sweep.decomposer->table, context), begin_ns,
+              end_ns);
+}
+
+// --- the thread ----------------------------------------------------------------------------------
+
+static void visit_running(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct client_path *path = opaque;
+    const struct span *context = sweep_context(&path->sweep, open, depth);
+    bool interrupted = context && context->kind != SPAN_TASK && context->kind != SPAN_IDLE &&
+                       context->kind != SPAN_UNKNOWN;
+    if (interrupted)
+        add_context(path, context, begin_ns, end_ns);
+    else
+        add_to_stage(path, begin_ns, end_ns);
+}
+
+static void visit_ready(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                        int64_t end_ns, void *opaque)
+{
+    struct client_path *path = opaque;
+    const struct span *context = sweep_context(&path->sweep, open, depth);
+    if (!context || context->kind == SPAN_UNKNOWN)
+        sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
+    else if (context->kind == SPAN_IDLE)
+        sweep_add(&path->sweep, COMPONENT_CLIENT_WAKE_UP, begin_ns, end_ns);
+    else
+        add_context(path, context, begin_ns, end_ns);
+}
+
+static void sweep_core(struct client_path *path, const struct thread_stint *stint,
+                       int64_t begin_ns, int64_t end_ns, span_stack_visitor *visit)
+{
+    const struct core_timeline *core = stint ? host_timeline_core(path->host, stint->core) : NULL;
+    if (core && core->scheduled)
+        core_timeline_stacks(core, begin_ns, end_ns, visit, path);
+    else
+        sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
+}
+
+static void visit_period(const struct thread_period *period, void *opaque)
+{
+    struct client_path *path = opaque;
+    const int64_t begin_ns = period->begin_ns, end_ns = period->end_ns;
+    switch (period->state) {
+    case THREAD_RUNS:
+        sweep_core(path, period->next, begin_ns, end_ns, visit_running);
+        break;
+    case THREAD_READY:
+        sweep_core(path, period->next ? period->next : period->before, begin_ns, end_ns,
+                   visit_ready);
+        break;
+    case THREAD_THROTTLED:
+        sweep_add(&path->sweep, COMPONENT_CLIENT_THROTTLED, begin_ns, end_ns);
+        break;
+    case THREAD_SLEEPS:
+        sweep_add(&path->sweep, COMPONENT_CLIENT_ASLEEP, begin_ns, end_ns);
+        break;
+    case THREAD_UNKNOWN:
+        add_to_stage(path, begin_ns, end_ns);
+        break;
+    }
+}
+
+// Until when every connection was full: the reply that made room for the message came on its
+// connection after it was due.
+static int64_t full_until(const struct client_path *path, const struct thread_moment *moments,
+                          size_t from, size_t to)
+{
+    const struct diagnosis_input *in = path->sweep.decomposer->in;
+    const struct lifetime *life = path->sweep.life;
+    if (in->client_turns->depth == 0 || life->in_flight + 1u < in->client_turns->depth)
+        return INT64_MIN;
+    for (size_t i = to; i > from && to - i < MOMENTS_BACK; i--) {
+        const struct lifetime *other = &in->lifetimes[moments[i - 1].value];
+        if (other->connection == life->connection &&
+            moments[i - 1].time_ns == other->stamp_ns[STAMP_REPLY_READ])
+            return moments[i - 1].time_ns;
+    }
+    return INT64_MIN;
+}
+
+static void find_turns(struct client_path *path, int64_t begin_ns, int64_t end_ns)
+{
+    size_t count;
+    const struct thread_moment *moments = thread_moments_of(
+        &path->sweep.decomposer->in->client_turns->moments, path->sweep.thread, &count);
+    size_t from = moments ? thread_moments_before(moments, count, begin_ns) : 0;
+    size_t to = moments ? thread_moments_before(moments, count, end_ns) : 0;
+    path->full_ns = path->others_ns = INT64_MIN;
+    if (from == to || path->stage == COMPONENT_CLIENT_STACK)
+        return;
+    path->others_ns = moments[to - 1].time_ns;
+    if (path->stage == COMPONENT_CLIENT_QUEUE)
+        path->full_ns = full_until(path, moments, from, to);
+}
+
+// --- receiving -----------------------------------------------------------------------------------
+
+static void take_innermost(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
+                           void *context)
+{
+    (void)begin_ns;
+    (void)end_ns;
+    *(const struct span **)context = innermost;
+}
+
+// Receive processing that other tasks of its core kept waiting.
+static void visit_receiving(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                            int64_t end_ns, void *opaque)
+{
+    struct client_path *path = opaque;
+    const struct span *context = sweep_context(&path->sweep, open, depth);
+    bool other = context && context->kind != SPAN_IDLE && context->kind != SPAN_UNKNOWN &&
+                 !sweep_receives(&path->sweep, context) &&
+                 !(context->kind == SPAN_TASK && context->id == path->sweep.thread);
+    if (other)
+        add_context(path, context, begin_ns, end_ns);
+    else
+        sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
+}
+
+// Between machines the time is the wire's. On one, the reply is there at once, and what keeps it is
+// what has the core that receives it: the load's own, if receive processing was there at the end.
+static void sweep_network(struct client_path *path, int64_t begin_ns, int64_t end_ns)
+{
+    const struct diagnosis_input *in = path->sweep.decomposer->in;
+    size_t count, at;
+    const struct thread_stint *stints =
+        host_timeline_stints(path->host, path->sweep.thread, &count);
+    const struct core_timeline *core = NULL;
+    const struct span *context = NULL;
+    at = stints ? array_bound(0, count, i, stints[i].end_ns <= end_ns) : 0;
+    if (in->client == in->server && at < count)
+        core = host_timeline_core(path->host, stints[at].core);
+    if (core && core->scheduled)
+        core_timeline_pieces(core, end_ns, end_ns + 1, take_innermost, &context);
+    if (context && sweep_receives(&path->sweep, context))
+        core_timeline_stacks(core, begin_ns, end_ns, visit_receiving, path);
+    else
+        sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
+}
+
+void client_path_sweep(struct decomposer *decomposer, const struct lifetime *life,
+                       enum fixed_component stage, int64_t begin_ns, int64_t end_ns)
+{
+    const struct diagnosis_input *in = decomposer->in;
+    const int64_t moved_ns = life->client_moved_ns;
+    struct client_path path = {
+        .sweep = {.decomposer = decomposer, .life = life, .role = ROLE_CLIENT},
+        .host = in->client,
+        .stage = stage};
+    size_t count = 0;
+    if (in->client && in->client_turns)
+        path.sweep.thread = client_turns_thread(in->client_turns, life);
+    if (path.sweep.thread)
+        host_timeline_stints(in->client, path.sweep.thread, &count);
+    decomposer->core = NO_CORE;
+    if (count == 0) {
+        decomposer_add(decomposer, stage, (double)(end_ns - begin_ns));
+        return;
+    }
+    find_turns(&path, begin_ns, end_ns);
+    path.full_ns -= path.full_ns > INT64_MIN ? moved_ns : 0;
+    path.others_ns -= path.others_ns > INT64_MIN ? moved_ns : 0;
+    if (stage == COMPONENT_NETWORK_TO_CLIENT)
+        sweep_network(&path, begin_ns - moved_ns, end_ns - moved_ns);
+    else
+        thread_periods(in->client, path.sweep.thread, begin_ns - moved_ns, end_ns - moved_ns,
+                       visit_period, &path);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+//
+// What each thread of the load did when: the moments at which it sent a request or had read a
+// reply, from the stamps it took itself. With the kernel's events of the load's cores they tell
+// what a late request of the load waited for (diagnosis/client_path.h).
+#ifndef ANALYSIS_LIFETIME_CLIENT_TURNS_H
+#define ANALYSIS_LIFETIME_CLIENT_TURNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/lifetime/lifetime.h"
+#include "analysis/timeline/span.h"
+#include "base/connection.h"
+
+struct client_turns {
+    uint32_t *threads; // by connection: the thread of the load that has it; 0: not known
+    size_t connection_count;
+    struct thread_moment_array moments; // by thread, then by time; value: the request's index
+    uint64_t depth;                     // most requests in flight on a connection; 0: any number
+};
+
+// lives: one per request, joined. connections: the load's. The caller frees
+// with client_turns_free, also after a failure: -1, no memory.
+int client_turns_build(struct client_turns *out, const struct lifetime *lives, size_t count,
+                       const struct connection *connections, size_t connection_count,
+                       uint64_t depth);
+void client_turns_free(struct client_turns *turns);
+
+// The thread that sent a request; 0: not known.
+uint32_t client_turns_thread(const struct client_turns *turns, const struct lifetime *life);
+
+#endif
