@@ -29,6 +29,12 @@ static const struct remedy *remedy_of(const char *category)
     return NULL;
 }
 
+const char *remedy_against(const char *category)
+{
+    const struct remedy *remedy = remedy_of(category);
+    return remedy ? remedy->helps : NULL;
+}
+
 // What a part has that an ordinary message should not.
 static double excess_of(const struct ordinary_part *part, bool expected)
 {

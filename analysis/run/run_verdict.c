@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "analysis/diagnosis/ordinary.h"
 #include "analysis/run/run_culprits.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -15,6 +16,9 @@ enum { NAMED_CAUSES = 3 };
 #define STANDS_OUT_OF_DEVIATION 0.1
 #define STANDS_OUT_OF_NORMAL    0.25
 #define CULPRIT_SHARE           0.2 // of head-of-line blocking, that one is named for
+#define MOSTLY                  0.5
+
+enum side { EITHER_SIDE, CLIENT_SIDE, SERVER_SIDE };
 
 static void verdict_append_slice(char *out, const struct diagnosis *diagnosis)
 {
@@ -54,6 +58,15 @@ static bool stands_out(const struct diagnosis *diagnosis, const struct cause *ca
            each >= STANDS_OUT_OF_NORMAL * diagnosis->reference_latency_ns;
 }
 
+static bool is_calm(const struct diagnosis *diagnosis)
+{
+    bool calm = true;
+    double deviation = run_diagnosis_extra_ns(diagnosis);
+    for (size_t i = 0; i < diagnosis->causes.count; i++)
+        calm &= !stands_out(diagnosis, &diagnosis->causes.items[i], deviation);
+    return calm;
+}
+
 static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
                                  const struct cause *cause, double deviation, bool first, bool calm)
 {
@@ -74,6 +87,44 @@ static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
         text_append(out, VERDICT_BYTES, ", %s", cause->shape);
 }
 
+// Whether it is the load's own machine that made its requests late. Not where every connection is
+// full: what the load then waits for is the server.
+static bool is_client(const struct cause *cause)
+{
+    return cause->role == ROLE_CLIENT && strcmp(cause->category, "full connections") != 0;
+}
+
+// Whether most of what is to be explained is the client's own: then a server is not judged by it.
+static const struct cause *clients_fault(const struct diagnosis *diagnosis)
+{
+    const struct cause *first = NULL;
+    double client = 0, all = run_diagnosis_extra_ns(diagnosis);
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (cause->apart)
+            all -= cause->total_ns;
+        else if (is_client(cause))
+            client += cause->total_ns, first = first ? first : cause;
+    }
+    return client > MOSTLY * all ? first : NULL;
+}
+
+// Names the largest causes of either side, the client's or those that are not.
+static void verdict_append_side(char *out, const struct diagnosis *diagnosis, enum side side,
+                                const char *before, bool calm)
+{
+    double deviation = run_diagnosis_extra_ns(diagnosis);
+    unsigned named = 0;
+    for (size_t i = 0; i < diagnosis->causes.count && named < NAMED_CAUSES; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (cause->apart || (side != EITHER_SIDE && is_client(cause) != (side == CLIENT_SIDE)) ||
+            ((named > 0 || before[0]) && cause->total_ns < WORTH_NAMING * deviation))
+            continue;
+        text_append(out, VERDICT_BYTES, "%s", named ? "" : before);
+        verdict_append_cause(out, diagnosis, cause, deviation, named++ == 0, calm);
+    }
+}
+
 // What the tool or a virtual machine's host did is no cause of the server's.
 static void verdict_append_apart(char *out, const struct diagnosis *diagnosis, double deviation)
 {
@@ -91,22 +142,18 @@ static void verdict_append_apart(char *out, const struct diagnosis *diagnosis, d
 static void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
 {
     double deviation = run_diagnosis_extra_ns(diagnosis);
-    bool calm = true;
-    unsigned named = 0;
-    for (size_t i = 0; i < diagnosis->causes.count; i++)
-        calm &= !stands_out(diagnosis, &diagnosis->causes.items[i], deviation);
+    bool calm = is_calm(diagnosis);
     if (diagnosis->causes.count == 0 || deviation <= 0) {
         text_append(out, VERDICT_BYTES, "nothing explains it");
         return;
     }
     if (calm)
         text_append(out, VERDICT_BYTES, "nothing stands out: on average ");
-    for (size_t i = 0; i < diagnosis->causes.count && named < NAMED_CAUSES; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        if (cause->apart || (named > 0 && cause->total_ns < WORTH_NAMING * deviation))
-            continue;
-        verdict_append_cause(out, diagnosis, cause, deviation, named++ == 0, calm);
-    }
+    bool client = !calm && clients_fault(diagnosis);
+    verdict_append_side(out, diagnosis, client ? CLIENT_SIDE : EITHER_SIDE, "", calm);
+    if (client)
+        verdict_append_side(out, diagnosis, SERVER_SIDE, "; second, what is not the client's: ",
+                            calm);
     verdict_append_apart(out, diagnosis, deviation);
 }
 
@@ -137,6 +184,11 @@ static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
                                      const struct diagnosis *diagnosis)
 {
     char time[32];
+    const struct cause *client = is_calm(diagnosis) ? NULL : clients_fault(diagnosis);
+    const char *remedy = client ? remedy_against(client->category) : NULL;
+    if (client)
+        text_append(out, VERDICT_BYTES, "The client was late, not the server%s%s. ",
+                    remedy ? ": " : "", remedy ? remedy : "");
     verdict_append_slice(out, diagnosis);
     double median = median_deviation(diagnosis);
     text_append(out, VERDICT_BYTES, " took %s %s than the median. ",

@@ -21,7 +21,8 @@ column() {
 classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults.table; }
 
 # Writes the experiment: fault_experiment CLASS DURATION LOG. With BYSTANDER set, a program of the
-# lowest priority uses all that is left of the server's core.
+# lowest priority uses all that is left of the server's core, and of the client's where the fault is
+# there.
 fault_experiment() {
     local by fault server second='' neighbours='' client=1 tuning='' sleep='' rate=5k protocol=''
     by=$(column "$1" 2)
@@ -35,6 +36,7 @@ fault_experiment() {
         inject)
             neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [0]}"
             ;;
+        load) neighbours="  fault: {host: client, kind: command, command: [$inject], cores: [1]}" ;;
         receiver) # the client, which sleeps between requests, shares the server's core
             client=0 sleep=', sleep: true'
             tuning="tuning: {server: [{rps: {cores: [1]}}]}"
@@ -66,6 +68,9 @@ fault_experiment() {
     [ -n "${BYSTANDER:-}" ] &&
         neighbours+="
   bystander: {host: server, kind: command, command: [\"$build/tests/faults/inject\", $burn], cores: [0]}"
+    [ -n "${BYSTANDER:-}" ] && [ "$by" = load ] &&
+        neighbours+="
+  beside: {host: client, kind: command, command: [\"$build/tests/faults/inject\", burn], cores: [1]}"
     cat <<EOF
 name: fault
 hosts:

@@ -9,7 +9,7 @@
 // answers, "NAME (ROLE)" divided by semicolons; a * at the end of a name stands for anything.
 //
 // How much a fault held a message up is how long the fault lasted while the message was on the
-// server; with the scope `late`, for faults whose effect outlasts them (what was lost is sent again
+// server (with the scope `client`: all its life long); with the scope `late`, for faults whose effect outlasts them (what was lost is sent again
 // 200 ms later), all that a message took longer than usual, if that is a millisecond at least and a
 // fault was shortly before it was read. A message counts as affected when that is beyond the noise
 // (the 95th percentile of what messages deviate that met no fault) and at least half of what it
@@ -81,9 +81,12 @@ static size_t first_fault(const struct fault_array *faults, int64_t time_ns)
     return i;
 }
 
-static double held_up_ns(const struct fault_array *faults, const struct lifetime *life)
+static double held_up_ns(const struct fault_array *faults, const struct lifetime *life,
+                         const char *scope)
 {
-    int64_t from = life->stamp_ns[STAMP_NIC], to = leaves_server(life), sum = 0;
+    bool client = strcmp(scope, "client") == 0;
+    int64_t from = life->stamp_ns[client ? STAMP_INTENDED : STAMP_NIC], sum = 0;
+    int64_t to = client ? life->stamp_ns[STAMP_REPLY_READ] : leaves_server(life);
     for (size_t i = first_fault(faults, from); i < faults->count && faults->items[i].begin_ns < to;
          i++) {
         int64_t begin = faults->items[i].begin_ns, end = faults->items[i].end_ns;
@@ -120,7 +123,7 @@ static bool met_fault(const struct fault_array *faults, const struct lifetime *l
 static bool in_scope(const struct fault_array *faults, const struct run_analysis *run,
                      uint64_t message, const char *scope)
 {
-    if (strcmp(scope, "all") == 0 || strcmp(scope, "late") == 0)
+    if (strcmp(scope, "own") != 0 && strcmp(scope, "others") != 0)
         return true;
     size_t i = first_fault(faults, run->lifetimes.all.items[message].stamp_ns[STAMP_NIC]);
     bool own = i < faults->count && faults->items[i].own == message;
@@ -227,7 +230,7 @@ static void judge(const struct run_analysis *run, const struct fault_array *faul
             after++;
         const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
         bool is_late = message->deviation_ns >= LATE_NS && met_fault(faults, life);
-        double injected = strcmp(scope, "late") != 0 ? held_up_ns(faults, life)
+        double injected = strcmp(scope, "late") != 0 ? held_up_ns(faults, life, scope)
                           : is_late                  ? message->deviation_ns
                                                      : 0;
         if (injected > noise && message->deviation_ns > noise &&
@@ -273,7 +276,7 @@ int main(int argc, char **argv)
     const struct diagnosis_slice_array slices = {.items = &everything, .count = 1};
     const struct run_request request = {.run_dir = argv[2], .slices = &slices};
     if (argc != 6) {
-        fputs("usage: score NAME RUN LOG all|own|others|late CAUSES\n", stderr);
+        fputs("usage: score NAME RUN LOG all|own|others|late|client CAUSES\n", stderr);
         return 2;
     }
     if (read_faults(argv[3], &faults, &err) < 0 || run_analyze(&request, &progress, &run, &err) < 0)

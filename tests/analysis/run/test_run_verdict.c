@@ -97,11 +97,57 @@ static void who_held_up_is_named(void **state)
                                                  "is known to be whose."));
 }
 
+// 16 of 20 us are the client's own: it is named first, and the server only then.
+static void a_late_client_comes_first(void **state)
+{
+    (void)state;
+    struct run_analysis run = {0};
+    struct diagnosed_message messages[MESSAGES];
+    struct cause causes[] = {
+        {.name = "yes",
+         .role = ROLE_CLIENT,
+         .category = "client's cores",
+         .explains = true,
+         .total_ns = 9000 * MESSAGES},
+        {.name = "client queue",
+         .role = ROLE_CLIENT,
+         .category = "client",
+         .explains = true,
+         .total_ns = 7000 * MESSAGES},
+        {.name = "head-of-line blocking",
+         .role = ROLE_A,
+         .category = "head-of-line blocking",
+         .explains = true,
+         .total_ns = 3000 * MESSAGES},
+    };
+    struct diagnosis diagnosis = {
+        .slice = {.low = 0.99, .high = 1},
+        .reference_latency_ns = 10000,
+        .messages = {.items = messages, .count = MESSAGES},
+        .causes = {.items = causes, .count = sizeof causes / sizeof *causes},
+    };
+    for (size_t i = 0; i < MESSAGES; i++)
+        messages[i] = (struct diagnosed_message){.lifetime = i, .deviation_ns = 20000};
+    run.findings.diagnoses.items = &diagnosis;
+    run.findings.diagnoses.count = 1;
+    run_verdict(&run);
+    const char begin[] = "The client was late, not the server: keep other programs";
+    assert_memory_equal(run.findings.verdict, begin, sizeof begin - 1);
+    assert_non_null(strstr(run.findings.verdict,
+                           "yes (client) explains 45 %, client queue (client) 35 %; second, what is "
+                           "not the client's: head-of-line blocking (A) explains 15 %"));
+    // What waits for a full connection waits for the server.
+    strcpy(causes[0].category, "full connections");
+    run_verdict(&run);
+    assert_null(strstr(run.findings.verdict, "The client was late"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cause_stands_out_or_not),
         cmocka_unit_test(who_held_up_is_named),
+        cmocka_unit_test(a_late_client_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
