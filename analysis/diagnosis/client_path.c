@@ -26,9 +26,22 @@ static void add_to_stage(struct client_path *path, int64_t begin_ns, int64_t end
     sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
 }
 
+// Another thread of the load works for other requests, too.
+static bool is_of_load(const struct client_path *path, const struct span *context)
+{
+    size_t count;
+    return context->kind == SPAN_TASK &&
+           thread_moments_of(&path->sweep.decomposer->in->client_turns->moments, context->id,
+                             &count) != NULL;
+}
+
 static void add_context(struct client_path *path, const struct span *context, int64_t begin_ns,
                         int64_t end_ns)
 {
+    if (is_of_load(path, context)) {
+        sweep_add(&path->sweep, COMPONENT_CLIENT_OTHERS, begin_ns, end_ns);
+        return;
+    }
     sweep_add(&path->sweep, component_of_client(path->sweep.decomposer->table, context), begin_ns,
               end_ns);
 }

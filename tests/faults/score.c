@@ -10,8 +10,9 @@
 //
 // How much a fault held a message up is how long the fault lasted while the message was on the
 // server (with the scope `client`: all its life long); with the scope `late`, for faults whose effect outlasts them (what was lost is sent again
-// 200 ms later), all that a message took longer than usual, if that is a millisecond at least and a
-// fault was shortly before it was read. A message counts as affected when that is beyond the noise
+// 200 ms later), all that a message took longer than usual from when it was sent (a link cannot
+// hold up what its client has not sent), if that is a millisecond at least and a fault was shortly
+// before it was read. A message counts as affected when that is beyond the noise
 // (the 95th percentile of what messages deviate that met no fault) and at least half of what it
 // took longer than usual: where it is less (`lesser`), something else did more, as a rule the queue
 // that the fault left. Messages of which the diagnosis itself says that it did not see enough (lost
@@ -229,9 +230,10 @@ static void judge(const struct run_analysis *run, const struct fault_array *faul
                diagnosis->attributions.items[after].lifetime == message->lifetime)
             after++;
         const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
-        bool is_late = message->deviation_ns >= LATE_NS && met_fault(faults, life);
+        double sent_ns = message->deviation_ns - life->stage_ns[STAMP_SEND];
+        bool is_late = sent_ns >= LATE_NS && met_fault(faults, life);
         double injected = strcmp(scope, "late") != 0 ? held_up_ns(faults, life, scope)
-                          : is_late                  ? message->deviation_ns
+                          : is_late                  ? sent_ns
                                                      : 0;
         if (injected > noise && message->deviation_ns > noise &&
             in_scope(faults, run, message->lifetime, scope)) {
