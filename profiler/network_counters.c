@@ -8,7 +8,7 @@
 static const struct {
     const char *group, *name;
 } rows[NETWORK_COUNTERS] = {
-#define NETWORK_COUNTER(name, GROUP, means) {#GROUP, #name},
+#define NETWORK_COUNTER(name, GROUP, one, means) {#GROUP, #name},
 #include "profiler/network_counters.tbl.h"
 };
 

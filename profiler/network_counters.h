@@ -10,7 +10,7 @@
 
 enum {
     NETWORK_COUNTERS = 0
-#define NETWORK_COUNTER(name, GROUP, means) +1
+#define NETWORK_COUNTER(name, GROUP, one, means) +1
 #include "profiler/network_counters.tbl.h"
 };
 

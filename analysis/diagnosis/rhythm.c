@@ -337,9 +337,9 @@ char *rhythm_words(const struct rhythm *rhythm, int64_t begin_ns, char *out, siz
                  units_format_ns(rhythm->period_ns, time, sizeof time), percent, rhythm->times);
         break;
     case RHYTHM_STRETCH:
-        snprintf(out, out_bytes, "%.0f %% of %zu times from %.3g s to %.3g s", percent,
-                 rhythm->times, (double)(rhythm->from_ns - begin_ns) / 1e9,
-                 (double)(rhythm->to_ns - begin_ns) / 1e9);
+        snprintf(out, out_bytes, "from %.3g s to %.3g s (%.0f %% of the %zu times that it came)",
+                 (double)(rhythm->from_ns - begin_ns) / 1e9,
+                 (double)(rhythm->to_ns - begin_ns) / 1e9, percent, rhythm->times);
         break;
     case RHYTHM_RISING:
     case RHYTHM_FALLING:

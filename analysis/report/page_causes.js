@@ -8,7 +8,8 @@
 //   within: 'diagnosis' (not needed): part of what is shown of the chosen diagnosis, below a smaller
 //       heading, which may have `controls` beside it: their ids
 //   markup: what is in it from the start; nothing from the run, that goes into text nodes only
-//   has: whether there is anything to show in it; without it there always is
+//   has: whether there is anything to show in it; without it there always is, within a diagnosis
+//       where that has messages
 //   start: called once, with its element
 //   draw: fills it; again after each change of the page's size or colours
 //   diagnosis, message: called when another one was chosen; without `diagnosis`, those within draw
@@ -44,7 +45,7 @@ function addSections() {
 // occasion: 'draw', 'diagnosis' or 'message'
 function updateSections(occasion) {
   for (const section of sections) {
-    const {id, within, has = () => true} = section;
+    const {id, within, has = () => !within || current().messages.id.length > 0} = section;
     if (within && byId(within).hidden) continue;
     if (within) byId(id).hidden = !has();
     if (byId(id).hidden) continue;

@@ -62,11 +62,12 @@ function sliceWords(diagnosis) {
                     ''}${shown}`;
 }
 
-// The sections of the diagnosis follow in its element, unless there is nothing to show.
+// The sections of the diagnosis follow in its element; without a message only those that need none.
 function renderDiagnosis() {
   const diagnosis = current(), has = diagnosis && diagnosis.messages.id.length > 0;
   renderWindows();
-  byId('diagnosis').hidden = !has;
+  byId('diagnosis').hidden = !has && !diagnosis?.ordinary?.length;
+  byId('category-controls').hidden = !has;
   byId('slice-lead').textContent = !diagnosis ?
       'Nothing was diagnosed: the run has no capture, or nothing to explain.' :
       has || diagnosis.not_available ? sliceWords(diagnosis) :

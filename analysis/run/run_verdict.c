@@ -24,22 +24,23 @@ static void verdict_append_slice(char *out, const struct diagnosis *diagnosis)
 {
     char bound[32], count[32];
     const struct diagnosis_slice *slice = &diagnosis->slice;
+    const char *plural = diagnosis->messages.count == 1 ? "" : "s";
     if (slice->one)
         text_append(out, VERDICT_BYTES, "Request %llu (%s)", (unsigned long long)slice->request,
                     units_format_ns(diagnosis->slice_low_ns, bound, sizeof bound));
     else if (slice->min_latency_ns > 0)
-        text_append(out, VERDICT_BYTES, "The requests slower than %s (%s messages)",
+        text_append(out, VERDICT_BYTES, "The requests slower than %s (%s message%s)",
                     units_format_ns(slice->min_latency_ns, bound, sizeof bound),
-                    text_count(diagnosis->messages.count, count));
+                    text_count(diagnosis->messages.count, count), plural);
     else if (slice->high >= 1)
-        text_append(out, VERDICT_BYTES, "The slowest %.4g %% of requests (>= %s, %s messages)",
+        text_append(out, VERDICT_BYTES, "The slowest %.4g %% of requests (>= %s, %s message%s)",
                     100 * (1 - slice->low),
                     units_format_ns(diagnosis->slice_low_ns, bound, sizeof bound),
-                    text_count(diagnosis->messages.count, count));
+                    text_count(diagnosis->messages.count, count), plural);
     else
-        text_append(out, VERDICT_BYTES, "The requests between p%.4g and p%.4g (%s messages)",
+        text_append(out, VERDICT_BYTES, "The requests between p%.4g and p%.4g (%s message%s)",
                     100 * slice->low, 100 * slice->high,
-                    text_count(diagnosis->messages.count, count));
+                    text_count(diagnosis->messages.count, count), plural);
 }
 
 static double median_deviation(const struct diagnosis *diagnosis)
@@ -360,7 +361,8 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     bool of_trace = trace->handoffs || trace->handoffs_unknown;
     bool any_unseen = run->lifetimes.unseen.unrecorded_ns || run->lifetimes.unseen.lost_ns;
     if (dropped)
-        text_append(out, VERDICT_BYTES, "; %s records were dropped", text_count(dropped, count));
+        text_append(out, VERDICT_BYTES, "; %s record%s dropped", text_count(dropped, count),
+                    dropped == 1 ? " was" : "s were");
     else if (unseen && !of_trace)
         text_append(
             out, VERDICT_BYTES,
@@ -378,8 +380,9 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
             text_count(trace->handoffs_unknown, count),
             text_count(trace->handoffs + trace->handoffs_unknown, other));
     if (run->lifetimes.join.disorder.violations) {
-        text_append(out, VERDICT_BYTES, "; %s stamps out of order, by up to %s",
+        text_append(out, VERDICT_BYTES, "; %s stamp%s out of order, by up to %s",
                     text_count(run->lifetimes.join.disorder.violations, count),
+                    run->lifetimes.join.disorder.violations == 1 ? "" : "s",
                     units_format_ns(run->lifetimes.join.disorder.worst_ns, worst, sizeof worst));
     }
     text_append(out, VERDICT_BYTES, ".");
@@ -411,9 +414,9 @@ static void verdict_append_drops(char *out, const json_t *dropped)
 static void verdict_append_network(char *out, const struct run_analysis *run)
 {
     static const struct {
-        const char *name, *means;
+        const char *name, *one, *means;
     } rows[] = {
-#define NETWORK_COUNTER(name, GROUP, means) {#name, means},
+#define NETWORK_COUNTER(name, GROUP, one, means) {#name, one, means},
 #include "profiler/network_counters.tbl.h"
     };
     char count[32], other[32];
@@ -422,15 +425,17 @@ static void verdict_append_network(char *out, const struct run_analysis *run)
     const char *before = " The server's network counted: ";
     if (join->resent_to_server || join->resent_to_client)
         text_append(out, VERDICT_BYTES,
-                    " %s requests and %s replies waited for bytes that were lost and sent again.",
+                    " %s request%s and %s repl%s waited for bytes that were lost and sent again.",
                     text_count(join->resent_to_server, count),
-                    text_count(join->resent_to_client, other));
+                    join->resent_to_server == 1 ? "" : "s",
+                    text_count(join->resent_to_client, other),
+                    join->resent_to_client == 1 ? "y" : "ies");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         json_int_t times = json_integer_value(json_object_get(moved, rows[i].name));
         if (times <= 0)
             continue;
         text_append(out, VERDICT_BYTES, "%s%s %s", before, text_count((uint64_t)times, count),
-                    rows[i].means);
+                    times == 1 ? rows[i].one : rows[i].means);
         before = "; ";
     }
     if (before[0] == ';')
