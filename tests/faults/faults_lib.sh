@@ -32,6 +32,10 @@ fault_experiment() {
     [[ $fault = quota* ]] && burn=burn-idle
     local inject="\"$build/tests/faults/inject\", \"${fault// /\", \"}\", \"$3\""
     case "$by" in
+        limited)
+            server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\""
+            neighbours="  limit: {host: server, kind: command, command: [\"$build/tests/faults/inject\", limit], cores: [1]}"
+            ;;
         labserver) server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
         inject)
             neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [0]}"
@@ -101,7 +105,7 @@ swap_on() {
 # its verdict of them (exit 4) does not matter. fault_score CLASS DURATION
 fault_score() {
     local status attempt
-    if [[ $(column "$1" 3) = swap,* ]]; then
+    if [[ $(column "$1" 2)$(column "$1" 3) = *@(limited|swap,)* ]]; then
         swap_on || skip "$1: nothing can be swapped to: $(cat "$work/swap.err")"
     fi
     for attempt in 1 2 3; do
@@ -110,7 +114,7 @@ fault_score() {
         chrt -r 10 "$taillight" run "$work/fault.yaml" --out "$work/run" --quiet \
             >"$work/out" 2>"$work/run.err"
         status=$?
-        rmdir /sys/fs/cgroup/cpu/taillight-quota /sys/fs/cgroup/taillight-quota 2>/dev/null
+        rmdir /sys/fs/cgroup/{cpu/,}taillight-quota /sys/fs/cgroup/{memory/,}taillight-memory 2>/dev/null
         [ $status -eq 0 ] || [ $status -eq 4 ] || fail "$1: the run ends with exit $status"
         "$build/tests/faults/score" "$1" "$work/run" "$work/fault.log" "$(column "$1" 4)" \
             "$(column "$1" 5)" 2>"$work/score.err" && return

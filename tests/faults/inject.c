@@ -5,7 +5,7 @@
 // server's network namespace and on its core, or on the client's (network).
 //
 //     inject KIND LENGTH EVERY LOG [ADDRESS]
-//     inject sink | burn | burn-idle
+//     inject sink | burn | burn-idle | limit
 //
 // hog      a real-time thread uses the core up
 // softoff  a thread uses the core up with softirqs held off, so that receiving waits too
@@ -21,6 +21,7 @@
 // burn     a bystander of the lowest priority uses all of the core that nobody else wants;
 // burn-idle
 //          makes way at once also for a server that is no real-time program
+// limit    labserver's control group gets 8 MiB of memory from now on
 // network  LENGTH / 10 us bundles of datagrams are sent to ADDRESS, where a sink has to be: it
 //          costs the receiver several times as much to take a bundle apart as the sender to make it
 // loss     what is sent to ADDRESS does not arrive, LENGTH long
@@ -252,7 +253,7 @@ static bool write_file(const char *path, const char *text)
     return file && fclose(file) == 0 && good;
 }
 
-// Real-time threads have no quota.
+// Real-time threads have no quota; what else wants the core is to get as little of it as can be.
 static int prepare_quota(struct injector *injector, struct error *err)
 {
     const struct sched_param none = {0};
@@ -267,6 +268,10 @@ static int prepare_quota(struct injector *injector, struct error *err)
         clock_getcpuclockid(injector->server, &injector->server_clock) != 0)
         return error_set_errno(err, ERROR_FAILED, "cannot make the control group %s",
                                injector->group);
+    char path[128];
+    bool second = strcmp(injector->group, QUOTA_GROUP_2) == 0;
+    snprintf(path, sizeof path, "%s/%s", injector->group, second ? "cpu.weight" : "cpu.shares");
+    write_file(path, second ? "10000" : "262144");
     return 0;
 }
 
@@ -321,6 +326,32 @@ static void use_quota_up(struct injector *injector, struct interval *out)
     int64_t end = fault_log_now(), lasted = throttled_ns(injector) - before;
     if (lasted > 0)
         *out = (struct interval){end - lasted, end};
+}
+
+// --- a memory limit ------------------------------------------------------------------------------
+
+#define MEMORY_GROUP_1 "/sys/fs/cgroup/memory/taillight-memory"
+#define MEMORY_GROUP_2 "/sys/fs/cgroup/taillight-memory"
+
+// What the server has already does not count in its new group.
+static int be_limit(struct error *err)
+{
+    struct injector injector = {0};
+    bool second = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    char number[16];
+    if (find_server(&injector, err) < 0)
+        return -1;
+    snprintf(number, sizeof number, "%d", injector.server);
+    if (second)
+        write_file("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
+    if ((mkdir(second ? MEMORY_GROUP_2 : MEMORY_GROUP_1, 0755) < 0 && errno != EEXIST) ||
+        !write_file(second ? MEMORY_GROUP_2 "/memory.max" : MEMORY_GROUP_1 "/memory.limit_in_bytes",
+                    "8388608") ||
+        !write_file(second ? MEMORY_GROUP_2 "/cgroup.procs" : MEMORY_GROUP_1 "/cgroup.procs",
+                    number))
+        return error_set_errno(err, ERROR_FAILED, "cannot limit the server's memory");
+    for (;;)
+        pause();
 }
 
 // --- the network ---------------------------------------------------------------------------------
@@ -596,6 +627,8 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "burn") == 0 && be_bystander(SCHED_OTHER, &err) < 0)
         return error_report(&err);
     if (argc == 2 && strcmp(argv[1], "burn-idle") == 0 && be_bystander(SCHED_IDLE, &err) < 0)
+        return error_report(&err);
+    if (argc == 2 && strcmp(argv[1], "limit") == 0 && be_limit(&err) < 0)
         return error_report(&err);
     if (!kind) {
         fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|quota|network|request|command|"
