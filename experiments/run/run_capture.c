@@ -100,6 +100,7 @@ int run_start_capture(struct run *run, struct error *err)
 {
     struct host *host = run_server_host(run);
     char ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256];
+    char client_cores[256]; // the line keeps pointers to all of these
     struct command_line line = {.failed = false};
     progress_phase(run->progress, "arming the capture");
     run_folder_path(run->folder, "logs/capture.log", run->capture_log);
@@ -118,7 +119,7 @@ int run_start_capture(struct run *run, struct error *err)
     cpu_set_t clients;
     if (load_cores(run, &clients))
         command_line_add_option(&line, "--client-cores", "%s",
-                                units_format_cores(&clients, cores, sizeof cores));
+                                units_format_cores(&clients, client_cores, sizeof client_cores));
     if (run->shim_dir[0])
         command_line_add_option(&line, "--shim", "%s", run->shim_dir);
     if (run->shim_dir[0] && run->experiment->shim_memory_bytes)

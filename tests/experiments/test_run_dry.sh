@@ -17,6 +17,8 @@ END
 "$taillight" run --dry-run "$work/x.yaml" --out "$work/run" >"$work/dry" 2>"$work/cmd.err" || fail "--dry-run"
 [ ! -e "$work/run" ] || fail "it made the run folder"
 pgrep -fa -- "$work/run" && fail "it started something"
+grep -q -- "--cores 0 --helper-cores 1 .*--client-cores 1" "$work/dry" ||
+    fail "cores mixed up: $(grep ' capture ' "$work/dry")"
 grep -q "^server: sleep '0.1 '$" "$work/dry" || fail "not quoted: $(grep sleep "$work/dry")"
 "$taillight" run "$work/x.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
 status=$?
