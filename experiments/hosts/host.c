@@ -40,6 +40,18 @@ int host_run(const struct host *host, const char *const *argv, struct command_lo
     return result;
 }
 
+const char *const *host_environment(const struct host *host, const struct process_place *place,
+                                    const char *list[HOST_VARIABLES + 1])
+{
+    size_t count = 0;
+    for (const char *const *one = place->environment; one && *one && count < HOST_VARIABLES - 1;
+         one++)
+        list[count++] = *one;
+    list[count++] = host->mark;
+    list[count] = NULL;
+    return list;
+}
+
 // --- starting and ending -------------------------------------------------------------------------
 
 // as: the kind of which all hosts are made; NULL: each of its own.
@@ -56,6 +68,9 @@ static int start_hosts(struct host_array *hosts, const struct experiment *experi
         *host = (struct host){.plan = plan, .kind = as ? as : plan->kind};
         host->keeper.dry = log->dry;
         int result = host->kind->start(host, i, folder, log, err);
+        process_tree_make_mark(host->mark, (unsigned)i);
+        if (result == 0 && (result = keeper_own(&host->keeper, host->mark, err)) < 0)
+            hosts->count++;
         if (result < 0) {
             hosts_end(hosts, log, &ignored);
             return result;

@@ -13,6 +13,7 @@
 #include "experiments/plan/experiment.h"
 #include "experiments/keeper/keeper.h"
 #include "experiments/common/run_folder.h"
+#include "experiments/keeper/process_tree.h"
 
 struct host_kind;
 
@@ -20,8 +21,9 @@ struct host {
     const struct experiment_host *plan;
     const struct host_kind *kind; // its plan's kind, or the fallback of that
     struct keeper keeper;
-    char address[16];      // IPv4, as every host of the run reaches it
-    char netns[32];        // path of its namespace; empty: the machine's
+    char mark[TREE_MARK_BYTES]; // in the environment of all processes there
+    char address[16];           // IPv4, as every host of the run reaches it
+    char netns[32];             // path of its namespace; empty: the machine's
     char agent_place[440]; // as `taillight load --agent` takes it, "netns=PATH"; empty: where it is
     struct keeper outside; // of a host in a namespace: for settings of the whole machine
     char cgroup[KEEPER_TEXT_BYTES]; // folder of its control group; empty: none
@@ -51,6 +53,12 @@ int hosts_end(struct host_array *hosts, struct command_log *log, struct error *e
 // The place of a process on the host, on these cores (kept by reference; NULL: the host's own).
 // Where the host has a control group and its cores are among that one's, the process is in it.
 struct process_place host_place(const struct host *host, const cpu_set_t *cores);
+
+// The environment that a process at that place gets in addition: the place's own, and the host's
+// mark. Returns list.
+enum { HOST_VARIABLES = 32 };
+const char *const *host_environment(const struct host *host, const struct process_place *place,
+                                    const char *list[HOST_VARIABLES + 1]);
 
 // The keeper for settings that belong to the whole machine and not to a network namespace; NULL: it
 // could not be started.

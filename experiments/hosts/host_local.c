@@ -47,8 +47,10 @@ int host_start_process_here(const struct host *host, const char *const *argv,
                             const struct process_place *place, struct process *process,
                             struct error *err)
 {
-    (void)host;
-    return process_start(process, argv, place, err);
+    const char *variables[HOST_VARIABLES + 1];
+    struct process_place marked = *place;
+    marked.environment = host_environment(host, place, variables);
+    return process_start(process, argv, &marked, err);
 }
 
 int host_find_program_here(const struct host *host, const char *name, char path[RUN_PATH_BYTES],

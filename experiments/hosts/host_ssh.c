@@ -101,7 +101,10 @@ static int ssh_start_process(const struct host *host, const char *const *argv,
                              const struct process_place *place, struct process *process,
                              struct error *err)
 {
-    return far_host_process(host->state, argv, place, process, err);
+    const char *variables[HOST_VARIABLES + 1];
+    struct process_place marked = *place;
+    marked.environment = host_environment(host, place, variables);
+    return far_host_process(host->state, argv, &marked, process, err);
 }
 
 static int ssh_find_program(const struct host *host, const char *name, char path[RUN_PATH_BYTES],

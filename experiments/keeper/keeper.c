@@ -223,6 +223,14 @@ int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error
     return ask_directory(keeper, VERB_ADOPT_DIRECTORY, path, 0, "take over", err);
 }
 
+int keeper_own(struct keeper *keeper, const char *mark, struct error *err)
+{
+    struct keeper_request request = {.verb = VERB_OWN};
+    struct keeper_answer answer;
+    int result = copy_text(request.text, mark, "a mark", err);
+    return result < 0 ? result : keeper_ask(keeper, &request, &answer, err);
+}
+
 int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err)
 {
     struct keeper_request request = {.verb = VERB_PROBE, .port = port};

@@ -73,6 +73,10 @@ int keeper_make_shim_directory(struct keeper *keeper, const char *path, uint64_t
 // The same for one that is there already.
 int keeper_adopt_directory(struct keeper *keeper, const char *path, struct error *err);
 
+// All processes with that mark (experiments/keeper/process_tree.h), and those in its own network
+// namespace, are killed when the keeper ends, before anything is undone.
+int keeper_own(struct keeper *keeper, const char *mark, struct error *err);
+
 // Tries to connect to an IPv4 address and port from that host, within 300 ms. Returns 1 when
 // somebody listens there, 0 when nobody does, negative on other errors.
 int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, struct error *err);

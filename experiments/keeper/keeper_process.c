@@ -22,9 +22,10 @@
 #include "experiments/keeper/keeper_change.h"
 #include "experiments/keeper/keeper_journal.h"
 #include "experiments/keeper/keeper_request.h"
+#include "experiments/keeper/process_tree.h"
 #include "shim/message_collector.h"
 
-enum { PROBE_TIMEOUT_MS = 300 };
+enum { PROBE_TIMEOUT_MS = 300, TREE_TIMEOUT_MS = 3000 };
 
 struct changes ARRAY_OF(struct keeper_change);
 
@@ -41,10 +42,20 @@ static int find_path(const char *pattern, unsigned index, char path[KEEPER_TEXT_
     return number;
 }
 
-static void undo_changes(const struct changes *changes, struct keeper_answer *answer)
+// Ends the processes, undoes the changes.
+static void undo_all(const struct changes *changes, const char *mark, bool isolated,
+                     struct keeper_answer *answer)
 {
-    answer->number = 0;
-    answer->text[0] = '\0';
+    char network[64] = "";
+    *answer = (struct keeper_answer){.number = 0};
+    if (isolated && readlink("/proc/self/ns/net", network, sizeof network - 1) < 0)
+        network[0] = '\0';
+    unsigned left = process_tree_kill(mark, network, TREE_TIMEOUT_MS);
+    if (left) {
+        answer->number = EBUSY;
+        snprintf(answer->text, sizeof answer->text, "the processes there, of which %u live on",
+                 left);
+    }
     for (size_t i = changes->count; i-- > 0;) {
         struct keeper_change *change = &changes->items[i];
         int number = keeper_change_undo(change);
@@ -126,18 +137,21 @@ static void serve_requests(int channel, bool isolated)
     // Changes in a run's own network namespace end with it and need no journal.
     struct keeper_journal journal = {.fd = -1, .off = isolated};
     struct keeper_request request;
+    char mark[KEEPER_TEXT_BYTES] = "";
     for (;;) {
         struct keeper_answer answer = {.number = 0};
         ssize_t got = read(channel, &request, sizeof request);
         if (got < 0 && errno == EINTR)
             continue;
         if (got != sizeof request || request.verb == VERB_END) {
-            undo_changes(&changes, &answer);
+            undo_all(&changes, mark, isolated, &answer);
             keeper_journal_end(&journal, answer.number == 0);
             send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
             break;
         }
-        if (request.verb == VERB_PROBE)
+        if (request.verb == VERB_OWN)
+            snprintf(mark, sizeof mark, "%.*s", KEEPER_TEXT_BYTES - 1, request.text);
+        else if (request.verb == VERB_PROBE)
             answer.number = probe_port(request.path, request.port);
         else if (request.verb == VERB_FIND)
             answer.number = find_path(request.path, request.index, answer.text);

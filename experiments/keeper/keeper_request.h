@@ -26,7 +26,8 @@ enum keeper_verb {
     VERB_FIND,
     VERB_MAKE_DIRECTORY,
     VERB_MAKE_SHIM_DIRECTORY, // with memory of so many bytes (`text`) in it
-    VERB_ADOPT_DIRECTORY, // one that is there already, to be removed at the end
+    VERB_ADOPT_DIRECTORY,     // one that is there already, to be removed at the end
+    VERB_OWN,                 // all processes with the mark `text` end with it
     VERB_PROBE,
     VERB_FACTS, // of a machine behind ssh, in JSON; its card `path`, or ""
     VERB_CLOCK, // its CLOCK_MONOTONIC in ns, as text

@@ -9,6 +9,7 @@
 #include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/definition/output.h"
+#include "experiments/keeper/process_tree.h"
 #include "experiments/run/run_phases.h"
 #include "experiments/servers/server_kind.h"
 
@@ -165,7 +166,12 @@ static int tear_down(struct run *run, struct error *err)
     for (size_t i = run->experiment->servers.count; i-- > 0;)
         server_stop(&run->servers[i], &run->supervisor);
     run_unwatch_links(run);
-    return hosts_end(&run->hosts, &run->log, err);
+    int result = hosts_end(&run->hosts, &run->log, err);
+    // What left its tree's mark behind, too, became ours when its parent ended.
+    unsigned orphans = run->log.dry ? 0 : process_tree_kill_orphans(ORPHANS_GRACE_MS);
+    if (orphans)
+        command_log_write(&run->log, "run", "killed %u processes that others had left", orphans);
+    return result;
 }
 
 // A dry run: writes what would be done into the log, in order.
@@ -190,6 +196,7 @@ static int run_in_folder(struct run *run, struct error *err)
 {
     char path[LOG_PATH_BYTES];
     struct error undone;
+    process_tree_adopt_orphans();
     int result =
         command_log_open(&run->log, run_folder_path(run->folder, "commands.log", path), err);
     if (result == 0)

@@ -21,6 +21,7 @@
 
 #include "experiments/keeper/keeper.h"
 #include "experiments/keeper/keeper_journal.h"
+#include "experiments/keeper/process_tree.h"
 
 static void write_file(const char *path, const char *text)
 {
@@ -174,6 +175,86 @@ static void its_death_is_an_error_not_a_hang(void **state)
     assert_int_equal(keeper.pid, 0);
 }
 
+// A server's children, of which one forked twice and left its session, and one lost its environment
+// but is in the keeper's network.
+static void start_tree(const struct keeper *keeper, const char *mark, bool killed, char pids[64])
+{
+    char netns[64], file[80];
+    struct error err;
+    struct process process;
+    snprintf(netns, sizeof netns, "/proc/%d/ns/net", keeper->pid);
+    snprintf(file, sizeof file, "/tmp/taillight-test-tree-%d", getpid());
+    const char *argv[] = {
+        "sh", "-c",
+        keeper->isolated ? "(setsid sleep 987 & echo $! >>$0); (setsid env -i sleep 987 & echo "
+                           "$! >>$0); echo x >>$0; exec sleep 987"
+                         : "(setsid sleep 987 & echo $! >>$0); echo x >>$0; exec sleep 987",
+        file, NULL};
+    const char *environment[] = {mark, NULL};
+    struct process_place place = {.environment = environment,
+                                  .netns = keeper->isolated ? netns : NULL};
+    unlink(file);
+    if (process_start(&process, argv, &place, &err) < 0)
+        fail_msg("%s", err.text);
+    for (int i = 0; i < 500; i++) {
+        FILE *written = fopen(file, "r");
+        size_t got = written ? fread(pids, 1, 63, written) : 0;
+        pids[got] = '\0';
+        if (written)
+            fclose(written);
+        if (strchr(pids, 'x'))
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    assert_non_null(strchr(pids, 'x'));
+    unlink(file);
+    process_stop(&process, killed ? 0 : 2000);
+}
+
+static void trees_end_with_it(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        bool killed = way & 1, isolated = way & 2;
+        struct error err;
+        struct keeper keeper;
+        char mark[TREE_MARK_BYTES], pids[64];
+        if (keeper_start(&keeper, isolated, &err) < 0) {
+            print_message("%s\n", err.text);
+            continue;
+        }
+        keeper.isolated = isolated;
+        process_tree_make_mark(mark, (unsigned)way);
+        assert_int_equal(keeper_own(&keeper, mark, &err), 0);
+        start_tree(&keeper, mark, killed, pids);
+        int alive = 0;
+        for (char *at = pids; *at && *at != 'x';) {
+            pid_t pid = (pid_t)strtol(at, &at, 10);
+            at += *at == '\n';
+            alive += kill(pid, 0) == 0;
+        }
+        assert_int_equal(alive, isolated ? 2 : 1);
+        if (killed) {
+            close(keeper.channel);
+            waitpid(keeper.pid, NULL, 0);
+        } else {
+            assert_int_equal(keeper_end(&keeper, &err), 0);
+        }
+        for (char *at = pids; *at && *at != 'x';) {
+            pid_t pid = (pid_t)strtol(at, &at, 10);
+            at += *at == '\n';
+            char path[64], what[8] = "";
+            snprintf(path, sizeof path, "/proc/%d/stat", pid);
+            FILE *file = fopen(path, "r"); // a zombie that nobody reaps is dead, too
+            if (file && fscanf(file, "%*d (%*[^)]) %7s", what) != 1)
+                what[0] = '\0';
+            if (file)
+                fclose(file);
+            assert_true(what[0] == '\0' || what[0] == 'Z');
+        }
+    }
+}
+
 static void listeners_are_found(void **state)
 {
     (void)state;
@@ -274,6 +355,7 @@ int main(void)
         cmocka_unit_test(signals_do_not_end_it),
         cmocka_unit_test(what_cannot_be_done_is_said),
         cmocka_unit_test(its_death_is_an_error_not_a_hang),
+        cmocka_unit_test(trees_end_with_it),
         cmocka_unit_test(listeners_are_found),
         cmocka_unit_test(a_journal_outlives_its_keeper),
         cmocka_unit_test(journals_are_not_believed),

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// All processes that a host's servers, neighbours and commands became, however they forked, left
+// their session or were adopted by init. They are known by a mark in their environment, which
+// children inherit, and, on a host that is a network namespace, by that. Needs no privilege beyond
+// that to kill them, and no control group.
+#ifndef EXPERIMENTS_KEEPER_PROCESS_TREE_H
+#define EXPERIMENTS_KEEPER_PROCESS_TREE_H
+
+enum { TREE_MARK_BYTES = 80 };
+
+// "TAILLIGHT_HOST=<this process, the time, number>": the mark of a host, as a variable.
+void process_tree_make_mark(char mark[TREE_MARK_BYTES], unsigned number);
+
+// Kills all processes with that mark ("": none), or in that network namespace, as
+// /proc/self/ns/net names it ("": in any), but the caller, and looks again until there is none.
+// Returns how many are still there after wait_ms.
+unsigned process_tree_kill(const char *mark, const char *network, int wait_ms);
+
+// Makes orphans below this process its children.
+void process_tree_adopt_orphans(void);
+
+// Kills and reaps all children that this process has now. Returns how many there were.
+unsigned process_tree_kill_orphans(int wait_ms);
+
+#endif
