@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/hosts/host.h"
 
+#include "base/clock.h"
 #include "experiments/hosts/host_kind.h"
 
 enum { COMMAND_TIMEOUT_MS = 10000 };
@@ -23,7 +24,8 @@ struct keeper *host_machine_keeper(struct host *host, struct error *err)
         return &host->keeper;
     if (host->keeper.dry)
         host->outside = (struct keeper){.channel = -1, .dry = true};
-    else if (host->outside.pid == 0 && keeper_start(&host->outside, false, err) < 0)
+    else if (host->outside.pid == 0 && (keeper_start(&host->outside, false, err) < 0 ||
+                                        keeper_own(&host->outside, host->mark, err) < 0))
         return NULL;
     return &host->outside;
 }
@@ -60,6 +62,7 @@ static int start_hosts(struct host_array *hosts, const struct experiment *experi
                        struct command_log *log, struct error *err)
 {
     struct error ignored;
+    uint64_t began = (uint64_t)clock_now_ns(CLOCK_REALTIME);
     if (array_reserve(hosts, experiment->hosts.count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory");
     for (size_t i = 0; i < experiment->hosts.count; i++) {
@@ -68,7 +71,7 @@ static int start_hosts(struct host_array *hosts, const struct experiment *experi
         *host = (struct host){.plan = plan, .kind = as ? as : plan->kind};
         host->keeper.dry = log->dry;
         int result = host->kind->start(host, i, folder, log, err);
-        process_tree_make_mark(host->mark, (unsigned)i);
+        process_tree_make_mark(host->mark, began, (unsigned)i);
         if (result == 0 && (result = keeper_own(&host->keeper, host->mark, err)) < 0)
             hosts->count++;
         if (result < 0) {

@@ -76,6 +76,11 @@ static int apply_knob(struct applied_setting *a, enum keeper_knob knob, const ch
         command_log_write(a->log, a->host->plan->name, "set %s to %s (was %s)", name, value, old);
         return append_report(a, name, old, NULL, err);
     }
+    if (number == EAGAIN)
+        return error_set(err, ERROR_INPUT,
+                         "tuning host %s, %s: another run has changed %s and is to put it back "
+                         "(%s); two cannot at once: wait for its end",
+                         a->host->plan->name, tuning_kind_name(a->setting->kind), name, old);
     command_log_write(a->log, a->host->plan->name, "cannot set %s to %s: %s", name, value,
                       reason_of(knob, number));
     if (is_lacking(knob, number))

@@ -28,7 +28,9 @@ static int gone_error(struct keeper *keeper, struct error *err)
     int status;
     struct error ignored;
     if (!keeper->link_log)
-        return error_set(err, ERROR_FAILED, "the keeper of a host (process %d) is gone",
+        return error_set(err, ERROR_FAILED,
+                         "the keeper of a host (process %d) is gone; `taillight doctor --restore` "
+                         "undoes what it had changed",
                          keeper->pid);
     if (keeper->link.pid > 0)
         process_wait(&keeper->link, END_TIMEOUT_MS, &status, &ignored);
@@ -308,7 +310,8 @@ int keeper_end(struct keeper *keeper, struct error *err)
     int result = keeper_ask(keeper, &request, &answer, err);
     if (result == 0 && answer.number)
         result = error_set(err, ERROR_FAILED, "could not undo the change to %s: %s", answer.text,
-                           strerror(answer.number));
+                           answer.number == EEXIST ? "somebody else has changed it since"
+                                                   : strerror(answer.number));
     reap_keeper(keeper);
     return result;
 }

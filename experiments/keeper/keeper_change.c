@@ -207,12 +207,35 @@ static int spread_flows(const struct keeper_change *change, const char *text)
     return number;
 }
 
-int keeper_change_do(const struct keeper_change *change, const char *text)
+// Writes, and notes what became of it.
+static int file_set(struct keeper_change *change, const char *text)
+{
+    int number = write_text(change->path, text);
+    if (number == 0 && read_text(change->path, change->set, sizeof change->set) == 0)
+        change->set[strcspn(change->set, "\n")] = '\0';
+    return number;
+}
+
+// Whoever changed it since wants it so, or will put back what he found.
+static int file_put_back(const struct keeper_change *change)
+{
+    char now[KEEPER_TEXT_BYTES] = "";
+    if (change->set[0] && read_text(change->path, now, sizeof now) == 0) {
+        now[strcspn(now, "\n")] = '\0';
+        if (strcmp(now, change->old) == 0)
+            return 0;
+        if (strcmp(now, change->set) != 0)
+            return EEXIST;
+    }
+    return write_text(change->path, change->old);
+}
+
+int keeper_change_do(struct keeper_change *change, const char *text)
 {
     int32_t us;
     switch (change->knob) {
     case KEEPER_FILE:
-        return write_text(change->path, text);
+        return file_set(change, text);
     case KEEPER_COALESCING:
         return nic_coalescing_set(change->path, text);
     case KEEPER_RSS:
@@ -282,13 +305,15 @@ int keeper_change_undo(const struct keeper_change *change)
         return nic_rss_set(change->path, &change->rss);
     if (change->knob == KEEPER_CPUSET)
         return cpuset_remove(change->path, change->old);
-    return change->knob == KEEPER_FILE ? write_text(change->path, change->old) : 0;
+    return change->knob == KEEPER_FILE ? file_put_back(change) : 0;
 }
 
 void keeper_change_forget(struct keeper_change *change)
 {
     if (change->knob == KEEPER_LATENCY && change->fd >= 0)
         close(change->fd);
+    if (change->lock >= 0)
+        close(change->lock);
     free(change->rss.queues);
 }
 
@@ -327,7 +352,7 @@ int keeper_change_from_json(const json_t *json, struct keeper_change *change, st
     const char *old = json_string_value(json_object_get(json, "old"));
     json_int_t knob = json_integer_value(json_object_get(json, "knob"));
     const char *name = directory ? directory : path;
-    *change = (struct keeper_change){.is_directory = directory != NULL, .fd = -1};
+    *change = (struct keeper_change){.is_directory = directory != NULL, .fd = -1, .lock = -1};
     // Only directories that bear a name of ours, or are inside of one, are ever removed.
     bool removed = directory || knob == KEEPER_CPUSET;
     bool ours = name && name[0] == '/' && strstr(name, "/taillight-") && !strstr(name, "..");

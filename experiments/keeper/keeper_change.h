@@ -16,18 +16,21 @@ struct keeper_change {
     bool is_directory; // made, or taken over: removed in the end
     enum keeper_knob knob;
     int fd;             // of KEEPER_LATENCY
+    int lock;           // experiments/keeper/setting_lock.h; -1: none
     struct nic_rss rss; // of KEEPER_RSS
     char path[KEEPER_TEXT_BYTES];
     char old[KEEPER_TEXT_BYTES]; // as text; of KEEPER_RSS only a description
+    char set[KEEPER_TEXT_BYTES]; // of KEEPER_FILE: what it became, as read back; empty: not known
 };
 
 // All return 0 or an errno.
 
 // Reads what the setting at `path` is now. text: the value that it will get.
 int keeper_change_read(struct keeper_change *change, const char *text);
-int keeper_change_do(const struct keeper_change *change, const char *text);
+int keeper_change_do(struct keeper_change *change, const char *text);
 
-// Puts the old value back, or removes the directory with everything in it, waiting up to 3 s for
+// Puts the old value back (a file only if nobody else has changed it since: EEXIST says that it is
+// left as it is), or removes the directory with everything in it, waiting up to 3 s for
 // dying processes that still write into it. What is gone already is 0 (a directory) or an errno.
 int keeper_change_undo(const struct keeper_change *change);
 
@@ -37,6 +40,7 @@ void keeper_change_forget(struct keeper_change *change);
 // As a journal's line, {"knob", "path", "old"[, "table"]} or {"directory"}. What is read from a
 // journal is not trusted: an impossible change is ERROR_INPUT, as is a directory without a name of
 // ours.
+// What it became is a line of its own, after the change: {"path", "set"}.
 json_t *keeper_change_to_json(const struct keeper_change *change);
 int keeper_change_from_json(const json_t *json, struct keeper_change *change, struct error *err);
 

@@ -82,8 +82,9 @@ static int begin_journal(struct keeper_journal *journal)
         return errno;
     log_boot_id(boot_id);
     read_network(network);
-    return write_line(journal->fd, json_pack("{s:s, s:s, s:i}", "boot_id", boot_id, "network",
-                                             network, "process", (int)getpid()));
+    return write_line(journal->fd,
+                      json_pack("{s:s, s:s, s:i, s:s}", "boot_id", boot_id, "network", network,
+                                "process", (int)getpid(), "run", journal->run));
 }
 
 int keeper_journal_note(struct keeper_journal *journal, const struct keeper_change *change)
@@ -96,6 +97,61 @@ int keeper_journal_note(struct keeper_journal *journal, const struct keeper_chan
     if (journal->fd < 0 && change->is_directory)
         return 0;
     return number ? number : write_line(journal->fd, keeper_change_to_json(change));
+}
+
+void keeper_journal_note_set(struct keeper_journal *journal, const struct keeper_change *change)
+{
+    if (!journal->off && journal->fd >= 0 && change->set[0])
+        write_line(journal->fd, json_pack("{s:s, s:s}", "path", change->path, "set", change->set));
+}
+
+// Opens the journals one after the other; the directory's stream is the caller's.
+static int open_next(DIR *all, const char *directory, const char *prefix)
+{
+    char path[600];
+    for (struct dirent *entry; (entry = readdir(all));) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0)
+            return fd;
+    }
+    return -1;
+}
+
+bool keeper_journal_run(int process, char run[KEEPER_TEXT_BYTES])
+{
+    char directory[300], prefix[32], line[2 * KEEPER_TEXT_BYTES] = "";
+    run[0] = '\0';
+    DIR *all = find_directory(directory, false) == 0 ? opendir(directory) : NULL;
+    if (!all)
+        return false;
+    snprintf(prefix, sizeof prefix, "journal-%d-", process);
+    for (int fd; !run[0] && (fd = open_next(all, directory, prefix)) >= 0; close(fd)) {
+        ssize_t bytes = read(fd, line, sizeof line - 1);
+        line[bytes > 0 ? bytes : 0] = '\0';
+        json_t *first = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL);
+        const char *found = json_string_value(json_object_get(first, "run"));
+        // An earlier keeper may have had the same process number; its journal is not locked.
+        if (found && flock(fd, LOCK_SH | LOCK_NB) < 0)
+            snprintf(run, KEEPER_TEXT_BYTES, "%s", found);
+        json_decref(first);
+    }
+    closedir(all);
+    return run[0] != '\0';
+}
+
+unsigned keeper_journals_stale(void)
+{
+    char directory[300];
+    unsigned stale = 0;
+    DIR *all = find_directory(directory, false) == 0 ? opendir(directory) : NULL;
+    for (int fd; all && (fd = open_next(all, directory, "journal-")) >= 0; close(fd))
+        stale += flock(fd, LOCK_SH | LOCK_NB) == 0;
+    if (all)
+        closedir(all);
+    return stale;
 }
 
 void keeper_journal_end(struct keeper_journal *journal, bool undone)
@@ -125,6 +181,14 @@ static int take_line(const char *line, size_t bytes, unsigned number, char boot_
     else if (number == 1) {
         snprintf(boot_id, 40, "%.39s", boot);
         snprintf(network, 40, "%.39s", net);
+    } else if (json_object_get(json, "set")) {
+        const char *path = json_string_value(json_object_get(json, "path"));
+        const char *set = json_string_value(json_object_get(json, "set"));
+        struct keeper_change *last = changes->count ? &changes->items[changes->count - 1] : NULL;
+        if (!path || !set || !last || strcmp(path, last->path) != 0)
+            result = error_set(err, ERROR_INPUT, "line %u is of no change", number);
+        else
+            snprintf(last->set, sizeof last->set, "%s", set);
     } else if ((result = keeper_change_from_json(json, &change, err)) < 0) {
         error_prefix(err, "line %u", number);
     } else if (array_push(changes, change) < 0) {
@@ -164,8 +228,9 @@ static int undo_all(const struct keeper_changes *changes, bool same_boot, const 
         int number = keeper_change_undo(change);
         if (number && number != ENOENT && number != ENODEV) {
             restored->failed++;
-            result = error_set(err, ERROR_FAILED, "%s: cannot undo the change to %s: %s", path,
-                               change->path, strerror(number));
+            result = error_set(
+                err, ERROR_FAILED, "%s: cannot undo the change to %s: %s", path, change->path,
+                number == EEXIST ? "somebody else has changed it since" : strerror(number));
         } else if (change->is_directory) {
             restored->directories++;
         } else {

@@ -6,7 +6,7 @@
 // (experiments/keeper/keeper_change.h), each written through to the disk. It is locked while its
 // keeper lives and removed when all is undone.
 //
-//   {"boot_id": "...", "network": "net:[4026531840]", "process": 4711}
+//   {"boot_id": "...", "network": "net:[4026531840]", "process": 4711, "run": "..."}
 //
 // It lies in $TAILLIGHT_STATE_DIR, else in /var/lib/taillight, or in ~/.local/state/taillight when
 // the user is not root, and is begun with the first change.
@@ -21,13 +21,23 @@
 #include "experiments/keeper/keeper_change.h"
 
 struct keeper_journal {
-    int fd;   // -1: not begun
-    bool off; // nothing is noted
+    int fd;                      // -1: not begun
+    bool off;                    // nothing is noted
+    char run[KEEPER_TEXT_BYTES]; // whose; empty: not known
     char path[400];
 };
 
 // Notes a change that is about to be made. Returns 0 or an errno: then it must not be made.
 int keeper_journal_note(struct keeper_journal *journal, const struct keeper_change *change);
+
+// Notes what a change became. Without that line it is undone whatever the setting is by then.
+void keeper_journal_note_set(struct keeper_journal *journal, const struct keeper_change *change);
+
+// The run of the keeper with that process number, from its journal. False: not known.
+bool keeper_journal_run(int process, char run[KEEPER_TEXT_BYTES]);
+
+// How many journals there are on this host whose keepers did not live to undo them.
+unsigned keeper_journals_stale(void);
 
 // Ends the journal with its keeper. undone: all changes are undone, and the journal is removed;
 // else it stays.

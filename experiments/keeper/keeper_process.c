@@ -23,6 +23,7 @@
 #include "experiments/keeper/keeper_journal.h"
 #include "experiments/keeper/keeper_request.h"
 #include "experiments/keeper/process_tree.h"
+#include "experiments/keeper/setting_lock.h"
 #include "shim/message_collector.h"
 
 enum { PROBE_TIMEOUT_MS = 300, TREE_TIMEOUT_MS = 3000 };
@@ -103,9 +104,11 @@ static void make_change(struct changes *changes, struct keeper_journal *journal,
                         const struct keeper_request *request, struct keeper_answer *answer)
 {
     struct keeper_change made = {
-        .is_directory = request->verb != VERB_SET, .knob = request->knob, .fd = -1};
+        .is_directory = request->verb != VERB_SET, .knob = request->knob, .fd = -1, .lock = -1};
     snprintf(made.path, sizeof made.path, "%s", request->path);
-    if (request->verb == VERB_SET) {
+    if (request->verb == VERB_SET)
+        answer->number = setting_lock_take(&made, journal->run, answer->text, sizeof answer->text);
+    if (request->verb == VERB_SET && answer->number == 0) {
         answer->number = keeper_change_read(&made, request->text);
         snprintf(answer->text, sizeof answer->text, "%s", made.old);
     }
@@ -119,15 +122,17 @@ static void make_change(struct changes *changes, struct keeper_journal *journal,
         keeper_change_forget(&made);
         return;
     }
-    if (request->verb == VERB_SET)
-        answer->number = keeper_change_do(&made, request->text);
+    struct keeper_change *change = &changes->items[changes->count - 1];
+    if (request->verb == VERB_SET &&
+        (answer->number = keeper_change_do(change, request->text)) == 0)
+        keeper_journal_note_set(journal, change);
     else if (request->verb == VERB_MAKE_DIRECTORY && mkdir(request->path, 0700) < 0)
         answer->number = errno;
     else if (request->verb == VERB_MAKE_SHIM_DIRECTORY)
         answer->number = make_shim_directory(request);
     if (answer->number) {
         changes->count--;
-        keeper_change_forget(&made);
+        keeper_change_forget(&made); // holds the same as the one in the list
     }
 }
 
@@ -149,9 +154,12 @@ static void serve_requests(int channel, bool isolated)
             send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
             break;
         }
-        if (request.verb == VERB_OWN)
+        if (request.verb == VERB_OWN) {
             snprintf(mark, sizeof mark, "%.*s", KEEPER_TEXT_BYTES - 1, request.text);
-        else if (request.verb == VERB_PROBE)
+            snprintf(journal.run, sizeof journal.run, "%s", mark);
+            journal.run[strcspn(mark, "/")] = '\0';
+        }
+        if (request.verb == VERB_PROBE)
             answer.number = probe_port(request.path, request.port);
         else if (request.verb == VERB_FIND)
             answer.number = find_path(request.path, request.index, answer.text);

@@ -19,10 +19,10 @@
 
 enum { MOST_ENVIRONMENT_BYTES = 2 << 20, LOOK_EVERY_NS = 5000000 };
 
-void process_tree_make_mark(char mark[TREE_MARK_BYTES], unsigned number)
+void process_tree_make_mark(char mark[TREE_MARK_BYTES], uint64_t run, unsigned number)
 {
-    snprintf(mark, TREE_MARK_BYTES, "TAILLIGHT_HOST=%d-%llx-%u", getpid(),
-             (unsigned long long)clock_now_ns(CLOCK_REALTIME), number);
+    snprintf(mark, TREE_MARK_BYTES, "TAILLIGHT_HOST=%d-%llx/%u", getpid(), (unsigned long long)run,
+             number);
 }
 
 // Whether a variable is in a process's environment as it was given to it. room: for the text.

@@ -7,10 +7,13 @@
 #ifndef EXPERIMENTS_KEEPER_PROCESS_TREE_H
 #define EXPERIMENTS_KEEPER_PROCESS_TREE_H
 
+#include <stdint.h>
+
 enum { TREE_MARK_BYTES = 80 };
 
-// "TAILLIGHT_HOST=<this process, the time, number>": the mark of a host, as a variable.
-void process_tree_make_mark(char mark[TREE_MARK_BYTES], unsigned number);
+// The mark of a run's host, as a variable: "TAILLIGHT_HOST=<process>-<when it began>/<number>"; up
+// to the slash it is the run's.
+void process_tree_make_mark(char mark[TREE_MARK_BYTES], uint64_t run, unsigned number);
 
 // Kills all processes with that mark ("": none), or in that network namespace, as
 // /proc/self/ns/net names it ("": in any), but the caller, and looks again until there is none.

@@ -211,6 +211,8 @@ static int run_in_folder(struct run *run, struct error *err)
     if (ended < 0 && result == 0) {
         *err = undone;
         result = ended;
+    } else if (ended < 0) {
+        run_warn(run, "%s", undone.text);
     }
     supervisor_close(&run->supervisor);
 out:

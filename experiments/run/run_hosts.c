@@ -7,6 +7,7 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
+#include "experiments/keeper/keeper_journal.h"
 #include "experiments/run/run_phases.h"
 #include "profiler/doctor/doctor.h"
 
@@ -36,6 +37,12 @@ int run_start_hosts(struct run *run, struct error *err)
     if (result == 0 && degraded.kind != ERROR_NONE)
         run_warn(run, "%s; hosts are this machine instead, over 127.0.0.1, and share its network",
                  degraded.text);
+    unsigned stale = run->log.dry ? 0 : keeper_journals_stale();
+    if (stale)
+        run_warn(run,
+                 "%u earlier runs did not live to undo their changes: `taillight doctor --restore` "
+                 "does",
+                 stale);
     if (result == 0)
         watch_links(run);
     return result;

@@ -224,7 +224,7 @@ static void trees_end_with_it(void **state)
             continue;
         }
         keeper.isolated = isolated;
-        process_tree_make_mark(mark, (unsigned)way);
+        process_tree_make_mark(mark, 1, (unsigned)way);
         assert_int_equal(keeper_own(&keeper, mark, &err), 0);
         start_tree(&keeper, mark, killed, pids);
         int alive = 0;
@@ -253,6 +253,51 @@ static void trees_end_with_it(void **state)
             assert_true(what[0] == '\0' || what[0] == 'Z');
         }
     }
+}
+
+static void keeper_of_run(struct keeper *keeper, uint64_t run, unsigned number)
+{
+    struct error err;
+    char mark[TREE_MARK_BYTES];
+    if (keeper_start(keeper, false, &err) < 0)
+        fail_msg("%s", err.text);
+    process_tree_make_mark(mark, run, number);
+    assert_int_equal(keeper_own(keeper, mark, &err), 0);
+}
+
+// Two runs cannot have a setting at once, two hosts of a run can.
+static void overlapping_runs_are_refused(void **state)
+{
+    (void)state;
+    struct place place = make_place();
+    struct keeper first, same, other;
+    struct error err;
+    char old[KEEPER_TEXT_BYTES];
+    int number = 0;
+    write_file(place.setting, "128\n");
+    keeper_of_run(&first, 1, 0);
+    keeper_of_run(&same, 1, 1);
+    keeper_of_run(&other, 2, 0);
+    assert_int_equal(keeper_set(&first, place.setting, "501", NULL, &err), 0);
+    assert_int_equal(keeper_set(&first, place.setting, "502", NULL, &err), 0);
+    assert_int_equal(keeper_set(&same, place.setting, "503", NULL, &err), 0);
+    assert_int_equal(keeper_tune(&other, KEEPER_FILE, place.setting, "777", old, &number, &err), 0);
+    assert_int_equal(number, EAGAIN);
+    assert_non_null(strstr(old, "process "));
+    check_file(place.setting, "503");
+    assert_int_equal(keeper_end(&other, &err), 0);
+    assert_int_equal(keeper_end(&same, &err), 0);
+    check_file(place.setting, "502");
+    assert_int_equal(keeper_end(&first, &err), 0);
+    check_file(place.setting, "128");
+    keeper_of_run(&other, 2, 0); // now it may
+    assert_int_equal(keeper_set(&other, place.setting, "777", NULL, &err), 0);
+    // Somebody who asks nobody changes it: that stays, and is said.
+    write_file(place.setting, "999\n");
+    assert_true(keeper_end(&other, &err) < 0);
+    assert_non_null(strstr(err.text, "somebody else has changed it since"));
+    check_file(place.setting, "999");
+    remove_place(&place);
 }
 
 static void listeners_are_found(void **state)
@@ -356,6 +401,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_done_is_said),
         cmocka_unit_test(its_death_is_an_error_not_a_hang),
         cmocka_unit_test(trees_end_with_it),
+        cmocka_unit_test(overlapping_runs_are_refused),
         cmocka_unit_test(listeners_are_found),
         cmocka_unit_test(a_journal_outlives_its_keeper),
         cmocka_unit_test(journals_are_not_believed),
