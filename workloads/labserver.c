@@ -31,6 +31,7 @@
 #include "base/units.h"
 #include "workloads/distribution.h"
 #include "workloads/distribution_text.h"
+#include "workloads/lab_backend.h"
 #include "workloads/lab_fault.h"
 #include "workloads/server_request.h"
 #include "workloads/workload.h"
@@ -127,6 +128,7 @@ struct settings {
     double ticks_per_ns;
     struct item_store *store;
     struct worker *workers;
+    struct lab_backend backend;
     struct lab_fault fault;
     const char *fault_log;
 };
@@ -174,6 +176,8 @@ static void serve_for(struct worker *worker, double ns)
     while (tsc_now() < worker->free_tsc)
         _mm_pause();
     lab_fault_end_service(&settings->fault);
+    if (settings->backend.port && !lab_backend_ask(&settings->backend))
+        worker->closing = true;
 }
 
 static void service_spin(struct worker *worker)
@@ -497,15 +501,18 @@ static void print_usage(FILE *out)
 {
     fputs(
         "usage: labserver --port PORT [--protocol memcached|lab] [--service DISTRIBUTION] "
-        "[--threads N] [--seed N] [--drift FACTOR] [--exact] [--fault KIND,LENGTH,EVERY "
-        "--fault-log FILE]\n\n"
+        "[--threads N] [--seed N] [--drift FACTOR] [--exact] [--backend PORT[,CONNECTIONS]] "
+        "[--fault KIND,LENGTH,EVERY --fault-log FILE]\n\n"
         "A server whose service time, spun before each answer, is drawn from a known "
         "distribution: fixed:10us,\nexponential:10us, uniform:5us,15us, lognormal:10us,0.5, "
         "bimodal:5us,100us,0.05, ... (fixed:0 when none\nis given; with lab, a request may "
         "state its own). With --drift it grows by FACTOR of itself each second. With --exact it "
         "holds "
         "the server's own\nwork too, counted from the kernel's receive stamp, and the server "
-        "polls instead of sleeping.\nWith --fault it misbehaves for LENGTH once EVERY so often "
+        "polls instead of sleeping.\nWith --backend it asks a memcached on this machine before "
+        "each answer,\nover so many "
+        "connections (1) that all workers share. With --fault it misbehaves for LENGTH once EVERY "
+        "so often "
         "and notes in FILE when: slow (a function takes that\nlong), calls (a function is "
         "called over and over), pages (page faults), sync (a file is written and synced),\n"
         "fork (it forks, and writes to memory that it then shares), swap (memory that was paged "
@@ -517,17 +524,13 @@ static void print_usage(FILE *out)
 // Returns 1 when --help was asked for.
 static int parse_options(int argc, char **argv, struct settings *settings, struct error *err)
 {
-    static const struct option longs[] = {{"port", required_argument, NULL, 'p'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"seed", required_argument, NULL, 'r'},
-                                          {"service", required_argument, NULL, 's'},
-                                          {"protocol", required_argument, NULL, 'o'},
-                                          {"drift", required_argument, NULL, 'd'},
-                                          {"exact", no_argument, NULL, 'e'},
-                                          {"fault", required_argument, NULL, 'f'},
-                                          {"fault-log", required_argument, NULL, 'l'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"port", required_argument, NULL, 'p'},     {"threads", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 'r'},     {"service", required_argument, NULL, 's'},
+        {"protocol", required_argument, NULL, 'o'}, {"drift", required_argument, NULL, 'd'},
+        {"exact", no_argument, NULL, 'e'},          {"backend", required_argument, NULL, 'b'},
+        {"fault", required_argument, NULL, 'f'},    {"fault-log", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     int status = 0, option;
     while (status == 0 && (option = getopt_long(argc, argv, "p:t:s:h", longs, NULL)) != -1) {
         if (option == 'p')
@@ -544,6 +547,8 @@ static int parse_options(int argc, char **argv, struct settings *settings, struc
             status = parse_drift(optarg, &settings->drift, err);
         else if (option == 'e')
             settings->exact = true;
+        else if (option == 'b')
+            status = lab_backend_parse(optarg, &settings->backend, err);
         else if (option == 'f')
             status = lab_fault_parse(optarg, &settings->fault, err);
         else if (option == 'l')
