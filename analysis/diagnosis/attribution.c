@@ -375,6 +375,7 @@ static struct cause summarise_cause(const struct component *component,
                           .apart = component->apart,
                           .messages = count};
     memcpy(cause.name, component->name, sizeof cause.name);
+    snprintf(cause.tier, sizeof cause.tier, "%s", component->tier);
     snprintf(cause.category, sizeof cause.category, "%s",
              component->category ? component->category : "other");
     for (size_t i = 0; i < count; i++) {

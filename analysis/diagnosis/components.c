@@ -151,6 +151,28 @@ int64_t component_of_wait(struct component_table *table, const char *name)
     return find_or_add(table, &component);
 }
 
+int64_t component_of_peer(struct component_table *table, const char *name, const char *tier)
+{
+    struct component component = {
+        .role = ROLE_A, .class = CAUSE_GAP, .explains = true, .category = "another host or server"};
+    snprintf(component.name, sizeof component.name, "%s", name);
+    snprintf(component.tier, sizeof component.tier, "%s", tier);
+    return find_or_add(table, &component);
+}
+
+int64_t component_of_tier(struct component_table *table, uint32_t number, const char *tier)
+{
+    struct component component = table->components.items[number];
+    if (component.tier[0])
+        return number; // at a server further down
+    snprintf(component.name, sizeof component.name, "%.40s: %.90s", tier,
+             table->components.items[number].name);
+    snprintf(component.tier, sizeof component.tier, "%s", tier);
+    component.explains = !component.apart;
+    component.functions = false;
+    return find_or_add(table, &component);
+}
+
 int64_t component_of_context(struct component_table *table, const struct span *span,
                              enum core_role role)
 {

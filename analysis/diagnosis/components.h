@@ -29,6 +29,7 @@ struct component {
                     // of a virtual machine; never explains
     bool functions; // its time is divided among functions where the backend sees them
     const char *category;
+    char tier[64]; // the other server at which it is; "": the message's own
 };
 struct component_array ARRAY_OF(struct component);
 
@@ -49,6 +50,14 @@ void component_table_fini(struct component_table *table);
 // The component of time in which a thread waited for something other than its core: "lock wait
 // (futex)", "waiting for a packet", "asleep in FUNCTION". -1: no memory.
 int64_t component_of_wait(struct component_table *table, const char *name);
+
+// Of time in which it was another server's turn, or somebody waited for one whose turn it was:
+// "waiting for redis-server (127.0.0.1:6379)". -1: no memory.
+int64_t component_of_peer(struct component_table *table, const char *name, const char *tier);
+
+// The same component at another server, "redis-server: head-of-line blocking": located there, it
+// explains. -1: no memory.
+int64_t component_of_tier(struct component_table *table, uint32_t component, const char *tier);
 
 // The component of a context (task, irq, softirq or vector) at role R or A. -1: no memory.
 int64_t component_of_context(struct component_table *table, const struct span *span,

@@ -4,13 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/diagnosis/peer_turn.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/disks.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 #include "base/text.h"
 
-enum { MOST_HOPS = 6 }; // from waker to waker
+enum {
+    MOST_HOPS = 6, // from waker to waker
+    MOST_TIERS = 6,
+};
 
 // Along a thread's time: the message's own thread, or one that it waits for.
 struct path {
@@ -450,6 +454,17 @@ static bool sweep_disk_sleep(struct path *path, const struct thread_period *peri
     return true;
 }
 
+// The thread that waits for sockets was woken by one that had asked another server: it had handed
+// the request over.
+static bool asked_meanwhile(const struct path *path, const struct thread_period *period,
+                            uint32_t waker)
+{
+    struct peer_turn turn;
+    return period->before->left == STINT_WAITS &&
+           peer_turn_next(path->sweep.decomposer->in, path->sweep.life, waker, period->begin_ns,
+                          period->end_ns, &turn);
+}
+
 // The time of the thread that woke this one, as long as it kept it waiting.
 static void follow_waker(struct path *path, const struct thread_period *period,
                          const struct waker *waker, const char *sleep, const char *who)
@@ -463,7 +478,8 @@ static void follow_waker(struct path *path, const struct thread_period *period,
                          .hops = path->hops + 1};
     bool receiver = waker->thread == path->sweep.life->thread && !path->sweep.replied;
     other.helper = !receiver && !path->wait && !stops_the_world(who) &&
-                   (path->helper || waits_for_work(path, period));
+                   (path->helper || waits_for_work(path, period) ||
+                    asked_meanwhile(path, period, waker->thread));
     if (!receiver && !other.helper) {
         // Of several holders behind one another the last one counts.
         other.sleep = path->wait ? path->sleep : sleep;
@@ -471,6 +487,75 @@ static void follow_waker(struct path *path, const struct thread_period *period,
         other.wait = wait;
     }
     path_follow(&other, period->begin_ns, period->end_ns);
+}
+
+// --- another server's turn -----------------------------------------------------------------------
+
+static void add_waiting_for(struct path *path, const struct peer_wait *wait, const char *form,
+                            int64_t begin_ns, int64_t end_ns)
+{
+    const struct diagnosis_input *in = path->sweep.decomposer->in;
+    char text[CAUSE_NAME_BYTES];
+    snprintf(text, sizeof text, form, peer_turn_name(in, wait));
+    sweep_add(&path->sweep,
+              component_of_peer(path->sweep.decomposer->table, text, peer_turn_tier(in, wait)),
+              begin_ns, end_ns);
+}
+
+static void add_peer_turn(struct path *path, const struct peer_turn *turn)
+{
+    struct decomposer *decomposer = path->sweep.decomposer;
+    char after[CAUSE_NAME_BYTES];
+    decomposer->core = NO_CORE;
+    if (path->wait) {
+        snprintf(after, sizeof after, ", waiting for %s",
+                 peer_turn_name(decomposer->in, turn->wait));
+        add_wait(path, after, turn->begin_ns, turn->end_ns);
+    } else if (!turn->own && !path->helper) {
+        add_waiting_for(path, turn->wait, "head-of-line blocking: waiting for %s", turn->begin_ns,
+                        turn->end_ns);
+    } else if (turn->wait->life != NO_PEER_LIFE && decomposer->tiers < MOST_TIERS) {
+        decomposer->follow(decomposer, turn->wait, turn->begin_ns, turn->end_ns);
+    } else {
+        add_waiting_for(path, turn->wait, "waiting for %s", turn->begin_ns, turn->end_ns);
+    }
+}
+
+// A thread slept for a connection to another server, and all of them were taken.
+static bool add_pool_wait(struct path *path, const struct thread_period *period,
+                          const struct waker *waker)
+{
+    const struct peer_wait *wait;
+    char form[64];
+    if (path->wait || waker->kind != WAKER_THREAD || period->before->left == STINT_WAITS)
+        return false;
+    unsigned count = peer_turn_pool(path->sweep.decomposer->in, waker->thread, period->begin_ns,
+                                    period->end_ns, &wait);
+    if (count == 0)
+        return false;
+    if (count == 1)
+        snprintf(form, sizeof form, "waiting for a free connection: the only one waits for %%s");
+    else
+        snprintf(form, sizeof form, "waiting for a free connection: all %u wait for %%s", count);
+    path->sweep.decomposer->core = NO_CORE;
+    add_waiting_for(path, wait, form, period->begin_ns, period->end_ns);
+    return true;
+}
+
+// An event loop slept with the request unfinished; whatever it waited for came from one peer.
+static bool add_only_peer(struct path *path, const struct thread_period *period)
+{
+    const struct sweep *sweep = &path->sweep;
+    if (path->wait || sweep->replied || period->before->left != STINT_WAITS ||
+        period->begin_ns < sweep->life->stamp_ns[STAMP_APPLICATION])
+        return false;
+    const struct peer_wait *wait =
+        peer_turn_only(sweep->decomposer->in, sweep->thread, period->begin_ns, period->end_ns);
+    if (!wait)
+        return false;
+    path->sweep.decomposer->core = NO_CORE;
+    add_waiting_for(path, wait, "waiting for %s", period->begin_ns, period->end_ns);
+    return true;
 }
 
 static void sweep_sleep(struct path *path, const struct thread_period *period)
@@ -500,6 +585,9 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     }
     if (period->waking)
         waker = waker_of(sweep->decomposer->in->server, period->waking);
+    if (add_pool_wait(path, period, &waker) ||
+        (waker.kind != WAKER_THREAD && add_only_peer(path, period)))
+        return;
     waker_name(path, &waker, period->before, who);
     bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
                    strncmp(sleep, "stopped", 7) != 0 && path->hops < MOST_HOPS &&
@@ -557,8 +645,37 @@ static void visit_period(const struct thread_period *period, void *opaque)
 
 static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)
 {
-    thread_periods(path->sweep.decomposer->in->server, path->sweep.thread, begin_ns, end_ns,
-                   visit_period, path);
+    const struct sweep *sweep = &path->sweep;
+    const struct diagnosis_input *in = sweep->decomposer->in;
+    while (begin_ns < end_ns) {
+        struct peer_turn turn;
+        bool found = !sweep->replied &&
+                     peer_turn_next(in, sweep->life, sweep->thread, begin_ns, end_ns, &turn);
+        int64_t until = found ? turn.begin_ns : end_ns;
+        if (until > begin_ns)
+            thread_periods(in->server, sweep->thread, begin_ns, until, visit_period, path);
+        if (found)
+            add_peer_turn(path, &turn);
+        begin_ns = found ? turn.end_ns : end_ns;
+    }
+}
+
+void critical_path_free_worker(struct decomposer *decomposer, const struct lifetime *life,
+                               uint32_t thread, int64_t begin_ns, int64_t end_ns)
+{
+    struct path path = {.sweep = {.decomposer = decomposer, .life = life, .role = ROLE_A}};
+    while (begin_ns < end_ns) {
+        struct peer_turn turn;
+        bool found = peer_turn_next(decomposer->in, life, thread, begin_ns, end_ns, &turn);
+        int64_t until = found ? turn.begin_ns : end_ns;
+        decomposer->core = NO_CORE;
+        if (until > begin_ns)
+            decomposer_add(decomposer, COMPONENT_FREE_WORKER, (double)(until - begin_ns));
+        if (found)
+            add_waiting_for(&path, turn.wait, "waiting for a free worker, which waits for %s",
+                            turn.begin_ns, turn.end_ns);
+        begin_ns = found ? turn.end_ns : end_ns;
+    }
 }
 
 void critical_path_sweep(struct decomposer *decomposer, const struct lifetime *life,

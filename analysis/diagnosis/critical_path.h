@@ -16,4 +16,8 @@
 void critical_path_sweep(struct decomposer *decomposer, const struct lifetime *life,
                          uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied);
 
+// The same of the time until `thread`, which will answer, has turned to the message.
+void critical_path_free_worker(struct decomposer *decomposer, const struct lifetime *life,
+                               uint32_t thread, int64_t begin_ns, int64_t end_ns);
+
 #endif

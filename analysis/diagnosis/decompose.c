@@ -2,11 +2,13 @@
 #include "analysis/diagnosis/decompose.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analysis/diagnosis/client_path.h"
 #include "analysis/diagnosis/critical_path.h"
 #include "analysis/diagnosis/decomposer.h"
+#include "analysis/diagnosis/peer_turn.h"
 #include "base/array.h"
 
 // --- role R: from M(n) to M(h) on the core that did the hand-off ---------------------------------
@@ -218,10 +220,40 @@ static void sweep_service(struct decomposer *decomposer, const struct lifetime *
 {
     uint32_t replier = replying_thread(decomposer, life);
     critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->left, false);
-    add_between(decomposer, COMPONENT_FREE_WORKER, ends->left, ends->taken);
+    critical_path_free_worker(decomposer, life, replier, ends->left, ends->taken);
     critical_path_sweep(decomposer, life, replier, ends->taken, ends->at[STAMP_REPLY], false);
     critical_path_sweep(decomposer, life, replier, ends->at[STAMP_REPLY], ends->sent, true);
     add_between(decomposer, COMPONENT_SEND_QUEUE, ends->sent, ends->at[STAMP_SERVER_TX]);
+}
+
+// What became of a request at the server that it was passed on to, between two instants.
+static void follow_to_peer(struct decomposer *decomposer, const struct peer_wait *wait,
+                           int64_t begin_ns, int64_t end_ns)
+{
+    const struct diagnosis_input *in = decomposer->in;
+    const struct lifetime *life = &in->peers->lives.items[wait->life];
+    const struct decomposer above = *decomposer;
+    struct stage_ends ends = stage_ends_of(decomposer, life);
+    char waited[CAUSE_NAME_BYTES];
+    snprintf(waited, sizeof waited, "waiting for %s", peer_turn_name(in, wait));
+    for (int kind = 0; kind < STAGES; kind++)
+        ends.at[kind] = clamp_time(ends.at[kind], begin_ns, end_ns);
+    ends.left = clamp_time(ends.left, begin_ns, end_ns);
+    ends.taken = clamp_time(ends.taken, begin_ns, end_ns);
+    ends.sent = clamp_time(ends.sent, begin_ns, end_ns);
+    decomposer->tier = peer_turn_tier(in, wait);
+    decomposer->waited = waited;
+    decomposer->tiers++;
+    decomposer->holdups = holdups_of(&in->peers->holdups, wait->life, &decomposer->holdup_count);
+    add_between(decomposer, COMPONENT_NETWORK_TO_SERVER, begin_ns, ends.at[STAMP_NIC]);
+    sweep_receiving(decomposer, life, &ends);
+    sweep_service(decomposer, life, &ends);
+    add_between(decomposer, COMPONENT_NETWORK_TO_CLIENT, ends.at[STAMP_SERVER_TX], end_ns);
+    decomposer->tier = above.tier;
+    decomposer->waited = above.waited;
+    decomposer->tiers = above.tiers;
+    decomposer->holdups = above.holdups;
+    decomposer->holdup_count = above.holdup_count;
 }
 
 int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component_share_array *out,
@@ -230,6 +262,7 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
     const struct lifetime *life = &decomposer->in->lifetimes[lifetime];
     struct stage_ends ends = stage_ends_of(decomposer, life);
     keep_part(&ends, decomposer->in->part);
+    decomposer->follow = follow_to_peer;
     decomposer->holdup_count = 0;
     if (decomposer->in->holdups)
         decomposer->holdups =

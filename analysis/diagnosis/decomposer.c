@@ -117,7 +117,7 @@ void decomposer_fini(struct decomposer *decomposer)
     call_paths_free(&decomposer->paths);
 }
 
-void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
+static void add_time(struct decomposer *decomposer, int64_t component, double ns)
 {
     if (component < 0) {
         decomposer->out_of_memory = true;
@@ -138,12 +138,39 @@ void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
     decomposer->ns[component] += ns;
 }
 
+// Time of which nothing is known at another server is what it was without that one: waiting.
+static int64_t component_there(struct decomposer *decomposer, int64_t component)
+{
+    struct component_table *table = decomposer->table;
+    if (!decomposer->tier || component < 0)
+        return component;
+    switch (component) {
+    case COMPONENT_IDLE_R:
+    case COMPONENT_IDLE_A:
+    case COMPONENT_UNKNOWN_R:
+    case COMPONENT_UNKNOWN_A:
+    case COMPONENT_UNKNOWN_WAIT:
+        return component_of_peer(table, decomposer->waited, decomposer->tier);
+    default:
+        break;
+    }
+    if (strncmp(table->components.items[component].name, "lost records", 12) == 0)
+        return component_of_peer(table, decomposer->waited, decomposer->tier);
+    return component_of_tier(table, (uint32_t)component, decomposer->tier);
+}
+
+void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
+{
+    add_time(decomposer, component_there(decomposer, component), ns);
+}
+
 // Assigns a `share` of a piece of a core's time, also to the functions that were open in it.
 static void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
                                  int64_t end_ns, double share)
 {
     const struct decomposer_stack *stack = &decomposer->stack;
-    decomposer_add(decomposer, component, (double)(end_ns - begin_ns) * share);
+    component = component_there(decomposer, component);
+    add_time(decomposer, component, (double)(end_ns - begin_ns) * share);
     if (decomposer->piece && component >= 0)
         decomposer->piece((uint32_t)component, decomposer->core, begin_ns, end_ns,
                           decomposer->piece_context);

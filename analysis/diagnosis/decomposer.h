@@ -89,6 +89,13 @@ struct decomposer {
     uint16_t core;                      // of the piece at hand
     const struct holdup *holdups;       // of the message at hand
     size_t holdup_count;
+    // At another server, which the message's own has asked:
+    const char *tier;   // its name; NULL: at the message's own
+    const char *waited; // "waiting for redis-server (127.0.0.1:6379)": for what is not known there
+    unsigned tiers;     // how far down
+    // Follows a message of a peer (peers.lives) through it, within a time: decompose.c.
+    void (*follow)(struct decomposer *decomposer, const struct peer_wait *wait, int64_t begin_ns,
+                   int64_t end_ns);
     component_piece *piece; // NULL: not called
     void *piece_context;
 };

@@ -17,6 +17,7 @@
 #include "analysis/lifetime/client_turns.h"
 #include "analysis/lifetime/holdups.h"
 #include "analysis/lifetime/lifetime.h"
+#include "analysis/lifetime/peers.h"
 #include "analysis/lifetime/service_order.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
@@ -61,10 +62,11 @@ enum cause_class {
 // "context", "gap", ..., as in summary.json and run.db.
 const char *cause_class_name(enum cause_class class);
 
-enum { CAUSE_NAME_BYTES = 96 }; // "lock wait (futex): held by worker-2, blocked in fsync"
+enum { CAUSE_NAME_BYTES = 144 }; // "lock wait (futex): held by worker-2, blocked in fsync"
 
 struct cause {
     char name[CAUSE_NAME_BYTES]; // "yes", "wake-up latency", "head-of-line blocking"
+    char tier[64];               // the other server at which it is; "": the one that the load asks
     char category[32]; // what it asks for (categories.h): "other programs", "NIC delay", "memory"
     enum core_role role;
     enum cause_class class;
@@ -154,6 +156,7 @@ struct diagnosis_input {
     double granularity_ns;
     const struct application_calls *calls; // of the server, NULL: no shim log
     const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
+    const struct peers *peers;             // what the servers asked of others; NULL: not known
     const struct categories *categories;   // NULL: the program's own
     struct overhead overhead;              // of the tool, as far as it is known
     double dropped_share;                  // of the capture's records, 0..1

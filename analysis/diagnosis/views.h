@@ -100,7 +100,7 @@ struct named_blocker {
 struct named_blocker_array ARRAY_OF(struct named_blocker);
 
 struct core_context {
-    char name[96];       // of a component
+    char name[144];      // of a component
     enum core_role role; // R or A
     uint16_t core;
     double ns[VIEW_SIDES];    // of the messages' time from M(n) to server TX

@@ -37,3 +37,30 @@ sections.push({
       [['cause', true], ['shape in time', true]],
       shapedCauses().map(cause => [causeLabel(cause), cause.shape]), 'When the causes came'))
 });
+
+// The servers that a request was passed on to, below the one that the load asks.
+const tierCauses = () => current().causes.filter(cause => cause.tier);
+
+function tierRows() {
+  const tiers = new Map(), onServer = cause => cause.tier || cause.role === 'R' || cause.role === 'A';
+  for (const cause of current().causes.filter(onServer)) {
+    const tier = tiers.get(cause.tier) ?? {ns: 0, top: cause};
+    tier.ns += cause.total_ns || 0;
+    tiers.set(cause.tier, tier);
+  }
+  return [...tiers].sort(([a], [b]) => (a !== '') - (b !== '')).map(
+      ([name, tier]) => [name ? `→ ${name}` : 'the server itself', duration(tier.ns), causeLabel(tier.top)]);
+}
+
+sections.push({
+  id: 'tiers',
+  title: 'One server behind the other',
+  place: 32.6,
+  within: 'diagnosis',
+  has: () => tierCauses().length > 0,
+  markup: `
+    <p class="lead">Requests were passed on to other servers: where the extra time of the slow ones was.</p>
+    <div id="tiers-table"></div>`,
+  draw: () => byId('tiers-table').replaceChildren(table(
+      [['server', true], ['extra time'], ['most of it', true]], tierRows(), 'Where the extra time was'))
+});

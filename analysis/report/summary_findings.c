@@ -2,6 +2,7 @@
 #include "analysis/report/summary_findings.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -87,6 +88,48 @@ void summary_write_shapes(const struct summary *s, const struct diagnosis *diagn
             fprintf(s->out, "  in time: %s (%s) %s\n",
                     text_clean(cause->name, !s->style->unicode, name, sizeof name),
                     role_name(cause->role), cause->shape);
+    }
+}
+
+// The tiers come in the order of their causes, the largest first; the server itself is above them.
+static void write_tier(const struct summary *s, const struct diagnosis *diagnosis, const char *tier,
+                       double whole)
+{
+    const struct cause *top = NULL;
+    char name[260], label[260], total[32], share[32];
+    double ns = 0;
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (strcmp(cause->tier, tier) != 0 || (!tier[0] && cause->role < ROLE_R))
+            continue;
+        ns += cause->total_ns;
+        top = top ? top : cause;
+    }
+    if (!top)
+        return;
+    text_clean(top->name, !s->style->unicode, name, sizeof name);
+    text_clean(tier[0] ? tier : "the server itself", !s->style->unicode, label, sizeof label);
+    fprintf(s->out, "  %s%-32s %9s %6s  most: %s\n", tier[0] ? "-> " : "", label,
+            summary_duration(ns, total), summary_percent(ns, whole, share), name);
+}
+
+void summary_write_tiers(const struct summary *s, const struct diagnosis *diagnosis)
+{
+    double whole = run_diagnosis_extra_ns(diagnosis);
+    bool any = false;
+    for (size_t i = 0; i < diagnosis->causes.count; i++)
+        any |= diagnosis->causes.items[i].tier[0] != '\0';
+    if (!any)
+        return;
+    fprintf(s->out, "  one server behind the other:\n");
+    write_tier(s, diagnosis, "", whole);
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const char *tier = diagnosis->causes.items[i].tier;
+        size_t before = 0;
+        while (before < i && strcmp(diagnosis->causes.items[before].tier, tier) != 0)
+            before++;
+        if (tier[0] && before == i)
+            write_tier(s, diagnosis, tier, whole);
     }
 }
 

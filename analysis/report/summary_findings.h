@@ -15,6 +15,10 @@ void summary_write_shared(const struct summary *s);
 // The causes that have a shape in time.
 void summary_write_shapes(const struct summary *s, const struct diagnosis *diagnosis);
 
+// Where requests were passed on to other servers: how much of the slow ones' time each of these
+// has.
+void summary_write_tiers(const struct summary *s, const struct diagnosis *diagnosis);
+
 // Only where it is slow itself, unless the summary is the full one; nothing where the diagnosis has
 // no reference.
 void summary_write_ordinary(const struct summary *s, const struct diagnosis *diagnosis);

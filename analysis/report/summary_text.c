@@ -270,6 +270,7 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
         write_cause_table(s, diagnosis);
         write_coverage(s, diagnosis);
     }
+    summary_write_tiers(s, diagnosis);
     if (s->style->full) // the verdict has them in words
         summary_write_shapes(s, diagnosis);
     summary_write_ordinary(s, diagnosis);

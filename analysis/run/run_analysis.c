@@ -41,6 +41,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .lifetimes = run->lifetimes.all.items,
         .lifetime_count = run->lifetimes.all.count,
         .holdups = &run->lifetimes.holdups,
+        .peers = &run->lifetimes.peers,
         .server = run->evidence.has_events ? &run->evidence.server : NULL,
         .client = !run->evidence.has_client_events ? NULL
                   : run->lifetimes.join.hosts.apart ? &run->evidence.client
@@ -122,6 +123,7 @@ void run_analysis_free(struct run_analysis *analysis)
     json_decref(analysis->evidence.facts);
     array_free(&analysis->lifetimes.all);
     array_free(&analysis->lifetimes.holdups);
+    peers_free(&analysis->lifetimes.peers);
     host_timeline_free(&analysis->evidence.server);
     host_timeline_free(&analysis->evidence.client);
     client_turns_free(&analysis->lifetimes.client_turns);

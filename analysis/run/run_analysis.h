@@ -14,6 +14,7 @@
 #include "analysis/lifetime/calls.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/lifetime/lifetime.h"
+#include "analysis/lifetime/peers.h"
 #include "analysis/lifetime/unseen.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_samples.h"
@@ -63,6 +64,7 @@ struct run_evidence {
 struct run_lifetimes {
     struct lifetime_array all;   // one per scheduled request, in intended order
     struct holdup_array holdups; // what TCP held back
+    struct peers peers;          // what the servers asked of others
     struct join_counts join;
     struct applications applications; // the servers
     struct service_order order;       // who was ahead of whom

@@ -161,6 +161,19 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     run->evidence.clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
     if (result == 0 && assign_applications(run, input) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for the servers' names");
+    if (result == 0 && input->has_calls) {
+        const struct peers_input peers = {
+            .calls = &run->evidence.calls,
+            .peer_calls = input->peer_calls.items,
+            .peer_call_count = input->peer_calls.count,
+            .connections = input->peer_connections.items,
+            .connection_count = input->peer_connections.count,
+            .programs = json_object_get(json_object_get(run->evidence.capture, "shim"), "peers"),
+            .join = join,
+            .applications = &run->lifetimes.applications,
+        };
+        result = peers_build(&peers, &run->lifetimes.peers, err);
+    }
     if (result == 0 &&
         (service_order_build(&run->lifetimes.order, run->lifetimes.all.items,
                              run->lifetimes.all.count,

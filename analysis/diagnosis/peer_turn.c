@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/peer_turn.h"
+
+#include "analysis/timeline/pauses.h"
+#include "analysis/timeline/thread_states.h"
+
+const char *peer_turn_name(const struct diagnosis_input *in, const struct peer_wait *wait)
+{
+    return in->peers->items.items[in->peers->connections.items[wait->connection].peer].name;
+}
+
+const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_wait *wait)
+{
+    if (wait->life == NO_PEER_LIFE)
+        return peer_turn_name(in, wait);
+    return in->applications->items.items[in->peers->lives.items[wait->life].application].name;
+}
+
+// The numbers of the system calls in which a thread waits for what comes over a socket.
+static bool waits_for_socket(const struct host_timeline *host, const struct thread_stint *before)
+{
+    static const uint16_t calls[] = {0, 7, 19, 23, 42, 45, 47,      // read, poll, readv, select,
+                                                                    // connect, recvfrom, recvmsg
+                                     232, 270, 271, 281, 299, 441}; // epoll_wait, pselect6, ppoll,
+                                                                    // epoll_pwait, recvmmsg, ...2
+    uint32_t pause;
+    if (!before || before->left == STINT_WAITS || !pause_after(host, before, &pause))
+        return before != NULL;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (pause == calls[i])
+            return true;
+    return false;
+}
+
+struct last_sleep {
+    const struct host_timeline *host;
+    int64_t end_ns;
+};
+
+static void note_sleep(const struct thread_period *period, void *opaque)
+{
+    struct last_sleep *last = opaque;
+    if (period->state == THREAD_SLEEPS && waits_for_socket(last->host, period->before))
+        last->end_ns = period->end_ns;
+}
+
+// The accepted connection that the message came on; 0: not known.
+static uint32_t connection_of(const struct diagnosis_input *in, const struct lifetime *life)
+{
+    return in->calls && life->receive_call != NO_CALL
+               ? in->calls->items[life->receive_call].connection
+               : 0;
+}
+
+// Whether the message has to do with a wait, and whether that was for it.
+static bool concerns(const struct diagnosis_input *in, const struct lifetime *life,
+                     const struct peer_wait *wait, bool *own)
+{
+    uint32_t connection = connection_of(in, life);
+    bool later = wait->begin_ns >= life->stamp_ns[STAMP_APPLICATION];
+    bool same = wait->request == connection || wait->request == 0;
+    *own = later && same;
+    return wait->exclusive || (later && connection && wait->request == connection);
+}
+
+// Where the peer was captured it is known when it had the request and when its answer left: so it
+// is its turn also while the thread, which could do nothing, was ready to run.
+static void widen_turn(const struct diagnosis_input *in, struct peer_turn *turn, int64_t begin_ns,
+                       int64_t end_ns)
+{
+    if (turn->wait->life == NO_PEER_LIFE)
+        return;
+    const struct lifetime *life = &in->peers->lives.items[turn->wait->life];
+    int64_t came = life->stamp_ns[STAMP_NIC];
+    int64_t left =
+        life->stamp_ns[lifetime_has(life, STAMP_SERVER_TX) ? STAMP_SERVER_TX : STAMP_REPLY];
+    if (lifetime_has(life, STAMP_NIC) && came < turn->begin_ns)
+        turn->begin_ns = came > begin_ns ? came : begin_ns;
+    if (left > turn->end_ns)
+        turn->end_ns = left < end_ns ? left : end_ns;
+}
+
+bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
+                    int64_t begin_ns, int64_t end_ns, struct peer_turn *turn)
+{
+    size_t at, after;
+    if (!in->peers || !in->server)
+        return false;
+    peers_waits_of(in->peers, thread, begin_ns, end_ns, &at, &after);
+    for (; at < after; at++) {
+        const struct peer_wait *wait = &in->peers->waits.items[at];
+        int64_t from = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
+        int64_t to = wait->end_ns < end_ns ? wait->end_ns : end_ns;
+        struct last_sleep last = {in->server, from};
+        *turn = (struct peer_turn){.wait = wait, .begin_ns = from};
+        if (to <= from || !concerns(in, life, wait, &turn->own))
+            continue;
+        thread_periods(in->server, thread, from, to, note_sleep, &last);
+        turn->end_ns = last.end_ns;
+        widen_turn(in, turn, begin_ns, to);
+        if (turn->end_ns > from)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t peer_of(const struct diagnosis_input *in, const struct peer_wait *wait)
+{
+    return in->peers->connections.items[wait->connection].peer;
+}
+
+const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_t thread,
+                                       int64_t begin_ns, int64_t end_ns)
+{
+    size_t at, after;
+    const struct peer_wait *only = NULL;
+    if (!in->peers)
+        return NULL;
+    peers_waits_of(in->peers, thread, begin_ns, end_ns, &at, &after);
+    for (; at < after; at++) {
+        const struct peer_wait *wait = &in->peers->waits.items[at];
+        if (wait->begin_ns > begin_ns || wait->end_ns < end_ns)
+            continue;
+        if (only && peer_of(in, only) != peer_of(in, wait))
+            return NULL;
+        only = wait;
+    }
+    return only;
+}
+
+unsigned peer_turn_pool(const struct diagnosis_input *in, uint32_t waker, int64_t begin_ns,
+                        int64_t end_ns, const struct peer_wait **wait)
+{
+    size_t at, after;
+    *wait = NULL;
+    if (!in->peers)
+        return 0;
+    peers_waits_of(in->peers, waker, begin_ns, end_ns, &at, &after);
+    for (; at < after; at++) {
+        const struct peer_wait *one = &in->peers->waits.items[at];
+        if (one->end_ns > begin_ns && one->end_ns <= end_ns)
+            *wait = one;
+    }
+    if (!*wait)
+        return 0;
+    const struct peer_connection *connection = &in->peers->connections.items[(*wait)->connection];
+    return peers_all_taken(in->peers, connection->process, connection->peer, begin_ns, end_ns);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+//
+// When it was another server's turn: the part of a thread's time in which it waited for the answer
+// to what it had asked on a connection of its own. That lasts until the thread was woken from its
+// last sleep before it got the answer: had the answer been there before, it had not slept.
+#ifndef ANALYSIS_DIAGNOSIS_PEER_TURN_H
+#define ANALYSIS_DIAGNOSIS_PEER_TURN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/diagnosis/decomposer.h"
+
+struct peer_turn {
+    const struct peer_wait *wait;
+    int64_t begin_ns, end_ns;
+    bool own; // it asked for the message; else for another one, and could do nothing else
+};
+
+// The first turn within [begin_ns, end_ns) of a thread that has the message, or that the message
+// waits for. False: there is none.
+bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
+                    int64_t begin_ns, int64_t end_ns, struct peer_turn *turn);
+
+// "redis-server (127.0.0.1:6379)".
+const char *peer_turn_name(const struct diagnosis_input *in, const struct peer_wait *wait);
+
+// The other server as a tier: its name where it was captured, too.
+const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_wait *wait);
+
+// Of a sleep in which a thread waited for sockets, for nobody knows whose request: the wait for the
+// only peer that it had asked anything meanwhile. NULL: there is none, or more than one.
+const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_t thread,
+                                       int64_t begin_ns, int64_t end_ns);
+
+// Of a sleep that another thread ended, which had got an answer from a peer meanwhile: how many
+// connections its process has to that peer, if all of them were taken. 0: not so.
+unsigned peer_turn_pool(const struct diagnosis_input *in, uint32_t waker, int64_t begin_ns,
+                        int64_t end_ns, const struct peer_wait **wait);
+
+#endif

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/lifetime/peers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/lifetime/streams.h"
+#include "base/connection_text.h"
+#include "loadgen/client/sample_log.h"
+
+// A connection is taken if it is the peer's turn in this share of a time, all of them together in
+// that: between two requests their owners have work of their own.
+#define TAKEN_EACH 0.3
+#define TAKEN_ALL  0.6
+
+// The request that a wait is for: where it and its answer end in their streams.
+struct asked {
+    int64_t sent_ns; // 0: there is none
+    uint64_t request_end, reply_begin, reply_end;
+    uint32_t connection;
+};
+
+struct builder {
+    const struct peers_input *in;
+    struct peers *out;
+    struct application_calls calls; // the peers', by thread, then by entry
+    struct connection_index index;
+    struct ARRAY_OF(struct asked) asked; // by wait, in the order in which they are found
+    uint32_t *wait_of_call;              // by call: its wait plus 1; 0: none
+};
+
+// --- who they are --------------------------------------------------------------------------------
+
+static const char *program_at(const json_t *programs, const char *address)
+{
+    for (size_t i = 0; i < json_array_size(programs); i++) {
+        const json_t *one = json_array_get(programs, i);
+        const char *at = json_string_value(json_object_get(one, "address"));
+        const char *program = json_string_value(json_object_get(one, "program"));
+        if (at && program && strcmp(at, address) == 0)
+            return program;
+    }
+    return "";
+}
+
+static int64_t find_peer(struct builder *builder, const struct connection *connection)
+{
+    struct peers *out = builder->out;
+    struct peer one;
+    connection_peer_text(connection, one.address);
+    for (size_t i = 0; i < out->items.count; i++)
+        if (strcmp(out->items.items[i].address, one.address) == 0)
+            return (int64_t)i;
+    const char *program = program_at(builder->in->programs, one.address);
+    snprintf(one.name, sizeof one.name, program[0] ? "%.15s (%s)" : "%.0s%s", program, one.address);
+    return array_push(&out->items, one) < 0 ? -1 : (int64_t)out->items.count - 1;
+}
+
+static int add_connections(struct builder *builder)
+{
+    for (size_t i = 0; i < builder->in->connection_count; i++) {
+        const struct connection *connection = &builder->in->connections[i];
+        int64_t peer = find_peer(builder, connection);
+        struct peer_connection one = {.peer = (uint32_t)peer,
+                                      .process = connection->process,
+                                      .open_ns = INT64_MAX,
+                                      .close_ns = INT64_MIN};
+        if (peer < 0 || array_push(&builder->out->connections, one) < 0)
+            return -1;
+    }
+    return connection_index_init(&builder->index, builder->in->connections,
+                                 builder->in->connection_count);
+}
+
+// --- whose turn it was on a connection -----------------------------------------------------------
+
+struct numbered_call {
+    uint32_t connection; // position in the table
+    uint32_t call;
+    int64_t entry_ns;
+};
+struct numbered_array ARRAY_OF(struct numbered_call);
+
+static int by_connection(const void *left, const void *right)
+{
+    const struct numbered_call *a = left, *b = right;
+    return order_of(a->connection, b->connection) ?:
+           order_of(a->entry_ns, b->entry_ns) ?:
+           order_of(a->call, b->call);
+}
+
+static bool calls_between(const struct application_calls *all, uint32_t thread, int64_t begin_ns,
+                          int64_t end_ns, uint32_t but_connection)
+{
+    size_t count;
+    const struct application_call *calls = application_calls_of(all, thread, &count);
+    for (size_t i = calls ? application_calls_after(calls, count, begin_ns) : count;
+         i < count && calls[i].entry_ns < end_ns; i++)
+        if (calls[i].kind != CALL_WAIT && calls[i].connection != but_connection)
+            return true;
+    return false;
+}
+
+static int add_wait(struct builder *builder, const struct numbered_call *at, int64_t begin_ns,
+                    int64_t end_ns, const struct asked *asked)
+{
+    const struct application_call *call = &builder->calls.items[at->call];
+    struct peer_wait wait = {.begin_ns = begin_ns,
+                             .end_ns = end_ns,
+                             .thread = call->thread,
+                             .connection = at->connection,
+                             .life = NO_PEER_LIFE};
+    wait.exclusive =
+        !calls_between(builder->in->calls, call->thread, begin_ns, call->entry_ns, 0) &&
+        !calls_between(&builder->calls, call->thread, begin_ns, call->entry_ns, call->connection);
+    if (end_ns <= begin_ns)
+        return 0;
+    if (array_push(&builder->out->waits, wait) < 0 || array_push(&builder->asked, *asked) < 0)
+        return -1;
+    builder->wait_of_call[at->call] = (uint32_t)builder->out->waits.count;
+    return 0;
+}
+
+static void note_open(struct peer_connection *connection, const struct application_call *call)
+{
+    if (call->entry_ns < connection->open_ns)
+        connection->open_ns = call->entry_ns;
+    if (call->exit_ns > connection->close_ns)
+        connection->close_ns = call->exit_ns;
+}
+
+// Along one connection's calls, in order of time.
+static int walk_connection(struct builder *builder, const struct numbered_call *calls, size_t count)
+{
+    struct asked asked = {.connection = calls[0].connection};
+    int64_t turn_ns = INT64_MIN; // since when it is the peer's turn
+    bool fresh = true, connecting = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct application_call *call = &builder->calls.items[calls[i].call];
+        note_open(&builder->out->connections.items[calls[i].connection], call);
+        int result = 0;
+        if (call->kind == CALL_CONNECT) {
+            turn_ns = call->entry_ns;
+            connecting = true;
+        } else if (call->kind == CALL_SEND && fresh) {
+            if (connecting)
+                result = add_wait(builder, &calls[i], turn_ns, call->entry_ns, &(struct asked){0});
+            asked.sent_ns = call->entry_ns;
+            asked.request_end = call->offset + call->length;
+            turn_ns = call->exit_ns;
+            fresh = connecting = false;
+        } else if (call->kind == CALL_RECEIVE) {
+            asked.reply_begin = call->offset;
+            asked.reply_end = call->offset + call->length;
+            if (turn_ns != INT64_MIN)
+                result = add_wait(builder, &calls[i], turn_ns, call->exit_ns, &asked);
+            turn_ns = call->exit_ns;
+            fresh = true;
+            connecting = false;
+        }
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static int find_waits(struct builder *builder)
+{
+    struct numbered_array order = {0};
+    int result = array_reserve(&order, builder->calls.count + 1);
+    for (size_t i = 0; result == 0 && i < builder->calls.count; i++) {
+        const struct application_call *call = &builder->calls.items[i];
+        uint32_t at = connection_index_find(&builder->index, call->connection);
+        if (at != NO_CONNECTION)
+            order.items[order.count++] = (struct numbered_call){at, (uint32_t)i, call->entry_ns};
+    }
+    if (result == 0 && order.count)
+        array_sort(&order, by_connection);
+    for (size_t first = 0, after; result == 0 && first < order.count; first = after) {
+        for (after = first + 1; after < order.count; after++)
+            if (order.items[after].connection != order.items[first].connection)
+                break;
+        result = walk_connection(builder, order.items + first, after - first);
+    }
+    array_free(&order);
+    return result;
+}
+
+// --- for whose request ---------------------------------------------------------------------------
+// A thread asks for the request that it received last, or for the one whose answer it got last,
+// until it waits for events again. What it got before it replies was for that reply, if that is the
+// only thing it got.
+
+struct askers {
+    uint32_t *request, *thread; // by connection: the latest request it was used for, and by whom
+    uint32_t current;           // the request at hand; 0: not known
+    uint32_t got[16];           // waits that ended since the thread's latest reply
+    unsigned got_count;
+};
+
+static void note_accepted(struct peers *peers, struct askers *askers,
+                          const struct application_call *call)
+{
+    if (call->kind == CALL_RECEIVE) {
+        askers->current = call->connection;
+    } else if (call->kind == CALL_WAIT) {
+        askers->current = 0;
+    } else if (call->kind == CALL_SEND) {
+        for (unsigned i = 0; i < askers->got_count; i++) {
+            struct peer_wait *wait = &peers->waits.items[askers->got[i]];
+            if (wait->request == 0 || askers->got_count == 1)
+                wait->request = call->connection;
+        }
+        askers->got_count = 0;
+    }
+}
+
+static void note_made(struct builder *builder, struct askers *askers, uint32_t number)
+{
+    const struct application_call *call = &builder->calls.items[number];
+    uint32_t at = connection_index_find(&builder->index, call->connection);
+    uint32_t wait = builder->wait_of_call[number];
+    if (at == NO_CONNECTION)
+        return;
+    if (askers->thread[at] != call->thread) {
+        askers->thread[at] = call->thread;
+        askers->request[at] = 0;
+    }
+    if ((call->kind == CALL_CONNECT || call->kind == CALL_SEND) && askers->current)
+        askers->request[at] = askers->current;
+    if (wait)
+        builder->out->waits.items[wait - 1].request = askers->request[at];
+    if (call->kind != CALL_RECEIVE)
+        return;
+    askers->current = askers->request[at];
+    if (wait && askers->got_count < sizeof askers->got / sizeof *askers->got)
+        askers->got[askers->got_count++] = wait - 1;
+}
+
+static int find_requests(struct builder *builder)
+{
+    size_t connections = builder->in->connection_count + 1, count = builder->calls.count;
+    struct askers askers = {.request = calloc(connections, sizeof *askers.request),
+                            .thread = calloc(connections, sizeof *askers.thread)};
+    int result = askers.request && askers.thread ? 0 : -1;
+    for (size_t first = 0, after; result == 0 && first < count; first = after) {
+        const struct application_call *made = builder->calls.items, *accepted;
+        size_t accepted_count, a = 0;
+        accepted = application_calls_of(builder->in->calls, made[first].thread, &accepted_count);
+        askers.current = askers.got_count = 0;
+        for (after = first; after < count && made[after].thread == made[first].thread; after++) {
+            for (; a < accepted_count && accepted[a].entry_ns < made[after].entry_ns; a++)
+                note_accepted(builder->out, &askers, &accepted[a]);
+            note_made(builder, &askers, (uint32_t)after);
+        }
+        for (; a < accepted_count && askers.got_count; a++)
+            note_accepted(builder->out, &askers, &accepted[a]);
+    }
+    free(askers.request);
+    free(askers.thread);
+    return result;
+}
+
+// --- what became of them at the peer -------------------------------------------------------------
+
+// The made-up samples of a join have host time in place of TSC.
+static int64_t convert_own(const void *context, enum host_clock clock, uint64_t value)
+{
+    return clock == HOST_CLOCK_TSC ? (int64_t)value : time_source_to_host(context, clock, value);
+}
+
+static bool any_captured(const struct builder *builder)
+{
+    const struct join_input *join = &builder->in->join;
+    for (size_t i = 0; i < builder->in->connection_count; i++)
+        for (size_t k = 0; k < join->shim_connection_count; k++)
+            if (connection_mirrors(&builder->in->connections[i], &join->shim_connections[k]))
+                return true;
+    return false;
+}
+
+static struct sample sample_of(const struct builder *builder, size_t wait)
+{
+    const struct asked *asked = &builder->asked.items[wait];
+    uint64_t end = (uint64_t)builder->out->waits.items[wait].end_ns;
+    return (struct sample){.intended_tsc = (uint64_t)asked->sent_ns,
+                           .send_tsc = (uint64_t)asked->sent_ns,
+                           .sent_tsc = (uint64_t)asked->sent_ns,
+                           .reply_tsc = end,
+                           .request_end = asked->request_end,
+                           .reply_begin = asked->reply_begin,
+                           .reply_end = asked->reply_end,
+                           .connection = builder->in->connections[asked->connection].id};
+}
+
+static int join_lives(struct builder *builder, struct error *err)
+{
+    struct peers *out = builder->out;
+    struct join_counts counts;
+    struct join_input join = builder->in->join;
+    struct sample *samples = NULL;
+    size_t count = 0;
+    if (!join.calls || !any_captured(builder))
+        return 0;
+    samples = malloc((out->waits.count + 1) * sizeof *samples);
+    if (!samples)
+        return error_set(err, ERROR_FAILED, "no memory for what servers asked of one another");
+    for (size_t i = 0; i < out->waits.count; i++) {
+        if (builder->asked.items[i].sent_ns == 0)
+            continue;
+        out->waits.items[i].life = (uint32_t)count;
+        samples[count++] = sample_of(builder, i);
+    }
+    const struct time_source clock = join.clock;
+    join.samples = samples;
+    join.sample_count = count;
+    join.client_connections = builder->in->connections;
+    join.client_connection_count = builder->in->connection_count;
+    join.clock = (struct time_source){convert_own, &clock, clock.error_ns};
+    join.client_clock = NULL;
+    int result = join_lifetimes(&join, &out->lives, &out->holdups, &counts, err);
+    free(samples);
+    for (size_t i = 0; result == 0 && i < out->lives.count; i++) {
+        struct lifetime *life = &out->lives.items[i];
+        life->application = application_of_thread(builder->in->applications, life->thread);
+    }
+    return result;
+}
+
+// Forgets those that were not seen where it counts: in the peer's threads.
+static void keep_known_lives(struct peers *peers)
+{
+    for (size_t i = 0; i < peers->waits.count; i++) {
+        struct peer_wait *wait = &peers->waits.items[i];
+        const struct lifetime *life =
+            wait->life < peers->lives.count ? &peers->lives.items[wait->life] : NULL;
+        if (!life || life->thread == 0 || life->application == NO_APPLICATION ||
+            !lifetime_has(life, STAMP_APPLICATION) || !lifetime_has(life, STAMP_REPLY))
+            wait->life = NO_PEER_LIFE;
+    }
+}
+
+// --- together ------------------------------------------------------------------------------------
+
+static int by_thread(const void *left, const void *right)
+{
+    const struct peer_wait *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?:
+           order_of(a->begin_ns, b->begin_ns) ?:
+           order_of(a->end_ns, b->end_ns);
+}
+
+static int order_waits(struct peers *peers)
+{
+    if (peers->waits.count == 0)
+        return 0;
+    array_sort(&peers->waits, by_thread);
+    struct numbered_array order = {0};
+    int result = array_reserve(&order, peers->waits.count);
+    if (result == 0)
+        result = array_reserve(&peers->by_connection, peers->waits.count);
+    for (size_t i = 0; result == 0 && i < peers->waits.count; i++) {
+        struct peer_wait *wait = &peers->waits.items[i];
+        bool follows = i > 0 && wait[-1].thread == wait->thread;
+        wait->latest_end_ns = follows && wait[-1].latest_end_ns > wait->end_ns
+                                  ? wait[-1].latest_end_ns
+                                  : wait->end_ns;
+        order.items[order.count++] =
+            (struct numbered_call){wait->connection, (uint32_t)i, wait->begin_ns};
+    }
+    if (result == 0)
+        array_sort(&order, by_connection);
+    for (size_t i = 0; result == 0 && i < order.count; i++)
+        peers->by_connection.items[peers->by_connection.count++] = order.items[i].call;
+    array_free(&order);
+    return result;
+}
+
+int peers_build(const struct peers_input *input, struct peers *out, struct error *err)
+{
+    struct builder builder = {.in = input, .out = out};
+    uint64_t damaged;
+    *out = (struct peers){0};
+    if (input->connection_count == 0 || input->peer_call_count == 0)
+        return 0;
+    int result = application_calls_build(input->peer_calls, input->peer_call_count,
+                                         &input->join.clock, &builder.calls, &damaged, err);
+    builder.wait_of_call = calloc(builder.calls.count + 1, sizeof *builder.wait_of_call);
+    if (result == 0 && (!builder.wait_of_call || add_connections(&builder) < 0 ||
+                        find_waits(&builder) < 0 || find_requests(&builder) < 0))
+        result = error_set(err, ERROR_FAILED, "no memory for what servers asked of one another");
+    if (result == 0)
+        result = join_lives(&builder, err);
+    if (result == 0) {
+        keep_known_lives(out);
+        if (order_waits(out) < 0)
+            result =
+                error_set(err, ERROR_FAILED, "no memory for what servers asked of one another");
+    }
+    array_free(&builder.calls);
+    array_free(&builder.asked);
+    connection_index_fini(&builder.index);
+    free(builder.wait_of_call);
+    return result;
+}
+
+void peers_free(struct peers *peers)
+{
+    array_free(&peers->items);
+    array_free(&peers->connections);
+    array_free(&peers->waits);
+    array_free(&peers->by_connection);
+    array_free(&peers->lives);
+    array_free(&peers->holdups);
+}
+
+void peers_waits_of(const struct peers *peers, uint32_t thread, int64_t begin_ns, int64_t end_ns,
+                    size_t *first, size_t *after)
+{
+    const struct peer_wait *waits = peers->waits.items;
+    size_t count = peers->waits.count;
+    *after = array_bound(0, count, at,
+                         waits[at].thread < thread ||
+                             (waits[at].thread == thread && waits[at].begin_ns < end_ns));
+    *first = *after;
+    while (*first > 0 && waits[*first - 1].thread == thread &&
+           waits[*first - 1].latest_end_ns > begin_ns)
+        --*first;
+}
+
+// For how long of [begin_ns, end_ns) it was the peer's turn on a connection.
+static int64_t taken_ns(const struct peers *peers, uint32_t connection, int64_t begin_ns,
+                        int64_t end_ns)
+{
+    const struct peer_wait *waits = peers->waits.items;
+    const uint32_t *order = peers->by_connection.items;
+    size_t count = peers->by_connection.count;
+    size_t at = array_bound(
+        0, count, i,
+        waits[order[i]].connection < connection ||
+            (waits[order[i]].connection == connection && waits[order[i]].end_ns <= begin_ns));
+    int64_t sum = 0;
+    for (; at < count && waits[order[at]].connection == connection &&
+           waits[order[at]].begin_ns < end_ns;
+         at++) {
+        const struct peer_wait *wait = &waits[order[at]];
+        int64_t from = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
+        sum += (wait->end_ns < end_ns ? wait->end_ns : end_ns) - from;
+    }
+    return sum;
+}
+
+unsigned peers_all_taken(const struct peers *peers, uint32_t process, uint32_t peer,
+                         int64_t begin_ns, int64_t end_ns)
+{
+    double length = (double)(end_ns - begin_ns), sum = 0;
+    unsigned count = 0;
+    for (size_t i = 0; i < peers->connections.count && length > 0; i++) {
+        const struct peer_connection *one = &peers->connections.items[i];
+        if (one->process != process || one->peer != peer || one->open_ns > begin_ns ||
+            one->close_ns < end_ns)
+            continue;
+        double share = (double)taken_ns(peers, (uint32_t)i, begin_ns, end_ns) / length;
+        if (share < TAKEN_EACH)
+            return 0;
+        sum += share;
+        count++;
+    }
+    return sum >= TAKEN_ALL * count ? count : 0;
+}

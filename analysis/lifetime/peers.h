@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//
+// What the servers asked of other servers: the connections that they made (the shim's outgoing
+// ones), when a thread was waiting on one of them and for whose request, and, where the other
+// server was captured in the same run, what became of those bytes there: a lifetime of their own,
+// joined as a client's requests are, by 5-tuple and byte offset.
+#ifndef ANALYSIS_LIFETIME_PEERS_H
+#define ANALYSIS_LIFETIME_PEERS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/lifetime/applications.h"
+#include "analysis/lifetime/calls.h"
+#include "analysis/lifetime/join.h"
+#include "analysis/lifetime/lifetime.h"
+#include "base/array.h"
+#include "base/connection.h"
+#include "base/error.h"
+
+enum { PEER_NAME_BYTES = 80 };
+
+struct peer {
+    char name[PEER_NAME_BYTES]; // "redis-server (127.0.0.1:6379)", "10.0.0.7:5432"
+    char address[64];
+};
+
+struct peer_connection {
+    uint32_t peer;
+    uint32_t process;          // that made it
+    int64_t open_ns, close_ns; // as far as known: its first and last call
+};
+
+// On one connection it was the peer's turn from begin to end: the thread had asked, or begun to
+// connect, and the call returned that got the answer, or the next part of it.
+struct peer_wait {
+    int64_t begin_ns, end_ns;
+    int64_t latest_end_ns; // of this thread's waits up to this one
+    uint32_t thread;       // that got the answer
+    uint32_t connection;   // index into peers.connections
+    uint32_t request; // the accepted connection that it was for, by the shim's id; 0: not known
+    uint32_t life;    // index into peers.lives; NO_PEER_LIFE: not captured
+    bool exclusive;   // the thread made no other call meanwhile
+};
+#define NO_PEER_LIFE UINT32_MAX
+
+struct peers {
+    struct ARRAY_OF(struct peer) items;
+    struct ARRAY_OF(struct peer_connection) connections;
+    struct ARRAY_OF(struct peer_wait) waits; // by thread, then by begin
+    struct index_array by_connection;        // waits by connection, then by begin
+    struct lifetime_array lives;             // at the captured peers
+    struct holdup_array holdups;             // of these
+};
+
+struct peers_input {
+    const struct application_calls *calls; // on connections that were accepted
+    const struct call *peer_calls;         // on those that were made
+    size_t peer_call_count;
+    const struct connection *connections; // the made ones
+    size_t connection_count;
+    const json_t *programs; // capture.json: shim.peers, or NULL
+    struct join_input join; // of the run: where the captured peers' records are
+    const struct applications *applications;
+};
+
+// The caller frees either way.
+int peers_build(const struct peers_input *input, struct peers *out, struct error *err);
+void peers_free(struct peers *peers);
+
+// The waits of a thread that begin before end_ns, from the last one back to the first that may
+// reach beyond begin_ns: at [*first, *after).
+void peers_waits_of(const struct peers *peers, uint32_t thread, int64_t begin_ns, int64_t end_ns,
+                    size_t *first, size_t *after);
+
+// How many connections a process had to a peer all through [begin_ns, end_ns), when nearly all of
+// that time it was the peer's turn on every one of them; 0: it was not.
+unsigned peers_all_taken(const struct peers *peers, uint32_t process, uint32_t peer,
+                         int64_t begin_ns, int64_t end_ns);
+
+#endif

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+//
+// One request that a server passes on to another one, by hand: who waited for whom, with the other
+// server captured and not, while a bystander has the core; a blocking thread, an event loop, a
+// request behind it, and a pool of connections that are all taken.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "analysis/diagnosis/decompose.h"
+#include "analysis/timeline/timeline.h"
+
+enum { FRONT = 100, WORKER = 101, OTHER = 102, BACKEND = 200, BYSTANDER = 666 };
+enum { FRONT_PROCESS = 100, BACKEND_PROCESS = 200, FRONT_PORT = 80, BACKEND_PORT = 6379 };
+enum { CLIENT_SIDE = 1, OTHERS_SIDE, BACKEND_SIDE, MADE, MADE_TOO, ACCEPTED = 3 }; // ids of connections
+#define US(us) (1000000000 + 1000 * (int64_t)(us))
+
+struct scene {
+    struct ARRAY_OF(struct event) events;
+    struct ARRAY_OF(struct call) calls, peer_calls;
+    struct connection accepted[ACCEPTED], made[2];
+    struct host_timeline host;
+    struct application_calls all;
+    struct applications applications;
+    struct peers peers;
+    struct lifetime life;
+    struct component_table table;
+    struct categories categories;
+    struct decomposer decomposer;
+    struct diagnosis_input in;
+    struct component_share_array shares;
+};
+
+static int64_t same(const void *context, enum host_clock clock, uint64_t value)
+{
+    (void)context;
+    (void)clock;
+    return (int64_t)value;
+}
+
+static struct event *event(struct scene *s, int us, uint8_t kind, uint16_t core, uint32_t id)
+{
+    struct event one = {.time = (uint64_t)US(us), .kind = kind, .core = core, .id = id};
+    assert_int_equal(array_push(&s->events, one), 0);
+    return &s->events.items[s->events.count - 1];
+}
+
+static void runs(struct scene *s, int us, uint16_t core, uint32_t thread, const char *name)
+{
+    strcpy(event(s, us, EVENT_SWITCH, core, thread)->payload.text, name);
+}
+
+static struct call one_call(uint32_t thread, uint8_t kind, int entry, int exit, uint32_t connection)
+{
+    return (struct call){.entry_tsc = (uint64_t)US(entry),
+                         .exit_tsc = (uint64_t)US(exit),
+                         .connection = connection,
+                         .length = kind == CALL_RECEIVE || kind == CALL_SEND ? 10 : 0,
+                         .process = thread == BACKEND ? BACKEND_PROCESS : FRONT_PROCESS,
+                         .thread = thread,
+                         .kind = kind};
+}
+
+static void call(struct scene *s, uint32_t thread, uint8_t kind, int entry, int exit,
+                 uint32_t connection)
+{
+    struct call one = one_call(thread, kind, entry, exit, connection);
+    if (connection >= MADE)
+        assert_int_equal(array_push(&s->peer_calls, one), 0);
+    else
+        assert_int_equal(array_push(&s->calls, one), 0);
+}
+
+static struct connection ends(uint32_t id, uint32_t process, uint16_t local, uint16_t peer)
+{
+    struct connection one = {.id = id,
+                             .protocol = CONNECTION_TCP,
+                             .outgoing = id >= MADE,
+                             .process = process,
+                             .local_port = local,
+                             .peer_port = peer};
+    memcpy(one.local, (uint8_t[16]){[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}, 16);
+    memcpy(one.peer, one.local, 16);
+    return one;
+}
+
+static void open_scene(struct scene *s)
+{
+    *s = (struct scene){0};
+    s->accepted[0] = ends(CLIENT_SIDE, FRONT_PROCESS, FRONT_PORT, 40000);
+    s->accepted[1] = ends(BACKEND_SIDE, BACKEND_PROCESS, BACKEND_PORT, 50000);
+    s->accepted[2] = ends(OTHERS_SIDE, FRONT_PROCESS, FRONT_PORT, 40001);
+    s->made[0] = ends(MADE, FRONT_PROCESS, 50000, BACKEND_PORT);
+    s->made[1] = ends(MADE_TOO, FRONT_PROCESS, 50001, BACKEND_PORT);
+    runs(s, -50, 0, FRONT, "front");
+    runs(s, -50, 1, 0, "swapper/1");
+    runs(s, -50, 2, 0, "swapper/2");
+}
+
+// The request's stamps: handed off, received, answered, in microseconds.
+static void build(struct scene *s, int handoff, int received, int reply, unsigned connections)
+{
+    struct error err = {0};
+    uint64_t damaged;
+    const struct time_source clock = {same, NULL, 0};
+    runs(s, 5000, 0, 0, "swapper/0");
+    assert_int_equal(host_timeline_build(s->events.items, s->events.count, &clock, &s->host, &err),
+                     0);
+    assert_int_equal(
+        application_calls_build(s->calls.items, s->calls.count, &clock, &s->all, &damaged, &err),
+        0);
+    assert_int_equal(applications_build(&s->applications, s->calls.items, s->calls.count,
+                                        s->accepted, ACCEPTED, NULL, 0, &s->host),
+                     0);
+    const struct peers_input peers = {
+        .calls = &s->all,
+        .peer_calls = s->peer_calls.items,
+        .peer_call_count = s->peer_calls.count,
+        .connections = s->made,
+        .connection_count = connections,
+        .join = {.calls = &s->all,
+                 .shim_connections = s->accepted,
+                 .shim_connection_count = ACCEPTED,
+                 .clock = clock},
+        .applications = &s->applications,
+    };
+    if (peers_build(&peers, &s->peers, &err) < 0)
+        fail_msg("%s", err.text);
+    struct disorder disorder = {0};
+    s->life = (struct lifetime){.thread = FRONT, .send_call = NO_CALL, .receive_call = NO_CALL};
+    const int at[STAMP_KINDS] = {[STAMP_INTENDED] = handoff - 3,  [STAMP_SEND] = handoff - 2,
+                                 [STAMP_CLIENT_TX] = handoff - 2, [STAMP_NIC] = handoff - 1,
+                                 [STAMP_HANDOFF] = handoff,       [STAMP_APPLICATION] = received,
+                                 [STAMP_REPLY] = reply,           [STAMP_SERVER_TX] = reply + 1,
+                                 [STAMP_CLIENT_RX] = reply + 2,   [STAMP_REPLY_READ] = reply + 3};
+    for (int kind = 0; kind < STAMP_KINDS; kind++)
+        s->life.stamp_ns[kind] = US(at[kind]);
+    s->life.present = (1u << STAMP_KINDS) - 1;
+    for (uint32_t i = 0; i < s->all.count; i++) {
+        const struct application_call *one = &s->all.items[i];
+        if (one->connection == CLIENT_SIDE && one->exit_ns == US(received))
+            s->life.receive_call = i;
+        if (one->connection == CLIENT_SIDE && one->entry_ns == US(reply))
+            s->life.send_call = i;
+    }
+    lifetime_compute_stages(&s->life, 0, &disorder);
+    assert_int_equal(categories_init(&s->categories, &err), 0);
+    assert_int_equal(component_table_init(&s->table, &s->host, NULL, &s->categories), 0);
+    s->in = (struct diagnosis_input){.lifetimes = &s->life,
+                                     .lifetime_count = 1,
+                                     .server = &s->host,
+                                     .applications = &s->applications,
+                                     .calls = &s->all,
+                                     .peers = &s->peers,
+                                     .categories = &s->categories};
+    decomposer_init(&s->decomposer, &s->in, &s->table);
+    assert_int_equal(decompose(&s->decomposer, 0, &s->shares, NULL), 0);
+}
+
+static double us_of(const struct scene *s, const char *name)
+{
+    double ns = 0;
+    for (size_t i = 0; i < s->shares.count; i++)
+        if (strcmp(s->table.components.items[s->shares.items[i].component].name, name) == 0)
+            ns += s->shares.items[i].ns;
+    return ns / 1000;
+}
+
+static void expect(const struct scene *s, const char *name, double low_us, double high_us)
+{
+    double us = us_of(s, name);
+    if (us >= low_us && us <= high_us)
+        return;
+    for (size_t i = 0; i < s->shares.count; i++)
+        print_error("%8.1f us %s\n", s->shares.items[i].ns / 1000,
+                    s->table.components.items[s->shares.items[i].component].name);
+    fail_msg("%s: %.1f us", name, us);
+}
+
+static void close_scene(struct scene *s)
+{
+    decomposer_fini(&s->decomposer);
+    component_table_fini(&s->table);
+    categories_free(&s->categories);
+    peers_free(&s->peers);
+    applications_free(&s->applications);
+    host_timeline_free(&s->host);
+    array_free(&s->all);
+    array_free(&s->events);
+    array_free(&s->calls);
+    array_free(&s->peer_calls);
+    array_free(&s->shares);
+}
+
+// The front asks and sleeps in recv from 23 to 1030 us, a bystander has its core; the backend works
+// from 30 to 1020 us.
+static void front_asks(struct scene *s)
+{
+    call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(s, FRONT, CALL_SEND, 20, 22, MADE);
+    call(s, FRONT, CALL_RECEIVE, 23, 1036, MADE);
+    call(s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    runs(s, 24, 0, BYSTANDER, "bystander");
+    runs(s, 26, 1, BACKEND, "backend");
+    event(s, 1030, EVENT_WAKING, 1, FRONT);
+    runs(s, 1032, 1, 0, "swapper/1");
+    runs(s, 1035, 0, FRONT, "front");
+}
+
+static void test_not_captured(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    front_asks(&s);
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "waiting for 127.0.0.1:6379", 1000, 1010);
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
+static void test_captured(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, BACKEND, CALL_RECEIVE, 27, 30, BACKEND_SIDE);
+    call(&s, BACKEND, CALL_SEND, 1020, 1025, BACKEND_SIDE);
+    front_asks(&s);
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "backend: application time", 985, 1000);
+    expect(&s, "waiting for 127.0.0.1:6379", 0, 5); // until it was woken
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
+// Another request of the same thread came at 100 us, while it was the backend's turn.
+static void test_behind_one_that_waits(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    front_asks(&s);
+    call(&s, FRONT, CALL_RECEIVE, 1043, 1044, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 1050, 1051, CLIENT_SIDE);
+    build(&s, 100, 1044, 1050, 1);
+    expect(&s, "head-of-line blocking: waiting for 127.0.0.1:6379", 925, 935);
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
+// An event loop asks, serves somebody else meanwhile, and gets the answer.
+static void test_event_loop(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 20, 22, MADE);
+    call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+    call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE); // somebody else's
+    call(&s, FRONT, CALL_SEND, 540, 541, OTHERS_SIDE);
+    call(&s, FRONT, CALL_WAIT, 542, 1033, 0);
+    call(&s, FRONT, CALL_RECEIVE, 1034, 1035, MADE);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    event(&s, 498, EVENT_WAKING, 2, FRONT);
+    runs(&s, 499, 0, FRONT, "front");
+    event(&s, 543, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    event(&s, 1030, EVENT_WAKING, 2, FRONT);
+    runs(&s, 1031, 0, FRONT, "front");
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "waiting for 127.0.0.1:6379", 1000, 1010);
+    expect(&s, "bystander", 0, 3);
+    expect(&s, "head-of-line blocking", 0, 3);
+    close_scene(&s);
+}
+
+// The front's thread sleeps for a connection; two workers have both of them.
+static void test_pool(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, WORKER, CALL_SEND, 5, 6, MADE);
+    call(&s, WORKER, CALL_RECEIVE, 7, 800, MADE);
+    call(&s, OTHER, CALL_SEND, 5, 6, MADE_TOO);
+    call(&s, OTHER, CALL_RECEIVE, 7, 1500, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 830, 831, MADE);
+    call(&s, FRONT, CALL_RECEIVE, 832, 900, MADE);
+    call(&s, FRONT, CALL_SEND, 910, 911, CLIENT_SIDE);
+    struct event *blocked = event(&s, 20, EVENT_BLOCKED, 0, FRONT);
+    blocked->payload.a = 202; // futex
+    runs(&s, 20, 0, BYSTANDER, "bystander");
+    runs(&s, 798, 1, WORKER, "front");
+    struct event *waking = event(&s, 810, EVENT_WAKING, 1, FRONT);
+    waking->payload.b = WORKER;
+    runs(&s, 812, 1, 0, "swapper/1");
+    runs(&s, 815, 0, FRONT, "front");
+    runs(&s, 834, 0, 0, "swapper/0");
+    event(&s, 890, EVENT_WAKING, 2, FRONT);
+    runs(&s, 895, 0, FRONT, "front");
+    build(&s, 1, 10, 910, 2);
+    expect(&s, "waiting for a free connection: all 2 wait for 127.0.0.1:6379", 785, 795);
+    expect(&s, "waiting for 127.0.0.1:6379", 55, 60);
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_not_captured),
+        cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_behind_one_that_waits),
+        cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_pool),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
