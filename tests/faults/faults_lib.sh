@@ -56,6 +56,15 @@ fault_experiment() {
             sleep=', sleep: true' server+=', "--protocol", "lab"' protocol='protocol: lab'
             neighbours="  fault: {host: client, kind: command, command: [$inject, \"10.181.0.2\"], cores: [1]}"
             ;;
+        backend*) # it is asked once a request: over one connection, or over one for four workers
+            local seen=true pool=1 threads=1
+            [ "$by" = backend_unseen ] && seen=false
+            [ "$by" = backend_pool ] && threads=4
+            server+=", \"--backend\", \"11212,$pool\", \"--threads\", \"$threads\""
+            rate=500
+            second="  second: {host: server, kind: command, port: 11212, shim: $seen, command: [\"$build/labserver\",
+         \"--port\", \"{port}\", \"--service\", \"fixed:10us\", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"]}"
+            ;;
         link_*) # from the server to the client, or back; what is lost takes TCP 200 ms
             local host=${by#link_from_} to=10.181.0.1
             [ "$host" = client ] && to=10.181.0.2
