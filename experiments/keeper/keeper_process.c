@@ -62,8 +62,10 @@ static void undo_all(const struct changes *changes, const char *mark, bool isola
         int number = keeper_change_undo(change);
         keeper_change_forget(change);
         // A setting that does not exist any more needs no undoing: a card goes with the other end
-        // of its cable.
-        if (number == 0 || number == ENOENT || number == ENODEV || answer->number)
+        // of its cable. Nor does one that others change in a namespace which goes with this
+        // process.
+        bool gone = number == ENOENT || number == ENODEV || (number == EEXIST && isolated);
+        if (number == 0 || gone || answer->number)
             continue;
         answer->number = number;
         snprintf(answer->text, sizeof answer->text, "%s", change->path);
