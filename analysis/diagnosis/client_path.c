@@ -74,8 +74,8 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
         add_context(path, context, begin_ns, end_ns);
 }
 
-static void sweep_core(struct client_path *path, const struct thread_stint *stint,
-                       int64_t begin_ns, int64_t end_ns, span_stack_visitor *visit)
+static void sweep_core(struct client_path *path, const struct thread_stint *stint, int64_t begin_ns,
+                       int64_t end_ns, span_stack_visitor *visit)
 {
     const struct core_timeline *core = stint ? host_timeline_core(path->host, stint->core) : NULL;
     if (core && core->scheduled)

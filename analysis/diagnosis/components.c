@@ -193,8 +193,8 @@ int64_t component_of_client(struct component_table *table, const struct span *sp
     uint32_t *slot = &table->by_client[(size_t)span->name * SPAN_KINDS + span->kind];
     if (*slot)
         return (int64_t)*slot - 1;
-    struct component component = context_component(
-        table, table->client->names.items[span->name], span->kind, ROLE_CLIENT);
+    struct component component =
+        context_component(table, table->client->names.items[span->name], span->kind, ROLE_CLIENT);
     component.functions = false;
     // The load is Taillight itself: what its other processes do there makes the client late, too.
     if (!component.category || strcmp(component.category, "virtual machine") != 0)

@@ -42,7 +42,8 @@ struct component_table {
     uint32_t *by_client; // (name, kind) of the load's host, likewise
 };
 
-// host and client (the load's host) may be NULL; categories must outlive the table, NULL: none. -1 when memory runs out.
+// host and client (the load's host) may be NULL; categories must outlive the table, NULL: none. -1
+// when memory runs out.
 int component_table_init(struct component_table *table, const struct host_timeline *host,
                          const struct host_timeline *client, const struct categories *categories);
 void component_table_fini(struct component_table *table);

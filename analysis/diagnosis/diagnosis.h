@@ -146,11 +146,11 @@ struct diagnosis_input {
     enum lifetime_part part;          // which of the messages' lifetimes to explain
     const struct lifetime *lifetimes; // of the whole run
     size_t lifetime_count;
-    const struct holdup_array *holdups;  // of them; NULL: not known
-    const struct host_timeline *server;  // NULL: nothing was captured
-    const struct host_timeline *client;  // of the load's host, maybe the same; NULL: not captured
+    const struct holdup_array *holdups; // of them; NULL: not known
+    const struct host_timeline *server; // NULL: nothing was captured
+    const struct host_timeline *client; // of the load's host, maybe the same; NULL: not captured
     const struct client_turns *client_turns; // of the load's threads; NULL: not known
-    const uint32_t *application_threads; // threads of the servers under test, ascending
+    const uint32_t *application_threads;     // threads of the servers under test, ascending
     size_t application_thread_count;
     const struct applications *applications; // theirs; NULL: there is only one
     double granularity_ns;

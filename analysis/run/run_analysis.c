@@ -43,7 +43,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .holdups = &run->lifetimes.holdups,
         .peers = &run->lifetimes.peers,
         .server = run->evidence.has_events ? &run->evidence.server : NULL,
-        .client = !run->evidence.has_client_events ? NULL
+        .client = !run->evidence.has_client_events  ? NULL
                   : run->lifetimes.join.hosts.apart ? &run->evidence.client
                                                     : &run->evidence.server,
         .client_turns = &run->lifetimes.client_turns,

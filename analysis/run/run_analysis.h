@@ -46,8 +46,8 @@ struct run_evidence {
     json_t *facts;              // facts.json, or NULL
     bool has_events, has_calls; // which of the server's logs there were
     struct host_timeline server;
-    bool has_client_events;      // there are kernel events of the load's host
-    struct host_timeline client; // where it is another machine
+    bool has_client_events;         // there are kernel events of the load's host
+    struct host_timeline client;    // where it is another machine
     struct application_calls calls; // the server's socket calls, empty without a shim log
     struct ARRAY_OF(struct connection) connections; // of these calls
     uint32_t *application_threads;                  // the servers', ascending

@@ -101,9 +101,8 @@ static int take_client(struct run_analysis *run, const struct run_input *input, 
     if (!run->evidence.has_client_events)
         return 0;
     if (input->apart)
-        result =
-            host_timeline_build(input->client_events.records, input->client_events.count,
-                                &input->client_clock, &run->evidence.client, err);
+        result = host_timeline_build(input->client_events.records, input->client_events.count,
+                                     &input->client_clock, &run->evidence.client, err);
     if (result == 0 &&
         client_turns_build(&run->lifetimes.client_turns, run->lifetimes.all.items,
                            run->lifetimes.all.count, input->client_connections.records,

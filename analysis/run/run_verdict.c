@@ -153,8 +153,8 @@ static void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
     bool client = !calm && clients_fault(diagnosis);
     verdict_append_side(out, diagnosis, client ? CLIENT_SIDE : EITHER_SIDE, "", calm);
     if (client)
-        verdict_append_side(out, diagnosis, SERVER_SIDE, "; second, what is not the client's: ",
-                            calm);
+        verdict_append_side(out, diagnosis, SERVER_SIDE,
+                            "; second, what is not the client's: ", calm);
     verdict_append_apart(out, diagnosis, deviation);
 }
 
@@ -424,12 +424,11 @@ static void verdict_append_network(char *out, const struct run_analysis *run)
     const json_t *moved = json_object_get(run->evidence.capture, "network");
     const char *before = " The server's network counted: ";
     if (join->resent_to_server || join->resent_to_client)
-        text_append(out, VERDICT_BYTES,
-                    " %s request%s and %s repl%s waited for bytes that were lost and sent again.",
-                    text_count(join->resent_to_server, count),
-                    join->resent_to_server == 1 ? "" : "s",
-                    text_count(join->resent_to_client, other),
-                    join->resent_to_client == 1 ? "y" : "ies");
+        text_append(
+            out, VERDICT_BYTES,
+            " %s request%s and %s repl%s waited for bytes that were lost and sent again.",
+            text_count(join->resent_to_server, count), join->resent_to_server == 1 ? "" : "s",
+            text_count(join->resent_to_client, other), join->resent_to_client == 1 ? "y" : "ies");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         json_int_t times = json_integer_value(json_object_get(moved, rows[i].name));
         if (times <= 0)

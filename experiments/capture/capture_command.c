@@ -289,9 +289,8 @@ static int write_capture(struct capture *capture, struct error *err)
         json_object_set_new(capture->document, "receive_cores",
                             json_string(units_format_cores(&beside, cores, sizeof cores)));
     if (CPU_COUNT(&o->client_cores))
-        json_object_set_new(
-            capture->document, "client_cores",
-            json_string(units_format_cores(&o->client_cores, cores, sizeof cores)));
+        json_object_set_new(capture->document, "client_cores",
+                            json_string(units_format_cores(&o->client_cores, cores, sizeof cores)));
     json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
     json_object_set_new(capture->document, "quotas", quota_counters_moved(&capture->quotas));
     int result = write_backends(capture, err);

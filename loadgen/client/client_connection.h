@@ -34,8 +34,8 @@ void connection_close(struct client_connection *connection);
 void connection_ready(struct client_connection *connection, bool ended);
 
 // Reads to the end of what came, without an event. A FIN that came together with data has its event
-// (`ended`), but a reset has none that libevent tells from a stamp on the error queue: who waits for
-// replies and gets none looks now and then.
+// (`ended`), but a reset has none that libevent tells from a stamp on the error queue: who waits
+// for replies and gets none looks now and then.
 void connection_look(struct client_connection *connection);
 
 // Encodes the request of a sample behind what is already buffered. Call only if there is room.

@@ -25,7 +25,7 @@ enum {
     LAST_STAMPS_NS = 50000000, // after the end
     LOOK_NS = 1000000,         // so often one connection in LOOKED_AT is looked at without an event
     LOOKED_AT = 1000,
-    EMPTY_ROUNDS = 201,        // rounds timed before the start, to know the cost of an idle one
+    EMPTY_ROUNDS = 201, // rounds timed before the start, to know the cost of an idle one
 };
 
 // --- connections with room -----------------------------------------------------------------------

@@ -29,7 +29,7 @@ fault_experiment() {
     fault=$(column "$1" 3)
     server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""
     local burn=burn # real-time programs take the core from it at once
-    [[ $fault = quota* ]] && burn=burn-idle
+    [[ $fault = quota* ]] && burn='burn-idle'
     local inject="\"$build/tests/faults/inject\", \"${fault// /\", \"}\", \"$3\""
     case "$by" in
         limited)

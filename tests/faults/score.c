@@ -9,14 +9,15 @@
 // answers, "NAME (ROLE)" divided by semicolons; a * at the end of a name stands for anything.
 //
 // How much a fault held a message up is how long the fault lasted while the message was on the
-// server (with the scope `client`: all its life long); with the scope `late`, for faults whose effect outlasts them (what was lost is sent again
-// 200 ms later), all that a message took longer than usual from when it was sent (a link cannot
-// hold up what its client has not sent), if that is a millisecond at least and a fault was shortly
-// before it was read. A message counts as affected when that is beyond the noise
-// (the 95th percentile of what messages deviate that met no fault) and at least half of what it
-// took longer than usual: where it is less (`lesser`), something else did more, as a rule the queue
-// that the fault left. Messages of which the diagnosis itself says that it did not see enough (lost
-// records took more than a twentieth of the deviation) are counted as unseen and not judged.
+// server (with the scope `client`: all its life long); with the scope `late`, for faults whose
+// effect outlasts them (what was lost is sent again 200 ms later), all that a message took longer
+// than usual from when it was sent (a link cannot hold up what its client has not sent), if that is
+// a millisecond at least and a fault was shortly before it was read. A message counts as affected
+// when that is beyond the noise (the 95th percentile of what messages deviate that met no fault)
+// and at least half of what it took longer than usual: where it is less (`lesser`), something else
+// did more, as a rule the queue that the fault left. Messages of which the diagnosis itself says
+// that it did not see enough (lost records took more than a twentieth of the deviation) are counted
+// as unseen and not judged.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

@@ -313,7 +313,8 @@ static inline void test_full_rings(void **state)
     if (message_collector_finish(collector, places.out, &stats, &err) < 0)
         fail_msg("%s", err.text);
     assert_true(stats.dropped_full >= expected->dropped);
-    assert_int_equal(strstr(stats.warning, "memory for records was full") != NULL, stats.dropped_full > 0);
+    assert_int_equal(strstr(stats.warning, "memory for records was full") != NULL,
+                     stats.dropped_full > 0);
     struct logs logs;
     logs_open(&logs, &places);
     logs_check(&logs);

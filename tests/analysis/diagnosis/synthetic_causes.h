@@ -94,8 +94,9 @@ static const struct synthetic_name {
     X(napi_poll)                                                                                   \
     X(napi_gro_receive)                                                                            \
     X(ip_rcv)                                                                                      \
-    X(tcp_v4_rcv) X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable) X(blk_complete_reqs)      \
-        X(epoll_wait) X(do_epoll_wait) X(drive_machine) X(recvmsg) X(sock_recvmsg) X(tcp_recvmsg)  \
+    X(tcp_v4_rcv)                                                                                  \
+    X(tcp_rcv_established) X(tcp_ack) X(sock_def_readable) X(blk_complete_reqs) X(epoll_wait)      \
+        X(do_epoll_wait) X(drive_machine) X(recvmsg) X(sock_recvmsg) X(tcp_recvmsg)                \
             X(skb_copy_datagram_iter) X(process_command) X(tokenize_command) X(assoc_find)         \
                 X(item_get) X(memcmp) X(futex_wait) X(asm_exc_page_fault) X(handle_mm_fault)       \
                     X(clear_page) X(sendmsg) X(sock_sendmsg) X(tcp_sendmsg) X(tcp_write_xmit)      \

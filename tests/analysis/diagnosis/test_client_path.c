@@ -35,11 +35,10 @@ struct bench {
 
 static struct event *add(struct bench *b, uint64_t time_us, uint8_t kind, uint32_t id)
 {
-    assert_int_equal(array_push(&b->events, (struct event){.time = 1000 * time_us,
-                                                           .kind = kind,
-                                                           .core = CORE,
-                                                           .id = id}),
-                     0);
+    assert_int_equal(
+        array_push(&b->events,
+                   (struct event){.time = 1000 * time_us, .kind = kind, .core = CORE, .id = id}),
+        0);
     return &b->events.items[b->events.count - 1];
 }
 
@@ -78,8 +77,8 @@ static void take_apart(struct bench *b, bool recorded, uint64_t depth)
     const struct connection connection = {.id = 1, .process = LOAD};
     struct error err = {0};
     struct decomposer decomposer;
-    assert_int_equal(
-        host_timeline_build(b->events.items, b->events.count, &clock, &b->host, &err), 0);
+    assert_int_equal(host_timeline_build(b->events.items, b->events.count, &clock, &b->host, &err),
+                     0);
     assert_int_equal(client_turns_build(&b->turns, b->lives, MESSAGES, &connection, 1, depth), 0);
     const struct diagnosis_input input = {.lifetimes = b->lives,
                                           .lifetime_count = MESSAGES,

@@ -16,7 +16,14 @@
 
 enum { FRONT = 100, WORKER = 101, OTHER = 102, BACKEND = 200, BYSTANDER = 666 };
 enum { FRONT_PROCESS = 100, BACKEND_PROCESS = 200, FRONT_PORT = 80, BACKEND_PORT = 6379 };
-enum { CLIENT_SIDE = 1, OTHERS_SIDE, BACKEND_SIDE, MADE, MADE_TOO, ACCEPTED = 3 }; // ids of connections
+enum {
+    CLIENT_SIDE = 1,
+    OTHERS_SIDE,
+    BACKEND_SIDE,
+    MADE,
+    MADE_TOO,
+    ACCEPTED = 3
+}; // ids of connections
 #define US(us) (1000000000 + 1000 * (int64_t)(us))
 
 struct scene {

@@ -133,9 +133,10 @@ static void a_late_client_comes_first(void **state)
     run_verdict(&run);
     const char begin[] = "The client was late, not the server: keep other programs";
     assert_memory_equal(run.findings.verdict, begin, sizeof begin - 1);
-    assert_non_null(strstr(run.findings.verdict,
-                           "yes (client) explains 45 %, client queue (client) 35 %; second, what is "
-                           "not the client's: head-of-line blocking (A) explains 15 %"));
+    assert_non_null(
+        strstr(run.findings.verdict,
+               "yes (client) explains 45 %, client queue (client) 35 %; second, what is "
+               "not the client's: head-of-line blocking (A) explains 15 %"));
     // What waits for a full connection waits for the server.
     strcpy(causes[0].category, "full connections");
     run_verdict(&run);
