@@ -2,7 +2,7 @@
 # What `taillight load` says of runs whose faults are known, with servers whose service time is:
 # too few connections, an overloaded server, a server that slows down, a heavy tail, a budget too
 # small; and a healthy server, which passes. Asserts reasons, never times. The machine may be busy:
-# then the client is late by itself, and the load says so; such a try is made again, four times. What
+# then the client is late by itself, and the load says so; such a try is made again, a few times. What
 # is not seen then is skipped, the rest is not; tests/loadgen/method/ has all of it with known series.
 set -u
 build=${BUILD:-build}
@@ -157,7 +157,7 @@ refused 'a recording (replay:' --arrivals "replay:$dir/r/samples.tlog" --target 
 # A healthy server: until the median is known to 50 us; one sample for each scheduled request, and
 # the connections of every round. Then a plain run.
 healthy() {
-    for _ in 1 2 3 4; do
+    for _ in 1 2 3 4 5 6 7 8; do
         load "$@"
         status=$?
         [ $status -eq 0 ] && return
