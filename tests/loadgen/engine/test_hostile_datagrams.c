@@ -132,7 +132,7 @@ static void *serve(void *argument)
         struct pollfd ready[2] = {{.fd = server->socket_fd, .events = POLLIN},
                                   {.fd = server->stop[0], .events = POLLIN}};
         poll(ready, 2, -1);
-        if (ready[1].revents)
+        if (ready[1].revents && !ready[0].revents) // what was sent is all counted
             return NULL;
         socklen_t address_bytes = sizeof server->client;
         ssize_t count = recvfrom(server->socket_fd, bytes, sizeof bytes, MSG_DONTWAIT,
