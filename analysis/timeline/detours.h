@@ -13,6 +13,10 @@
 // What the detour is called as a cause: "memory reclaim".
 const char *detour_name(uint8_t kind);
 
+// Completes the detours of a host whose other moments are in order: finds the ends that were not
+// recorded, sorts them by thread and time, and cuts inner ones out of outer ones. -1: no memory.
+int detours_settle(struct host_timeline *host);
+
 // The detour that a thread is in at `time_ns`, or NULL. *until_ns: when that ends, or, where there
 // is none, when the thread's next begins (INT64_MAX: there is no more).
 const struct detour *detour_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/timeline/pauses.h"
+#include "analysis/timeline/detours.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
 
@@ -539,65 +539,9 @@ static int compare_requests(const void *left, const void *right)
     return order_of(a->done_ns, b->done_ns);
 }
 
-static int compare_detours(const void *left, const void *right)
-{
-    const struct detour *a = left, *b = right;
-    return order_of(a->thread, b->thread) ?: order_of(a->begin_ns, b->begin_ns);
-}
-
 static void sort_moments(struct thread_moment_array *moments)
 {
     array_sort(moments, compare_moments);
-}
-
-// Finds the ends that were not recorded: swapping in began with the thread's latest page fault,
-// waiting for writeback lasts until it runs again. A page fault's return is not recorded either.
-static void complete_detour(const struct host_timeline *host, struct detour *detour)
-{
-    size_t count;
-    if (detour->kind == DETOUR_SWAP_IN) {
-        const struct thread_moment *faults =
-            thread_moments_of(&host->faults, detour->thread, &count);
-        size_t before = faults ? thread_moments_before(faults, count, detour->end_ns) : 0;
-        int64_t next = before < count ? faults[before].time_ns : INT64_MAX;
-        detour->begin_ns = before ? faults[before - 1].time_ns : detour->end_ns;
-        detour->end_ns = next - detour->end_ns < PAGE_FAULT_STORM_NS
-                             ? next
-                             : detour->end_ns + PAGE_FAULT_RETURN_NS;
-    }
-    if (detour->kind == DETOUR_DIRTY) {
-        const struct thread_stint *stints = host_timeline_stints(host, detour->thread, &count);
-        size_t next = array_bound(0, count, i, stints[i].begin_ns <= detour->begin_ns);
-        detour->end_ns = next < count ? stints[next].begin_ns : detour->end_ns;
-    }
-}
-
-// What lies inside another one is cut out of it: swapping in may have to reclaim first.
-static int settle_detours(struct detour_array *all)
-{
-    for (size_t i = 1; i < all->count; i++) {
-        struct detour *outer = &all->items[i - 1], *inner = &all->items[i];
-        if (outer->thread != inner->thread || outer->end_ns <= inner->begin_ns)
-            continue;
-        struct detour rest = *outer;
-        outer->end_ns = inner->begin_ns;
-        rest.begin_ns = inner->end_ns;
-        if (rest.end_ns <= rest.begin_ns)
-            continue;
-        if (array_push(all, rest) < 0)
-            return -1;
-        memmove(&all->items[i + 2], &all->items[i + 1], (all->count - i - 2) * sizeof *all->items);
-        all->items[i + 1] = rest;
-    }
-    return 0;
-}
-
-static int index_detours(struct host_timeline *out)
-{
-    for (size_t i = 0; i < out->detours.count; i++)
-        complete_detour(out, &out->detours.items[i]);
-    array_sort(&out->detours, compare_detours);
-    return settle_detours(&out->detours);
 }
 
 static void index_threads(struct host_timeline *out)
@@ -686,7 +630,7 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
                                 starts[core + 1] - starts[core]);
     if (result == 0) {
         index_threads(out);
-        result = index_detours(out);
+        result = detours_settle(out);
     }
 done:
     free(starts);
