@@ -13,11 +13,29 @@
 
 enum { MESSAGES = 10 };
 
-// Ten messages that took 20 us longer than the usual 40 us; each cause adds so much to each.
+// The verdict of ten messages that took 20 us longer than usual.
+static void judge(struct run_analysis *run, struct cause *causes, size_t count, double usual_ns)
+{
+    struct diagnosed_message messages[MESSAGES];
+    struct diagnosis diagnosis = {
+        .slice = {.low = 0.99, .high = 1},
+        .reference_latency_ns = usual_ns,
+        .messages = {.items = messages, .count = MESSAGES},
+        .causes = {.items = causes, .count = count},
+    };
+    for (size_t i = 0; i < MESSAGES; i++)
+        messages[i] = (struct diagnosed_message){.lifetime = i, .deviation_ns = 20000};
+    run->findings.diagnoses.items = &diagnosis;
+    run->findings.diagnoses.count = 1;
+    run_verdict(run);
+    run->findings.diagnoses.items = NULL;
+    run->findings.diagnoses.count = 0;
+}
+
+// Of the usual 40 us; each cause adds so much to each.
 static void expect(const char *wanted, double yes_ns, double wake_up_ns, double stolen_ns)
 {
     struct run_analysis run = {0};
-    struct diagnosed_message messages[MESSAGES];
     struct cause causes[] = {
         {.name = "yes", .role = ROLE_A, .explains = true, .total_ns = yes_ns * MESSAGES},
         {.name = "wake-up latency",
@@ -29,17 +47,7 @@ static void expect(const char *wanted, double yes_ns, double wake_up_ns, double 
          .apart = true,
          .total_ns = stolen_ns * MESSAGES},
     };
-    struct diagnosis diagnosis = {
-        .slice = {.low = 0.99, .high = 1},
-        .reference_latency_ns = 40000,
-        .messages = {.items = messages, .count = MESSAGES},
-        .causes = {.items = causes, .count = sizeof causes / sizeof *causes},
-    };
-    for (size_t i = 0; i < MESSAGES; i++)
-        messages[i] = (struct diagnosed_message){.lifetime = i, .deviation_ns = 20000};
-    run.findings.diagnoses.items = &diagnosis;
-    run.findings.diagnoses.count = 1;
-    run_verdict(&run);
+    judge(&run, causes, sizeof causes / sizeof *causes, 40000);
     print_message("%s\n", run.findings.verdict);
     assert_non_null(strstr(run.findings.verdict, wanted));
 }
@@ -102,7 +110,6 @@ static void a_late_client_comes_first(void **state)
 {
     (void)state;
     struct run_analysis run = {0};
-    struct diagnosed_message messages[MESSAGES];
     struct cause causes[] = {
         {.name = "yes",
          .role = ROLE_CLIENT,
@@ -120,17 +127,7 @@ static void a_late_client_comes_first(void **state)
          .explains = true,
          .total_ns = 3000 * MESSAGES},
     };
-    struct diagnosis diagnosis = {
-        .slice = {.low = 0.99, .high = 1},
-        .reference_latency_ns = 10000,
-        .messages = {.items = messages, .count = MESSAGES},
-        .causes = {.items = causes, .count = sizeof causes / sizeof *causes},
-    };
-    for (size_t i = 0; i < MESSAGES; i++)
-        messages[i] = (struct diagnosed_message){.lifetime = i, .deviation_ns = 20000};
-    run.findings.diagnoses.items = &diagnosis;
-    run.findings.diagnoses.count = 1;
-    run_verdict(&run);
+    judge(&run, causes, sizeof causes / sizeof *causes, 10000);
     const char begin[] = "The client was late, not the server: keep other programs";
     assert_memory_equal(run.findings.verdict, begin, sizeof begin - 1);
     assert_non_null(
@@ -139,7 +136,7 @@ static void a_late_client_comes_first(void **state)
                "not the client's: head-of-line blocking (A) explains 15 %"));
     // What waits for a full connection waits for the server.
     strcpy(causes[0].category, "full connections");
-    run_verdict(&run);
+    judge(&run, causes, sizeof causes / sizeof *causes, 10000);
     assert_null(strstr(run.findings.verdict, "The client was late"));
 }
 
